@@ -1,0 +1,39 @@
+# Everything a contributor types. `make help` explains each target.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-system check test bench format clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(VENV)/.ready  ## Make the virtual environment in .venv (done by the others when needed)
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup-system:  ## Install what only the system's packages bring (nothing yet)
+	@true
+
+check: setup  ## Format, lint, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup  ## Run all tests (options: args="-k cron", samples=200000 for the long comparison)
+	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto $(args)
+
+bench: setup  ## Measure (options: only=time rounds=5 quick=1)
+	$(BIN)/python -m bench $(if $(only),--only $(only)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
+
+format: setup  ## Rewrite the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## Remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,78 @@
+"""Bounds: the start and end of a rule, given as a local date or as an instant, both inclusive."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from math import ceil
+from typing import TYPE_CHECKING
+
+from rota.errors import BadInterval
+from rota.triggers.trigger import instant_text, second_of, wall_second
+from rota.triggers.zone import DAY, LATEST
+
+if TYPE_CHECKING:
+    from rota.triggers.zone import Zone
+
+Bound = date | int  # a local date, whatever the zone; or seconds since the epoch
+
+
+def read_start(given: object) -> Bound | None:
+    """A start as the user gave it; a fraction of a second waits for the next whole one, so nothing is early."""
+    if isinstance(given, datetime):
+        second = second_of(given)
+        return second + 1 if given.microsecond else second
+    return _read_date("start", given)
+
+
+def read_end(given: object) -> Bound | None:
+    if isinstance(given, datetime):
+        return second_of(given)
+    return _read_date("end", given)
+
+
+def check_order(start: Bound | None, end: Bound | None) -> None:
+    """An end before its start is a slip, told at once where both are of one kind."""
+    if start is None or end is None or isinstance(start, date) != isinstance(end, date):
+        return
+    if bound_text(end) < bound_text(start):
+        raise BadInterval(f"the end ({bound_text(end)}) lies before the start ({bound_text(start)})")
+
+
+def first_instant(bound: Bound | None, zone: Zone) -> int | None:
+    """The first instant at or after a start."""
+    return zone.instant_of(wall_second(bound)) if isinstance(bound, date) else bound
+
+
+def last_instant(bound: Bound | None, zone: Zone) -> int:
+    """The last instant at or before an end: for a date, the last second of that local day."""
+    if bound is None:
+        return LATEST
+    return zone.instant_of(wall_second(bound) + DAY) - 1 if isinstance(bound, date) else bound
+
+
+def bound_text(bound: Bound) -> str:
+    return bound.isoformat() if isinstance(bound, date) else instant_text(bound)
+
+
+def bound_from_text(text: str) -> date:
+    """A bound as its text form has it: a date, or an instant that ends in Z."""
+    try:
+        if "T" in text:
+            return datetime.fromisoformat(text).astimezone(UTC)
+        return date.fromisoformat(text)
+    except ValueError as err:
+        raise BadInterval(f"'{text[:40]}' is not a date or an instant", text=text) from err
+
+
+def instant_from(given: object, what: str) -> int:
+    """An aware datetime as the whole second at or after it."""
+    if not isinstance(given, datetime):
+        raise BadInterval(f"{what} must be an aware datetime, got {given!r}")
+    second_of(given)  # refuses a naive one
+    return ceil(given.timestamp())
+
+
+def _read_date(what: str, given: object) -> date | None:
+    if given is None or isinstance(given, date):
+        return given
+    raise BadInterval(f"{what} must be a date or an aware datetime, got {given!r}")

@@ -1,0 +1,160 @@
+"""Caveats: what about a rule would surprise its author, with the dates on which it will."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.triggers.explain import MONTH_NAMES, join_words
+from rota.triggers.month_days import MONTH_LENGTHS
+from rota.triggers.trigger import Caveat, wall_datetime
+from rota.triggers.zone import DAY, Span, Zone, date_is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rota.triggers.calendar import Calendar
+    from rota.triggers.cron_text import CronFields
+    from rota.triggers.wall_pattern import WallPattern
+
+MOST_SHOWN = 3  # wall times named per clock change
+FIFTH = "only about one month in three has a fifth such weekday: no run in the others"
+
+_FIFTHS = sum(1 << 5 * day + 4 for day in range(7))
+
+
+def cron_caveats(pattern: WallPattern, zone: Zone, low: int, high: int) -> Iterator[Caveat]:
+    """The caveats of a cron expression between two instants."""
+    fields = pattern.fields
+    yield from _day_fields(fields)
+    yield from _rare_dates(fields)
+    yield from _clock_changes(
+        zone,
+        low,
+        high,
+        lambda first, end: _walls(pattern, first, end),
+        every_hour=fields.is_every_hour,
+        cadence=fields.is_cadence,
+    )
+
+
+def calendar_caveats(trigger: Calendar, zone: Zone, time: int, low: int, high: int) -> Iterator[Caveat]:
+    """The caveats of a calendar rule between two instants."""
+    yield from _rare_calendar_dates(trigger)
+
+    def walls(first: int, end: int) -> list[int]:
+        days = trigger.wall_dates(first // DAY, end // DAY + 1)
+        return [day * DAY + time for day in days if first <= day * DAY + time < end]
+
+    yield from _clock_changes(zone, low, high, walls, every_hour=False, cadence=False)
+
+
+def _clock_changes(
+    zone: Zone,
+    low: int,
+    high: int,
+    walls: Callable[[int, int], list[int]],
+    *,
+    every_hour: bool,
+    cadence: bool,
+) -> Iterator[Caveat]:
+    """One caveat per clock change that touches the rule."""
+    span = zone.span(low)
+    while span.hi <= high:
+        span = zone.span(span.hi)
+        if span.before < span.offset:
+            yield from _gap(zone, span, walls, every_hour=every_hour)
+        elif span.before > span.offset:
+            yield from _fold(zone, span, walls, cadence=cadence)
+
+
+def _gap(zone: Zone, span: Span, walls: Callable[[int, int], list[int]], *, every_hour: bool) -> Iterator[Caveat]:
+    gap = (span.lo + span.before, span.lo + span.offset)
+    swallowed = walls(*gap)
+    if not swallowed:
+        return
+    at = zone.datetime_of(span.lo)
+    if all(date_is_missing(wall, gap) for wall in swallowed):
+        what = "no run, because the whole date is missing"
+    elif every_hour:
+        what = "no run, because the next one follows within the hour"
+    else:
+        what = f"one run at {at:%H:%M} instead"
+    jump = f"clocks jump from {_clock(gap[0])} to {_clock(gap[1])}"
+    yield Caveat("gap", f"{_shown(swallowed)} does not exist in {zone.name} ({jump}): {what}", at)
+
+
+def _fold(zone: Zone, span: Span, walls: Callable[[int, int], list[int]], *, cadence: bool) -> Iterator[Caveat]:
+    again = walls(span.lo + span.offset, span.lo + span.before)
+    if not again:
+        return
+    what = "runs on both passes" if cadence else "runs once, on the first pass"
+    back = f"clocks fall back from {_clock(span.lo + span.before)} to {_clock(span.lo + span.offset)}"
+    yield Caveat("repeat", f"{_shown(again)} happens twice in {zone.name} ({back}): {what}", zone.datetime_of(span.lo))
+
+
+def _walls(pattern: WallPattern, first: int, end: int) -> list[int]:
+    """The first few matching wall seconds in first <= wall < end."""
+    found: list[int] = []
+    wall = pattern.after(first - 1)
+    while wall is not None and wall < end and len(found) <= MOST_SHOWN:
+        found.append(wall)
+        wall = pattern.after(wall)
+    return found
+
+
+def _shown(walls: list[int]) -> str:
+    """2026-03-08 02:00, 02:30 and more."""
+    times = [_clock(wall) for wall in walls[:MOST_SHOWN]]
+    more = ["more"] if len(walls) > MOST_SHOWN else []
+    return f"{wall_datetime(walls[0]):%Y-%m-%d} {join_words(times + more)}"
+
+
+def _clock(wall: int) -> str:
+    return f"{wall_datetime(wall):%H:%M:%S}" if wall % 60 else f"{wall_datetime(wall):%H:%M}"
+
+
+def _day_fields(fields: CronFields) -> Iterator[Caveat]:
+    days, weekdays = fields.day_of_month.text, fields.day_of_week.text
+    both = f"day-of-month '{days}' and day-of-week '{weekdays}' are both given"
+    if fields.is_either:
+        yield Caveat("day-or", f"{both}: it runs on days that match either one (or), as Unix cron does")
+    elif "*" not in {days, weekdays} and "?" not in {days, weekdays}:
+        yield Caveat("day-and", f"{both}, one of them with '*': it runs only on days that match both (and)")
+
+
+def _rare_dates(fields: CronFields) -> Iterator[Caveat]:
+    """Days that some of the named months never have, or have only in leap years."""
+    if fields.is_either and fields.day_of_week.mask:
+        return  # the weekday keeps it firing anyway
+    months = fields.month.values
+    named = fields.day_of_month.text.split(",")  # a day inside a range or a step surprises nobody
+    for day in (29, 30, 31):
+        without = [MONTH_NAMES[month - 1] for month in months if _longest(month) < day]
+        if without and str(day) in named:
+            yield Caveat("rare-date", f"{join_words(without)} never {_has(without)} day {day}: no run on it there")
+    if months == [2] and fields.day_of_month.mask == 1 << 29:
+        yield Caveat("rare-date", "29 February exists only in leap years: no run for three years (or seven) in a row")
+    weekday = fields.day_of_week
+    if weekday.nth and not weekday.mask and not weekday.nth & ~_FIFTHS:
+        yield Caveat("rare-date", FIFTH)
+
+
+def _longest(month: int) -> int:
+    return 29 if month == 2 else MONTH_LENGTHS[month - 1]
+
+
+def _has(names: list[str]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
+def _rare_calendar_dates(trigger: Calendar) -> Iterator[Caveat]:
+    rule = trigger.rule
+    if rule.nth == 5:
+        yield Caveat("rare-date", FIFTH)
+    day = trigger.anchor_day_of_month()
+    if rule.weekday is not None or rule.unit not in {"months", "quarters", "years"} or day <= 28:
+        return
+    if rule.month_end == "skip":
+        yield Caveat("rare-date", f"months without day {day} are skipped")
+    elif rule.month_end == "clamp":
+        yield Caveat("rare-date", f"in months without day {day} it runs on their last day")
