@@ -107,20 +107,23 @@ class Cron(WallTrigger):
     def _next_across(self, t: int) -> int | None:
         """The next run where a transition may lie in between: span by span, gap or fold in turn."""
         span = self._zone.span(t)
-        wall = t + span.offset
-        while True:
-            found = self._pattern.after(max(wall, self._first_wall(span) - 1))
-            if found is not None and found < span.wall_end:
-                return found - span.offset
+        since = max(t + span.offset, self._first_wall(span) - 1)
+        found = self._pattern.after(since)
+        while found is None or found >= span.wall_end:
             if span.hi >= LATEST or (found is None and span.after >= span.offset):
                 return None
-            far = found is not None and found - span.wall_end > _FAR
+            is_far = found is not None and found - span.wall_end > _FAR
             span = self._zone.span(span.hi)
-            if self._runs_at_jump(span):
+            shown = span.lo + span.offset - 1  # no wall time up to here belongs to this span alone
+            if found is not None and found <= shown and self._runs_at_jump(span):
                 return span.lo
-            wall = span.lo + span.offset - 1
-            if far and found is not None and span.before <= span.offset:
+            if found is not None and is_far and span.before <= span.offset:
                 span = self._zone.span(found - span.offset - 3 * DAY)
+            later = max(shown, self._first_wall(span) - 1)
+            if found is None or not since <= later < found:
+                found = self._pattern.after(later)
+            since = later
+        return found - span.offset
 
     def _runs_at_jump(self, span: Span) -> bool:
         """Whether the gap that ends where this span begins swallowed a time that is owed."""

@@ -28,7 +28,7 @@ LATEST = 253_402_300_799 - 10 * DAY
 WIDEST_OFFSET = 2 * DAY  # no offset, nor the change from one to another, reaches this
 
 _STEP = 5 * DAY  # no zone has two transitions within 6.9 days, so a probe every 5 never misses one
-_REACH = 80 * _STEP  # a span is cut after about 13 months: zones without transitions must end somewhere
+_REACH = 800 * _STEP  # a span is cut after about 11 years: a zone without transitions must end somewhere
 _NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*", re.ASCII)
 
 

@@ -1,0 +1,1 @@
+"""Rota beside what people use instead: `make bench`, or `python -m bench --help`."""

@@ -1,0 +1,96 @@
+"""Run the suites, print their table, write it as JSON, and fail where a must is missed."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+from bench.measure import Figure
+
+SUITES = {"time": "bench.time_suite"}  # a module with run(rounds, quick) and PEERS, the packages it measures
+RESULTS = Path(__file__).parent / "results"
+HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")
+
+
+def main() -> int:
+    options = parse()
+    missed: list[Figure] = []
+    for name in options.only or SUITES:
+        missed += [figure for figure in run_suite(name, options.rounds, options.quick) if figure.missed]
+    for figure in missed:
+        print(f"MISSED: {figure.name}: {figure.ratio:.2f}x, must be {figure.must:.2f}x", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", action="append", choices=SUITES, help="a suite (default: all)")
+    parser.add_argument("--rounds", type=int, default=5, help="at least 3 (default: 5)")
+    parser.add_argument("--quick", action="store_true", help="shorter rounds, wider spread")
+    options = parser.parse_args()
+    if options.rounds < 3:
+        parser.error("a median needs at least 3 rounds")
+    return options
+
+
+def run_suite(name: str, rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
+    suite = import_module(SUITES[name])
+    facts: dict[str, object] = {
+        "suite": name,
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("rota", *suite.PEERS)},
+        "cores": os.cpu_count(),
+        "rounds": rounds,
+        "quick": quick,
+    }
+    figures: list[Figure] = suite.run(rounds, quick)
+    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    print_table(figures)
+    write(name, facts, figures)
+    return figures
+
+
+def print_table(figures: Iterable[Figure]) -> None:
+    rows = [HEADINGS, *map(row, figures)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *cells, note in rows:
+        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:-1], strict=True)]
+        print("  ".join([name.ljust(widths[0]), *aligned, note]).rstrip())
+
+
+def row(figure: Figure) -> tuple[str, ...]:
+    low, high = figure.spread
+    return (
+        figure.name,
+        short(figure.ours),
+        short(figure.theirs),
+        figure.unit,
+        short(figure.ratio, "x"),
+        f"{short(low)}..{short(high)}",
+        short(figure.must, "x"),
+        " ".join(filter(None, ("MISSED" if figure.missed else "", figure.note))),
+    )
+
+
+def short(number: float | None, unit: str = "") -> str:
+    """Three digits, more only before the point."""
+    if number is None:
+        return "-"
+    places = 2 if number < 10 else 1 if number < 100 else 0
+    return f"{number:,.{places}f}{unit}"
+
+
+def write(name: str, facts: dict[str, object], figures: list[Figure]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    content = {**facts, "figures": [asdict(figure) for figure in figures]}
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
