@@ -1,13 +1,31 @@
 """Every error that Rota raises on purpose: one tree, each class a fact.
 
 RotaError
-└── BadTrigger (ValueError)     a rule for time that cannot be understood
-    ├── BadCron                 a cron expression as a whole
-    │   └── BadCronField        one field of it
-    ├── BadInterval             an every, calendar or once rule
-    ├── BadDuration             text such as "1h30m"
-    ├── UnknownZone             a timezone that tzdata does not have
-    └── NaiveDatetime           a datetime without a timezone
+├── BadTrigger (ValueError)     a rule for time that cannot be understood
+│   ├── BadCron                 a cron expression as a whole
+│   │   └── BadCronField        one field of it
+│   ├── BadInterval             an every, calendar or once rule
+│   ├── BadDuration             text such as "1h30m"
+│   ├── UnknownZone             a timezone that tzdata does not have
+│   └── NaiveDatetime           a datetime without a timezone
+├── BadOption (ValueError)      an option of a task, job or schedule that makes no sense
+│   ├── BadName                 a name with characters that names may not have
+│   └── DuplicateName           a task or schedule that is registered already
+├── BadPayload (TypeError)      arguments that cannot be kept as JSON
+│   └── PayloadTooLarge         … or are larger than 256 KiB
+├── BadTarget                   a TARGET from which no app can be loaded
+├── NotFound (LookupError)
+│   ├── JobNotFound
+│   ├── ScheduleNotFound
+│   └── UnknownTask             a task that no app here has registered
+├── Refused                     a change that the state of things does not allow
+│   ├── UnlawfulMove            a move that the table of states does not have
+│   └── VersionConflict         somebody else changed it first
+├── LeaseLost                   a worker no longer owns the job that it runs
+└── StoreError                  the store cannot do its part
+    ├── StoreUnavailable        out of reach, locked or full: worth another try
+    ├── BadStoreUrl             a URL that names no store
+    └── SchemaMismatch          the store was made by a newer Rota, or by something else
 """
 
 from __future__ import annotations
@@ -16,9 +34,13 @@ from __future__ import annotations
 class RotaError(Exception):
     """The root of all errors that Rota raises on purpose."""
 
+    exit_code = 1  # what the command line ends with
+
 
 class BadTrigger(RotaError, ValueError):
     """A rule for time that cannot be understood; says what was got, why it is wrong, and the fix where there is one."""
+
+    exit_code = 2
 
     def __init__(self, reason: str, *, text: str = "", fix: str = "") -> None:
         self.reason = reason
@@ -59,3 +81,87 @@ class UnknownZone(BadTrigger):
 
 class NaiveDatetime(BadTrigger):
     """A datetime without a timezone: the same digits are another instant on another machine."""
+
+
+class BadOption(RotaError, ValueError):
+    """An option of a task, job or schedule that makes no sense."""
+
+    exit_code = 2
+
+
+class BadName(BadOption):
+    """A name with characters that names may not have."""
+
+
+class DuplicateName(BadOption):
+    """A task or schedule that is registered already."""
+
+
+class BadPayload(RotaError, TypeError):
+    """Arguments that cannot be kept as JSON."""
+
+    exit_code = 2
+
+
+class PayloadTooLarge(BadPayload):
+    """Arguments that are larger than a store should carry."""
+
+
+class BadTarget(RotaError):
+    """A TARGET from which no app can be loaded."""
+
+    exit_code = 3
+
+
+class NotFound(RotaError, LookupError):
+    """Something that was asked for by name is not there."""
+
+    exit_code = 5
+
+
+class JobNotFound(NotFound):
+    """No job has that id (or it was pruned)."""
+
+
+class ScheduleNotFound(NotFound):
+    """No schedule has that id."""
+
+
+class UnknownTask(NotFound):
+    """No app here has registered a task of that name."""
+
+
+class Refused(RotaError):
+    """A change that the state of things does not allow."""
+
+    exit_code = 6
+
+
+class UnlawfulMove(Refused):
+    """A move that the table of states does not have."""
+
+
+class VersionConflict(Refused):
+    """Somebody else changed it first."""
+
+
+class LeaseLost(RotaError):
+    """A worker no longer owns the job that it runs."""
+
+
+class StoreError(RotaError):
+    """The store cannot do its part."""
+
+    exit_code = 4
+
+
+class StoreUnavailable(StoreError):
+    """The store is out of reach, locked or full: the same call may go through later."""
+
+
+class BadStoreUrl(StoreError):
+    """A URL that names no store."""
+
+
+class SchemaMismatch(StoreError):
+    """The store was made by a newer Rota, or by something else."""

@@ -1,0 +1,153 @@
+"""Edits of schedules: registering, pausing, resuming, enabling, removing: a whole new value and what goes with it.
+
+The store applies an edit only where the schedule still has the version that it was decided on, and in one step with
+the jobs that it revokes, makes or records as skipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import Refused
+from rota.model.firing import Skip, next_slot, run_now, skip_range
+from rota.model.job import NewJob
+from rota.model.schedule import Origin, Pause, Schedule, ScheduleSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """One change of one schedule."""
+
+    after: Schedule  # what it becomes; its version is one more than expected
+    expect_version: int  # 0: there must be none yet
+    revoke: str | None = None  # why its waiting jobs are cancelled with it
+    skips: list[Skip] = []
+    jobs: list[NewJob] = []
+    is_removal: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.after.id
+
+
+def register(
+    existing: Schedule | None,
+    schedule_id: str,
+    spec: ScheduleSpec,
+    origin: Origin,
+    now: int,
+    new_id: Callable[[], str],
+) -> Edit | None:
+    """Add a schedule, or change it where its author changed what it says. None where nothing changed."""
+    if existing is None:
+        return _create(schedule_id, spec, origin, now, new_id)
+    if (existing.origin.kind, existing.origin.app) != (origin.kind, origin.app):
+        raise Refused(
+            f"schedule '{schedule_id}' is defined by {describe_origin(existing.origin)}, so "
+            f"{describe_origin(origin)} cannot change it; edit it there, or choose another id"
+        )
+    if existing.spec == spec:
+        return None
+    if existing.spec.timing == spec.timing:
+        return _edit(_with_enabled(existing, spec, now), existing, now, spec=spec, problem=None)
+    return _retime(existing, spec, now)
+
+
+def pause(schedule: Schedule, now: int, *, reason: str, by: str, until: int | None) -> Edit:
+    """Stop firing until somebody resumes it, or until an instant."""
+    held = Pause(now, reason, by, until)
+    return _edit(schedule, schedule, now, revoke=held.words, pause=held)
+
+
+def resume(schedule: Schedule, now: int) -> Edit | None:
+    """Go on from now; what fell into the pause is recorded as skipped."""
+    if schedule.pause is None:
+        return None
+    return _go_on(schedule, now, schedule.pause.words, pause=None)
+
+
+def enable(schedule: Schedule, now: int) -> Edit | None:
+    if schedule.is_enabled:
+        return None
+    return _go_on(schedule, now, "disabled", is_enabled=True)
+
+
+def disable(schedule: Schedule, now: int) -> Edit | None:
+    if not schedule.is_enabled:
+        return None
+    return _edit(schedule, schedule, now, revoke="schedule disabled", is_enabled=False)
+
+
+def remove(schedule: Schedule, now: int) -> Edit:
+    removal = _edit(schedule, schedule, now, revoke="schedule removed", is_enabled=False)
+    return msgspec.structs.replace(removal, is_removal=True)
+
+
+def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit:
+    """One run at once, whatever the schedule's times, pauses and live jobs."""
+    reason = f"run now by {by}" if by else "run now"
+    edit = _edit(schedule, schedule, now)
+    return msgspec.structs.replace(edit, jobs=[run_now(schedule, now, job_id, reason=reason)])
+
+
+def park(schedule: Schedule, now: int, problem: str) -> Edit:
+    """Set a schedule aside that cannot be evaluated; its record says why, and the others go on."""
+    return _edit(schedule, schedule, now, problem=problem)
+
+
+def describe_origin(origin: Origin) -> str:
+    where = f" of app '{origin.app}'" if origin.app else ""
+    return {"code": "the code", "file": "a file"}.get(origin.kind, "the API") + where
+
+
+def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_id: Callable[[], str]) -> Edit:
+    """A new schedule never fires for what lies behind it; it is due at its first time after now."""
+    fresh = Schedule(
+        id=schedule_id,
+        spec=spec,
+        origin=origin,
+        created_at=now,
+        updated_at=now,
+        is_enabled=spec.enabled,
+        fired_through=now,
+    )
+    created = msgspec.structs.replace(fresh, next_at=next_slot(fresh, now))
+    starts = spec.run_on_start and spec.enabled
+    jobs = [run_now(created, now, new_id(), made_by="start", reason="run on start")] if starts else []
+    return Edit(after=created, expect_version=0, jobs=jobs)
+
+
+def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
+    """New times hold from now on: nothing that lies behind is replayed, and nothing made for the old times runs."""
+    retimed = msgspec.structs.replace(
+        _with_enabled(existing, spec, now),
+        spec=spec,
+        generation=existing.generation + 1,
+        fired_through=max(existing.fired_through, now),
+        problem=None,
+    )
+    return _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_slot(retimed, retimed.fired_through))
+
+
+def _go_on(schedule: Schedule, now: int, why: str, **fields: Any) -> Edit:
+    skips = skip_range(schedule, now, "skipped", why)
+    ahead = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, now))
+    edit = _edit(ahead, schedule, now, next_at=next_slot(ahead, ahead.fired_through), **fields)
+    return msgspec.structs.replace(edit, skips=skips)
+
+
+def _with_enabled(existing: Schedule, spec: ScheduleSpec, now: int) -> Schedule:
+    """The author's word on `enabled` counts when it changes; between deploys the operators' does."""
+    if existing.spec.enabled == spec.enabled:
+        return existing
+    return msgspec.structs.replace(existing, is_enabled=spec.enabled, fired_through=max(existing.fired_through, now))
+
+
+def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None = None, **fields: Any) -> Edit:
+    after = msgspec.structs.replace(changed, version=before.version + 1, updated_at=now, **fields)
+    return Edit(after=after, expect_version=before.version, revoke=revoke)

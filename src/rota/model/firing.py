@@ -1,0 +1,281 @@
+"""Firing: which occurrences of a due schedule make jobs, which are skipped and why, and when it is due again.
+
+One pure function decides, for every store and any number of schedulers: the store applies its answer only where the
+schedule still has the version that it was made for.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from rota.model.job import NewJob
+from rota.model.micros import SECOND
+from rota.model.schedule import Overlap, Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.schedule import Pause
+
+MOST_JOBS = 100  # made by one firing of one schedule; the rest follows in the next round
+LATE = SECOND  # from here on the ledger says "late"
+
+
+class Skip(Struct, frozen=True, kw_only=True):
+    """Occurrences that made no job, as the range after_at < t <= through_at."""
+
+    after_at: int
+    through_at: int
+    count: int
+    outcome: str  # skipped | coalesced
+    reason: str  # overlap | paused | disabled | catch-up
+
+
+class Shot(Struct, frozen=True, kw_only=True):
+    """One occurrence that makes a job, and what to do where the schedule still has a live one."""
+
+    job: NewJob
+    when_busy: Overlap  # skip: record it; queue: one held job; cancel: that, and the live one is asked to stop
+    chained: bool = False  # one of several missed runs: held behind the one before, however many there are
+
+
+class Firing(Struct, frozen=True, kw_only=True):
+    """Everything that one look at a due schedule decides, for one atomic step of the store."""
+
+    schedule: Schedule  # as it was read; its version is what the store compares
+    shots: list[Shot]
+    skips: list[Skip]
+    next_at: int | None
+    fired_through: int
+    ends_pause: bool = False
+
+
+class Placement(Struct, frozen=True, kw_only=True):
+    """What a shot becomes: a job, or a record of why not."""
+
+    job: NewJob | None = None
+    skip: Skip | None = None
+    cancels: str | None = None  # the live job, which is asked to stop
+
+
+def overlap_key(schedule_id: str) -> str:
+    """The unique key of a schedule's live job."""
+    return f"schedule:{schedule_id}"
+
+
+def next_slot(schedule: Schedule, after: int) -> int | None:
+    """The first nominal time later than `after`, within the schedule's bounds and never fired before."""
+    spec = schedule.spec
+    after = max(after, schedule.fired_through)
+    if spec.start is not None:
+        after = max(after, spec.start - 1)
+    second = schedule.trigger.next_second(after // SECOND)
+    if second is None:
+        return None
+    slot = second * SECOND
+    return slot if spec.end is None or slot <= spec.end else None
+
+
+def last_slot(schedule: Schedule, until: int) -> int | None:
+    """The last nominal time at or before `until` that was not fired yet."""
+    spec = schedule.spec
+    until = until if spec.end is None else min(until, spec.end)
+    second = schedule.trigger.second_before(until // SECOND + 1)
+    if second is None:
+        return None
+    slot = second * SECOND
+    is_open = slot > schedule.fired_through and (spec.start is None or slot >= spec.start)
+    return slot if is_open else None
+
+
+def count_slots(schedule: Schedule, after: int, through: int) -> int:
+    """How many nominal times lie in after < t <= through."""
+    after = after if schedule.spec.start is None else max(after, schedule.spec.start - 1)
+    return schedule.trigger.count_seconds(after // SECOND, through // SECOND) if through > after else 0
+
+
+def skip_range(schedule: Schedule, through: int, outcome: str, reason: str) -> list[Skip]:
+    """The skip of every open occurrence up to `through`; empty where there is none."""
+    last = last_slot(schedule, through)
+    if last is None:
+        return []
+    after = schedule.fired_through
+    count = count_slots(schedule, after, last)
+    return [Skip(after_at=after, through_at=last, count=count, outcome=outcome, reason=reason)]
+
+
+def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
+    """What to do about a schedule that is due at `now`."""
+    if schedule.pause is not None:
+        return _end_pause(schedule, schedule.pause, now)
+    missed, on_time = _due_slots(schedule, now)
+    shots, skips = _catch_up(schedule, missed, has_newer=bool(on_time))
+    slots = [*shots, *on_time][: _jobs_left(schedule)]
+    through = slots[-1] if slots else (missed or schedule.fired_through)
+    jobs = _shots(schedule, slots, set(shots), skips, new_id)
+    advanced = msgspec.structs.replace(schedule, fired_through=max(through, schedule.fired_through))
+    return Firing(
+        schedule=schedule,
+        shots=jobs,
+        skips=skips,
+        next_at=next_slot(advanced, advanced.fired_through),
+        fired_through=advanced.fired_through,
+    )
+
+
+def place(shot: Shot, live: str | None, last_held: str | None) -> Placement:
+    """What becomes of a shot, given the schedule's live job and the last one that is held behind it."""
+    if live is None or shot.when_busy == "allow":
+        return Placement(job=shot.job)
+    if shot.chained:
+        return Placement(job=_held(shot.job, last_held or live))
+    if shot.when_busy == "skip" or last_held is not None:
+        return Placement(skip=_overlapped(shot.job))
+    cancels = live if shot.when_busy == "cancel" else None
+    return Placement(job=_held(shot.job, live), cancels=cancels)
+
+
+def fired(firing: Firing, made: int, now: int, last_job: str | None) -> Schedule:
+    """The schedule after a firing that made so many jobs."""
+    schedule = firing.schedule
+    run_count = schedule.run_count + made
+    most = schedule.spec.max_runs
+    is_spent = most is not None and run_count >= most
+    last = schedule.last
+    if last_job is not None:
+        last = msgspec.structs.replace(last, enqueued_at=now, job_id=last_job)
+    return msgspec.structs.replace(
+        schedule,
+        version=schedule.version + 1,
+        next_at=None if is_spent else firing.next_at,
+        fired_through=firing.fired_through,
+        run_count=run_count,
+        pause=None if firing.ends_pause else schedule.pause,
+        last=last,
+    )
+
+
+def _held(job: NewJob, behind: str) -> NewJob:
+    """The key stays with the live job; the held one takes it over when it is released."""
+    return msgspec.structs.replace(job, waits_for=behind, key=None, reason=f"{job.reason}; waits for {behind}")
+
+
+def _overlapped(job: NewJob) -> Skip:
+    fire_at, after_at = job.fire_at or 0, job.after_at or 0
+    return Skip(after_at=after_at, through_at=fire_at, count=1, outcome="skipped", reason="overlap")
+
+
+def run_now(schedule: Schedule, now: int, job_id: str, *, made_by: str = "manual", reason: str) -> NewJob:
+    """A job outside the schedule's times: it ignores overlap, and is never revoked."""
+    return NewJob(
+        id=job_id,
+        task=schedule.spec.task,
+        payload=schedule.spec.payload.encode(),
+        queue=schedule.spec.queue,
+        priority=schedule.spec.priority,
+        run_at=now,
+        schedule_id=schedule.id,
+        generation=schedule.generation,
+        made_by=made_by,
+        reason=reason,
+    )
+
+
+def _end_pause(schedule: Schedule, pause: Pause, now: int) -> Firing:
+    """A pause with an end is over: what fell into it is skipped, and the schedule goes on."""
+    until = pause.until if pause.until is not None else now
+    skips = skip_range(schedule, until, "skipped", pause.words)
+    advanced = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, until))
+    return Firing(
+        schedule=schedule,
+        shots=[],
+        skips=skips,
+        next_at=next_slot(advanced, until),
+        fired_through=advanced.fired_through,
+        ends_pause=True,
+    )
+
+
+def _due_slots(schedule: Schedule, now: int) -> tuple[int | None, list[int]]:
+    """The newest occurrence that is past its grace, and those that are still in time (a bounded number)."""
+    missed = last_slot(schedule, now - schedule.spec.grace - 1)
+    on_time: list[int] = []
+    slot = next_slot(schedule, missed or schedule.fired_through)
+    while slot is not None and slot <= now and len(on_time) < MOST_JOBS:
+        on_time.append(slot)
+        slot = next_slot(schedule, slot)
+    return missed, on_time
+
+
+def _catch_up(schedule: Schedule, missed: int | None, *, has_newer: bool) -> tuple[list[int], list[Skip]]:
+    """Which missed occurrences run after all (oldest first), and which are recorded as skipped."""
+    if missed is None:
+        return [], []
+    spec = schedule.spec
+    if spec.catchup == "skip":
+        return [], skip_range(schedule, missed, "skipped", "catch-up")
+    keep = spec.catchup_limit if spec.catchup == "all" else 0 if has_newer else 1
+    outcome = "skipped" if spec.catchup == "all" else "coalesced"
+    kept = _newest(schedule, missed, keep)
+    before = kept[0] - 1 if kept else missed
+    return kept[:MOST_JOBS], skip_range(schedule, before, outcome, "catch-up")
+
+
+def _newest(schedule: Schedule, missed: int, keep: int) -> list[int]:
+    """The newest `keep` missed occurrences, oldest first."""
+    slots: list[int] = []
+    slot: int | None = missed
+    while slot is not None and len(slots) < keep:
+        slots.append(slot)
+        slot = last_slot(schedule, slot - 1)
+    return slots[::-1]
+
+
+def _jobs_left(schedule: Schedule) -> int:
+    most = schedule.spec.max_runs
+    return MOST_JOBS if most is None else min(MOST_JOBS, max(0, most - schedule.run_count))
+
+
+def _shots(
+    schedule: Schedule, slots: list[int], missed: set[int], skips: list[Skip], new_id: Callable[[], str]
+) -> list[Shot]:
+    spec = schedule.spec
+    chained = spec.catchup == "all" and spec.overlap != "allow"
+    after = skips[-1].through_at if skips else schedule.fired_through
+    shots = []
+    for slot in slots:
+        job = _job_for(schedule, slot, after, new_id(), is_missed=slot in missed)
+        shots.append(Shot(job=job, when_busy=spec.overlap, chained=chained and slot in missed))
+        after = slot
+    return shots
+
+
+def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_missed: bool) -> NewJob:
+    spec = schedule.spec
+    return NewJob(
+        id=job_id,
+        task=spec.task,
+        payload=spec.payload.encode(),
+        queue=spec.queue,
+        priority=spec.priority,
+        key=None if spec.overlap == "allow" else overlap_key(schedule.id),
+        run_at=slot + jitter_of(schedule),
+        schedule_id=schedule.id,
+        fire_at=slot,
+        after_at=after,
+        generation=schedule.generation,
+        made_by="catchup" if is_missed else spec.trigger.partition(" ")[0],
+        reason="caught up" if is_missed else "fired",
+    )
+
+
+def jitter_of(schedule: Schedule) -> int:
+    """How far this schedule's runs are moved: always the same for one schedule, spread over many."""
+    if not schedule.spec.jitter:
+        return 0
+    digest = blake2b(schedule.id.encode(), digest_size=8).digest()
+    return int.from_bytes(digest) % schedule.spec.jitter

@@ -1,0 +1,70 @@
+"""A job's history: every move as one line. The current attempt's moves are fields, earlier ones are packed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rota.model.job import Job
+
+
+class Move(NamedTuple):
+    """One line of a history."""
+
+    state: State
+    at: int
+    reason: str
+    data: dict[str, Any] | None = None
+
+
+_decoder = msgspec.json.Decoder(list[Move])
+
+
+def pack_moves(moves: Iterable[Move]) -> bytes:
+    return msgspec.json.encode(list(moves))
+
+
+def unpack_moves(packed: bytes) -> list[Move]:
+    return _decoder.decode(packed) if packed else []
+
+
+def history_of(job: Job) -> list[Move]:
+    """Every line, oldest first."""
+    closed = closed_lines(job)
+    return [*closed, *_open_lines(job, closed[-1].state)]
+
+
+def folded(job: Job, *lines: Move) -> bytes:
+    """The packed past once the current attempt has ended and these lines follow."""
+    return pack_moves([*history_of(job), *lines])
+
+
+def closed_lines(job: Job) -> list[Move]:
+    """The lines of earlier attempts; a job that was simply enqueued has its first line implied."""
+    return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, "enqueued")]
+
+
+def _open_lines(job: Job, before: State) -> Iterable[Move]:
+    """The lines that the current attempt's fields stand for."""
+    if job.queued_at is not None:
+        yield Move(State.QUEUED, job.queued_at, "released" if before is State.HELD else "due")
+    if job.started_at is not None:
+        yield Move(State.RUNNING, job.started_at, "claimed", {"worker": job.holder, "lease": job.lease_no})
+    if job.state.is_final and job.finished_at is not None:
+        yield Move(job.state, job.finished_at, _final_reason(job))
+
+
+def _final_reason(job: Job) -> str:
+    match job.state:
+        case State.SUCCEEDED:
+            return "returned"
+        case State.CANCELLED:
+            return job.cancel_reason or "cancelled"
+        case _:
+            return (job.error or "failed").partition("\n")[0]

@@ -1,0 +1,101 @@
+"""Jobs: one request to run a task, as a frozen value; and what a request becomes when a store accepts it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from rota.model.history import Move, pack_moves
+from rota.model.state import State
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """A request that no store has accepted yet. Times may be relative: the store's clock decides what they mean."""
+
+    id: str
+    task: str
+    payload: bytes
+    queue: str = "default"
+    priority: int = 0
+    key: str | None = None  # at most one live job has it
+    key_for: int = 0  # the key also holds for this long after creation (microseconds)
+    run_at: int | None = None  # not before this instant …
+    delay: int = 0  # … nor before this long from now
+    schedule_id: str | None = None
+    fire_at: int | None = None  # the occurrence's nominal time
+    after_at: int | None = None  # what the schedule had fired through before
+    generation: int = 0  # of the schedule's timing when this was made
+    made_by: str | None = None  # cron, calendar, every, once, catchup, manual or start; None: enqueued by code
+    waits_for: str | None = None  # held until that job ends
+    reason: str = "enqueued"
+
+
+class Job(Struct, frozen=True):
+    """A job as a store keeps it. (Positional, because stores read a hundred of them from rows at a time.)"""
+
+    id: str
+    seq: int  # rises with every job of the store: older first
+    task: str
+    payload: bytes
+    state: State
+    queue: str
+    priority: int
+    created_at: int
+    run_at: int
+    key: str | None = None
+    key_until: int = 0
+    schedule_id: str | None = None
+    fire_at: int | None = None
+    after_at: int | None = None
+    generation: int = 0
+    made_by: str | None = None
+    waits_for: str | None = None
+    queued_at: int | None = None  # when a scheduled or held job became ready
+    started_at: int | None = None
+    finished_at: int | None = None
+    attempts: int = 0  # that ended, however they ended
+    failures: int = 0  # of them, what spent a retry
+    deaths: int = 0  # of workers that held it
+    lease_no: int = 0  # rises at every claim and fences every write
+    holder: str | None = None
+    lease_until: int | None = None
+    cancel_reason: str | None = None  # somebody asked for it to stop
+    error: str | None = None  # of the last attempt that failed
+    result: bytes | None = None
+    past: bytes = b""  # packed moves of earlier attempts
+
+    @property
+    def is_live(self) -> bool:
+        return not self.state.is_final
+
+
+def accept(new: NewJob, now: int, seq: int = 0) -> Job:
+    """What a request becomes at `now`: held, scheduled for later, or queued."""
+    run_at = max(new.run_at or now, now + new.delay)
+    state = State.HELD if new.waits_for else State.SCHEDULED if run_at > now else State.QUEUED
+    return Job(
+        id=new.id,
+        seq=seq,
+        task=new.task,
+        payload=new.payload,
+        state=state,
+        queue=new.queue,
+        priority=new.priority,
+        created_at=now,
+        run_at=run_at,
+        key=new.key,
+        key_until=now + new.key_for if new.key_for else 0,
+        schedule_id=new.schedule_id,
+        fire_at=new.fire_at,
+        after_at=new.after_at,
+        generation=new.generation,
+        made_by=new.made_by,
+        waits_for=new.waits_for,
+        past=_first_line(state, now, new.reason),
+    )
+
+
+def _first_line(state: State, now: int, reason: str) -> bytes:
+    """A job that was simply enqueued has its first line implied, so that the common case stores none."""
+    if state is State.QUEUED and reason == "enqueued":
+        return b""
+    return pack_moves([Move(state, now, reason)])

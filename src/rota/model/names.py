@@ -1,0 +1,50 @@
+"""Names and ids: what they may look like, and how new ones are made."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rota.errors import BadName, BadOption
+
+if TYPE_CHECKING:
+    from random import Random
+
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,127}", re.ASCII)
+_SCHEDULE_ID = re.compile(r"[A-Za-z0-9_-]{1,127}", re.ASCII)
+LONGEST_KEY = 255
+
+PRIORITIES = {"low": -10, "normal": 0, "high": 10}
+
+
+def check_name(kind: str, name: object) -> str:
+    """A task, queue, app or tenant name."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BadName(f"{kind} name {name!r}: use 1 to 127 of the characters A-Z a-z 0-9 . _ : -")
+    return name
+
+
+def check_schedule_id(name: object) -> str:
+    if not isinstance(name, str) or not _SCHEDULE_ID.fullmatch(name):
+        raise BadName(f"schedule id {name!r}: use 1 to 127 of the characters A-Z a-z 0-9 _ -")
+    return name
+
+
+def check_key(key: object) -> str:
+    if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY or "\x00" in key:
+        raise BadName(f"key {key!r}: use 1 to {LONGEST_KEY} characters of text")
+    return key
+
+
+def check_priority(priority: object) -> int:
+    """A whole number from -100 to 100, or one of the three names."""
+    if isinstance(priority, str) and priority in PRIORITIES:
+        return PRIORITIES[priority]
+    if isinstance(priority, bool) or not isinstance(priority, int) or not -100 <= priority <= 100:
+        raise BadOption(f"priority {priority!r} must be a whole number from -100 to 100, or low, normal or high")
+    return priority
+
+
+def new_id(random: Random, now: int) -> str:
+    """A fresh id of 28 hex digits: the millisecond first, so that neighbours in time are neighbours in an index."""
+    return f"{now // 1000:011x}{random.getrandbits(68):017x}"

@@ -1,0 +1,82 @@
+"""Occurrences: what became of each expected time of a schedule. They outlive their jobs.
+
+While a job is kept, it is the record of its occurrence. When it goes, its line is folded into a range: neighbours with
+the same outcome share one row, so that a schedule that fires every second costs what its jobs cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from rota.model.firing import Skip
+    from rota.model.job import Job
+    from rota.model.schedule import LastRun
+    from rota.model.settle import Change
+
+
+class Occurrence(Struct, frozen=True, kw_only=True):
+    """The expected times in after_at < t <= through_at, `count` of them, and their one outcome."""
+
+    schedule_id: str
+    after_at: int
+    through_at: int
+    count: int = 1
+    outcome: str  # a job's state, or skipped, or coalesced
+    reason: str = ""
+    job_id: str | None = None  # while the job is kept
+
+
+def of_job(job: Job) -> Occurrence:
+    """The line of an occurrence whose job is still kept."""
+    if job.schedule_id is None or job.fire_at is None:
+        raise ValueError(f"job {job.id} is no occurrence")
+    return Occurrence(
+        schedule_id=job.schedule_id,
+        after_at=job.after_at or job.fire_at - 1,
+        through_at=job.fire_at,
+        outcome=job.state.value,
+        reason=job.cancel_reason or "" if job.state is State.CANCELLED else "",
+        job_id=job.id,
+    )
+
+
+def of_skip(schedule_id: str, skip: Skip) -> Occurrence:
+    return Occurrence(
+        schedule_id=schedule_id,
+        after_at=skip.after_at,
+        through_at=skip.through_at,
+        count=skip.count,
+        outcome=skip.outcome,
+        reason=skip.reason,
+    )
+
+
+def fold(before: Occurrence | None, line: Occurrence) -> Occurrence:
+    """The line joined to the range that it follows without a break, or alone."""
+    alone = msgspec.structs.replace(line, job_id=None)
+    if before is None or before.through_at != line.after_at:
+        return alone
+    if (before.outcome, before.reason) != (line.outcome, line.reason):
+        return alone
+    return msgspec.structs.replace(alone, after_at=before.after_at, count=before.count + line.count)
+
+
+def noted(last: LastRun, change: Change) -> LastRun:
+    """What a schedule knows of its jobs, after one of them has ended."""
+    job, now = change.job, change.finished_at
+    succeeded = change.state is State.SUCCEEDED
+    return msgspec.structs.replace(
+        last,
+        finished_at=now,
+        status=change.state.value,
+        success_at=now if succeeded else last.success_at,
+        duration=now - job.started_at if now is not None and job.started_at is not None else None,
+        error=None if succeeded else (change.error or change.cancel_reason),
+        job_id=job.id,
+    )

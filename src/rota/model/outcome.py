@@ -1,0 +1,57 @@
+"""Outcomes: how one execution of a job ended, as a value. What follows from it is settle's decision."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Succeeded(NamedTuple):
+    """The task returned."""
+
+    result: bytes | None = None
+
+
+class Failed(NamedTuple):
+    """The task raised, or ran out of time."""
+
+    error: str  # its first line says what, the rest is the traceback
+    may_retry: bool = True  # False for exceptions that the task's policy gives up on
+
+
+class RetryAsked(NamedTuple):
+    """The task asked for another attempt; it spends a retry."""
+
+    after: int | None  # microseconds; None: by the policy's back-off
+    error: str
+
+
+class Snoozed(NamedTuple):
+    """The task asked to be woken later; it spends nothing."""
+
+    after: int
+    reason: str = "snoozed"
+
+
+class Stopped(NamedTuple):
+    """The task ended because of a cancellation, its own or another's."""
+
+    reason: str
+
+
+class TaskUnknown(NamedTuple):
+    """This worker has no such task; another may."""
+
+
+class Undecodable(NamedTuple):
+    """The payload cannot be read."""
+
+    error: str
+
+
+class GivenBack(NamedTuple):
+    """The worker is going away before the task has ended."""
+
+    reason: str = "given back at shutdown"
+
+
+Outcome = Succeeded | Failed | RetryAsked | Snoozed | Stopped | TaskUnknown | Undecodable | GivenBack

@@ -1,0 +1,145 @@
+"""Schedules: a rule that makes jobs. What its author said (the spec), and what has become of it since."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import BadOption
+from rota.model.micros import SECOND, datetime_of
+from rota.triggers import Trigger, trigger_from_text
+
+Overlap = Literal["skip", "allow", "queue", "cancel"]
+Catchup = Literal["latest", "skip", "all"]
+OVERLAPS: tuple[Overlap, ...] = ("skip", "allow", "queue", "cancel")
+CATCHUPS: tuple[Catchup, ...] = ("latest", "skip", "all")
+
+
+class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the author of a schedule said. Two equal specs are the same schedule, however often they are registered."""
+
+    trigger: str  # its compact text form
+    task: str
+    payload: str = "[]"  # the call as JSON text
+    queue: str = "default"
+    priority: int = 0
+    tz: str = "UTC"
+    overlap: Overlap = "skip"
+    catchup: Catchup = "latest"
+    catchup_limit: int = 100
+    grace: int = 60 * SECOND
+    jitter: int = 0
+    start: int | None = None
+    end: int | None = None
+    max_runs: int | None = None
+    run_on_start: bool = False
+    enabled: bool = True  # at first, and when the author changes it; what operators decide survives deploys
+    description: str = ""
+
+    @property
+    def timing(self) -> tuple[object, ...]:
+        """What decides when it fires: a change here recomputes the next run, any other leaves it alone."""
+        return self.trigger, self.tz, self.start, self.end, self.jitter, self.max_runs
+
+
+class Origin(Struct, frozen=True, array_like=True):
+    """Where a schedule is defined: only its origin may edit it."""
+
+    kind: str = "api"  # code | file | api
+    app: str = ""
+    version: str = ""
+
+
+class Pause(Struct, frozen=True, array_like=True):
+    """Who stopped a schedule, why, and until when."""
+
+    at: int
+    reason: str = ""
+    by: str = ""
+    until: int | None = None
+
+    @property
+    def words(self) -> str:
+        """Who and why, for the ledger: "paused by ann: month end"."""
+        by = f" by {self.by}" if self.by else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"paused{by}{why}"
+
+
+class LastRun(Struct, frozen=True, omit_defaults=True):
+    """What is known of a schedule's jobs; written by the worker's outcome, never by the firing."""
+
+    enqueued_at: int | None = None
+    finished_at: int | None = None
+    status: str | None = None
+    success_at: int | None = None
+    duration: int | None = None
+    error: str | None = None
+    job_id: str | None = None
+
+
+class Schedule(Struct, frozen=True, kw_only=True):
+    """A schedule as a store keeps it."""
+
+    id: str
+    spec: ScheduleSpec
+    origin: Origin = Origin()
+    version: int = 1  # rises with every change and every firing; guards both
+    generation: int = 1  # rises when the timing changes
+    created_at: int
+    updated_at: int
+    is_enabled: bool = True
+    pause: Pause | None = None
+    next_at: int | None = None  # the next nominal time; None: exhausted or broken
+    fired_through: int  # nothing at or before it is ever fired again
+    run_count: int = 0  # jobs made by the trigger
+    last: LastRun = LastRun()
+    problem: str | None = None  # why it cannot be evaluated, where it cannot
+
+    @property
+    def due_at(self) -> int | None:
+        """When a scheduler must look at it; None: never."""
+        if not self.is_enabled or self.problem:
+            return None
+        if self.pause is not None:
+            return self.pause.until
+        return self.next_at
+
+    @property
+    def trigger(self) -> Trigger:
+        """The rule, in the schedule's zone, anchored at its start or creation."""
+        return bound_trigger(self.spec.trigger, self.spec.tz, self.spec.start or self.created_at)
+
+
+@lru_cache(maxsize=4096)
+def bound_trigger(text: str, tz: str, anchor: int) -> Trigger:
+    return trigger_from_text(text).bound(tz, start=datetime_of(anchor))
+
+
+def pack_spec(spec: ScheduleSpec) -> bytes:
+    return msgspec.json.encode(spec)
+
+
+_spec_decoder = msgspec.json.Decoder(ScheduleSpec)
+
+
+def unpack_spec(packed: bytes | str) -> ScheduleSpec:
+    return _spec_decoder.decode(packed)
+
+
+def check_spec(spec: ScheduleSpec) -> ScheduleSpec:
+    """Refuse policies that make no sense; the trigger was checked when it was made."""
+    if spec.overlap not in OVERLAPS:
+        raise BadOption(f"overlap={spec.overlap!r} must be one of {', '.join(OVERLAPS)}")
+    if spec.catchup not in CATCHUPS:
+        raise BadOption(f"catchup={spec.catchup!r} must be one of {', '.join(CATCHUPS)}")
+    if not 1 <= spec.catchup_limit <= 10_000:
+        raise BadOption(f"catchup_limit={spec.catchup_limit!r} must lie between 1 and 10,000")
+    if spec.max_runs is not None and spec.max_runs < 1:
+        raise BadOption(f"max_runs={spec.max_runs!r} must be at least 1")
+    if spec.start is not None and spec.end is not None and spec.end < spec.start:
+        raise BadOption("the schedule's end lies before its start")
+    return spec

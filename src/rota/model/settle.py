@@ -1,0 +1,256 @@
+"""Settling: what becomes of a job when an attempt ends, its worker dies, or somebody decides by hand.
+
+Each function is pure: a job and a fact in, a Change out. Stores apply a Change only where the job still is what the
+decision was made on (same state, same lease number), so that a late or stale decision changes nothing. A job that was
+asked to stop never goes back into the line: what would have been a retry or a hand-back ends it as cancelled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from rota.model.firing import overlap_key
+from rota.model.history import Move, folded
+from rota.model.job import Job
+from rota.model.outcome import (
+    Failed,
+    GivenBack,
+    Outcome,
+    RetryAsked,
+    Snoozed,
+    Stopped,
+    Succeeded,
+    TaskUnknown,
+    Undecodable,
+)
+from rota.model.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE
+from rota.model.state import State, check_move
+
+if TYPE_CHECKING:
+    from rota.model.retry import RetryPolicy
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One move of one job: what it was decided on, and every field that it sets."""
+
+    job: Job  # as it was when this was decided
+    state: State
+    run_at: int
+    queued_at: int | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
+    attempts: int
+    failures: int
+    deaths: int
+    cancel_reason: str | None = None
+    error: str | None = None
+    result: bytes | None = None
+    past: bytes
+    key: str | None = None
+    is_removal: bool = False  # auto-remove: the row goes, its occurrence stays
+
+    @property
+    def id(self) -> str:
+        return self.job.id
+
+
+def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float, *, keep: bool = True) -> Change:
+    """What becomes of a running job. `keep=False` removes it once it has succeeded."""
+    match outcome:
+        case Succeeded(result):
+            return _finish(job, State.SUCCEEDED, now, result=result, is_removal=not keep)
+        case Failed(error, may_retry):
+            return _fail(job, error, policy, now, random) if may_retry else _finish(job, State.FAILED, now, error=error)
+        case RetryAsked(after, error):
+            return _fail(job, error, policy, now, random, after=after)
+        case Snoozed(after, reason):
+            return _wait(job, now + after, now, reason, attempts=job.attempts + 1)
+        case Stopped(reason):
+            return _finish(job, State.CANCELLED, now, cancel_reason=reason)
+        case TaskUnknown():
+            return _wait(job, now + UNKNOWN_TASK_PAUSE, now, f"task '{job.task}' is unknown to this worker")
+        case Undecodable(error):
+            return _finish(job, State.FAILED, now, error=error)
+        case GivenBack(reason):
+            return _requeue(job, now, reason)
+        case _:
+            assert_never(outcome)
+
+
+def rescue(job: Job, now: int) -> Change:
+    """What becomes of a running job whose lease ran out: its worker is dead, stuck or cut off."""
+    deaths = job.deaths + 1
+    reason = f"worker lost: {job.holder} stopped renewing its lease (death {deaths} of {MAX_DEATHS})"
+    if deaths >= MAX_DEATHS and not job.cancel_reason:
+        error = f"parked: {deaths} workers died while they ran this job; the last was {job.holder}"
+        return _finish(job, State.FAILED, now, deaths=deaths, error=error)
+    return _requeue(job, now, reason, deaths=deaths)
+
+
+def release(job: Job, now: int) -> Change:
+    """A held job whose predecessor has ended: it is ready, and takes over its schedule's key."""
+    key = overlap_key(job.schedule_id) if job.schedule_id else job.key
+    change = _change(job, State.QUEUED, job.run_at, past=job.past, queued_at=now)
+    return msgspec.structs.replace(change, key=key)
+
+
+def cancel(job: Job, now: int, reason: str) -> Change:
+    """A waiting job, cancelled. (A running one is asked to stop instead.)"""
+    return _finish(job, State.CANCELLED, now, attempts=job.attempts, cancel_reason=reason)
+
+
+def retry_by_hand(job: Job, now: int, reason: str) -> Change:
+    """A failed or cancelled job, tried anew with fresh budgets."""
+    check_move(job.state, State.QUEUED)
+    past = folded(job, Move(State.QUEUED, now, reason))
+    return _change(job, State.QUEUED, now, past=past, failures=0, deaths=0)
+
+
+def _fail(job: Job, error: str, policy: RetryPolicy, now: int, random: float, *, after: int | None = None) -> Change:
+    failures = job.failures + 1
+    if failures > policy.retries and not job.cancel_reason:
+        return _finish(job, State.FAILED, now, failures=failures, error=error)
+    pause = policy.backoff.pause(failures, random) if after is None else after
+    reason = f"retry {failures} of {policy.retries}: {error.partition(chr(10))[0]}"
+    return _wait(job, now + pause, now, reason, attempts=job.attempts + 1, failures=failures, error=error)
+
+
+def _wait(
+    job: Job,
+    run_at: int,
+    now: int,
+    reason: str,
+    *,
+    attempts: int | None = None,
+    failures: int | None = None,
+    error: str | None = None,
+) -> Change:
+    if job.cancel_reason:
+        return _finish(job, State.CANCELLED, now, failures=failures, error=error, cancel_reason=job.cancel_reason)
+    data = {"error": error} if error else None
+    past = folded(job, Move(State.SCHEDULED, now, reason, data))
+    return _change(job, State.SCHEDULED, run_at, past=past, attempts=attempts, failures=failures, error=error)
+
+
+def _requeue(job: Job, now: int, reason: str, *, deaths: int | None = None) -> Change:
+    if job.cancel_reason:
+        return _finish(job, State.CANCELLED, now, deaths=deaths, cancel_reason=job.cancel_reason)
+    past = folded(job, Move(State.QUEUED, now, reason))
+    return _change(job, State.QUEUED, job.run_at, past=past, deaths=deaths, error=job.error)
+
+
+def _finish(
+    job: Job,
+    state: State,
+    now: int,
+    *,
+    attempts: int | None = None,
+    failures: int | None = None,
+    deaths: int | None = None,
+    error: str | None = None,
+    result: bytes | None = None,
+    cancel_reason: str | None = None,
+    is_removal: bool = False,
+) -> Change:
+    """A final move. Its line stays in the fields, so nothing is packed; the key goes unless it holds for a period."""
+    ended = job.attempts + 1 if deaths is None else job.attempts
+    return _change(
+        job,
+        state,
+        job.run_at,
+        past=job.past,
+        queued_at=job.queued_at,
+        started_at=job.started_at,
+        finished_at=now,
+        attempts=ended if attempts is None else attempts,
+        failures=failures,
+        deaths=deaths,
+        error=error,
+        result=result,
+        cancel_reason=cancel_reason,
+        key=job.key if job.key_until > now else None,
+        is_removal=is_removal,
+    )
+
+
+def _change(
+    job: Job,
+    state: State,
+    run_at: int,
+    *,
+    past: bytes,
+    attempts: int | None = None,
+    failures: int | None = None,
+    deaths: int | None = None,
+    queued_at: int | None = None,
+    started_at: int | None = None,
+    finished_at: int | None = None,
+    cancel_reason: str | None = None,
+    error: str | None = None,
+    result: bytes | None = None,
+    key: str | None = None,
+    is_removal: bool = False,
+) -> Change:
+    check_move(job.state, state)
+    return Change(
+        job=job,
+        state=state,
+        run_at=run_at,
+        queued_at=queued_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        attempts=job.attempts if attempts is None else attempts,
+        failures=job.failures if failures is None else failures,
+        deaths=job.deaths if deaths is None else deaths,
+        cancel_reason=cancel_reason,
+        error=error,
+        result=result,
+        past=past,
+        key=key if state.is_final else job.key,
+        is_removal=is_removal,
+    )
+
+
+def apply(change: Change) -> Job:
+    """The job after a change. Its lease is over, whatever it becomes."""
+    job = change.job
+    return msgspec.structs.replace(
+        job,
+        state=change.state,
+        run_at=change.run_at,
+        queued_at=change.queued_at,
+        started_at=change.started_at,
+        finished_at=change.finished_at,
+        attempts=change.attempts,
+        failures=change.failures,
+        deaths=change.deaths,
+        cancel_reason=change.cancel_reason,
+        error=change.error,
+        result=change.result,
+        past=change.past,
+        key=change.key,
+        holder=job.holder if change.state.is_final else None,
+        lease_until=None,
+    )
+
+
+def claim(job: Job, holder: str, now: int, lease_until: int) -> Job:
+    """A queued job under a new lease."""
+    check_move(job.state, State.RUNNING)
+    return msgspec.structs.replace(
+        job,
+        state=State.RUNNING,
+        started_at=now,
+        lease_no=job.lease_no + 1,
+        holder=holder,
+        lease_until=lease_until,
+    )
+
+
+def promote(job: Job, now: int) -> Job:
+    """A scheduled job that is due."""
+    check_move(job.state, State.QUEUED)
+    return msgspec.structs.replace(job, state=State.QUEUED, queued_at=now)

@@ -1,0 +1,58 @@
+"""Counters: how many jobs each queue has in each state, and how many have ever ended; kept, not counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rota.model.state import FINAL, State
+from rota.store.contract import QueueInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TOTAL = "total:"  # in front of a state: jobs that ever ended so
+
+
+class Counts:
+    """Differences per (queue, name), where name is a state or a total."""
+
+    def __init__(self, start: dict[tuple[str, str], int] | None = None) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter(start or {})
+
+    def add(self, queue: str, state: State, number: int = 1) -> None:
+        self._counts[queue, state.value] += number
+
+    def move(self, queue: str, before: State, after: State, number: int = 1) -> None:
+        self._counts[queue, before.value] -= number
+        self._counts[queue, after.value] += number
+        if after in FINAL:
+            self._counts[queue, TOTAL + after.value] += number
+
+    def remove(self, queue: str, state: State, number: int = 1) -> None:
+        self._counts[queue, state.value] -= number
+
+    def queues(self) -> set[str]:
+        return {queue for queue, _ in self._counts}
+
+    def rows(self) -> list[tuple[str, str, int]]:
+        """What changed, for a store that keeps the sums elsewhere."""
+        return [(queue, name, number) for (queue, name), number in self._counts.items() if number]
+
+    def info(self, queue: str, *, is_paused: bool, oldest_at: int | None) -> QueueInfo:
+        mine = {name: number for (of, name), number in self._counts.items() if of == queue and number}
+        return QueueInfo(
+            name=queue,
+            is_paused=is_paused,
+            counts={name: number for name, number in mine.items() if not name.startswith(TOTAL)},
+            totals={name.removeprefix(TOTAL): number for name, number in mine.items() if name.startswith(TOTAL)},
+            oldest_at=oldest_at,
+        )
+
+    def differences(self, jobs: Iterable[tuple[str, State]]) -> dict[str, int]:
+        """Where the kept counts differ from these jobs: "queue/state" and by how much."""
+        counted = Counter((queue, state.value) for queue, state in jobs)
+        kept = {key: number for key, number in self._counts.items() if not key[1].startswith(TOTAL)}
+        keys = counted.keys() | kept.keys()
+        off = {f"{queue}/{name}": kept.get((queue, name), 0) - counted[queue, name] for queue, name in keys}
+        return {name: number for name, number in off.items() if number}

@@ -1,0 +1,490 @@
+"""The memory store: the contract in plain Python, to be read first. It ends with its process."""
+
+from __future__ import annotations
+
+import time
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.model.firing import fired, overlap_key, place
+from rota.model.job import Job, NewJob, accept
+from rota.model.occurrence import Occurrence, fold, noted, of_job, of_skip
+from rota.model.settle import Change, apply, cancel, claim, promote, release
+from rota.model.state import State
+from rota.store.bells import LocalBells
+from rota.store.contract import (
+    MOST_PROMOTED,
+    Added,
+    Due,
+    Exchange,
+    Exchanged,
+    Extended,
+    Features,
+    Fired,
+    Item,
+    JobFilter,
+    LogLine,
+    Node,
+    Page,
+    Pruned,
+    QueueInfo,
+    Refusal,
+    Retention,
+    Store,
+)
+from rota.store.counting import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Bell, Channel
+
+
+class MemoryStore(Store):
+    """Everything in this process. Each verb holds the lock, so each is one atomic step."""
+
+    features = Features(kind="memory", is_durable=False, is_shared=False)
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._bells = LocalBells()
+        self._jobs: dict[str, Job] = {}
+        self._keys: dict[str, str] = {}  # unique key -> the id of the job that has it
+        self._schedules: dict[str, Schedule] = {}
+        self._occurrences: dict[str, list[Occurrence]] = {}
+        self._paused: set[str] = set()
+        self._nodes: dict[str, Node] = {}
+        self._logs: dict[str, list[LogLine]] = {}
+        self._counts = Counts()
+        self._seq = 0
+
+    def open(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def describe(self) -> str:
+        return "memory (this process only)"
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def listen(self, channel: Channel) -> Bell:
+        return self._bells.listen(channel)
+
+    # Jobs.
+
+    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+        with self._lock:
+            at = self._at(now)
+            added = [self._add(job, at) for job in jobs]
+        self._bells.ring("jobs")
+        return added
+
+    def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
+        with self._lock:
+            at = self._at(now)
+            refused = [refusal for change in ask.settled if (refusal := self._settle(change, ask.holder, at))]
+            claimed = self._claim(ask, at) if ask.want > 0 else []
+            reply = Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=self._next_due(ask.queues))
+        if ask.settled:
+            self._bells.ring("jobs")
+        return reply
+
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
+    ) -> Extended:
+        with self._lock:
+            at = self._at(now)
+            lost = [job_id for job_id, lease_no in leases if not self._extend(job_id, lease_no, holder, at + lease_for)]
+            asked = {
+                job.id: job.cancel_reason
+                for job in self._jobs.values()
+                if job.state is State.RUNNING and job.holder == holder and job.cancel_reason
+            }
+            return Extended(now=at, lost=lost, cancels=asked)
+
+    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+        with self._lock:
+            at = self._at(now)
+            lapsed = [job for job in self._jobs.values() if _has_lapsed(job, at)]
+            return sorted(lapsed, key=lambda job: job.lease_until or 0)[:limit]
+
+    def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        return self._change_all(changes, now, _has_lapsed)
+
+    def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        return self._change_all(changes, now, lambda job, _: job.state is not State.RUNNING)
+
+    def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
+        del now  # a request has no time of its own
+        with self._lock:
+            running = [job for job in self.get_jobs(ids) if job.state is State.RUNNING]
+            for job in running:
+                self._jobs[job.id] = msgspec.structs.replace(job, cancel_reason=job.cancel_reason or reason)
+            return [job.id for job in running]
+
+    def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
+        del now
+        with self._lock:
+            ended = [job for job in self.get_jobs(ids) if job.state.is_final]
+            for job in ended:
+                self._remove(job)
+            return [job.id for job in ended]
+
+    def get_jobs(self, ids: Sequence[str]) -> list[Job]:
+        with self._lock:
+            return [self._jobs[job_id] for job_id in ids if job_id in self._jobs]
+
+    def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+        with self._lock:
+            found = (job for job in self._jobs.values() if matches(job, where))
+            newest = sorted(found, key=lambda job: -job.seq)
+        rest = [job for job in newest if cursor is None or job.seq < int(cursor)]
+        return _page(rest, limit, lambda job: str(job.seq))
+
+    # Schedules and occurrences.
+
+    def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
+        with self._lock:
+            at = self._at(now)
+            refused = [edit.id for edit in edits if not self._edit(edit, at)]
+        self._bells.ring("schedules")
+        self._bells.ring("jobs")
+        return refused
+
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
+        with self._lock:
+            return [self._schedules[name] for name in ids if name in self._schedules]
+
+    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+        with self._lock:
+            ids = sorted(name for name in self._schedules if cursor is None or name > cursor)
+            return _page([self._schedules[name] for name in ids], limit, lambda schedule: schedule.id)
+
+    def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
+        with self._lock:
+            at = self._at(now)
+            waiting = [schedule for schedule in self._schedules.values() if schedule.due_at is not None]
+            waiting.sort(key=lambda schedule: (schedule.due_at, schedule.id))
+            due = [schedule for schedule in waiting if (schedule.due_at or 0) <= at][:limit]
+            rest = waiting[len(due) :]
+            return Due(now=at, schedules=due, next_due_at=rest[0].due_at if rest else None)
+
+    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
+        with self._lock:
+            at = self._at(now)
+            results = [self._fire(firing, at) for firing in firings]
+        self._bells.ring("jobs")
+        return results
+
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Occurrence]:
+        with self._lock:
+            kept = [of_job(job) for job in self._jobs.values() if job.schedule_id == schedule_id and job.fire_at]
+            lines = [*kept, *self._occurrences.get(schedule_id, [])]
+        after = int(cursor) if cursor else start - 1
+        shown = [line for line in lines if line.through_at > after and line.after_at < end - 1]
+        shown.sort(key=lambda line: line.through_at)
+        return _page(shown, limit, lambda line: str(line.through_at))
+
+    # Queues, nodes, logs, upkeep.
+
+    def pause_queue(self, queue: str, *, paused: bool) -> None:
+        with self._lock:
+            (self._paused.add if paused else self._paused.discard)(queue)
+        self._bells.ring("jobs")
+
+    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
+        del now
+        with self._lock:
+            names = sorted(self._paused | self._counts.queues())
+            return [
+                self._counts.info(name, is_paused=name in self._paused, oldest_at=self._oldest(name)) for name in names
+            ]
+
+    def beat(self, node: Node, *, now: int | None = None) -> int:
+        with self._lock:
+            at = self._at(now)
+            self._nodes[node.id] = msgspec.structs.replace(node, beat_at=at)
+            return at
+
+    def list_nodes(self) -> list[Node]:
+        with self._lock:
+            return sorted(self._nodes.values(), key=lambda node: node.id)
+
+    def forget_node(self, node_id: str) -> None:
+        with self._lock:
+            self._nodes.pop(node_id, None)
+
+    def append_logs(self, lines: Sequence[LogLine]) -> None:
+        with self._lock:
+            for line in lines:
+                kept = self._logs.setdefault(line.job_id, [])
+                kept.append(msgspec.structs.replace(line, number=len(kept) + 1))
+
+    def list_logs(self, job_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
+        with self._lock:
+            return [line for line in self._logs.get(job_id, []) if line.number > after][:limit]
+
+    def recount(self) -> dict[str, int]:
+        with self._lock:
+            return self._counts.differences((job.queue, job.state) for job in self._jobs.values())
+
+    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+        with self._lock:
+            at = self._at(now)
+            finished = sorted(
+                (job for job in self._jobs.values() if job.finished_at), key=lambda job: job.finished_at or 0
+            )
+            surplus = {job.id for job in finished[: max(0, len(finished) - retention.most_finished)]}
+            old = [job for job in finished if job.id in surplus or _is_stale(job, retention, at)][:limit]
+            for job in old:
+                self._remove(job)
+            lines = self._prune_occurrences(retention, at)
+            silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
+            for node_id in silent:
+                del self._nodes[node_id]
+            return Pruned(jobs=len(old), occurrences=lines, nodes=len(silent))
+
+    # What the verbs are made of. The lock is held.
+
+    def _at(self, now: int | None) -> int:
+        return self.now() if now is None else now
+
+    def _add(self, new: NewJob, now: int) -> Added:
+        taken = self._key_holder(new.key, now) if new.key else None
+        if taken:
+            return Added(taken, existed=True)
+        self._insert(accept(new, now, self._next_seq()))
+        return Added(new.id)
+
+    def _key_holder(self, key: str, now: int) -> str | None:
+        """The job that has a key; a key that only held for a period is free once that is over."""
+        job = self._jobs.get(self._keys.get(key, ""))
+        if job is None:
+            return None
+        if job.is_live or job.key_until > now:
+            return job.id
+        self._put(msgspec.structs.replace(job, key=None))
+        return None
+
+    def _next_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def _insert(self, job: Job) -> None:
+        self._counts.add(job.queue, job.state)
+        self._put(job)
+
+    def _put(self, job: Job) -> None:
+        before = self._jobs.get(job.id)
+        if before is not None and before.key and before.key != job.key:
+            self._keys.pop(before.key, None)
+        if job.key:
+            self._keys[job.key] = job.id
+        self._jobs[job.id] = job
+
+    def _settle(self, change: Change, holder: str, now: int) -> Refusal | None:
+        """Apply what a worker decided, where it still holds the lease."""
+        job = self._jobs.get(change.id)
+        decided_on = change.job
+        if job is None or job.state is not State.RUNNING or (job.lease_no, job.holder) != (decided_on.lease_no, holder):
+            return Refusal(change.id, "lease")
+        return self._apply(change, job, now)
+
+    def _change_all(
+        self, changes: Sequence[Change], now: int | None, still_holds: Callable[[Job, int], bool]
+    ) -> list[Refusal]:
+        with self._lock:
+            at = self._at(now)
+            refused = [refusal for change in changes if (refusal := self._change(change, at, still_holds))]
+        self._bells.ring("jobs")
+        return refused
+
+    def _change(self, change: Change, now: int, still_holds: Callable[[Job, int], bool]) -> Refusal | None:
+        job = self._jobs.get(change.id)
+        decided_on = change.job
+        if (
+            job is None
+            or (job.state, job.lease_no) != (decided_on.state, decided_on.lease_no)
+            or not still_holds(job, now)
+        ):
+            return Refusal(change.id, "lease")
+        return self._apply(change, job, now)
+
+    def _apply(self, change: Change, job: Job, now: int) -> Refusal | None:
+        if job.cancel_reason and not change.state.is_final and job.state is State.RUNNING:
+            return Refusal(change.id, "cancel", job.cancel_reason)
+        self._counts.move(job.queue, job.state, change.state)
+        self._put(apply(change))
+        if change.state.is_final:
+            self._note_end(change, now)
+        if change.is_removal:
+            self._remove(self._jobs[change.id])
+        return None
+
+    def _note_end(self, change: Change, now: int) -> None:
+        """What the end of a job sets in motion: the jobs that waited for it, and its schedule's last run."""
+        for job in list(self._jobs.values()):
+            if job.state is State.HELD and job.waits_for == change.id:
+                self._apply(release(job, now), job, now)
+        schedule = self._schedules.get(change.job.schedule_id or "")
+        if schedule is not None:
+            self._schedules[schedule.id] = msgspec.structs.replace(schedule, last=noted(schedule.last, change))
+
+    def _claim(self, ask: Exchange, now: int) -> list[Job]:
+        queues = set(ask.queues) - self._paused
+        due = [job for job in self._jobs.values() if job.state is State.SCHEDULED and job.run_at <= now]
+        for job in sorted(due, key=lambda job: (job.run_at, job.seq))[:MOST_PROMOTED]:
+            self._counts.move(job.queue, job.state, State.QUEUED)
+            self._put(promote(job, now))
+        ready = [job for job in self._jobs.values() if job.state is State.QUEUED and job.queue in queues]
+        ready.sort(key=lambda job: (-job.priority, job.seq))
+        claimed = [claim(job, ask.holder, now, now + ask.lease_for) for job in ready[: ask.want]]
+        for job in claimed:
+            self._counts.move(job.queue, State.QUEUED, State.RUNNING)
+            self._put(job)
+        return claimed
+
+    def _next_due(self, queues: Iterable[str]) -> int | None:
+        """When there may be something to claim: now, where a bound left due jobs behind."""
+        wanted = set(queues) - self._paused
+        waiting = (job for job in self._jobs.values() if job.state is State.SCHEDULED and job.queue in wanted)
+        return min((job.run_at for job in waiting), default=None)
+
+    def _extend(self, job_id: str, lease_no: int, holder: str, until: int) -> bool:
+        job = self._jobs.get(job_id)
+        if job is None or job.state is not State.RUNNING or (job.lease_no, job.holder) != (lease_no, holder):
+            return False
+        self._put(msgspec.structs.replace(job, lease_until=until))
+        return True
+
+    def _remove(self, job: Job) -> None:
+        """A job goes; its occurrence stays, folded into a range."""
+        if job.schedule_id and job.fire_at:
+            self._record(of_job(job))
+        self._counts.remove(job.queue, job.state)
+        if job.key:
+            self._keys.pop(job.key, None)
+        self._logs.pop(job.id, None)
+        del self._jobs[job.id]
+
+    def _record(self, line: Occurrence) -> None:
+        lines = self._occurrences.setdefault(line.schedule_id, [])
+        before = next((other for other in lines if other.through_at == line.after_at), None)
+        folded = fold(before, line)
+        if before is not None and folded.after_at == before.after_at:
+            lines.remove(before)
+        lines.append(folded)
+
+    def _edit(self, edit: Edit, now: int) -> bool:
+        current = self._schedules.get(edit.id)
+        if (current.version if current else 0) != edit.expect_version:
+            return False
+        if edit.revoke is not None:
+            self._revoke(edit.id, edit.revoke, now)
+        if edit.is_removal:
+            del self._schedules[edit.id]
+            self._occurrences.pop(edit.id, None)
+        else:
+            last = current.last if current else edit.after.last
+            self._schedules[edit.id] = msgspec.structs.replace(edit.after, last=last)
+        for skip in edit.skips:
+            self._record(of_skip(edit.id, skip))
+        for job in edit.jobs:
+            self._add(job, now)
+        return True
+
+    def _revoke(self, schedule_id: str, reason: str, now: int) -> None:
+        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""
+        for job in list(self._jobs.values()):
+            if job.schedule_id == schedule_id and job.fire_at and job.state.is_waiting:
+                current = self._jobs[job.id]
+                self._apply(cancel(current, now, reason), current, now)
+
+    def _fire(self, firing: Firing, now: int) -> Fired:
+        schedule = self._schedules.get(firing.schedule.id)
+        if schedule is None or schedule.version != firing.schedule.version:
+            return Fired(schedule_id=firing.schedule.id, is_accepted=False)
+        made: list[str] = []
+        skips = list(firing.skips)
+        for shot in firing.shots:
+            live = self._key_holder(overlap_key(schedule.id), now)
+            placement = place(shot, live, self._last_held(schedule.id))
+            if placement.skip is not None:
+                skips.append(placement.skip)
+            if placement.job is not None:
+                self._insert(accept(placement.job, now, self._next_seq()))
+                made.append(placement.job.id)
+            if placement.cancels is not None:
+                self._stop(placement.cancels, "replaced by the next occurrence", now)
+        for skip in skips:
+            self._record(of_skip(schedule.id, skip))
+        current = msgspec.structs.replace(firing, schedule=schedule)
+        self._schedules[schedule.id] = fired(current, len(made), now, made[-1] if made else None)
+        skipped = sum(skip.count for skip in skips)
+        return Fired(schedule_id=schedule.id, is_accepted=True, jobs=made, skipped=skipped)
+
+    def _stop(self, job_id: str, reason: str, now: int) -> None:
+        job = self._jobs[job_id]
+        if job.state is State.RUNNING:
+            self.request_cancels([job_id], reason)
+        else:
+            self._apply(cancel(job, now, reason), job, now)
+
+    def _last_held(self, schedule_id: str) -> str | None:
+        held = [job for job in self._jobs.values() if job.schedule_id == schedule_id and job.state is State.HELD]
+        return max(held, key=lambda job: job.seq).id if held else None
+
+    def _oldest(self, queue: str) -> int | None:
+        ready = (job for job in self._jobs.values() if job.state is State.QUEUED and job.queue == queue)
+        return min((job.queued_at or job.run_at for job in ready), default=None)
+
+    def _prune_occurrences(self, retention: Retention, now: int) -> int:
+        removed = 0
+        for schedule_id, lines in self._occurrences.items():
+            lines.sort(key=lambda line: line.through_at)
+            recent = [line for line in lines if line.through_at > now - retention.occurrences_for]
+            kept = recent[-retention.most_occurrences :]
+            removed += len(lines) - len(kept)
+            self._occurrences[schedule_id] = kept
+        return removed
+
+
+def matches(job: Job, where: JobFilter) -> bool:
+    """Whether a list with this filter shows the job."""
+    if where.states and job.state not in where.states:
+        return False
+    if where.task is not None and not _task_matches(job.task, where.task):
+        return False
+    if where.since is not None and job.created_at < where.since:
+        return False
+    if where.until is not None and job.created_at >= where.until:
+        return False
+    wanted = ((where.queue, job.queue), (where.schedule_id, job.schedule_id), (where.key, job.key))
+    return all(want is None or want == have for want, have in wanted)
+
+
+def _task_matches(task: str, pattern: str) -> bool:
+    return task.startswith(pattern[:-1]) if pattern.endswith("*") else task == pattern
+
+
+def _has_lapsed(job: Job, now: int) -> bool:
+    return job.state is State.RUNNING and job.lease_until is not None and job.lease_until <= now
+
+
+def _is_stale(job: Job, retention: Retention, now: int) -> bool:
+    return (job.finished_at or now) <= now - retention.kept_for(job.state) and job.key_until <= now
+
+
+def _page(items: list[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:
+    shown = items[:limit]
+    return Page(shown, cursor_of(shown[-1]) if len(items) > limit else None)

@@ -1,0 +1,173 @@
+"""The database file: opened safely, written by one transaction at a time, its faults told in Rota's words."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rota.errors import SchemaMismatch, StoreError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCK_PATIENCE = 15.0  # seconds that a write waits for another process's transaction
+OLDEST = (3, 35, 0)  # RETURNING came with it
+
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"}
+
+
+class Database:
+    """One file. Threads share the writing connection under a lock and have a reading one each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._write_lock = threading.RLock()
+        self._writer: sqlite3.Connection | None = None
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._pid = os.getpid()
+
+    def open(self) -> None:
+        """Make the folder and the file where they are missing, for this user alone."""
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or newer is needed")
+        self._make_folder()
+        refuse_network(self.path.parent)
+        if not self.path.exists():
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        with self._told():
+            self._writer = self._connect()
+
+    def close(self) -> None:
+        with self._write_lock:
+            for connection in [*self._readers, *([self._writer] if self._writer else [])]:
+                connection.close()
+            self._readers.clear()
+            self._local = threading.local()
+            self._writer = None
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other can interleave; committed at the end, or rolled back whole."""
+        with self._write_lock, self._told():
+            connection = self._begin()
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A connection for reading, which never waits for writers."""
+        with self._told():
+            yield self._reader()
+
+    def _begin(self) -> sqlite3.Connection:
+        """Take the write lock, waiting for other processes in small jittered steps."""
+        connection = self._writer_here()
+        deadline = time.monotonic() + LOCK_PATIENCE
+        pause = 0.0005
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as err:
+                if not _is_busy(err) or time.monotonic() > deadline:
+                    raise
+            else:
+                return connection
+            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads waiters, guards nothing
+            pause = min(pause * 1.5, 0.025)
+
+    def _writer_here(self) -> sqlite3.Connection:
+        if self._pid != os.getpid():
+            raise StoreError("this store was opened before a fork; open it anew in the child process")
+        if self._writer is None:
+            raise StoreUnavailable(f"the store {self.path} is closed")
+        return self._writer
+
+    def _reader(self) -> sqlite3.Connection:
+        self._writer_here()
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+            with self._write_lock:
+                self._readers.append(connection)
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+    def _make_folder(self) -> None:
+        folder = self.path.parent
+        if not folder.exists():
+            try:
+                folder.mkdir(mode=0o700, parents=True)
+            except OSError as err:
+                raise StoreUnavailable(f"cannot make the folder {folder}: {err.strerror}") from err
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Translate SQLite's faults at the border: what happened, and what to do next."""
+        try:
+            yield
+        except sqlite3.Error as err:
+            raise self._in_our_words(err) from err
+        except OSError as err:
+            raise StoreUnavailable(f"cannot use {self.path}: {err.strerror}") from err
+
+    def _in_our_words(self, err: sqlite3.Error) -> StoreError:
+        text = str(err)
+        if _is_busy(err):
+            return StoreUnavailable(
+                f"{self.path} has been locked by another process for {LOCK_PATIENCE:.0f} s; nothing was written. "
+                "End the program that keeps a transaction open, then try again"
+            )
+        if "full" in text:
+            return StoreUnavailable(f"no space is left for {self.path}; nothing was written. Free some, then go on")
+        if "not a database" in text or "malformed" in text:
+            return SchemaMismatch(f"{self.path} is not a SQLite database ({text}); name another file")
+        if "readonly" in text or "unable to open" in text:
+            return StoreUnavailable(
+                f"cannot write {self.path}: {text}. Check the permissions of the file and its folder"
+            )
+        return StoreError(f"{self.path}: {text}")
+
+
+def refuse_network(folder: Path) -> None:
+    """SQLite's locks do not hold on network file systems."""
+    kind = file_system_of(folder)
+    if kind in _NETWORK:
+        raise StoreError(
+            f"{folder} is on a network file system ({kind}), where SQLite's locks do not hold; "
+            "use a local disk, or a server store such as postgresql://"
+        )
+
+
+def file_system_of(folder: Path) -> str:
+    """The kind of file system a folder is on, where the system tells."""
+    try:
+        lines = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "unknown"
+    mounts = [(parts[1], parts[2]) for line in lines if len(parts := line.split()) > 2]
+    place = str(folder.resolve())
+    holding = [(point, kind) for point, kind in mounts if place == point or place.startswith(point.rstrip("/") + "/")]
+    return max(holding, key=lambda mount: len(mount[0]), default=("", "unknown"))[1]
+
+
+def _is_busy(err: sqlite3.Error) -> bool:
+    return "locked" in str(err) or "busy" in str(err)

@@ -1,0 +1,373 @@
+"""The job table: adding, claiming, settling and listing, each inside a transaction that the store has begun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rota.model.job import Job, NewJob, accept
+from rota.model.occurrence import noted, of_job
+from rota.model.settle import Change, release
+from rota.model.state import State
+from rota.store.contract import MOST_PROMOTED, Added, Exchange, JobFilter, Page, Refusal
+from rota.store.sqlite.rows import JOB_COLUMNS, JOB_FIELDS, jobs_of, last_of, packed_last, row_of_job
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rota.store.counting import Counts
+    from rota.store.sqlite.ledger import Ledger
+
+LARGEST_IN = 500  # values in one IN (…) list
+
+
+class JobTable:
+    """One namespace's jobs."""
+
+    def __init__(self, namespace: str, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._name = f"{namespace}_job"
+        self._schedules = f"{namespace}_schedule"
+        self._logs = f"{namespace}_log"
+        self._insert = (
+            f"INSERT INTO {self._name} ({JOB_COLUMNS.replace('seq, ', '')}) "
+            f"VALUES ({', '.join('?' * (len(JOB_FIELDS) - 1))})"
+        )
+        self._update = (
+            f"UPDATE {self._name} SET state = ?, run_at = ?, queued_at = ?, started_at = ?, finished_at = ?, "
+            "attempts = ?, failures = ?, deaths = ?, cancel_reason = ?, error = ?, result = ?, past = ?, key = ?, "
+            "holder = ?, lease_until = NULL, lease_boot = NULL WHERE seq = ?"
+        )
+
+    # Adding.
+
+    def add(self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts) -> list[Added]:
+        """Insert jobs; those whose key is taken answer with the job that has it."""
+        added: list[Added] = []
+        fresh: list[Job] = []
+        keys: dict[str, str] = {}
+        for new in jobs:
+            taken = (keys.get(new.key) or self.key_holder(connection, new.key, now)) if new.key else None
+            if taken:
+                added.append(Added(taken, existed=True))
+                continue
+            fresh.append(accept(new, now))
+            added.append(Added(new.id))
+            if new.key:
+                keys[new.key] = new.id
+        self.insert(connection, fresh, counts)
+        return added
+
+    def insert(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> None:
+        connection.executemany(self._insert, [_without_seq(job) for job in jobs])
+        for job in jobs:
+            counts.add(job.queue, job.state)
+
+    def key_holder(self, connection: sqlite3.Connection, key: str, now: int) -> str | None:
+        """The job that has a key; a key that only held for a period is free once that is over."""
+        query = f"SELECT seq, id, state, key_until FROM {self._name} WHERE key = ?"
+        row = connection.execute(query, (key,)).fetchone()
+        if row is None:
+            return None
+        seq, job_id, state, key_until = row
+        if not State(state).is_final or key_until > now:
+            return str(job_id)
+        connection.execute(f"UPDATE {self._name} SET key = NULL WHERE seq = ?", (seq,))
+        return None
+
+    # Claiming.
+
+    def promote(self, connection: sqlite3.Connection, now: int, counts: Counts) -> None:
+        """Make due jobs ready, a bounded number of them."""
+        rows = connection.execute(
+            f"UPDATE {self._name} SET state = 'queued', queued_at = ? WHERE seq IN (SELECT seq FROM {self._name} "
+            "WHERE state = 'scheduled' AND run_at <= ? ORDER BY run_at, seq LIMIT ?) RETURNING queue",
+            (now, now, MOST_PROMOTED),
+        ).fetchall()
+        for (queue,) in rows:
+            counts.move(queue, State.SCHEDULED, State.QUEUED)
+
+    def claim(
+        self,
+        connection: sqlite3.Connection,
+        ask: Exchange,
+        queues: Sequence[str],
+        now: int,
+        lease: tuple[int, str],
+        counts: Counts,
+    ) -> list[Job]:
+        """Take the best ready jobs of these queues, in one merged order."""
+        if not queues:
+            return []
+        best, values = self._best(queues, ask.want)
+        lease_at, boot = lease
+        rows = connection.execute(
+            f"UPDATE {self._name} SET state = 'running', started_at = ?, lease_no = lease_no + 1, holder = ?, "
+            f"lease_until = ?, lease_boot = ? WHERE seq IN ({best}) RETURNING {JOB_COLUMNS}",
+            (now, ask.holder, lease_at + ask.lease_for, boot, *values),
+        ).fetchall()
+        claimed = jobs_of(rows)
+        claimed.sort(key=lambda job: (-job.priority, job.seq))
+        for job in claimed:
+            counts.move(job.queue, State.QUEUED, State.RUNNING)
+        return claimed
+
+    def has_work(self, connection: sqlite3.Connection, queues: Sequence[str], now: int) -> bool:
+        """Whether a claim would find anything: a look that takes no write lock."""
+        if self.next_due(connection, queues, until=now) is not None:
+            return True
+        best, values = self._best(queues, 1)
+        return connection.execute(best, values).fetchone() is not None
+
+    def _best(self, queues: Sequence[str], want: int) -> tuple[str, list[Any]]:
+        each = (
+            f"SELECT seq, priority FROM {self._name} WHERE state = 'queued' AND queue = ? "
+            "ORDER BY priority DESC, seq LIMIT ?"
+        )
+        if len(queues) == 1:
+            return f"SELECT seq FROM ({each})", [queues[0], want]
+        merged = " UNION ALL ".join(f"SELECT * FROM ({each})" for _ in queues)
+        values = [value for queue in queues for value in (queue, want)]
+        return f"SELECT seq FROM ({merged}) ORDER BY priority DESC, seq LIMIT ?", [*values, want]
+
+    def next_due(self, connection: sqlite3.Connection, queues: Sequence[str], until: int | None = None) -> int | None:
+        """When the first scheduled job of these queues is due (at or before `until`, where that is given)."""
+        if not queues:
+            return None
+        marks = ", ".join("?" * len(queues))
+        bound, values = ("AND run_at <= ?", [until]) if until is not None else ("", [])
+        row = connection.execute(
+            f"SELECT run_at FROM {self._name} WHERE state = 'scheduled' {bound} AND queue IN ({marks}) "
+            "ORDER BY run_at LIMIT 1",
+            (*values, *queues),
+        ).fetchone()
+        return row[0] if row else None
+
+    # Settling.
+
+    def settle(
+        self,
+        connection: sqlite3.Connection,
+        changes: Sequence[Change],
+        now: int,
+        counts: Counts,
+        still_holds: Callable[[Change, tuple[Any, ...]], bool],
+    ) -> list[Refusal]:
+        """Apply changes where the jobs still are what was decided on; name the others."""
+        refused: list[Refusal] = []
+        accepted: list[Change] = []
+        current = self._current(connection, changes)
+        for change in changes:
+            row = current.pop(change.job.seq, None)  # a second change of one job in a batch finds nothing
+            if row is None or row[0] != change.id or not still_holds(change, row):
+                refused.append(Refusal(change.id, "lease"))
+            elif row[1] == "running" and row[4] and not change.state.is_final:
+                refused.append(Refusal(change.id, "cancel", row[4]))
+            else:
+                accepted.append(change)
+        self.apply(connection, accepted, now, counts)
+        return refused
+
+    def _current(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> dict[int, tuple[Any, ...]]:
+        """What the jobs are now: seq -> (id, state, lease_no, holder, cancel_reason, lease_until, lease_boot)."""
+        rows = self._select_in(
+            connection,
+            "seq, id, state, lease_no, holder, cancel_reason, lease_until, lease_boot",
+            "seq",
+            [change.job.seq for change in changes],
+        )
+        return {row[0]: row[1:] for row in rows}
+
+    def apply(self, connection: sqlite3.Connection, changes: Sequence[Change], now: int, counts: Counts) -> None:
+        """Write changes that were found to hold, and what they set in motion."""
+        if not changes:
+            return
+        connection.executemany(self._update, [_row_of_change(change) for change in changes])
+        for change in changes:
+            counts.move(change.job.queue, change.job.state, change.state)
+        ended = [change for change in changes if change.state.is_final]
+        if ended:
+            self._release(connection, [change.id for change in ended], now, counts)
+            self._note_last_runs(connection, ended)
+            self.remove(connection, [change.id for change in ended if change.is_removal], counts)
+
+    def _release(self, connection: sqlite3.Connection, ended: Sequence[str], now: int, counts: Counts) -> None:
+        """Let go what waited for these jobs."""
+        if connection.execute(f"SELECT 1 FROM {self._name} WHERE state = 'held' LIMIT 1").fetchone() is None:
+            return
+        held = jobs_of(self._select_in(connection, JOB_COLUMNS, "waits_for", ended, "AND state = 'held'"))
+        self.apply(connection, [release(job, now) for job in held], now, counts)
+
+    def _note_last_runs(self, connection: sqlite3.Connection, ended: Sequence[Change]) -> None:
+        """Tell schedules how their jobs ended."""
+        for change in ended:
+            if change.job.schedule_id is None:
+                continue
+            where = (change.job.schedule_id,)
+            row = connection.execute(f"SELECT last FROM {self._schedules} WHERE id = ?", where).fetchone()
+            if row is not None:
+                last = packed_last(noted(last_of(row[0]), change))
+                connection.execute(f"UPDATE {self._schedules} SET last = ? WHERE id = ?", (last, *where))
+
+    # Leases.
+
+    def extend(
+        self, connection: sqlite3.Connection, holder: str, leases: Sequence[tuple[str, int]], until: int, boot: str
+    ) -> list[str]:
+        """Renew exactly these leases; the ids of those that are lost."""
+        lost = []
+        for job_id, lease_no in leases:
+            renewed = connection.execute(
+                f"UPDATE {self._name} SET lease_until = ?, lease_boot = ? "
+                "WHERE id = ? AND state = 'running' AND lease_no = ? AND holder = ?",
+                (until, boot, job_id, lease_no, holder),
+            ).rowcount
+            if not renewed:
+                lost.append(job_id)
+        return lost
+
+    def cancels(self, connection: sqlite3.Connection, holder: str) -> dict[str, str]:
+        rows = connection.execute(
+            f"SELECT id, cancel_reason FROM {self._name} "
+            "WHERE state = 'running' AND holder = ? AND cancel_reason IS NOT NULL",
+            (holder,),
+        )
+        return dict(rows.fetchall())
+
+    def lapsed(self, connection: sqlite3.Connection, limit: int, lease: tuple[int, str]) -> list[Job]:
+        rows = connection.execute(
+            f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE state = 'running' "
+            "AND (lease_until <= ? OR lease_boot <> ?) ORDER BY lease_until LIMIT ?",
+            (*lease, limit),
+        )
+        return jobs_of(rows)
+
+    def request_cancels(self, connection: sqlite3.Connection, ids: Sequence[str], reason: str) -> list[str]:
+        running = []
+        for job_id in ids:
+            asked = connection.execute(
+                f"UPDATE {self._name} SET cancel_reason = coalesce(cancel_reason, ?) "
+                "WHERE id = ? AND state = 'running'",
+                (reason, job_id),
+            ).rowcount
+            if asked:
+                running.append(job_id)
+        return running
+
+    # Reading and removing.
+
+    def get(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[Job]:
+        found = {job.id: job for job in jobs_of(self._select_in(connection, JOB_COLUMNS, "id", ids))}
+        return [found[job_id] for job_id in ids if job_id in found]
+
+    def page(self, connection: sqlite3.Connection, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
+        conditions, values = _conditions(where)
+        if cursor is not None:
+            conditions.append("seq < ?")
+            values.append(int(cursor))
+        clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"SELECT {JOB_COLUMNS} FROM {self._name} {clause} ORDER BY seq DESC LIMIT ?"
+        jobs = jobs_of(connection.execute(query, (*values, limit + 1)))
+        shown = jobs[:limit]
+        return Page(shown, str(shown[-1].seq) if len(jobs) > limit else None)
+
+    def waiting_of(self, connection: sqlite3.Connection, schedule_id: str) -> list[Job]:
+        """What a schedule's trigger made and nobody has started."""
+        query = (
+            f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE schedule_id = ? AND fire_at IS NOT NULL "
+            "AND state IN ('scheduled', 'queued', 'held')"
+        )
+        return jobs_of(connection.execute(query, (schedule_id,)))
+
+    def last_held(self, connection: sqlite3.Connection, schedule_id: str) -> str | None:
+        query = f"SELECT id FROM {self._name} WHERE schedule_id = ? AND state = 'held' ORDER BY seq DESC LIMIT 1"
+        row = connection.execute(query, (schedule_id,)).fetchone()
+        return row[0] if row else None
+
+    def remove(self, connection: sqlite3.Connection, ids: Sequence[str], counts: Counts) -> list[str]:
+        """Delete ended jobs with their logs; their occurrences stay in the ledger."""
+        if not ids:
+            return []
+        jobs = [job for job in self.get(connection, ids) if job.state.is_final]
+        self._ledger.record(connection, [of_job(job) for job in jobs if job.schedule_id and job.fire_at])
+        for job in jobs:
+            counts.remove(job.queue, job.state)
+        connection.executemany(f"DELETE FROM {self._name} WHERE seq = ?", [(job.seq,) for job in jobs])
+        connection.executemany(f"DELETE FROM {self._logs} WHERE job_id = ?", [(job.id,) for job in jobs])
+        return [job.id for job in jobs]
+
+    def stale(self, connection: sqlite3.Connection, state: State, before: int, now: int, limit: int) -> list[str]:
+        """Ended jobs that were kept long enough, the oldest first."""
+        rows = connection.execute(
+            f"SELECT id FROM {self._name} WHERE finished_at IS NOT NULL AND state = ? AND finished_at <= ? "
+            "AND key_until <= ? ORDER BY finished_at LIMIT ?",
+            (state.value, before, now, limit),
+        )
+        return [job_id for (job_id,) in rows]
+
+    def oldest_ended(self, connection: sqlite3.Connection, limit: int) -> list[str]:
+        query = f"SELECT id FROM {self._name} WHERE finished_at IS NOT NULL ORDER BY finished_at LIMIT ?"
+        return [job_id for (job_id,) in connection.execute(query, (limit,))]
+
+    def _select_in(
+        self, connection: sqlite3.Connection, columns: str, column: str, values: Sequence[Any], extra: str = ""
+    ) -> Iterable[tuple[Any, ...]]:
+        """Rows whose column is one of the values, in lists of bounded length."""
+        rows: list[tuple[Any, ...]] = []
+        for start in range(0, len(values), LARGEST_IN):
+            chunk = values[start : start + LARGEST_IN]
+            marks = ", ".join("?" * len(chunk))
+            query = f"SELECT {columns} FROM {self._name} WHERE {column} IN ({marks}) {extra}"
+            rows += connection.execute(query, chunk)
+        return rows
+
+
+def _without_seq(job: Job) -> tuple[Any, ...]:
+    row = row_of_job(job)
+    return row[:1] + row[2:]
+
+
+def _row_of_change(change: Change) -> tuple[Any, ...]:
+    return (
+        change.state.value,
+        change.run_at,
+        change.queued_at,
+        change.started_at,
+        change.finished_at,
+        change.attempts,
+        change.failures,
+        change.deaths,
+        change.cancel_reason,
+        change.error,
+        change.result,
+        change.past,
+        change.key,
+        change.job.holder if change.state.is_final else None,
+        change.job.seq,
+    )
+
+
+def _conditions(where: JobFilter) -> tuple[list[str], list[Any]]:
+    conditions: list[str] = []
+    values: list[Any] = []
+    if where.states:
+        conditions.append(f"state IN ({', '.join('?' * len(where.states))})")
+        values += [state.value for state in where.states]
+    if where.task is not None and where.task.endswith("*"):
+        conditions.append("substr(task, 1, ?) = ?")
+        values += [len(where.task) - 1, where.task[:-1]]
+    elif where.task is not None:
+        conditions.append("task = ?")
+        values.append(where.task)
+    plain = (("queue", where.queue), ("schedule_id", where.schedule_id), ("key", where.key))
+    for column, value in plain:
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            values.append(value)
+    if where.since is not None:
+        conditions.append("created_at >= ?")
+        values.append(where.since)
+    if where.until is not None:
+        conditions.append("created_at < ?")
+        values.append(where.until)
+    return conditions, values

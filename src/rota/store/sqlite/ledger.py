@@ -1,0 +1,88 @@
+"""The ledger: ranges of occurrences whose jobs are gone or never were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.model.occurrence import Occurrence, fold, of_job
+from rota.store.contract import Page
+from rota.store.sqlite.rows import JOB_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from rota.store.contract import Retention
+
+_COLUMNS = "schedule_id, through_at, after_at, count, outcome, reason"
+
+
+class Ledger:
+    """One namespace's occurrences."""
+
+    def __init__(self, namespace: str) -> None:
+        self._name = f"{namespace}_occurrence"
+        self._jobs = f"{namespace}_job"
+
+    def record(self, connection: sqlite3.Connection, lines: Sequence[Occurrence]) -> None:
+        """Write lines, each joined to the range that it follows without a break."""
+        for line in sorted(lines, key=lambda line: line.through_at):
+            before = self._ending_at(connection, line.schedule_id, line.after_at)
+            folded = fold(before, line)
+            if before is not None and folded.after_at == before.after_at:
+                connection.execute(
+                    f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?",
+                    (before.schedule_id, before.through_at),
+                )
+            connection.execute(
+                f"INSERT OR REPLACE INTO {self._name} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+                row_of_occurrence(folded),
+            )
+
+    def forget(self, connection: sqlite3.Connection, schedule_id: str) -> None:
+        connection.execute(f"DELETE FROM {self._name} WHERE schedule_id = ?", (schedule_id,))
+
+    def page(
+        self, connection: sqlite3.Connection, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
+    ) -> Page[Occurrence]:
+        """Ranges and kept jobs together, oldest first."""
+        after = int(cursor) if cursor else start - 1
+        ranges = connection.execute(
+            f"SELECT {_COLUMNS} FROM {self._name} "
+            "WHERE schedule_id = ? AND through_at > ? AND after_at < ? ORDER BY through_at LIMIT ?",
+            (schedule_id, after, end - 1, limit + 1),
+        ).fetchall()
+        kept = connection.execute(
+            f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
+            "WHERE schedule_id = ? AND fire_at > ? AND after_at < ? ORDER BY fire_at LIMIT ?",
+            (schedule_id, after, end - 1, limit + 1),
+        ).fetchall()
+        lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
+        lines.sort(key=lambda line: line.through_at)
+        shown = lines[:limit]
+        return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
+
+    def prune(self, connection: sqlite3.Connection, retention: Retention, now: int) -> int:
+        """Drop what is too old, and what is too much per schedule."""
+        old = connection.execute(
+            f"DELETE FROM {self._name} WHERE through_at <= ?",
+            (now - retention.occurrences_for,),
+        ).rowcount
+        crowded = connection.execute(
+            f"SELECT schedule_id, count(*) FROM {self._name} GROUP BY schedule_id HAVING count(*) > ?",
+            (retention.most_occurrences,),
+        ).fetchall()
+        for schedule_id, count in crowded:
+            old += connection.execute(
+                f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at IN (SELECT through_at "
+                f"FROM {self._name} WHERE schedule_id = ? ORDER BY through_at LIMIT ?)",
+                (schedule_id, schedule_id, count - retention.most_occurrences),
+            ).rowcount
+        return old
+
+    def _ending_at(self, connection: sqlite3.Connection, schedule_id: str, at: int) -> Occurrence | None:
+        row = connection.execute(
+            f"SELECT {_COLUMNS} FROM {self._name} WHERE schedule_id = ? AND through_at = ?",
+            (schedule_id, at),
+        ).fetchone()
+        return occurrence_of(row) if row else None

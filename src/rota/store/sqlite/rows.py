@@ -1,0 +1,103 @@
+"""Rows and values: how jobs, schedules and occurrences are laid out in columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.model.job import Job
+from rota.model.occurrence import Occurrence
+from rota.model.schedule import LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+JOB_FIELDS = Job.__struct_fields__
+JOB_COLUMNS = ", ".join(JOB_FIELDS)  # the table's columns carry the fields' names
+STATE_INDEX = JOB_FIELDS.index("state")
+
+SCHEDULE_COLUMNS = (
+    "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "
+    "run_count, last, problem"
+)
+
+_STATES = {state.value: state for state in State}
+_encode = msgspec.json.encode
+_decode_origin = msgspec.json.Decoder(Origin).decode
+_decode_pause = msgspec.json.Decoder(Pause).decode
+_decode_last = msgspec.json.Decoder(LastRun).decode
+
+
+def job_of(row: tuple[Any, ...]) -> Job:
+    values = list(row)
+    values[STATE_INDEX] = _STATES[values[STATE_INDEX]]
+    return Job(*values)
+
+
+def jobs_of(rows: Iterable[tuple[Any, ...]]) -> list[Job]:
+    return [job_of(row) for row in rows]
+
+
+def row_of_job(job: Job) -> tuple[Any, ...]:
+    return msgspec.structs.astuple(job)
+
+
+def schedule_of(row: tuple[Any, ...]) -> Schedule:
+    return Schedule(
+        id=row[0],
+        spec=unpack_spec(row[1]),
+        origin=_decode_origin(row[2]),
+        version=row[3],
+        generation=row[4],
+        created_at=row[5],
+        updated_at=row[6],
+        is_enabled=bool(row[7]),
+        pause=None if row[8] is None else _decode_pause(row[8]),
+        next_at=row[9],
+        fired_through=row[10],
+        run_count=row[11],
+        last=_decode_last(row[12]),
+        problem=row[13],
+    )
+
+
+def row_of_schedule(schedule: Schedule) -> tuple[Any, ...]:
+    """The columns of SCHEDULE_COLUMNS, then due_at."""
+    return (
+        schedule.id,
+        pack_spec(schedule.spec).decode(),
+        _encode(schedule.origin).decode(),
+        schedule.version,
+        schedule.generation,
+        schedule.created_at,
+        schedule.updated_at,
+        int(schedule.is_enabled),
+        None if schedule.pause is None else _encode(schedule.pause).decode(),
+        schedule.next_at,
+        schedule.fired_through,
+        schedule.run_count,
+        packed_last(schedule.last),
+        schedule.problem,
+        schedule.due_at,
+    )
+
+
+def packed_last(last: LastRun) -> str:
+    return _encode(last).decode()
+
+
+def last_of(packed: str) -> LastRun:
+    return _decode_last(packed)
+
+
+def occurrence_of(row: tuple[Any, ...]) -> Occurrence:
+    schedule_id, through_at, after_at, count, outcome, reason = row
+    return Occurrence(
+        schedule_id=schedule_id, after_at=after_at, through_at=through_at, count=count, outcome=outcome, reason=reason
+    )
+
+
+def row_of_occurrence(line: Occurrence) -> tuple[Any, ...]:
+    return line.schedule_id, line.through_at, line.after_at, line.count, line.outcome, line.reason

@@ -1,0 +1,147 @@
+"""The schedule table: edits and firings, each guarded by the schedule's version inside one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.model.firing import Skip, fired, overlap_key, place
+from rota.model.job import accept
+from rota.model.occurrence import of_skip
+from rota.model.settle import cancel
+from rota.model.state import State
+from rota.store.contract import Due, Fired, Page
+from rota.store.sqlite.rows import SCHEDULE_COLUMNS, last_of, row_of_schedule, schedule_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing, Shot
+    from rota.model.schedule import Schedule
+    from rota.store.counting import Counts
+    from rota.store.sqlite.jobs import JobTable
+    from rota.store.sqlite.ledger import Ledger
+
+
+class ScheduleTable:
+    """One namespace's schedules."""
+
+    def __init__(self, namespace: str, jobs: JobTable, ledger: Ledger) -> None:
+        self._name = f"{namespace}_schedule"
+        self._jobs = jobs
+        self._ledger = ledger
+        marks = ", ".join("?" * (len(SCHEDULE_COLUMNS.split(",")) + 1))
+        self._replace = f"INSERT OR REPLACE INTO {self._name} ({SCHEDULE_COLUMNS}, due_at) VALUES ({marks})"
+
+    def edit(self, connection: sqlite3.Connection, edit: Edit, now: int, counts: Counts) -> bool:
+        """Apply an edit whole, or not at all where the version has moved on."""
+        current = self._guard(connection, edit.id)
+        if (current[0] if current else 0) != edit.expect_version:
+            return False
+        if edit.revoke is not None:
+            waiting = self._jobs.waiting_of(connection, edit.id)
+            self._jobs.apply(connection, _cancels(waiting, now, edit.revoke), now, counts)
+        if edit.is_removal:
+            connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
+            self._ledger.forget(connection, edit.id)
+        else:
+            last = last_of(current[1]) if current else edit.after.last
+            self._put(connection, msgspec.structs.replace(edit.after, last=last))
+        self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])
+        self._jobs.add(connection, edit.jobs, now, counts)
+        return True
+
+    def get(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[Schedule]:
+        query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE id = ?"
+        rows = (connection.execute(query, (name,)).fetchone() for name in ids)
+        return [schedule_of(row) for row in rows if row is not None]
+
+    def page(self, connection: sqlite3.Connection, cursor: str | None, limit: int) -> Page[Schedule]:
+        query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE id > ? ORDER BY id LIMIT ?"
+        found = [schedule_of(row) for row in connection.execute(query, (cursor or "", limit + 1))]
+        shown = found[:limit]
+        return Page(shown, shown[-1].id if len(found) > limit else None)
+
+    def due(self, connection: sqlite3.Connection, limit: int, now: int) -> tuple[Due, list[tuple[str, str]]]:
+        """What is due, in order, by the index alone; and the rows that cannot be read, with the reason."""
+        rows = connection.execute(
+            f"SELECT {SCHEDULE_COLUMNS}, due_at FROM {self._name} WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?",
+            (limit + 1,),
+        ).fetchall()
+        due = [row for row in rows if row[-1] <= now][:limit]
+        rest = rows[len(due) :]
+        schedules, broken = _readable(due)
+        return Due(now=now, schedules=schedules, next_due_at=rest[0][-1] if rest else None), broken
+
+    def set_aside(self, connection: sqlite3.Connection, broken: Iterable[tuple[str, str]]) -> None:
+        """Keep rows that cannot be read, with the reason, out of the schedulers' way."""
+        connection.executemany(
+            f"UPDATE {self._name} SET due_at = NULL, problem = ?2 WHERE id = ?1",
+            list(broken),
+        )
+
+    def fire(self, connection: sqlite3.Connection, firing: Firing, now: int, counts: Counts) -> Fired:
+        """Make a firing's jobs and advance the schedule, unless somebody else changed it first."""
+        schedule_id = firing.schedule.id
+        current = self._guard(connection, schedule_id)
+        if current is None or current[0] != firing.schedule.version:
+            return Fired(schedule_id=schedule_id, is_accepted=False)
+        made: list[str] = []
+        skips = list(firing.skips)
+        for shot in firing.shots:
+            job_id, skip = self._place(connection, shot, schedule_id, now, counts)
+            if job_id is not None:
+                made.append(job_id)
+            if skip is not None:
+                skips.append(skip)
+        self._ledger.record(connection, [of_skip(schedule_id, skip) for skip in skips])
+        schedule = msgspec.structs.replace(firing.schedule, last=last_of(current[1]))
+        settled = msgspec.structs.replace(firing, schedule=schedule)
+        self._put(connection, fired(settled, len(made), now, made[-1] if made else None))
+        return Fired(schedule_id=schedule_id, is_accepted=True, jobs=made, skipped=sum(skip.count for skip in skips))
+
+    def _place(
+        self, connection: sqlite3.Connection, shot: Shot, schedule_id: str, now: int, counts: Counts
+    ) -> tuple[str | None, Skip | None]:
+        live = last_held = None
+        if shot.when_busy != "allow":
+            live = self._jobs.key_holder(connection, overlap_key(schedule_id), now)
+            last_held = self._jobs.last_held(connection, schedule_id) if live else None
+        placement = place(shot, live, last_held)
+        if placement.job is not None:
+            self._jobs.insert(connection, [accept(placement.job, now)], counts)
+        if placement.cancels is not None:
+            self._stop(connection, placement.cancels, now, counts)
+        return (placement.job.id if placement.job else None), placement.skip
+
+    def _stop(self, connection: sqlite3.Connection, job_id: str, now: int, counts: Counts) -> None:
+        reason = "replaced by the next occurrence"
+        if not self._jobs.request_cancels(connection, [job_id], reason):
+            waiting = [job for job in self._jobs.get(connection, [job_id]) if job.state is not State.RUNNING]
+            self._jobs.apply(connection, _cancels(waiting, now, reason), now, counts)
+
+    def _guard(self, connection: sqlite3.Connection, schedule_id: str) -> tuple[Any, ...] | None:
+        query = f"SELECT version, last FROM {self._name} WHERE id = ?"
+        row: tuple[Any, ...] | None = connection.execute(query, (schedule_id,)).fetchone()
+        return row
+
+    def _put(self, connection: sqlite3.Connection, schedule: Schedule) -> None:
+        connection.execute(self._replace, row_of_schedule(schedule))
+
+
+def _cancels(waiting: Sequence[Any], now: int, reason: str) -> list[Any]:
+    return [cancel(job, now, reason) for job in waiting]
+
+
+def _readable(rows: Sequence[tuple[Any, ...]]) -> tuple[list[Schedule], list[tuple[str, str]]]:
+    schedules: list[Schedule] = []
+    broken: list[tuple[str, str]] = []
+    for row in rows:
+        try:
+            schedules.append(schedule_of(row[:-1]))
+        except (msgspec.MsgspecError, TypeError, ValueError) as err:
+            broken.append((row[0], f"the stored schedule cannot be read: {err}"))
+    return schedules, broken

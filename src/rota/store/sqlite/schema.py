@@ -1,0 +1,83 @@
+"""The schema: made when missing, migrated when old, refused when newer than this code."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from rota.errors import BadStoreUrl, SchemaMismatch
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from rota.store.sqlite.connection import Database
+
+VERSION = 1
+MIGRATIONS: dict[int, str] = {1: "schema.sql"}  # version reached -> script that leads there from the one before
+
+_NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}", re.ASCII)
+
+
+def check_namespace(namespace: str) -> str:
+    if not _NAMESPACE.fullmatch(namespace):
+        raise BadStoreUrl(f"namespace {namespace!r}: use a letter, then up to 30 letters, digits or _")
+    return namespace
+
+
+def migrate(database: Database, namespace: str) -> None:
+    """Bring the schema to this code's version, in one transaction; racing processes wait and find it done."""
+    with database.read() as connection:
+        if current_version(connection, namespace) == VERSION:
+            return
+    with database.write() as connection:
+        version = current_version(connection, namespace)
+        for target in range(version + 1, VERSION + 1):
+            _run(connection, MIGRATIONS[target], namespace)
+        _remember(connection, namespace)
+
+
+def pending(database: Database, namespace: str) -> list[str]:
+    """The SQL that migrate() would run."""
+    with database.read() as connection:
+        version = current_version(connection, namespace)
+    return [_script(MIGRATIONS[target], namespace) for target in range(version + 1, VERSION + 1)]
+
+
+def current_version(connection: sqlite3.Connection, namespace: str) -> int:
+    """The version that the file has; 0 for none."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if f"{namespace}_meta" not in tables:
+        if f"{namespace}_job" in tables:
+            raise SchemaMismatch(
+                f"the file has a table {namespace}_job that Rota did not make; choose another namespace"
+            )
+        return 0
+    row = connection.execute(f"SELECT value FROM {namespace}_meta WHERE name = 'version'").fetchone()
+    version = int(row[0]) if row else 0
+    if version > VERSION:
+        raise SchemaMismatch(
+            f"the file has schema version {version}, this Rota knows up to {VERSION}; "
+            "install the newer Rota that made it, or use another file"
+        )
+    return version
+
+
+def _remember(connection: sqlite3.Connection, namespace: str) -> None:
+    connection.execute(f"CREATE TABLE IF NOT EXISTS {namespace}_meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
+    connection.execute(f"INSERT OR REPLACE INTO {namespace}_meta VALUES ('version', ?)", (str(VERSION),))
+
+
+def _run(connection: sqlite3.Connection, name: str, namespace: str) -> None:
+    """Statement by statement: executescript() would commit the transaction first."""
+    for statement in _statements(_script(name, namespace)):
+        connection.execute(statement)
+
+
+def _script(name: str, namespace: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8").replace("{ns}", namespace)
+
+
+def _statements(script: str) -> list[str]:
+    plain = "\n".join(line.partition("--")[0] for line in script.splitlines())
+    return [statement for statement in plain.split(";") if statement.strip()]

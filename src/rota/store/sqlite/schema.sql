@@ -1,0 +1,97 @@
+-- Version 1. {ns} is the namespace, a checked identifier.
+
+CREATE TABLE {ns}_job (
+    seq           INTEGER PRIMARY KEY,
+    id            TEXT    NOT NULL,
+    task          TEXT    NOT NULL,
+    payload       BLOB    NOT NULL,
+    state         TEXT    NOT NULL,
+    queue         TEXT    NOT NULL,
+    priority      INTEGER NOT NULL,
+    created_at    INTEGER NOT NULL,
+    run_at        INTEGER NOT NULL,
+    key           TEXT,
+    key_until     INTEGER NOT NULL,
+    schedule_id   TEXT,
+    fire_at       INTEGER,
+    after_at      INTEGER,
+    generation    INTEGER NOT NULL,
+    made_by       TEXT,
+    waits_for     TEXT,
+    queued_at     INTEGER,
+    started_at    INTEGER,
+    finished_at   INTEGER,
+    attempts      INTEGER NOT NULL,
+    failures      INTEGER NOT NULL,
+    deaths        INTEGER NOT NULL,
+    lease_no      INTEGER NOT NULL,
+    holder        TEXT,
+    lease_until   INTEGER,   -- by the lease clock, which no wall clock can move
+    cancel_reason TEXT,
+    error         TEXT,
+    result        BLOB,
+    past          BLOB    NOT NULL,
+    lease_boot    TEXT       -- the boot that the lease clock counts from; another boot voids the lease
+);
+
+CREATE UNIQUE INDEX {ns}_job_id ON {ns}_job (id);
+CREATE INDEX {ns}_job_ready ON {ns}_job (queue, priority DESC, seq) WHERE state = 'queued';
+CREATE INDEX {ns}_job_due ON {ns}_job (run_at) WHERE state = 'scheduled';
+CREATE INDEX {ns}_job_leased ON {ns}_job (lease_until) WHERE state = 'running';
+CREATE INDEX {ns}_job_ended ON {ns}_job (state, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX {ns}_job_held ON {ns}_job (waits_for) WHERE state = 'held';
+CREATE UNIQUE INDEX {ns}_job_key ON {ns}_job (key) WHERE key IS NOT NULL;
+CREATE INDEX {ns}_job_made ON {ns}_job (schedule_id, seq) WHERE schedule_id IS NOT NULL;
+-- The last word on "each occurrence makes exactly one job", whatever the code above it does.
+CREATE UNIQUE INDEX {ns}_job_occurrence ON {ns}_job (schedule_id, fire_at) WHERE fire_at IS NOT NULL;
+
+CREATE TABLE {ns}_schedule (
+    id            TEXT    PRIMARY KEY,
+    spec          TEXT    NOT NULL,
+    origin        TEXT    NOT NULL,
+    version       INTEGER NOT NULL,
+    generation    INTEGER NOT NULL,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    is_enabled    INTEGER NOT NULL,
+    pause         TEXT,
+    next_at       INTEGER,
+    fired_through INTEGER NOT NULL,
+    run_count     INTEGER NOT NULL,
+    last          TEXT    NOT NULL,
+    problem       TEXT,
+    due_at        INTEGER
+) WITHOUT ROWID;
+
+CREATE INDEX {ns}_schedule_due ON {ns}_schedule (due_at, id) WHERE due_at IS NOT NULL;
+
+CREATE TABLE {ns}_occurrence (
+    schedule_id TEXT    NOT NULL,
+    through_at  INTEGER NOT NULL,
+    after_at    INTEGER NOT NULL,
+    count       INTEGER NOT NULL,
+    outcome     TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
+    PRIMARY KEY (schedule_id, through_at)
+) WITHOUT ROWID;
+
+CREATE TABLE {ns}_queue (name TEXT PRIMARY KEY, is_paused INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE {ns}_count (
+    queue TEXT    NOT NULL,
+    name  TEXT    NOT NULL,
+    n     INTEGER NOT NULL,
+    PRIMARY KEY (queue, name)
+) WITHOUT ROWID;
+
+CREATE TABLE {ns}_node (id TEXT PRIMARY KEY, beat_at INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE {ns}_log (
+    number INTEGER PRIMARY KEY,
+    job_id TEXT    NOT NULL,
+    at     INTEGER NOT NULL,
+    level  TEXT    NOT NULL,
+    text   TEXT    NOT NULL
+);
+
+CREATE INDEX {ns}_log_job ON {ns}_log (job_id, number);

@@ -1,0 +1,335 @@
+"""SqliteStore: the contract on one SQLite file. Each verb is one transaction; the tables do the work."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.errors import BadOption
+from rota.model.state import FINAL, State
+from rota.store.contract import (
+    Added,
+    Due,
+    Exchange,
+    Exchanged,
+    Extended,
+    Features,
+    Fired,
+    JobFilter,
+    LogLine,
+    Node,
+    Page,
+    Pruned,
+    QueueInfo,
+    Refusal,
+    Retention,
+    Store,
+)
+from rota.store.counting import Counts
+from rota.store.sqlite import schema
+from rota.store.sqlite.bells import SocketBells
+from rota.store.sqlite.clock import lease_now, wall_now
+from rota.store.sqlite.connection import Database
+from rota.store.sqlite.jobs import JobTable
+from rota.store.sqlite.ledger import Ledger
+from rota.store.sqlite.schedules import ScheduleTable
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.job import Job, NewJob
+    from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Schedule
+    from rota.model.settle import Change
+    from rota.store.contract import Bell, Channel
+
+
+class SqliteStore(Store):
+    """One file, shared by any number of threads and processes of one host."""
+
+    features = Features(kind="sqlite", is_durable=True, is_shared=True, enqueues_in_transactions=True)
+
+    def __init__(self, path: str | Path, *, namespace: str = "rota") -> None:
+        self.path = Path(path).absolute()
+        self.namespace = schema.check_namespace(namespace)
+        self._database = Database(self.path)
+        self._bells = SocketBells(self.path.with_name(self.path.name + "-bells"))
+        self._ledger = Ledger(self.namespace)
+        self._jobs = JobTable(self.namespace, self._ledger)
+        self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger)
+
+    def open(self) -> None:
+        self._database.open()
+        schema.migrate(self._database, self.namespace)
+        self._bells.open()
+
+    def close(self) -> None:
+        self._bells.close()
+        self._database.close()
+
+    def describe(self) -> str:
+        return f"sqlite file {self.path}"
+
+    def now(self) -> int:
+        return wall_now()
+
+    def listen(self, channel: Channel) -> Bell:
+        return self._bells.listen(channel)
+
+    # Jobs.
+
+    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+        with self._write() as (connection, counts):
+            added = self._jobs.add(connection, jobs, self._at(now), counts)
+        self._bells.ring("jobs")
+        return added
+
+    def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
+        at = self._at(now)
+        if not ask.settled:
+            idle = self._if_idle(ask, at)
+            if idle is not None:
+                return idle
+        with self._write() as (connection, counts):
+            refused = self._settle(connection, ask, at, counts)
+            queues = self._open_queues(connection, ask.queues)
+            self._jobs.promote(connection, at, counts)
+            claimed = []
+            if ask.want > 0:
+                claimed = self._jobs.claim(connection, ask, queues, at, lease_now(now), counts)
+            next_due = self._jobs.next_due(connection, queues)
+        return Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=next_due)
+
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
+    ) -> Extended:
+        lost: list[str] = []
+        if leases:
+            lease_at, boot = lease_now(now)
+            with self._database.write() as connection:
+                lost = self._jobs.extend(connection, holder, leases, lease_at + lease_for, boot)
+        with self._database.read() as connection:
+            return Extended(now=self._at(now), lost=lost, cancels=self._jobs.cancels(connection, holder))
+
+    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+        with self._database.read() as connection:
+            return self._jobs.lapsed(connection, limit, lease_now(now))
+
+    def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        lease_at, boot = lease_now(now)
+
+        def has_lapsed(change: Change, row: tuple[Any, ...]) -> bool:
+            return _is_same(change, row) and bool(row[5] <= lease_at or row[6] != boot)
+
+        return self._change(changes, now, has_lapsed)
+
+    def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        return self._change(changes, now, lambda change, row: _is_same(change, row) and row[1] != State.RUNNING)
+
+    def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
+        del now  # a request has no time of its own
+        with self._database.write() as connection:
+            return self._jobs.request_cancels(connection, ids, reason)
+
+    def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
+        del now
+        with self._write() as (connection, counts):
+            return self._jobs.remove(connection, ids, counts)
+
+    def get_jobs(self, ids: Sequence[str]) -> list[Job]:
+        with self._database.read() as connection:
+            return self._jobs.get(connection, ids)
+
+    def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+        with self._database.read() as connection:
+            return self._jobs.page(connection, where, _checked(cursor), limit)
+
+    # Schedules and occurrences.
+
+    def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
+        at = self._at(now)
+        with self._write() as (connection, counts):
+            refused = [edit.id for edit in edits if not self._schedules.edit(connection, edit, at, counts)]
+        self._bells.ring("schedules")
+        self._bells.ring("jobs")
+        return refused
+
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
+        with self._database.read() as connection:
+            return self._schedules.get(connection, ids)
+
+    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+        with self._database.read() as connection:
+            return self._schedules.page(connection, cursor, limit)
+
+    def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
+        with self._database.read() as connection:
+            due, broken = self._schedules.due(connection, limit, self._at(now))
+        if broken:
+            with self._database.write() as connection:
+                self._schedules.set_aside(connection, broken)
+        return due
+
+    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
+        at = self._at(now)
+        with self._write() as (connection, counts):
+            results = [self._schedules.fire(connection, firing, at, counts) for firing in firings]
+        self._bells.ring("jobs")
+        return results
+
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Occurrence]:
+        with self._database.read() as connection:
+            return self._ledger.page(connection, schedule_id, start, end, _checked(cursor), limit)
+
+    # Queues, nodes, logs, upkeep.
+
+    def pause_queue(self, queue: str, *, paused: bool) -> None:
+        with self._database.write() as connection:
+            connection.execute(f"INSERT OR REPLACE INTO {self.namespace}_queue VALUES (?, ?)", (queue, int(paused)))
+        self._bells.ring("jobs")
+
+    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
+        del now
+        with self._database.read() as connection:
+            counts = self._kept_counts(connection)
+            paused = self._paused(connection)
+            names = sorted(paused | counts.queues())
+            return [
+                counts.info(name, is_paused=name in paused, oldest_at=self._oldest(connection, name)) for name in names
+            ]
+
+    def beat(self, node: Node, *, now: int | None = None) -> int:
+        at = self._at(now)
+        data = msgspec.json.encode(msgspec.structs.replace(node, beat_at=at)).decode()
+        with self._database.write() as connection:
+            connection.execute(f"INSERT OR REPLACE INTO {self.namespace}_node VALUES (?, ?, ?)", (node.id, at, data))
+        return at
+
+    def list_nodes(self) -> list[Node]:
+        with self._database.read() as connection:
+            rows = connection.execute(f"SELECT data FROM {self.namespace}_node ORDER BY id")
+            return [msgspec.json.decode(data, type=Node) for (data,) in rows]
+
+    def forget_node(self, node_id: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(f"DELETE FROM {self.namespace}_node WHERE id = ?", (node_id,))
+
+    def append_logs(self, lines: Sequence[LogLine]) -> None:
+        rows = [(line.job_id, line.at, line.level, line.text) for line in lines]
+        with self._database.write() as connection:
+            connection.executemany(
+                f"INSERT INTO {self.namespace}_log (job_id, at, level, text) VALUES (?, ?, ?, ?)",
+                rows,
+            )
+
+    def list_logs(self, job_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT number, at, level, text FROM {self.namespace}_log "
+                "WHERE job_id = ? AND number > ? ORDER BY number LIMIT ?",
+                (job_id, after, limit),
+            )
+            return [LogLine(job_id=job_id, number=row[0], at=row[1], level=row[2], text=row[3]) for row in rows]
+
+    def recount(self) -> dict[str, int]:
+        with self._database.write() as connection:  # a write, so that nothing moves in between
+            jobs = connection.execute(f"SELECT queue, state FROM {self.namespace}_job").fetchall()
+            return self._kept_counts(connection).differences((queue, State(state)) for queue, state in jobs)
+
+    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+        at = self._at(now)
+        with self._write() as (connection, counts):
+            ids: list[str] = []
+            for state in sorted(FINAL):
+                room = limit - len(ids)
+                ids += self._jobs.stale(connection, state, at - retention.kept_for(state), at, room)
+            surplus = self._ended(connection) - retention.most_finished
+            ids += self._jobs.oldest_ended(connection, max(0, min(surplus - len(ids), limit - len(ids))))
+            removed = self._jobs.remove(connection, list(dict.fromkeys(ids)), counts)
+            lines = self._ledger.prune(connection, retention, at)
+            nodes = connection.execute(
+                f"DELETE FROM {self.namespace}_node WHERE beat_at <= ?",
+                (at - retention.nodes_for,),
+            ).rowcount
+        return Pruned(len(removed), lines, nodes)
+
+    # What the verbs are made of.
+
+    def _at(self, now: int | None) -> int:
+        return wall_now() if now is None else now
+
+    @contextmanager
+    def _write(self) -> Iterator[tuple[sqlite3.Connection, Counts]]:
+        """A transaction that also writes the counters which it changes."""
+        with self._database.write() as connection:
+            counts = Counts()
+            yield connection, counts
+            connection.executemany(
+                f"INSERT INTO {self.namespace}_count VALUES (?, ?, ?) "
+                "ON CONFLICT (queue, name) DO UPDATE SET n = n + excluded.n",
+                counts.rows(),
+            )
+
+    def _if_idle(self, ask: Exchange, now: int) -> Exchanged | None:
+        """The answer where there is nothing to claim, without a write."""
+        with self._database.read() as connection:
+            queues = self._open_queues(connection, ask.queues)
+            if queues and ask.want > 0 and self._jobs.has_work(connection, queues, now):
+                return None
+            return Exchanged(now=now, next_due_at=self._jobs.next_due(connection, queues))
+
+    def _settle(self, connection: sqlite3.Connection, ask: Exchange, now: int, counts: Counts) -> list[Refusal]:
+        def is_held(change: Change, row: tuple[Any, ...]) -> bool:
+            return bool(row[1] == "running" and row[2] == change.job.lease_no and row[3] == ask.holder)
+
+        return self._jobs.settle(connection, ask.settled, now, counts, is_held) if ask.settled else []
+
+    def _change(self, changes: Sequence[Change], now: int | None, still_holds: Any) -> list[Refusal]:
+        with self._write() as (connection, counts):
+            refused = self._jobs.settle(connection, changes, self._at(now), counts, still_holds)
+        self._bells.ring("jobs")
+        return refused
+
+    def _open_queues(self, connection: sqlite3.Connection, queues: Sequence[str]) -> list[str]:
+        paused = self._paused(connection)
+        return [queue for queue in dict.fromkeys(queues) if queue not in paused]
+
+    def _paused(self, connection: sqlite3.Connection) -> set[str]:
+        rows = connection.execute(f"SELECT name FROM {self.namespace}_queue WHERE is_paused")
+        return {name for (name,) in rows}
+
+    def _kept_counts(self, connection: sqlite3.Connection) -> Counts:
+        rows = connection.execute(f"SELECT queue, name, n FROM {self.namespace}_count")
+        return Counts({(queue, name): number for queue, name, number in rows})
+
+    def _oldest(self, connection: sqlite3.Connection, queue: str) -> int | None:
+        row = connection.execute(
+            f"SELECT min(coalesce(queued_at, run_at)) FROM (SELECT queued_at, run_at FROM {self.namespace}_job "
+            "WHERE state = 'queued' AND queue = ?)",
+            (queue,),
+        ).fetchone()
+        return row[0] if row else None
+
+    def _ended(self, connection: sqlite3.Connection) -> int:
+        ended = {state.value for state in FINAL}
+        rows = connection.execute(f"SELECT name, sum(n) FROM {self.namespace}_count GROUP BY name")
+        return sum(number for name, number in rows if name in ended)
+
+
+def _is_same(change: Change, row: tuple[Any, ...]) -> bool:
+    """Whether the job still is what the change was decided on."""
+    return bool(row[1] == change.job.state and row[2] == change.job.lease_no)
+
+
+def _checked(cursor: str | None) -> str | None:
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
+        raise BadOption(f"cursor {cursor!r} is none that a list gave")
+    return cursor
