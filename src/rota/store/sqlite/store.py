@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.errors import BadOption
+from rota.failpoints import reach
 from rota.model.state import FINAL, State
 from rota.store.contract import (
     Added,
@@ -85,7 +86,7 @@ class SqliteStore(Store):
     # Jobs.
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
-        with self._write() as (connection, counts):
+        with self._write("add") as (connection, counts):
             added = self._jobs.add(connection, jobs, self._at(now), counts)
         self._bells.ring("jobs")
         return added
@@ -96,7 +97,7 @@ class SqliteStore(Store):
             idle = self._if_idle(ask, at)
             if idle is not None:
                 return idle
-        with self._write() as (connection, counts):
+        with self._write("exchange") as (connection, counts):
             refused = self._settle(connection, ask, at, counts)
             queues = self._open_queues(connection, ask.queues)
             self._jobs.promote(connection, at, counts)
@@ -112,7 +113,7 @@ class SqliteStore(Store):
         lost: list[str] = []
         if leases:
             lease_at, boot = lease_now(now)
-            with self._database.write() as connection:
+            with self._write("extend") as (connection, _):
                 lost = self._jobs.extend(connection, holder, leases, lease_at + lease_for, boot)
         with self._database.read() as connection:
             return Extended(now=self._at(now), lost=lost, cancels=self._jobs.cancels(connection, holder))
@@ -139,7 +140,7 @@ class SqliteStore(Store):
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now
-        with self._write() as (connection, counts):
+        with self._write("delete") as (connection, counts):
             return self._jobs.remove(connection, ids, counts)
 
     def get_jobs(self, ids: Sequence[str]) -> list[Job]:
@@ -154,7 +155,7 @@ class SqliteStore(Store):
 
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
         at = self._at(now)
-        with self._write() as (connection, counts):
+        with self._write("edit") as (connection, counts):
             refused = [edit.id for edit in edits if not self._schedules.edit(connection, edit, at, counts)]
         self._bells.ring("schedules")
         self._bells.ring("jobs")
@@ -178,7 +179,7 @@ class SqliteStore(Store):
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         at = self._at(now)
-        with self._write() as (connection, counts):
+        with self._write("fire") as (connection, counts):
             results = [self._schedules.fire(connection, firing, at, counts) for firing in firings]
         self._bells.ring("jobs")
         return results
@@ -246,7 +247,7 @@ class SqliteStore(Store):
 
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
         at = self._at(now)
-        with self._write() as (connection, counts):
+        with self._write("prune") as (connection, counts):
             ids: list[str] = []
             for state in sorted(FINAL):
                 room = limit - len(ids)
@@ -267,16 +268,18 @@ class SqliteStore(Store):
         return wall_now() if now is None else now
 
     @contextmanager
-    def _write(self) -> Iterator[tuple[sqlite3.Connection, Counts]]:
+    def _write(self, verb: str) -> Iterator[tuple[sqlite3.Connection, Counts]]:
         """A transaction that also writes the counters which it changes."""
         with self._database.write() as connection:
             counts = Counts()
             yield connection, counts
+            reach(f"{verb}.before_commit")
             connection.executemany(
                 f"INSERT INTO {self.namespace}_count VALUES (?, ?, ?) "
                 "ON CONFLICT (queue, name) DO UPDATE SET n = n + excluded.n",
                 counts.rows(),
             )
+        reach(f"{verb}.after_commit")
 
     def _if_idle(self, ask: Exchange, now: int) -> Exchanged | None:
         """The answer where there is nothing to claim, without a write."""
@@ -293,7 +296,7 @@ class SqliteStore(Store):
         return self._jobs.settle(connection, ask.settled, now, counts, is_held) if ask.settled else []
 
     def _change(self, changes: Sequence[Change], now: int | None, still_holds: Any) -> list[Refusal]:
-        with self._write() as (connection, counts):
+        with self._write("change") as (connection, counts):
             refused = self._jobs.settle(connection, changes, self._at(now), counts, still_holds)
         self._bells.ring("jobs")
         return refused

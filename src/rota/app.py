@@ -1,0 +1,272 @@
+"""App: the one place that wires things together. It owns its tasks, schedules, store and events; nothing is global.
+
+Nothing happens at import: the store is opened when it is first needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
+
+from rota.engine.events import Event, Events
+from rota.engine.node import Node, NodeSettings
+from rota.engine.worker import WorkerSettings
+from rota.errors import BadOption, DuplicateName
+from rota.jobs import Job, Jobs
+from rota.model.job import NewJob
+from rota.model.micros import span_of
+from rota.model.names import check_name, check_schedule_id, new_id
+from rota.model.schedule import Origin
+from rota.schedules import Schedules, make_spec
+from rota.store.contract import LARGEST_BATCH, Retention, Store
+from rota.store.urls import default_store, store_from_url
+from rota.tasks import AsyncTask, Overrides, Registry, Task, TaskKeywords, default_name, make_options
+from rota.triggers.zone import zone_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
+
+    from rota.model.schedule import ScheduleSpec
+    from rota.schedules import ScheduleKeywords
+    from rota.tasks import Decorator, Request
+    from rota.triggers import Trigger
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class App:
+    """Tasks and schedules under one name, on one store.
+
+    `App()` keeps everything in a SQLite file, .rota/rota.db; `App("sqlite:///jobs.db")` names another place.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        name: str = "app",
+        version: str = "",
+        namespace: str = "rota",
+        tz: str = "UTC",
+        lease: str = "30s",
+        retention: Retention | None = None,
+    ) -> None:
+        self.name = check_name("app", name)
+        self.version = version
+        self.namespace = namespace
+        self.tz = zone_name(tz) or "UTC"
+        self.registry = Registry()
+        self.events = Events()
+        self.folder = Path.cwd()  # where the default store goes; a loaded target sets its own
+        self.jobs = Jobs(self.open)
+        self.schedules = Schedules(self.open, self.jobs, self._new_id, self.tz)
+        self._given = store
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+        self._lease_for = span_of(lease)
+        self._retention = retention or Retention()
+        self._declared: dict[str, ScheduleSpec] = {}
+        self._random = SystemRandom()
+        self._node: Node | None = None
+        self._threads: ThreadPoolExecutor | None = None
+
+    # Declaring.
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, *, name: str | None = None, **options: Unpack[TaskKeywords]) -> Decorator: ...
+
+    def task(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function: `@app.task` or `@app.task(queue="mail", retries=5, timeout="60s")`."""
+        name = options.pop("name", None)
+        if function is not None:
+            return self._add_task(function, name, TaskKeywords())
+        return lambda decorated: self._add_task(decorated, name, TaskKeywords(**options))
+
+    def schedule(
+        self,
+        trigger: Trigger,
+        *,
+        id: str | None = None,  # noqa: A002 - the word that its users say
+        **options: Unpack[ScheduleKeywords],
+    ) -> Decorator:
+        """Register a function and have it run by a trigger: `@app.schedule(cron("0 9 * * *"))`."""
+
+        def declare(function: Any) -> Any:
+            task = function if isinstance(function, Task) else self._add_task(function, None, {})
+            schedule_id = check_schedule_id(id or task.__name__)
+            if schedule_id in self._declared:
+                raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
+            request = task.request((), {}, Overrides())
+            self._declared[schedule_id] = make_spec(trigger, request, default_tz=self.tz, **options)
+            return task
+
+        return cast("Decorator", declare)
+
+    def on(self, event: str, handler: Callable[[Event], None]) -> None:
+        """Call a handler for every such event: `app.on("job.failed", tell_me)`, `app.on("job.*", count)`."""
+        self.events.on(event, handler)
+
+    # Enqueuing.
+
+    def enqueue_many(self, requests: Sequence[Request]) -> list[Job[Any]]:
+        """Send many requests in few round trips: `app.enqueue_many([greet.job("a"), greet.job("b")])`."""
+        return self.send(requests)
+
+    def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
+        """Have the store accept requests, a batch at a time; each batch is accepted whole or not at all."""
+        store = self.open()
+        jobs: list[Job[Any]] = []
+        for start in range(0, len(requests), LARGEST_BATCH):
+            batch = [self._new_job(request) for request in requests[start : start + LARGEST_BATCH]]
+            added = store.add_jobs(batch)
+            jobs += [Job(self.jobs, result.id, existed=result.existed) for result in added]
+        return jobs
+
+    async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:
+        """As send, from a coroutine: the store is called in a thread of the app's own."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._own_threads(), self.send, requests)
+
+    # Running.
+
+    def start(
+        self,
+        *,
+        worker: bool = True,
+        scheduler: bool = True,
+        queues: Sequence[str] = ("default",),
+        concurrency: int = 16,
+        drain: str = "25s",
+    ) -> Node:
+        """Start the services in threads of this process."""
+        if self._node is not None:
+            raise BadOption("this app runs already; stop() it first")
+        self.open()
+        self.sync_schedules()
+        settings = NodeSettings(
+            worker=worker,
+            scheduler=scheduler,
+            work=WorkerSettings(queues=_check_queues(queues), concurrency=concurrency, lease_for=self._lease_for),
+            retention=self._retention,
+            drain_for=span_of(drain) / 1e6,
+            app=self.name,
+            version=self.version,
+        )
+        self._node = Node(self.open(), self.registry, self.events, settings)
+        self._node.start()
+        return self._node
+
+    def stop(self, *, drain: float | None = None) -> None:
+        """Stop the services: wait for running jobs (25 s by default), hand back what is left."""
+        node, self._node = self._node, None
+        if node is not None:
+            node.stop(drain_for=drain)
+
+    @contextmanager
+    def running(self, **options: Any) -> Iterator[Node]:
+        """The services, for the length of a block: `with app.running(): ...`"""
+        node = self.start(**options)
+        try:
+            yield node
+        finally:
+            self.stop()
+
+    def sync_schedules(self) -> int:
+        """Bring the store to the schedules that the code declares; what is unchanged is left alone."""
+        origin = Origin("code", self.name, self.version)
+        declared = list(self._declared.items())
+        return sum(
+            self.schedules.register(declared[start : start + 500], origin) for start in range(0, len(declared), 500)
+        )
+
+    # The store.
+
+    def open(self) -> Store:
+        """The store, opened when first needed."""
+        if self._store is None:
+            with self._opening:
+                if self._store is None:
+                    store = self._find_store()
+                    store.open()
+                    self._store = store
+        return self._store
+
+    def close(self) -> None:
+        """Stop what runs and let go of the store."""
+        self.stop()
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
+
+    @property
+    def declared(self) -> dict[str, ScheduleSpec]:
+        """The schedules that the code declares, by id."""
+        return dict(self._declared)
+
+    def use_store(self, store: str | Store) -> None:
+        """Use another store than the one that was given, before it is opened (the command line's --store)."""
+        self._given = store
+
+    def _find_store(self) -> Store:
+        if isinstance(self._given, Store):
+            return self._given
+        if self._given is None:
+            return default_store(self.folder, namespace=self.namespace)
+        return store_from_url(self._given, namespace=self.namespace, folder=self.folder)
+
+    def _add_task(self, function: Any, name: str | None, options: TaskKeywords) -> Task[Any, Any]:
+        if not callable(function) or isinstance(function, (Task, type)):
+            raise BadOption(f"@app.task decorates a function, got {function!r}")
+        options.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
+        checked = make_options(**options)
+        kind = AsyncTask if asyncio.iscoroutinefunction(function) else Task
+        task: Task[Any, Any] = kind(function, name or default_name(function), checked, self)
+        self.registry.add(task)
+        return task
+
+    def _new_job(self, request: Request) -> NewJob:
+        overrides = request.overrides
+        return NewJob(
+            id=self._new_id(),
+            task=request.task,
+            payload=request.payload,
+            queue=request.queue,
+            priority=request.priority,
+            key=request.key,
+            key_for=request.key_for,
+            run_at=overrides.at,
+            delay=overrides.delay,
+        )
+
+    def _new_id(self) -> str:
+        return new_id(self._random, time.time_ns() // 1000)
+
+    def _own_threads(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(4, thread_name_prefix="rota-aio")
+        return self._threads
+
+    def __repr__(self) -> str:
+        return f"<app {self.name}: {len(self.registry)} tasks, {len(self._declared)} schedules>"
+
+
+def _check_queues(queues: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(queues, str) or not queues:
+        raise BadOption(f"queues={queues!r} must be a list of at least one queue name")
+    return tuple(check_name("queue", queue) for queue in queues)

@@ -1,0 +1,81 @@
+"""Arguments: whether a call fits a function, and how JSON values become the types that its hints ask for."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import msgspec
+
+from rota.errors import BadPayload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.payload import Call
+
+_PLAIN = {Any, str, int, float, bool, list, dict, type(None), inspect.Parameter.empty, object}
+
+
+class Signature:
+    """One function's parameters, looked at once."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._function = function
+        self._name = name
+        self._signature = inspect.signature(function)
+        parameters = self._signature.parameters.values()
+        simple = all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
+        required = sum(parameter.default is parameter.empty for parameter in parameters)
+        self._counts = range(required, len(parameters) + 1) if simple else range(0)
+        self._types: dict[str, Any] | None = None
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse a call that the function would refuse, before anything is stored."""
+        if not kwargs and len(args) in self._counts:
+            return
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as err:
+            raise BadPayload(f"{self._name}{self._signature}: {err}") from err
+
+    def typed(self, call: Call) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments as the hints ask for them: a date where JSON has text."""
+        types = self._types if self._types is not None else self._find_types()
+        if not types:
+            return call.args, call.kwargs
+        try:
+            bound = self._signature.bind(*call.args, **call.kwargs)
+        except TypeError as err:
+            raise BadPayload(f"{self._name}{self._signature}: {err}") from err
+        for name, hint in types.items():
+            if name in bound.arguments:
+                bound.arguments[name] = self._convert(name, bound.arguments[name], hint)
+        return list(bound.args), bound.kwargs
+
+    def _find_types(self) -> dict[str, Any]:
+        """The hints that JSON alone does not satisfy."""
+        try:
+            hints = get_type_hints(self._function)
+        except Exception:  # noqa: BLE001 - a hint that cannot be resolved leaves the plain JSON value
+            hints = {}
+        kinds = {name: parameter.kind for name, parameter in self._signature.parameters.items()}
+        variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        self._types = {
+            name: hint
+            for name, hint in hints.items()
+            if name in kinds and kinds[name] not in variadic and not _is_plain(hint)
+        }
+        return self._types
+
+    def _convert(self, name: str, value: Any, hint: Any) -> Any:
+        try:
+            return msgspec.convert(value, hint, strict=False)
+        except msgspec.ValidationError as err:
+            raise BadPayload(f"argument '{name}' of {self._name}: {err}") from err
+        except TypeError:
+            return value  # a hint that no JSON value can become: the function gets what was sent
+
+
+def _is_plain(hint: Any) -> bool:
+    return any(hint is plain for plain in _PLAIN)

@@ -1,0 +1,1 @@
+"""The command line: `rota …`, or `python -m rota …`."""

@@ -1,0 +1,1 @@
+"""The engine: small services, one duty each, around a store."""

@@ -1,0 +1,79 @@
+"""Events: the one seam for logs, metrics, alerts and hooks. Loops emit records; observers subscribe."""
+
+from __future__ import annotations
+
+import logging
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger("rota.events")
+
+NAMES = frozenset(
+    {
+        "job.started",
+        "job.succeeded",
+        "job.failed",
+        "job.cancelled",
+        "job.retried",
+        "job.snoozed",
+        "job.returned",  # given back at shutdown, or unknown here
+        "job.refused",  # a write that came too late
+        "job.lost",  # this worker's lease is gone
+        "job.rescued",
+        "job.enqueued",
+        "schedule.fired",
+        "schedule.skipped",
+        "schedule.refused",  # somebody else fired or edited it first
+        "schedule.broken",
+        "store.unavailable",
+        "store.back",
+        "service.failed",
+        "node.started",
+        "node.stopped",
+        "pruned",
+    }
+)
+
+
+class Event(NamedTuple):
+    """Something that happened: its name, when (store time, microseconds), and what is known."""
+
+    name: str
+    at: int
+    data: dict[str, Any]
+
+
+class Events:
+    """Who wants to hear of what. A handler that fails is logged, and harms nobody else."""
+
+    def __init__(self) -> None:
+        self._handlers: tuple[tuple[str, Callable[[Event], None]], ...] = ()
+        self._wanted: dict[str, tuple[Callable[[Event], None], ...]] = {}
+
+    def on(self, pattern: str, handler: Callable[[Event], None]) -> None:
+        """Call a handler for every event whose name matches ("job.failed", "job.*")."""
+        if not any(fnmatchcase(name, pattern) for name in NAMES):
+            raise ValueError(f"no event matches {pattern!r}; known are {', '.join(sorted(NAMES))}")
+        self._handlers = (*self._handlers, (pattern, handler))
+        self._wanted = {}
+
+    def wants(self, name: str) -> bool:
+        """Whether anyone listens: what nobody hears need not be told."""
+        return bool(self._for(name))
+
+    def emit(self, name: str, at: int, **data: Any) -> None:
+        for handler in self._for(name):
+            try:
+                handler(Event(name, at, data))
+            except Exception:
+                log.exception("a handler of %s failed", name)
+
+    def _for(self, name: str) -> tuple[Callable[[Event], None], ...]:
+        wanted = self._wanted.get(name)
+        if wanted is None:
+            wanted = tuple(handler for pattern, handler in self._handlers if fnmatchcase(name, pattern))
+            self._wanted[name] = wanted
+        return wanted

@@ -1,0 +1,56 @@
+"""The loop: coroutine functions, hundreds at a time, on one event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rota.engine.runner import run_async
+from rota.model.outcome import Stopped
+
+if TYPE_CHECKING:
+    from rota.engine.run import Run
+
+
+class LoopExecutor:
+    """One thread, one event loop; started with the first coroutine."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lock = threading.Lock()
+
+    def submit(self, run: Run) -> None:
+        loop = self._running_loop()
+        loop.call_soon_threadsafe(self._begin, loop, run)
+
+    def stop(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="rota-loop", daemon=True).start()
+            return self._loop
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, run: Run) -> None:
+        if run.is_over:
+            return
+        task = loop.create_task(self._work(run))
+        self._tasks.add(task)
+        task.add_done_callback(lambda ended: self._end(ended, run))
+        run.on_stop = partial(loop.call_soon_threadsafe, task.cancel)
+        if run.stop_reason is not None:
+            task.cancel()
+
+    async def _work(self, run: Run) -> None:
+        run.finish(await run_async(run))
+
+    def _end(self, task: asyncio.Task[None], run: Run) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():  # before its first step, so that nobody has reported it
+            run.finish(Stopped(run.stop_reason or "cancelled"))

@@ -1,0 +1,157 @@
+"""Node: one process's services, started together, drained and stopped together, and listed in the store."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from random import Random
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rota.engine.leases import LeaseKeeper
+from rota.engine.pruner import Pruner
+from rota.engine.rescuer import Rescuer
+from rota.engine.scheduler import Scheduler
+from rota.engine.service import Service
+from rota.engine.store_clock import StoreClock
+from rota.engine.worker import Worker, WorkerSettings
+from rota.errors import StoreError
+from rota.model.names import new_id
+from rota.store.contract import Node as NodeRecord
+from rota.store.contract import Retention
+
+if TYPE_CHECKING:
+    from rota.engine.events import Events
+    from rota.store.contract import Store
+    from rota.tasks import Registry
+
+log = logging.getLogger("rota.node")
+
+BEAT = 5.0
+DRAIN_FOR = 25.0
+
+
+class NodeSettings(Struct, frozen=True, kw_only=True):
+    """What a node runs."""
+
+    worker: bool = True
+    scheduler: bool = True
+    work: WorkerSettings = WorkerSettings()
+    retention: Retention = Retention()
+    drain_for: float = DRAIN_FOR
+    app: str = ""
+    version: str = ""
+
+
+class Node:
+    """The services of one process."""
+
+    def __init__(self, store: Store, registry: Registry, events: Events, settings: NodeSettings) -> None:
+        self.settings = settings
+        self.events = events
+        self.clock = StoreClock(store.now)
+        self._store = store
+        self._random = Random()  # noqa: S311 - ids and jitter
+        self.id = f"{socket.gethostname()}-{os.getpid()}-{self._random.getrandbits(48):012x}"
+        self.worker: Worker | None = None
+        self.services: list[Service] = []
+        self._build(registry)
+
+    def start(self) -> None:
+        for service in self.services:
+            service.start()
+        for service in self.services:
+            service.started.wait()
+        log.info("node %s started: %s", self.id, ", ".join(service.name for service in self.services))
+        self.events.emit("node.started", self.clock.now(), node=self.id)
+
+    def stop(self, *, drain_for: float | None = None) -> None:
+        """Stop claiming and firing at once, wait for what runs, hand back what is left, then end."""
+        grace = self.settings.drain_for if drain_for is None else drain_for
+        for service in self.services:
+            if isinstance(service, (Scheduler, Rescuer, Pruner)):
+                service.stop()
+        if self.worker is not None:
+            self._drain(self.worker, grace)
+        for service in self.services:
+            service.stop()
+        for service in self.services:
+            service.join(timeout=5.0)
+        self._leave()
+        log.info("node %s stopped", self.id)
+
+    def hurry(self) -> None:
+        """Wait no longer: hand everything back now."""
+        if self.worker is not None:
+            self.worker.give_back()
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether every loop has turned lately."""
+        return all(time.monotonic() - service.turned_at < 10 for service in self.services)
+
+    def _build(self, registry: Registry) -> None:
+        store, events, clock, settings = self._store, self.events, self.clock, self.settings
+        if settings.worker:
+            self.worker = Worker(
+                store, registry, events, clock, holder=self.id, settings=settings.work, random=self._random
+            )
+            self.services += [self.worker, LeaseKeeper(store, self.worker, events, clock)]
+        if settings.scheduler:
+            self.services.append(Scheduler(store, events, clock, lambda: new_id(self._random, clock.now())))
+        self.services += [
+            Rescuer(store, events, clock, lease_for=settings.work.lease_for),
+            Pruner(store, events, clock, retention=settings.retention),
+            Beater(self._store, self, registry.names()),
+        ]
+
+    def _drain(self, worker: Worker, grace: float) -> None:
+        worker.drain()
+        if not worker.drained.wait(grace):
+            log.warning("%d jobs still run after %g s; they are handed back", len(worker.runs), grace)
+            worker.give_back()
+            worker.wake()
+            worker.drained.wait(5.0)
+
+    def _leave(self) -> None:
+        try:
+            self._store.forget_node(self.id)
+            self.events.emit("node.stopped", self.clock.now(), node=self.id)
+        except StoreError as err:
+            log.warning("could not sign off from the store: %s", err)
+
+
+class Beater(Service):
+    """Says every few seconds that this node is alive, and what it does."""
+
+    name = "beater"
+
+    def __init__(self, store: Store, node: Node, tasks: tuple[str, ...]) -> None:
+        super().__init__(node.events, node.clock)
+        self._store = store
+        self._node = node
+        self._tasks = tasks
+        self._started_at = 0
+
+    def turn(self) -> float:
+        self._started_at = self._started_at or self.clock.now()
+        settings, worker = self._node.settings, self._node.worker
+        roles = [role for role, wanted in (("worker", settings.worker), ("scheduler", settings.scheduler)) if wanted]
+        record = NodeRecord(
+            id=self._node.id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            roles=tuple(roles),
+            queues=settings.work.queues if settings.worker else (),
+            tasks=self._tasks,
+            concurrency=settings.work.concurrency if settings.worker else 0,
+            running=len(worker.runs) if worker else 0,
+            app=settings.app,
+            version=settings.version,
+            started_at=self._started_at,
+        )
+        self.clock.sync(self._store.beat(record))
+        return BEAT

@@ -1,0 +1,38 @@
+"""Pace: how many jobs a worker may hold: its slots, and when jobs are short, what ends in the next 50 ms."""
+
+from __future__ import annotations
+
+import time
+
+AHEAD = 0.05  # seconds
+MOST_HELD = 200
+WINDOW = 0.1  # seconds over which the rate is measured
+
+
+class Pace:
+    """Counts endings, and follows their rate."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._count = 0
+        self._rate = 0.0
+        self._since = time.monotonic()
+
+    def ended(self) -> None:
+        self._count += 1
+
+    def room(self, held: int, stuck: int) -> int:
+        """How many more jobs to claim. Slots that are stuck take none."""
+        slots = self._slots - stuck
+        if slots <= 0:
+            return 0
+        ahead = min(MOST_HELD - slots, int(self._current_rate() * AHEAD))
+        return slots + max(0, ahead) - held
+
+    def _current_rate(self) -> float:
+        now = time.monotonic()
+        passed = now - self._since
+        if passed >= WINDOW:
+            self._rate = self._count / passed
+            self._count, self._since = 0, now
+        return max(self._rate, self._count / WINDOW)

@@ -1,0 +1,33 @@
+"""Pruner: removes what has been kept long enough, in small batches, so that nothing grows for ever."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.engine.service import Service
+
+if TYPE_CHECKING:
+    from rota.engine.events import Events
+    from rota.engine.store_clock import StoreClock
+    from rota.store.contract import Retention, Store
+
+BATCH = 500
+PAUSE = 60.0
+BREATH = 0.05  # between two full batches: others want to write too
+
+
+class Pruner(Service):
+    """Runs in every node; many at once do no harm."""
+
+    name = "pruner"
+
+    def __init__(self, store: Store, events: Events, clock: StoreClock, *, retention: Retention) -> None:
+        super().__init__(events, clock)
+        self._store = store
+        self._retention = retention
+
+    def turn(self) -> float:
+        pruned = self._store.prune(self._retention, BATCH)
+        if pruned.total:
+            self.events.emit("pruned", self.clock.now(), jobs=pruned.jobs, occurrences=pruned.occurrences)
+        return BREATH if pruned.jobs >= BATCH else PAUSE

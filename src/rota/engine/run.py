@@ -1,0 +1,168 @@
+"""Run: one execution of one job, from claim to outcome. The first outcome that is reported counts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from rota.errors import BadPayload, LeaseLost
+from rota.model.micros import optional_datetime
+from rota.model.outcome import TaskUnknown, Undecodable
+from rota.model.payload import unpack_call
+from rota.model.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from rota.model.job import Job
+    from rota.model.outcome import Outcome
+    from rota.tasks import Registry, Task
+
+
+class Run:
+    """A claimed job on its way through this worker."""
+
+    __slots__ = (
+        "_done",
+        "args",
+        "call_meta",
+        "deadline",
+        "is_lost",
+        "is_over",
+        "job",
+        "kwargs",
+        "lease_end",
+        "on_stop",
+        "policy",
+        "renewed_at",
+        "started",
+        "stop_reason",
+        "task",
+        "timeout",
+    )
+
+    def __init__(self, job: Job, lease_seconds: float, done: Callable[[Run, Outcome], None]) -> None:
+        self.job = job
+        self.task: Task[Any, Any] | None = None
+        self.args: list[Any] = []
+        self.kwargs: dict[str, Any] = {}
+        self.call_meta: dict[str, Any] = {}
+        self.policy = RetryPolicy()
+        self.timeout: float | None = None
+        self.deadline: float | None = None  # monotonic, once started
+        self.started: float | None = None
+        self.renewed_at = time.monotonic()
+        self.lease_end = self.renewed_at + lease_seconds
+        self.stop_reason: str | None = None
+        self.on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
+        self.is_lost = False
+        self.is_over = False
+        self._done = done
+
+    def prepare(self, registry: Registry) -> Outcome | None:
+        """Find the task and read the arguments; an outcome where that cannot be done."""
+        self.task = registry.find(self.job.task)
+        if self.task is None:
+            return TaskUnknown()
+        try:
+            call = unpack_call(self.job.payload)
+            self.args, self.kwargs = self.task.signature.typed(call)
+        except BadPayload as err:
+            return Undecodable(f"{type(err).__name__}: {err}")
+        self.call_meta = call.meta
+        retry = self.task.options.retry
+        self.policy = retry if call.retries is None else retry._replace(retries=call.retries)
+        timeout = self.task.options.timeout if call.timeout is None else call.timeout
+        self.timeout = None if timeout is None else timeout / 1e6
+        return None
+
+    def begin(self) -> None:
+        self.started = time.monotonic()
+        if self.timeout is not None:
+            self.deadline = self.started + self.timeout
+
+    def finish(self, outcome: Outcome) -> bool:
+        """Report how it ended; False where that was decided already (a timeout, a lost lease)."""
+        with _finishing:
+            if self.is_over:
+                return False
+            self.is_over = True
+        self._done(self, outcome)
+        return True
+
+    def stop(self, reason: str) -> None:
+        """Ask it to end. A coroutine is interrupted; a thread must look at current_job.cancelled."""
+        self.stop_reason = self.stop_reason or reason
+        if self.on_stop is not None:
+            self.on_stop()
+
+    def lose(self) -> None:
+        """Its lease is gone: another worker may have the job. Nothing that it does counts any more."""
+        self.is_lost = True
+        self.stop("the lease was lost")
+
+
+_finishing = threading.Lock()
+_current: ContextVar[Run | None] = ContextVar("rota_current_run", default=None)
+
+
+class CurrentJob:
+    """The job that this code runs in: `from rota import current_job`."""
+
+    @property
+    def id(self) -> str:
+        return self._run.job.id
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self._run.job.attempts + 1
+
+    @property
+    def schedule_id(self) -> str | None:
+        return self._run.job.schedule_id
+
+    @property
+    def occurrence(self) -> datetime | None:
+        """The nominal time that this run stands for, where a schedule made it."""
+        return optional_datetime(self._run.job.fire_at)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the sender attached; for a schedule's job also schedule_id, scheduled_at and trigger_type."""
+        job = self._run.job
+        if job.schedule_id is None:
+            return dict(self._run.call_meta)
+        nominal = self.occurrence
+        return {
+            **self._run.call_meta,
+            "schedule_id": job.schedule_id,
+            "scheduled_at": nominal.isoformat() if nominal else None,
+            "trigger_type": job.made_by,
+        }
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was asked to stop, or no longer owns its job. Long loops look at this."""
+        return self._run.stop_reason is not None
+
+    def check(self) -> None:
+        """Raise where the job was lost or asked to stop."""
+        if self._run.stop_reason is not None:
+            raise LeaseLost(self._run.stop_reason)
+
+    @property
+    def _run(self) -> Run:
+        run = _current.get()
+        if run is None:
+            raise LookupError("current_job is only known inside a running job")
+        return run
+
+    def __bool__(self) -> bool:
+        return _current.get() is not None
+
+
+current_job = CurrentJob()

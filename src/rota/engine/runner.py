@@ -1,0 +1,95 @@
+"""Runner: calls the task's function and turns whatever happens into an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.engine.run import _current
+from rota.failpoints import reach
+from rota.model.outcome import Failed, RetryAsked, Snoozed, Stopped, Succeeded
+from rota.model.payload import LARGEST
+from rota.signals import Cancel, Retry, Snooze
+
+if TYPE_CHECKING:
+    from rota.engine.run import Run
+    from rota.model.outcome import Outcome
+
+LONGEST_ERROR = 16_000  # characters of a traceback that are kept
+
+
+def run_here(run: Run) -> Outcome:
+    """Run a plain function in this thread."""
+    assert run.task is not None  # noqa: S101 - prepare() found it
+    if run.stop_reason is not None:
+        return Stopped(run.stop_reason)
+    token = _current.set(run)
+    try:
+        run.begin()
+        reach("run.before")
+        value = run.task.function(*run.args, **run.kwargs)
+        reach("run.after")
+    except BaseException as err:  # noqa: BLE001 - whatever a task raises is its outcome
+        return outcome_of(err, run)
+    finally:
+        _current.reset(token)
+    return success(value, run)
+
+
+async def run_async(run: Run) -> Outcome:
+    """Run a coroutine function on this loop."""
+    assert run.task is not None  # noqa: S101 - prepare() found it
+    token = _current.set(run)
+    try:
+        run.begin()
+        value = await run.task.function(*run.args, **run.kwargs)
+    except asyncio.CancelledError:
+        if run.stop_reason is None:
+            return Failed("CancelledError: the task cancelled itself")
+        return Stopped(run.stop_reason)
+    except BaseException as err:  # noqa: BLE001 - whatever a task raises is its outcome
+        return outcome_of(err, run)
+    finally:
+        _current.reset(token)
+    return success(value, run)
+
+
+def success(value: Any, run: Run) -> Outcome:
+    """A return value is kept as JSON; one that cannot be is a failure told in plain words."""
+    if value is None:
+        return Succeeded(None)
+    try:
+        result = msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as err:
+        return Failed(f"BadResult: {run.job.task} returned a value that JSON cannot keep: {err}", may_retry=False)
+    if len(result) > LARGEST:
+        return Failed(f"BadResult: {run.job.task} returned {len(result):,} bytes; at most {LARGEST:,}", may_retry=False)
+    return Succeeded(result)
+
+
+def outcome_of(err: BaseException, run: Run) -> Outcome:
+    """What an exception means."""
+    match err:
+        case Snooze():
+            return Snoozed(err.after, str(err))
+        case Cancel():
+            return Stopped(str(err))
+        case Retry():
+            return RetryAsked(err.after, f"Retry: {err}")
+        case _ if run.stop_reason is not None:
+            return Stopped(run.stop_reason)
+        case _:
+            may_retry = run.task is not None and run.task.options.retry.may_retry(err)
+            return Failed(describe(err), may_retry=may_retry)
+
+
+def describe(err: BaseException) -> str:
+    """The error in one line, then its traceback without Rota's own frames."""
+    first = f"{type(err).__name__}: {err}".strip()
+    frames = err.__traceback__.tb_next if err.__traceback__ else None
+    trace = "".join(traceback.format_exception(type(err), err, frames))
+    text = f"{first.splitlines()[0] if first else type(err).__name__}\n{trace}"
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}\n… (cut)"

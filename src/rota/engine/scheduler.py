@@ -1,0 +1,105 @@
+"""Scheduler: turns due schedules into jobs. It asks an index what is due, and sleeps until the next instant that is.
+
+Any number of schedulers may run: each firing is guarded by the schedule's version, so that two of them, killed at any
+line, make the same jobs as one.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rota.engine.service import Service
+from rota.errors import RotaError
+from rota.failpoints import reach
+from rota.model.edit import park
+from rota.model.firing import Firing, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.engine.events import Events
+    from rota.engine.store_clock import StoreClock
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Bell, Fired, Store
+
+log = logging.getLogger("rota.scheduler")
+
+BATCH = 200  # schedules looked at in one turn: memory is bounded by it, however many there are
+LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
+
+
+class Scheduler(Service):
+    """Fires what is due."""
+
+    name = "scheduler"
+
+    def __init__(self, store: Store, events: Events, clock: StoreClock, new_id: Callable[[], str]) -> None:
+        super().__init__(events, clock)
+        self._store = store
+        self._new_id = new_id
+        self._bell: Bell | None = None
+
+    def turn(self) -> float:
+        if self._bell is None:
+            self._bell = self._store.listen("schedules")
+        due = self._store.due_schedules(BATCH)
+        self.clock.sync(due.now)
+        if due.schedules:
+            self.fire(due.schedules, due.now)
+            return 0.0
+        if due.next_due_at is None:
+            return LONGEST_WAIT
+        return min(LONGEST_WAIT, max(0.0, (due.next_due_at - due.now) / 1e6))
+
+    def fire(self, schedules: list[Schedule], now: int) -> None:
+        """Decide about each schedule, then record all decisions in one call."""
+        firings = [firing for schedule in schedules if (firing := self._plan(schedule, now))]
+        reach("fire.before")
+        fired = self._store.fire(firings)
+        reach("fire.after")
+        for firing, result in zip(firings, fired, strict=True):
+            self._tell(firing, result, now)
+
+    def wait(self, seconds: float) -> None:
+        if self._bell is not None:
+            self._bell.wait(seconds)
+
+    def wake(self) -> None:
+        if self._bell is not None:
+            self._bell.ring()
+
+    def close(self) -> None:
+        if self._bell is not None:
+            self._bell.close()
+            self._bell = None
+
+    def _plan(self, schedule: Schedule, now: int) -> Firing | None:
+        """One bad schedule is set aside with its reason; the others go on."""
+        try:
+            return plan(schedule, now, self._new_id)
+        except (RotaError, ValueError, ArithmeticError) as err:
+            problem = f"{type(err).__name__}: {err}"
+            log.error(  # noqa: TRY400 - the message says it all
+                "schedule %s cannot be evaluated and is set aside: %s", schedule.id, problem
+            )
+            self._store.edit_schedules([park(schedule, now, problem)])
+            self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
+            return None
+
+    def _tell(self, firing: Firing, result: Fired, now: int) -> None:
+        schedule = firing.schedule
+        if not result.is_accepted:
+            self.events.emit("schedule.refused", now, schedule_id=schedule.id)
+            return
+        if result.jobs and self.events.wants("schedule.fired"):
+            self.events.emit(
+                "schedule.fired",
+                now,
+                schedule_id=schedule.id,
+                task=schedule.spec.task,
+                jobs=result.jobs,
+                next_at=firing.next_at,
+            )
+        if result.skipped:
+            self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped)

@@ -1,0 +1,100 @@
+"""Service: a loop with one duty, in a thread of its own. It survives every fault of the store, and says so."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from rota.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from rota.engine.events import Events
+    from rota.engine.store_clock import StoreClock
+
+log = logging.getLogger("rota.engine")
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+
+class Service(ABC):
+    """Turns again and again until it is stopped. Tests call turn() themselves."""
+
+    name = "service"
+
+    def __init__(self, events: Events, clock: StoreClock) -> None:
+        self.events = events
+        self.clock = clock
+        self.started = threading.Event()
+        self.turned_at = time.monotonic()  # when the loop last went round: a stuck one is seen
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._faults = 0
+
+    @abstractmethod
+    def turn(self) -> float:
+        """Do what is to be done now; answer how many seconds may pass until the next turn."""
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._loop, name=f"rota-{self.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the loop to end; join() waits for it."""
+        self._stopping.set()
+        self.wake()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the loop to end; False where it did not in time."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+            return not self._thread.is_alive()
+        return True
+
+    def wake(self) -> None:  # noqa: B027 - most services have nothing to wake
+        """End a wait early, from any thread."""
+
+    def wait(self, seconds: float) -> None:
+        self._stopping.wait(seconds)
+
+    def close(self) -> None:  # noqa: B027 - nor anything to let go of
+        """Let go of what the loop held; called in its own thread."""
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def _loop(self) -> None:
+        self.started.set()
+        while not self._stopping.is_set():
+            self.turned_at = time.monotonic()
+            pause = self._guarded_turn()
+            if pause > 0 and not self._stopping.is_set():
+                self.wait(pause)
+        self.close()
+
+    def _guarded_turn(self) -> float:
+        """A turn whose faults end in a jittered pause, never in a dead loop."""
+        try:
+            pause = self.turn()
+        except StoreUnavailable as err:
+            return self._fault("store.unavailable", err)
+        except Exception as err:
+            log.exception("%s failed; it goes on", self.name)
+            return self._fault("service.failed", err)
+        if self._faults:
+            self._faults = 0
+            self.events.emit("store.back", self.clock.now(), service=self.name)
+        return pause
+
+    def _fault(self, event: str, err: Exception) -> float:
+        self._faults += 1
+        if event == "store.unavailable" and self._faults == 1:
+            log.warning("%s: the store is unavailable, waiting: %s", self.name, err)
+        self.events.emit(event, 0, service=self.name, error=str(err))
+        longest: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._faults, 10))
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, guards nothing

@@ -1,0 +1,31 @@
+"""The store's clock as a node knows it: the last reply's time, plus what has passed since on the monotonic clock."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class StoreClock:
+    """Nodes with wrong clocks neither fire early nor steal leases: they never use their own."""
+
+    def __init__(self, ask: Callable[[], int], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._monotonic = monotonic
+        self._offset: float | None = None
+
+    def sync(self, now: int) -> None:
+        """Remember what a reply said."""
+        self._offset = now / 1e6 - self._monotonic()
+
+    def now(self) -> int:
+        if self._offset is None:
+            self.sync(self._ask())
+        assert self._offset is not None  # noqa: S101 - narrows the type
+        return int((self._monotonic() + self._offset) * 1e6)
+
+    def monotonic(self) -> float:
+        return self._monotonic()

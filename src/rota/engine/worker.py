@@ -1,0 +1,234 @@
+"""Worker: claims jobs, has them run, and reports how they ended: what ended and what is wanted go in one call.
+
+It claims what its free slots can take, and a little more when jobs are short: as much as ends in about 50 ms. While a
+batch runs, the next is fetched; long jobs are never hoarded.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rota.engine.executors.loop import LoopExecutor
+from rota.engine.executors.threads import ThreadExecutor
+from rota.engine.pace import Pace
+from rota.engine.reporter import Report, Reporter
+from rota.engine.run import Run
+from rota.engine.service import Service
+from rota.failpoints import reach
+from rota.model.micros import SECOND
+from rota.model.outcome import GivenBack
+from rota.model.state import State
+from rota.store.contract import Exchange
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from rota.engine.events import Events
+    from rota.engine.store_clock import StoreClock
+    from rota.model.job import Job
+    from rota.model.outcome import Outcome
+    from rota.store.contract import Bell, Exchanged, Refusal, Store
+    from rota.tasks import Registry
+
+BATCH = 100
+POLL = 2.0  # seconds: the net under the bell
+
+
+class WorkerSettings(Struct, frozen=True, kw_only=True):
+    """What a worker works on, and how much at once."""
+
+    queues: tuple[str, ...] = ("default",)
+    concurrency: int = 16
+    lease_for: int = 30 * SECOND
+    poll: float = POLL
+
+
+class Worker(Service):
+    """The claiming loop. Its runs are shared with the lease keeper."""
+
+    name = "worker"
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        events: Events,
+        clock: StoreClock,
+        *,
+        holder: str,
+        settings: WorkerSettings,
+        random: Random,
+    ) -> None:
+        super().__init__(events, clock)
+        self.holder = holder
+        self.settings = settings
+        self.runs: dict[str, Run] = {}  # claimed and not yet settled, by job id
+        self.is_draining = False
+        self.drained = threading.Event()  # draining, and nothing is left
+        self.is_idle = threading.Event()  # nothing to claim, nothing running
+        self.threads = ThreadExecutor(settings.concurrency)
+        self.loop = LoopExecutor()
+        self._store = store
+        self._registry = registry
+        self._reporter = Reporter(random)
+        self._unsent: list[Report] = []  # what the store has not answered for yet
+        self._pace = Pace(settings.concurrency)
+        self._bell: Bell | None = None
+        self._event = threading.Event()
+
+    def turn(self) -> float:
+        self._event.clear()
+        reply = self.exchange()
+        self.dispatch(reply.claimed)
+        return self._pause(reply)
+
+    def exchange(self) -> Exchanged:
+        """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
+        reports = self._unsent or self._reporter.take(BATCH, self.clock.now())
+        self._unsent = reports
+        ask = Exchange(
+            holder=self.holder,
+            settled=[report.change for report in reports],
+            want=self._want(),
+            queues=self.settings.queues,
+            lease_for=self.settings.lease_for,
+        )
+        reach("exchange.before")
+        reply = self._store.exchange(ask)
+        self._unsent = []
+        self.clock.sync(reply.now)
+        self._settle(reports, reply.refused)
+        return reply
+
+    def dispatch(self, jobs: list[Job]) -> None:
+        """Start runs for claimed jobs."""
+        for job in jobs:
+            run = Run(job, self.settings.lease_for / SECOND, self.report)
+            self.runs[job.id] = run
+            problem = run.prepare(self._registry)
+            if problem is not None:
+                run.finish(problem)
+                continue
+            if self.events.wants("job.started"):
+                self.events.emit(
+                    "job.started", self.clock.now(), job_id=job.id, task=job.task, attempt=job.attempts + 1
+                )
+            if run.task is not None and run.task.is_async:
+                self.loop.submit(run)
+            else:
+                self.threads.submit(run)
+
+    def report(self, run: Run, outcome: Outcome) -> None:
+        """A run has ended; any thread may say so."""
+        self._pace.ended()
+        self._reporter.put(run, outcome)
+        self.wake()
+
+    def drain(self) -> None:
+        """Claim no more, and give back what was not begun."""
+        self.is_draining = True
+        for run in list(self.runs.values()):
+            if run.started is None:
+                run.finish(GivenBack())
+        self.wake()
+
+    def give_back(self) -> None:
+        """Let go of everything that still runs: others will do it."""
+        for run in list(self.runs.values()):
+            run.finish(GivenBack())
+            run.stop("the worker is shutting down")
+
+    def forget(self, run: Run) -> None:
+        """A run whose lease is gone: whatever it still does is nobody's business."""
+        run.is_over = True
+        self.runs.pop(run.job.id, None)
+        self.events.emit("job.lost", self.clock.now(), job_id=run.job.id, task=run.job.task)
+        run.lose()
+
+    def wake(self) -> None:
+        self._event.set()
+        if self._bell is not None:
+            self._bell.ring()
+
+    def wait(self, seconds: float) -> None:
+        if self._bell is None:
+            self._event.wait(seconds)
+        elif not self._event.is_set():
+            self._bell.wait(seconds)
+
+    def close(self) -> None:
+        self._shut_bell()
+        self.threads.stop()
+        self.loop.stop()
+
+    def _want(self) -> int:
+        if self.is_draining:
+            return 0
+        return max(0, min(BATCH, self._pace.room(len(self.runs), self.threads.stuck)))
+
+    def _pause(self, reply: Exchanged) -> float:
+        """How long the loop may sleep: not at all while there is something to do."""
+        if reply.claimed or self._reporter:
+            self.is_idle.clear()
+            if len(reply.claimed) == BATCH:
+                self._shut_bell()
+            return 0.0 if self._reporter or self._want() else self.settings.poll
+        if self.runs:
+            self.is_idle.clear()
+        elif self.is_draining:
+            self.drained.set()
+        elif reply.next_due_at is None or reply.next_due_at > reply.now:
+            self.is_idle.set()
+        if self._bell is None and self._want():
+            self._bell = self._store.listen("jobs")
+            return 0.0  # look once more: what came before the bell was hung did not ring
+        if reply.next_due_at is None:
+            return self.settings.poll
+        return min(self.settings.poll, max(0.001, (reply.next_due_at - reply.now) / SECOND))
+
+    def _shut_bell(self) -> None:
+        bell, self._bell = self._bell, None
+        if bell is not None:
+            bell.close()
+
+    def _settle(self, reports: list[Report], refused: list[Refusal]) -> None:
+        refusals = {refusal.id: refusal for refusal in refused}
+        for report in reports:
+            refusal = refusals.get(report.change.id)
+            if refusal is not None and refusal.why == "cancel":
+                self._reporter.put_back(report, refusal.reason)
+                continue
+            self.runs.pop(report.change.id, None)
+            self._tell(report, was_refused=refusal is not None)
+
+    def _tell(self, report: Report, *, was_refused: bool) -> None:
+        change = report.change
+        name = "job.refused" if was_refused else _event_of(change.state, report.outcome)
+        if self.events.wants(name):
+            self.events.emit(
+                name,
+                self.clock.now(),
+                job_id=change.id,
+                task=change.job.task,
+                queue=change.job.queue,
+                schedule_id=change.job.schedule_id,
+                attempt=change.attempts,
+                started_at=change.job.started_at,
+                error=change.error,
+                reason=change.cancel_reason,
+            )
+
+
+def _event_of(state: State, outcome: Outcome) -> str:
+    match state:
+        case State.SUCCEEDED | State.FAILED | State.CANCELLED:
+            return f"job.{state}"
+        case State.SCHEDULED if type(outcome).__name__ in {"Failed", "RetryAsked"}:
+            return "job.retried"
+        case State.SCHEDULED if type(outcome).__name__ == "Snoozed":
+            return "job.snoozed"
+        case _:
+            return "job.returned"

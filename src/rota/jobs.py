@@ -1,0 +1,210 @@
+"""Jobs as callers see them: a handle with datetimes, and app.jobs, the verbs about jobs that exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from rota.errors import JobNotFound, Refused
+from rota.model.history import history_of
+from rota.model.micros import datetime_of, micros_of, optional_datetime
+from rota.model.payload import unpack_call
+from rota.model.settle import cancel, retry_by_hand
+from rota.model.state import State
+from rota.store.contract import LARGEST_PAGE, JobFilter, Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from rota.model.job import Job as JobRecord
+    from rota.store.contract import Store
+
+R_co = TypeVar("R_co", covariant=True)
+
+TRIES = 5  # a job may move while a decision about it is made
+
+
+class HistoryLine(NamedTuple):
+    """One move of a job."""
+
+    state: str
+    at: datetime
+    reason: str
+    data: dict[str, Any] | None
+
+
+History = list[HistoryLine]
+
+
+class Job(Generic[R_co]):
+    """One request to run a task. What is shown was read when first asked for; refresh() reads it anew."""
+
+    def __init__(self, jobs: Jobs, job_id: str, *, existed: bool = False, record: JobRecord | None = None) -> None:
+        self._jobs = jobs
+        self._record = record
+        self.id = job_id
+        self.existed = existed  # its key was taken: this is the job that was there already
+
+    @property
+    def record(self) -> JobRecord:
+        if self._record is None:
+            self._record = self._jobs.read(self.id)
+        return self._record
+
+    def refresh(self) -> Job[R_co]:
+        self._record = self._jobs.read(self.id)
+        return self
+
+    @property
+    def state(self) -> str:
+        return self.record.state.value
+
+    @property
+    def task(self) -> str:
+        return self.record.task
+
+    @property
+    def queue(self) -> str:
+        return self.record.queue
+
+    @property
+    def priority(self) -> int:
+        return self.record.priority
+
+    @property
+    def key(self) -> str | None:
+        return self.record.key
+
+    @property
+    def args(self) -> list[Any]:
+        return unpack_call(self.record.payload).args
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        return unpack_call(self.record.payload).kwargs
+
+    @property
+    def schedule_id(self) -> str | None:
+        return self.record.schedule_id
+
+    @property
+    def occurrence(self) -> datetime | None:
+        """The nominal time that it stands for, where a schedule made it."""
+        return optional_datetime(self.record.fire_at)
+
+    @property
+    def created_at(self) -> datetime:
+        return datetime_of(self.record.created_at)
+
+    @property
+    def run_at(self) -> datetime:
+        """Not before this it runs."""
+        return datetime_of(self.record.run_at)
+
+    @property
+    def started_at(self) -> datetime | None:
+        return optional_datetime(self.record.started_at)
+
+    @property
+    def finished_at(self) -> datetime | None:
+        return optional_datetime(self.record.finished_at)
+
+    @property
+    def attempts(self) -> int:
+        return self.record.attempts
+
+    @property
+    def error(self) -> str | None:
+        """What the last attempt failed with: one line, then the traceback."""
+        return self.record.error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        known = f" {self._record.task} {self._record.state}" if self._record else ""
+        return f"<job {self.id}{known}>"
+
+
+class Jobs:
+    """app.jobs"""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    def get(self, job_id: str) -> Job[Any]:
+        """The job of that id; JobNotFound where there is none."""
+        return self._handle(self.read(job_id))
+
+    def list(
+        self,
+        *,
+        state: str | tuple[str, ...] | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        schedule: str | None = None,
+        key: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Job[Any]]:
+        """Jobs, newest first, a page at a time. `task="mail.*"` matches by prefix."""
+        states = (state,) if isinstance(state, str) else state or ()
+        where = JobFilter(
+            states=tuple(State(name) for name in states),
+            task=task,
+            queue=queue,
+            schedule_id=schedule,
+            key=key,
+            since=micros_of(since) if since else None,
+            until=micros_of(until) if until else None,
+        )
+        page = self._store().list_jobs(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+        return Page([self._handle(record) for record in page.items], page.cursor)
+
+    def history(self, job_id: str) -> History:
+        """Every move of a job, oldest first."""
+        moves = history_of(self.read(job_id))
+        return [HistoryLine(move.state.value, datetime_of(move.at), move.reason, move.data) for move in moves]
+
+    def cancel(self, job_id: str, *, reason: str = "cancelled by hand") -> Job[Any]:
+        """Cancel a waiting job at once; ask a running one to stop."""
+        store = self._store()
+        for _ in range(TRIES):
+            record = self.read(job_id)
+            if record.state.is_final:
+                raise Refused(f"job {job_id} has ended already: it is {record.state}")
+            if record.state is State.RUNNING:
+                done = bool(store.request_cancels([job_id], reason))
+            else:
+                done = not store.change_jobs([cancel(record, store.now(), reason)])
+            if done:
+                return self.get(job_id)
+        raise Refused(f"job {job_id} kept moving; try again")
+
+    def retry(self, job_id: str, *, reason: str = "retried by hand") -> Job[Any]:
+        """Put a failed or cancelled job back into its queue, with fresh budgets."""
+        store = self._store()
+        record = self.read(job_id)
+        if store.change_jobs([retry_by_hand(record, store.now(), reason)]):
+            raise Refused(f"job {job_id} was changed by somebody else meanwhile; look at it again")
+        return self.get(job_id)
+
+    def delete(self, job_id: str) -> None:
+        """Remove a job that has ended. Its occurrence, where it has one, stays in the ledger."""
+        record = self.read(job_id)
+        if not self._store().delete_jobs([job_id]):
+            raise Refused(f"job {job_id} is {record.state}; cancel it first, then delete it")
+
+    def read(self, job_id: str) -> JobRecord:
+        found = self._store().get_jobs([job_id])
+        if not found:
+            raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned")
+        return found[0]
+
+    def _handle(self, record: JobRecord) -> Job[Any]:
+        return Job(self, record.id, record=record)

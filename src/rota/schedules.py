@@ -1,0 +1,265 @@
+"""Schedules as callers see them: a view with datetimes, and app.schedules, the verbs about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from rota.errors import BadOption, ScheduleNotFound, VersionConflict
+from rota.jobs import Job
+from rota.model import edit as edits
+from rota.model.firing import next_slot
+from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime, span_of
+from rota.model.names import check_priority, check_schedule_id
+from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Schedule, ScheduleSpec, check_spec
+from rota.store.contract import LARGEST_PAGE, Page
+from rota.triggers.zone import zone_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime, timedelta
+
+    from rota.jobs import Jobs
+    from rota.model.edit import Edit
+    from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Catchup, Overlap
+    from rota.store.contract import Store
+    from rota.tasks import Request
+    from rota.triggers import Trigger
+
+TRIES = 5
+
+Runs = list["datetime"]
+
+
+class ScheduleKeywords(TypedDict, total=False):
+    """The options of a schedule."""
+
+    overlap: Overlap
+    catchup: Catchup
+    catchup_limit: int
+    grace: str | timedelta
+    jitter: str | timedelta | None
+    start: datetime | None
+    end: datetime | None
+    max_runs: int | None
+    run_on_start: bool
+    enabled: bool
+    description: str
+    priority: int | str | None
+    queue: str | None
+    tz: str | None
+
+
+class ScheduleView:
+    """A schedule as it was when it was read."""
+
+    def __init__(self, record: Schedule) -> None:
+        self.record = record
+        self.id = record.id
+        self.task = record.spec.task
+        self.trigger: Trigger = record.trigger
+        self.tz = record.trigger.tz or record.spec.tz
+        self.description = record.spec.description
+        self.is_enabled = record.is_enabled
+        self.is_paused = record.pause is not None
+        self.pause_reason = record.pause.words if record.pause else None
+        self.created_at = datetime_of(record.created_at)
+        self.next_run = self._local(record.next_at) if record.due_at is not None and not self.is_paused else None
+        self.last_run = optional_datetime(record.last.enqueued_at)  # when its last job was made
+        self.last_finished = optional_datetime(record.last.finished_at)
+        self.last_status = record.last.status
+        self.last_success = optional_datetime(record.last.success_at)
+        self.last_error = record.problem or record.last.error
+        self.last_duration = None if record.last.duration is None else record.last.duration / SECOND
+        self.run_count = record.run_count
+        self.version = record.version
+        self.origin = edits.describe_origin(record.origin)
+
+    def explain(self) -> str:
+        return self.trigger.explain()
+
+    def _local(self, at: int | None) -> datetime | None:
+        if at is None:
+            return None
+        return self.trigger.next_after(datetime_of(at - SECOND))
+
+    def __repr__(self) -> str:
+        return f"<schedule {self.id}: {self.explain()}>"
+
+
+class Schedules:
+    """app.schedules"""
+
+    def __init__(self, store: Callable[[], Store], jobs: Jobs, new_id: Callable[[], str], tz: str) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._new_id = new_id
+        self._tz = tz
+
+    def put(
+        self,
+        schedule_id: str,
+        request: Request,
+        trigger: Trigger,
+        *,
+        expect_version: int | None = None,
+        **options: Unpack[ScheduleKeywords],
+    ) -> ScheduleView:
+        """Add a schedule, or change it. Options are those of @app.schedule."""
+        spec = make_spec(trigger, request, default_tz=self._tz, **options)
+        name = check_schedule_id(schedule_id)
+        self.register([(name, spec)], Origin(), expect_version=expect_version)
+        return self.get(name)
+
+    def put_many(self, items: Iterable[tuple[str, Request, Trigger]], **options: Unpack[ScheduleKeywords]) -> int:
+        """Add or change many schedules in few calls; answers how many changed."""
+        specs = [
+            (check_schedule_id(name), make_spec(trigger, request, default_tz=self._tz, **options))
+            for name, request, trigger in items
+        ]
+        return sum(self.register(specs[start : start + 500], Origin()) for start in range(0, len(specs), 500))
+
+    def register(
+        self, specs: Sequence[tuple[str, ScheduleSpec]], origin: Origin, *, expect_version: int | None = None
+    ) -> int:
+        """Bring the store to what is said here; what is unchanged is left alone. Answers how many changed."""
+        store = self._store()
+        for _ in range(TRIES):
+            existing = {schedule.id: schedule for schedule in store.get_schedules([name for name, _ in specs])}
+            _check_version(existing, expect_version)
+            now = store.now()
+            wanted = [edits.register(existing.get(name), name, spec, origin, now, self._new_id) for name, spec in specs]
+            changes = [edit for edit in wanted if edit is not None]
+            if not changes or not store.edit_schedules(changes):
+                return len(changes)
+        raise VersionConflict("the schedules kept changing while they were registered; try again")
+
+    def get(self, schedule_id: str) -> ScheduleView:
+        """The schedule of that id; ScheduleNotFound where there is none."""
+        return ScheduleView(self._read(schedule_id))
+
+    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[ScheduleView]:
+        """Schedules by id, a page at a time."""
+        page = self._store().list_schedules(cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+        return Page([ScheduleView(record) for record in page.items], page.cursor)
+
+    def remove(self, schedule_id: str) -> bool:
+        """Remove a schedule and cancel what it has waiting; no error where there is none."""
+        try:
+            self._change(schedule_id, edits.remove)
+        except ScheduleNotFound:
+            return False
+        return True
+
+    def pause(self, schedule_id: str, *, until: datetime | None = None, reason: str = "", by: str = "") -> ScheduleView:
+        """Stop firing until resumed, or until an instant; what waits is cancelled."""
+        end = micros_of(until) if until else None
+        return self._change(schedule_id, lambda s, now: edits.pause(s, now, reason=reason, by=by, until=end))
+
+    def resume(self, schedule_id: str) -> ScheduleView:
+        return self._change(schedule_id, edits.resume)
+
+    def enable(self, schedule_id: str) -> ScheduleView:
+        return self._change(schedule_id, edits.enable)
+
+    def disable(self, schedule_id: str) -> ScheduleView:
+        return self._change(schedule_id, edits.disable)
+
+    def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:
+        """One run at once, whatever its times, pauses and live jobs."""
+        job_id = self._new_id()
+        self._change(schedule_id, lambda s, now: edits.trigger_now(s, now, job_id, by))
+        return Job(self._jobs, job_id)
+
+    def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
+        """The next n times at which it will fire, as things stand, in its zone."""
+        schedule = self._read(schedule_id)
+        at = micros_of(after) if after else self._store().now()
+        runs: Runs = []
+        slot = next_slot(schedule, at) if schedule.due_at is not None else None
+        while slot is not None and len(runs) < n:
+            run = schedule.trigger.next_after(datetime_of(slot - SECOND))
+            runs += [run] if run else []
+            slot = next_slot(schedule, slot)
+        return runs
+
+    def occurrences(
+        self, schedule_id: str, start: datetime, end: datetime, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[Occurrence]:
+        """What became of the expected times between two instants."""
+        return self._store().list_occurrences(
+            schedule_id, micros_of(start), micros_of(end), cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE))
+        )
+
+    def _change(self, schedule_id: str, decide: Callable[[Schedule, int], Edit | None]) -> ScheduleView:
+        """Decide on what is there, and apply it where it still is."""
+        store = self._store()
+        for _ in range(TRIES):
+            schedule = self._read(schedule_id)
+            edit = decide(schedule, store.now())
+            if edit is None:
+                return ScheduleView(schedule)
+            if not store.edit_schedules([edit]):
+                return ScheduleView(edit.after)
+        raise VersionConflict(f"schedule '{schedule_id}' kept changing; try again")
+
+    def _read(self, schedule_id: str) -> Schedule:
+        found = self._store().get_schedules([schedule_id])
+        if not found:
+            raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
+        return found[0]
+
+
+def make_spec(
+    trigger: Trigger,
+    request: Request,
+    *,
+    default_tz: str = "UTC",
+    overlap: Overlap = "skip",
+    catchup: Catchup = "latest",
+    catchup_limit: int = 100,
+    grace: str | timedelta = "1m",
+    jitter: str | timedelta | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    max_runs: int | None = None,
+    run_on_start: bool = False,
+    enabled: bool = True,
+    description: str = "",
+    priority: int | str | None = None,
+    queue: str | None = None,
+    tz: object = None,
+) -> ScheduleSpec:
+    """A schedule's definition from the words of the API."""
+    if request.overrides.delay or request.overrides.at is not None:
+        raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
+    if overlap not in OVERLAPS or catchup not in CATCHUPS:
+        raise BadOption(f"overlap is one of {', '.join(OVERLAPS)}; catchup is one of {', '.join(CATCHUPS)}")
+    spec = ScheduleSpec(
+        trigger=str(trigger),
+        task=request.task,
+        payload=request.payload.decode(),
+        queue=queue or request.queue,
+        priority=check_priority(priority) if priority is not None else request.priority,
+        tz=zone_name(tz) or trigger.tz or default_tz,
+        overlap=overlap,
+        catchup=catchup,
+        catchup_limit=catchup_limit,
+        grace=span_of(grace),
+        jitter=span_of(jitter) if jitter is not None else 0,
+        start=micros_of(start) if start else None,
+        end=micros_of(end) if end else None,
+        max_runs=max_runs,
+        run_on_start=run_on_start,
+        enabled=enabled,
+        description=description,
+    )
+    return check_spec(spec)
+
+
+def _check_version(existing: dict[str, Schedule], expect: int | None) -> None:
+    for schedule in existing.values():
+        if expect is not None and schedule.version != expect:
+            raise VersionConflict(
+                f"schedule '{schedule.id}' has version {schedule.version}, not {expect}: somebody changed it first"
+            )

@@ -1,0 +1,37 @@
+"""What a task may raise to say how its attempt ends: Retry, Snooze, Cancel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.model.micros import span_of
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+
+class JobSignal(BaseException):
+    """Not an error: a word from the task to its worker. (`except Exception` does not swallow it.)"""
+
+
+class Retry(JobSignal):
+    """Try again, after a while; it spends a retry: `raise Retry(after="30s")`."""
+
+    def __init__(self, reason: str = "asked for a retry", *, after: str | timedelta | None = None) -> None:
+        self.after = None if after is None else span_of(after)
+        super().__init__(reason)
+
+
+class Snooze(JobSignal):
+    """Come back later; it spends nothing: `raise Snooze(after="1h")`."""
+
+    def __init__(self, reason: str = "snoozed", *, after: str | timedelta) -> None:
+        self.after = span_of(after)
+        super().__init__(reason)
+
+
+class Cancel(JobSignal):
+    """End the job as cancelled: `raise Cancel("the order is gone")`."""
+
+    def __init__(self, reason: str = "cancelled by the task") -> None:
+        super().__init__(reason)

@@ -1,0 +1,48 @@
+"""Store URLs: which store a text such as sqlite:///app.db names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from rota.errors import BadStoreUrl
+from rota.store.memory import MemoryStore
+from rota.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from rota.store.contract import Store
+
+KINDS = ("sqlite:///file.db", "memory://")
+
+
+def store_from_url(url: str, *, namespace: str = "rota", folder: Path | None = None) -> Store:
+    """The store that a URL names, not opened yet. Relative paths are taken from `folder`."""
+    scheme = urlsplit(url).scheme if isinstance(url, str) else ""
+    if scheme == "memory":
+        return MemoryStore()
+    if scheme == "sqlite":
+        return SqliteStore(_sqlite_path(url, folder or Path.cwd()), namespace=namespace)
+    raise BadStoreUrl(f"{masked(str(url))!r} names no store that this Rota has; use one of {', '.join(KINDS)}")
+
+
+def default_store(folder: Path, *, namespace: str = "rota") -> Store:
+    """The store of `App()`: a file in .rota, nothing to configure."""
+    return SqliteStore(folder / ".rota" / "rota.db", namespace=namespace)
+
+
+def masked(url: str) -> str:
+    """The URL without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    return url.replace(f":{parts.password}@", ":***@")
+
+
+def _sqlite_path(url: str, folder: Path) -> Path:
+    rest = url.removeprefix("sqlite:")
+    if not rest.startswith("///") or len(rest) == 3:
+        raise BadStoreUrl(
+            f"{url!r}: write sqlite:///file.db for a file in this folder, or sqlite:////path/to/file.db for any other"
+        )
+    return folder / Path(unquote(rest[3:])).expanduser()

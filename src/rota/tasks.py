@@ -1,0 +1,294 @@
+"""Tasks: Python functions under a name, with their options; and the requests to run them.
+
+A task knows the model, not the store: who accepts its requests is handed in by the app.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, overload
+
+from msgspec import Struct
+
+from rota.arguments import Signature
+from rota.errors import BadOption, DuplicateName, UnknownTask
+from rota.model.micros import micros_of, span_of
+from rota.model.names import check_key, check_name, check_priority
+from rota.model.payload import Call, pack_call
+from rota.model.retry import MOST_RETRIES, Backoff, RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from datetime import datetime, timedelta
+
+    from rota.jobs import Job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskOptions(NamedTuple):
+    """How a task runs, unless a request says otherwise."""
+
+    queue: str = "default"
+    priority: int = 0
+    retry: RetryPolicy = RetryPolicy()
+    timeout: int | None = None
+    keep: bool = True  # False: removed once it has succeeded
+    unique: bool = False  # one live job per task and arguments
+    unique_for: int = 0  # … and for this long after its creation
+    description: str = ""
+
+
+class Overrides(NamedTuple):
+    """What one request says otherwise; None leaves it to the task."""
+
+    delay: int = 0
+    at: int | None = None
+    priority: int | None = None
+    queue: str | None = None
+    key: str | None = None
+    key_for: int = 0
+    retries: int | None = None
+    timeout: int | None = None
+    meta: dict[str, Any] | None = None
+
+
+class Request(Struct, frozen=True):
+    """A call that was not sent yet: `greet.job("world")`."""
+
+    task: str
+    payload: bytes
+    options: TaskOptions
+    overrides: Overrides = Overrides()
+
+    @property
+    def queue(self) -> str:
+        return self.overrides.queue or self.options.queue
+
+    @property
+    def priority(self) -> int:
+        return self.options.priority if self.overrides.priority is None else self.overrides.priority
+
+    @property
+    def key(self) -> str | None:
+        """The key it was given, or one made of the task and its arguments where those must be unique."""
+        if self.overrides.key is not None:
+            return self.overrides.key
+        if not self.options.unique:
+            return None
+        return f"{self.task}:{blake2b(self.payload, digest_size=12).hexdigest()}"
+
+    @property
+    def key_for(self) -> int:
+        return self.overrides.key_for or (self.options.unique_for if self.overrides.key is None else 0)
+
+
+class Sender(Protocol):
+    """Who accepts requests: the app."""
+
+    def send(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
+
+    async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
+
+
+class Configured(Generic[P, R]):
+    """A task with other options for the requests made through it: `greet.using(delay="5m")`."""
+
+    def __init__(self, task: Task[P, R], overrides: Overrides) -> None:
+        self._task = task
+        self._overrides = overrides
+
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> Request:
+        """The request, not sent yet: for enqueue_many and schedules."""
+        return self._task.request(args, kwargs, self._overrides)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Send the request; the job is accepted when this returns."""
+        return self._task.sender.send([self._task.request(args, kwargs, self._overrides)])[0]
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """As enqueue, from a coroutine."""
+        return (await self._task.sender.asend([self._task.request(args, kwargs, self._overrides)]))[0]
+
+
+class Task(Generic[P, R]):
+    """A function under a name. Calling it runs it here; enqueue() has a worker run it."""
+
+    def __init__(self, function: Callable[P, Any], name: str, options: TaskOptions, sender: Sender) -> None:
+        self.function = function
+        self.name = check_name("task", name)
+        self.options = options
+        self.sender = sender
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.signature = Signature(function, name)
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", name)
+        self.__wrapped__ = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = self.function(*args, **kwargs)
+        return result
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Have a worker run it; the job is accepted when this returns."""
+        return self.sender.send([self.request(args, kwargs, Overrides())])[0]
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """As enqueue, from a coroutine."""
+        return (await self.sender.asend([self.request(args, kwargs, Overrides())]))[0]
+
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> Request:
+        """The request, not sent yet: for enqueue_many and schedules."""
+        return self.request(args, kwargs, Overrides())
+
+    def using(
+        self,
+        *,
+        delay: str | timedelta | None = None,
+        at: datetime | None = None,
+        priority: int | str | None = None,
+        queue: str | None = None,
+        key: str | None = None,
+        key_for: str | timedelta | None = None,
+        retries: int | None = None,
+        timeout: str | timedelta | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Configured[P, R]:
+        """This task with other options for one request: `greet.using(delay="5m").enqueue("world")`."""
+        if delay is not None and at is not None:
+            raise BadOption("give delay= or at=, not both: each says when the job may run")
+        overrides = Overrides(
+            delay=span_of(delay) if delay is not None else 0,
+            at=micros_of(at) if at is not None else None,
+            priority=check_priority(priority) if priority is not None else None,
+            queue=check_name("queue", queue) if queue is not None else None,
+            key=check_key(key) if key is not None else None,
+            key_for=span_of(key_for) if key_for is not None else 0,
+            retries=check_retries(retries) if retries is not None else None,
+            timeout=span_of(timeout) if timeout is not None else None,
+            meta=meta,
+        )
+        return Configured(self, overrides)
+
+    def request(self, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: Overrides) -> Request:
+        self.signature.check(args, kwargs)
+        call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout)
+        return Request(self.name, pack_call(call, what=self.name), self.options, overrides)
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+
+class AsyncTask(Task[P, R]):
+    """A coroutine function under a name: it runs on the worker's event loop."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:  # type: ignore[override]
+        result: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
+        return result
+
+
+class TaskKeywords(TypedDict, total=False):
+    """The options of a task."""
+
+    queue: str
+    priority: int | str
+    retries: int
+    backoff: str | timedelta | Backoff | None
+    retry_on: tuple[type[BaseException], ...]
+    give_up_on: tuple[type[BaseException], ...]
+    timeout: str | timedelta | None
+    unique: bool | str | timedelta
+    keep: bool
+    description: str
+
+
+class Decorator(Protocol):
+    """What `@app.task(...)` and `@app.schedule(...)` give: the function's own parameters stay known."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+class Registry:
+    """The tasks of one app, by name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task[Any, Any]] = {}
+
+    def add(self, task: Task[Any, Any]) -> None:
+        if task.name in self._tasks:
+            raise DuplicateName(f"a task named '{task.name}' is registered already; give one of them another name=")
+        self._tasks[task.name] = task
+
+    def find(self, name: str) -> Task[Any, Any] | None:
+        return self._tasks.get(name)
+
+    def get(self, name: str) -> Task[Any, Any]:
+        """The task of that name; a bare function name will do where only one task ends with it."""
+        task = self._tasks.get(name)
+        if task is not None:
+            return task
+        endings = [known for known in self._tasks if known.endswith(f".{name}")]
+        if len(endings) == 1:
+            return self._tasks[endings[0]]
+        known = ", ".join(sorted(self._tasks)) or "none"
+        raise UnknownTask(f"no task is named '{name}'; known are {known}")
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._tasks))
+
+    def __iter__(self) -> Iterator[Task[Any, Any]]:
+        return iter(self._tasks.values())
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+
+def default_name(function: Callable[..., Any]) -> str:
+    """`module.function`; a script that is run as such is called by its file's stem, as workers load it."""
+    module = function.__module__
+    if module == "__main__":
+        file = getattr(sys.modules["__main__"], "__file__", None)
+        module = Path(file).stem if file else "main"
+    return f"{module}.{function.__qualname__.replace('<locals>.', '')}"
+
+
+def make_options(
+    *,
+    queue: str = "default",
+    priority: int | str = 0,
+    retries: int = 3,
+    backoff: str | timedelta | Backoff | None = None,
+    retry_on: tuple[type[BaseException], ...] = (Exception,),
+    give_up_on: tuple[type[BaseException], ...] = (),
+    timeout: str | timedelta | None = None,
+    unique: bool | str | timedelta = False,
+    keep: bool = True,
+    description: str = "",
+) -> TaskOptions:
+    """Check a task's options as they are declared."""
+    period = None if isinstance(unique, bool) else unique
+    pause = backoff if isinstance(backoff, Backoff) else Backoff() if backoff is None else Backoff(span_of(backoff))
+    return TaskOptions(
+        queue=check_name("queue", queue),
+        priority=check_priority(priority),
+        retry=RetryPolicy(check_retries(retries), pause, tuple(give_up_on), tuple(retry_on)),
+        timeout=span_of(timeout) if timeout is not None else None,
+        keep=keep,
+        unique=bool(unique),
+        unique_for=span_of(period) if period is not None else 0,
+        description=description,
+    )
+
+
+def check_retries(retries: object) -> int:
+    if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MOST_RETRIES:
+        raise BadOption(f"retries={retries!r} must be a whole number from 0 to {MOST_RETRIES}")
+    return retries
