@@ -23,10 +23,11 @@ from rota.model.job import NewJob
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_schedule_id, new_id
 from rota.model.schedule import Origin
+from rota.observe.logs import log_events
 from rota.schedules import Schedules, make_spec
 from rota.store.contract import LARGEST_BATCH, Retention, Store
 from rota.store.urls import default_store, store_from_url
-from rota.tasks import AsyncTask, Overrides, Registry, Task, TaskKeywords, default_name, make_options
+from rota.tasks import AsyncTask, Overrides, Registry, Task, default_name, make_options
 from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from rota.model.schedule import ScheduleSpec
     from rota.schedules import ScheduleKeywords
-    from rota.tasks import Decorator, Request
+    from rota.tasks import Decorator, Request, TaskKeywords
     from rota.triggers import Trigger
 
 P = ParamSpec("P")
@@ -64,6 +65,7 @@ class App:
         self.tz = zone_name(tz) or "UTC"
         self.registry = Registry()
         self.events = Events()
+        log_events(self.events)
         self.folder = Path.cwd()  # where the default store goes; a loaded target sets its own
         self.jobs = Jobs(self.open)
         self.schedules = Schedules(self.open, self.jobs, self._new_id, self.tz)
@@ -86,14 +88,14 @@ class App:
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
     @overload
-    def task(self, *, name: str | None = None, **options: Unpack[TaskKeywords]) -> Decorator: ...
+    def task(self, **options: Unpack[TaskKeywords]) -> Decorator: ...
 
-    def task(self, function: Any = None, /, **options: Any) -> Any:
+    def task(self, function: Any = None, **options: Any) -> Any:
         """Register a function: `@app.task` or `@app.task(queue="mail", retries=5, timeout="60s")`."""
-        name = options.pop("name", None)
+        keywords = cast("TaskKeywords", options)
         if function is not None:
-            return self._add_task(function, name, TaskKeywords())
-        return lambda decorated: self._add_task(decorated, name, TaskKeywords(**options))
+            return self._add_task(function, keywords)
+        return lambda decorated: self._add_task(decorated, keywords)
 
     def schedule(
         self,
@@ -105,7 +107,7 @@ class App:
         """Register a function and have it run by a trigger: `@app.schedule(cron("0 9 * * *"))`."""
 
         def declare(function: Any) -> Any:
-            task = function if isinstance(function, Task) else self._add_task(function, None, {})
+            task = function if isinstance(function, Task) else self._add_task(function, {})
             schedule_id = check_schedule_id(id or task.__name__)
             if schedule_id in self._declared:
                 raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
@@ -133,6 +135,11 @@ class App:
             batch = [self._new_job(request) for request in requests[start : start + LARGEST_BATCH]]
             added = store.add_jobs(batch)
             jobs += [Job(self.jobs, result.id, existed=result.existed) for result in added]
+            if self.events.wants("job.enqueued"):
+                for request, result in zip(batch, added, strict=True):
+                    self.events.emit(
+                        "job.enqueued", store.now(), job_id=result.id, task=request.task, existed=result.existed
+                    )
         return jobs
 
     async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:
@@ -230,13 +237,14 @@ class App:
             return default_store(self.folder, namespace=self.namespace)
         return store_from_url(self._given, namespace=self.namespace, folder=self.folder)
 
-    def _add_task(self, function: Any, name: str | None, options: TaskKeywords) -> Task[Any, Any]:
+    def _add_task(self, function: Any, options: TaskKeywords) -> Task[Any, Any]:
         if not callable(function) or isinstance(function, (Task, type)):
             raise BadOption(f"@app.task decorates a function, got {function!r}")
+        name = options.get("name") or default_name(function)
         options.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
         checked = make_options(**options)
         kind = AsyncTask if asyncio.iscoroutinefunction(function) else Task
-        task: Task[Any, Any] = kind(function, name or default_name(function), checked, self)
+        task: Task[Any, Any] = kind(function, name, checked, self)
         self.registry.add(task)
         return task
 

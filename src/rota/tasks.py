@@ -194,6 +194,7 @@ class AsyncTask(Task[P, R]):
 class TaskKeywords(TypedDict, total=False):
     """The options of a task."""
 
+    name: str
     queue: str
     priority: int | str
     retries: int
@@ -262,6 +263,7 @@ def default_name(function: Callable[..., Any]) -> str:
 
 def make_options(
     *,
+    name: str = "",  # noqa: ARG001 - the app's concern
     queue: str = "default",
     priority: int | str = 0,
     retries: int = 3,

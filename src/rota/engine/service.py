@@ -93,8 +93,7 @@ class Service(ABC):
 
     def _fault(self, event: str, err: Exception) -> float:
         self._faults += 1
-        if event == "store.unavailable" and self._faults == 1:
-            log.warning("%s: the store is unavailable, waiting: %s", self.name, err)
-        self.events.emit(event, 0, service=self.name, error=str(err))
+        if event == "service.failed" or self._faults == 1:  # an outage is told once, not once per try
+            self.events.emit(event, 0, service=self.name, error=str(err))
         longest: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._faults, 10))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, guards nothing

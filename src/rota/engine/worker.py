@@ -108,6 +108,9 @@ class Worker(Service):
         for job in jobs:
             run = Run(job, self.settings.lease_for / SECOND, self.report)
             self.runs[job.id] = run
+            if self.is_draining:
+                run.finish(GivenBack())
+                continue
             problem = run.prepare(self._registry)
             if problem is not None:
                 run.finish(problem)

@@ -233,7 +233,7 @@ class Store(ABC):
 
     @abstractmethod
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
-        """Settle some jobs and claim some, in one step. Claiming first makes due jobs ready."""
+        """Settle some jobs and claim some, in one step. Claiming first makes due jobs of these queues ready."""
 
     @abstractmethod
     def extend_leases(

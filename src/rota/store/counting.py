@@ -32,6 +32,11 @@ class Counts:
     def remove(self, queue: str, state: State, number: int = 1) -> None:
         self._counts[queue, state.value] -= number
 
+    def grew(self, *states: State) -> bool:
+        """Whether some queue has more jobs in one of these states than before."""
+        names = {state.value for state in states}
+        return any(number > 0 and name in names for (_, name), number in self._counts.items())
+
     def queues(self) -> set[str]:
         return {queue for queue, _ in self._counts}
 

@@ -342,7 +342,8 @@ class MemoryStore(Store):
 
     def _claim(self, ask: Exchange, now: int) -> list[Job]:
         queues = set(ask.queues) - self._paused
-        due = [job for job in self._jobs.values() if job.state is State.SCHEDULED and job.run_at <= now]
+        waiting = (job for job in self._jobs.values() if job.state is State.SCHEDULED and job.queue in queues)
+        due = [job for job in waiting if job.run_at <= now]
         for job in sorted(due, key=lambda job: (job.run_at, job.seq))[:MOST_PROMOTED]:
             self._counts.move(job.queue, job.state, State.QUEUED)
             self._put(promote(job, now))
@@ -355,7 +356,7 @@ class MemoryStore(Store):
         return claimed
 
     def _next_due(self, queues: Iterable[str]) -> int | None:
-        """When there may be something to claim: now, where a bound left due jobs behind."""
+        """When the first scheduled job of these queues is due; in the past, where a bound left some behind."""
         wanted = set(queues) - self._paused
         waiting = (job for job in self._jobs.values() if job.state is State.SCHEDULED and job.queue in wanted)
         return min((job.run_at for job in waiting), default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from rota.store.contract import Bell
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rota.store.contract import Channel
+
+UNSETTLED = 50_000_000  # ns: a folder's time stamp is coarse, so two changes in one tick look like one
 
 _numbers = itertools.count()
 
@@ -106,7 +109,7 @@ class SocketBells:
         """The sockets in the folder; read anew only when it has changed."""
         try:
             stamp = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - hot
-            if stamp != self._seen[0]:
+            if stamp != self._seen[0] or time.time_ns() - stamp < UNSETTLED:
                 self._seen = (stamp, tuple(os.listdir(self._folder)))  # noqa: PTH208 - hot
         except OSError:
             return ()

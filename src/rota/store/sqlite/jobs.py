@@ -77,15 +77,16 @@ class JobTable:
 
     # Claiming.
 
-    def promote(self, connection: sqlite3.Connection, now: int, counts: Counts) -> None:
-        """Make due jobs ready, a bounded number of them."""
-        rows = connection.execute(
-            f"UPDATE {self._name} SET state = 'queued', queued_at = ? WHERE seq IN (SELECT seq FROM {self._name} "
-            "WHERE state = 'scheduled' AND run_at <= ? ORDER BY run_at, seq LIMIT ?) RETURNING queue",
-            (now, now, MOST_PROMOTED),
-        ).fetchall()
-        for (queue,) in rows:
-            counts.move(queue, State.SCHEDULED, State.QUEUED)
+    def promote(self, connection: sqlite3.Connection, queues: Sequence[str], now: int, counts: Counts) -> None:
+        """Make due jobs of these queues ready, a bounded number of them."""
+        for queue in queues:
+            promoted = connection.execute(
+                f"UPDATE {self._name} SET state = 'queued', queued_at = ? WHERE seq IN (SELECT seq FROM {self._name} "
+                "WHERE state = 'scheduled' AND queue = ? AND run_at <= ? ORDER BY run_at LIMIT ?)",
+                (now, queue, now, MOST_PROMOTED),
+            ).rowcount
+            if promoted:
+                counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
 
     def claim(
         self,
@@ -132,16 +133,10 @@ class JobTable:
 
     def next_due(self, connection: sqlite3.Connection, queues: Sequence[str], until: int | None = None) -> int | None:
         """When the first scheduled job of these queues is due (at or before `until`, where that is given)."""
-        if not queues:
-            return None
-        marks = ", ".join("?" * len(queues))
-        bound, values = ("AND run_at <= ?", [until]) if until is not None else ("", [])
-        row = connection.execute(
-            f"SELECT run_at FROM {self._name} WHERE state = 'scheduled' {bound} AND queue IN ({marks}) "
-            "ORDER BY run_at LIMIT 1",
-            (*values, *queues),
-        ).fetchone()
-        return row[0] if row else None
+        query = f"SELECT min(run_at) FROM {self._name} WHERE state = 'scheduled' AND queue = ?"
+        found = [connection.execute(query, (queue,)).fetchone()[0] for queue in queues]
+        first = min((run_at for run_at in found if run_at is not None), default=None)
+        return None if first is None or (until is not None and first > until) else first
 
     # Settling.
 
@@ -177,6 +172,17 @@ class JobTable:
             [change.job.seq for change in changes],
         )
         return {row[0]: row[1:] for row in rows}
+
+    def oldest_ready(self, connection: sqlite3.Connection, queue: str) -> int | None:
+        """Since when the oldest ready job waits: one look per priority that is in use, never at the whole line."""
+        ready = f"FROM {self._name} WHERE state = 'queued' AND queue = :queue"
+        row = connection.execute(
+            f"WITH RECURSIVE used(p) AS (SELECT max(priority) {ready} UNION ALL "
+            f"SELECT (SELECT max(priority) {ready} AND priority < p) FROM used WHERE p IS NOT NULL) "
+            f"SELECT min((SELECT coalesce(queued_at, run_at) {ready} AND priority = p ORDER BY seq LIMIT 1)) FROM used",
+            {"queue": queue},
+        ).fetchone()
+        return row[0] if row else None
 
     def apply(self, connection: sqlite3.Connection, changes: Sequence[Change], now: int, counts: Counts) -> None:
         """Write changes that were found to hold, and what they set in motion."""

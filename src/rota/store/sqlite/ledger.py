@@ -23,6 +23,7 @@ class Ledger:
     def __init__(self, namespace: str) -> None:
         self._name = f"{namespace}_occurrence"
         self._jobs = f"{namespace}_job"
+        self._looked_at = ""  # how far upkeep has come in its round
 
     def record(self, connection: sqlite3.Connection, lines: Sequence[Occurrence]) -> None:
         """Write lines, each joined to the range that it follows without a break."""
@@ -62,23 +63,35 @@ class Ledger:
         shown = lines[:limit]
         return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
 
-    def prune(self, connection: sqlite3.Connection, retention: Retention, now: int) -> int:
-        """Drop what is too old, and what is too much per schedule."""
+    def prune(self, connection: sqlite3.Connection, retention: Retention, now: int, limit: int) -> int:
+        """Drop what is too old, and what is too much per schedule; a bounded number of schedules at a time."""
         old = connection.execute(
             f"DELETE FROM {self._name} WHERE through_at <= ?",
             (now - retention.occurrences_for,),
         ).rowcount
-        crowded = connection.execute(
-            f"SELECT schedule_id, count(*) FROM {self._name} GROUP BY schedule_id HAVING count(*) > ?",
-            (retention.most_occurrences,),
+        return old + sum(
+            self._thin(connection, name, retention.most_occurrences) for name in self._next(connection, limit)
+        )
+
+    def _next(self, connection: sqlite3.Connection, limit: int) -> list[str]:
+        """The schedules whose turn it is: upkeep goes round them all, call by call."""
+        rows = connection.execute(
+            f"SELECT DISTINCT schedule_id FROM {self._name} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?",
+            (self._looked_at, limit),
         ).fetchall()
-        for schedule_id, count in crowded:
-            old += connection.execute(
-                f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at IN (SELECT through_at "
-                f"FROM {self._name} WHERE schedule_id = ? ORDER BY through_at LIMIT ?)",
-                (schedule_id, schedule_id, count - retention.most_occurrences),
-            ).rowcount
-        return old
+        self._looked_at = rows[-1][0] if len(rows) == limit else ""
+        return [name for (name,) in rows]
+
+    def _thin(self, connection: sqlite3.Connection, schedule_id: str, most: int) -> int:
+        cut = connection.execute(
+            f"SELECT through_at FROM {self._name} WHERE schedule_id = ? ORDER BY through_at DESC LIMIT 1 OFFSET ?",
+            (schedule_id, most),
+        ).fetchone()
+        if cut is None:
+            return 0
+        return connection.execute(
+            f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at <= ?", (schedule_id, cut[0])
+        ).rowcount
 
     def _ending_at(self, connection: sqlite3.Connection, schedule_id: str, at: int) -> Occurrence | None:
         row = connection.execute(

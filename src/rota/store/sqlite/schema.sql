@@ -36,7 +36,7 @@ CREATE TABLE {ns}_job (
 
 CREATE UNIQUE INDEX {ns}_job_id ON {ns}_job (id);
 CREATE INDEX {ns}_job_ready ON {ns}_job (queue, priority DESC, seq) WHERE state = 'queued';
-CREATE INDEX {ns}_job_due ON {ns}_job (run_at) WHERE state = 'scheduled';
+CREATE INDEX {ns}_job_due ON {ns}_job (queue, run_at) WHERE state = 'scheduled';
 CREATE INDEX {ns}_job_leased ON {ns}_job (lease_until) WHERE state = 'running';
 CREATE INDEX {ns}_job_ended ON {ns}_job (state, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX {ns}_job_held ON {ns}_job (waits_for) WHERE state = 'held';
@@ -74,6 +74,8 @@ CREATE TABLE {ns}_occurrence (
     reason      TEXT    NOT NULL,
     PRIMARY KEY (schedule_id, through_at)
 ) WITHOUT ROWID;
+
+CREATE INDEX {ns}_occurrence_age ON {ns}_occurrence (through_at);
 
 CREATE TABLE {ns}_queue (name TEXT PRIMARY KEY, is_paused INTEGER NOT NULL) WITHOUT ROWID;
 

@@ -100,11 +100,14 @@ class SqliteStore(Store):
         with self._write("exchange") as (connection, counts):
             refused = self._settle(connection, ask, at, counts)
             queues = self._open_queues(connection, ask.queues)
-            self._jobs.promote(connection, at, counts)
             claimed = []
             if ask.want > 0:
+                self._jobs.promote(connection, queues, at, counts)
                 claimed = self._jobs.claim(connection, ask, queues, at, lease_now(now), counts)
             next_due = self._jobs.next_due(connection, queues)
+            others_can_go_on = counts.grew(State.QUEUED, State.SCHEDULED)
+        if others_can_go_on:
+            self._bells.ring("jobs")
         return Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=next_due)
 
     def extend_leases(
@@ -204,7 +207,8 @@ class SqliteStore(Store):
             paused = self._paused(connection)
             names = sorted(paused | counts.queues())
             return [
-                counts.info(name, is_paused=name in paused, oldest_at=self._oldest(connection, name)) for name in names
+                counts.info(name, is_paused=name in paused, oldest_at=self._jobs.oldest_ready(connection, name))
+                for name in names
             ]
 
     def beat(self, node: Node, *, now: int | None = None) -> int:
@@ -255,7 +259,7 @@ class SqliteStore(Store):
             surplus = self._ended(connection) - retention.most_finished
             ids += self._jobs.oldest_ended(connection, max(0, min(surplus - len(ids), limit - len(ids))))
             removed = self._jobs.remove(connection, list(dict.fromkeys(ids)), counts)
-            lines = self._ledger.prune(connection, retention, at)
+            lines = self._ledger.prune(connection, retention, at, limit)
             nodes = connection.execute(
                 f"DELETE FROM {self.namespace}_node WHERE beat_at <= ?",
                 (at - retention.nodes_for,),
@@ -312,14 +316,6 @@ class SqliteStore(Store):
     def _kept_counts(self, connection: sqlite3.Connection) -> Counts:
         rows = connection.execute(f"SELECT queue, name, n FROM {self.namespace}_count")
         return Counts({(queue, name): number for queue, name, number in rows})
-
-    def _oldest(self, connection: sqlite3.Connection, queue: str) -> int | None:
-        row = connection.execute(
-            f"SELECT min(coalesce(queued_at, run_at)) FROM (SELECT queued_at, run_at FROM {self.namespace}_job "
-            "WHERE state = 'queued' AND queue = ?)",
-            (queue,),
-        ).fetchone()
-        return row[0] if row else None
 
     def _ended(self, connection: sqlite3.Connection) -> int:
         ended = {state.value for state in FINAL}

@@ -1,0 +1,72 @@
+"""Logs: the engine's events as lines of the standard logging module. No arguments, no line per job that just worked."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rota.engine.events import Event, Events
+
+jobs = logging.getLogger("rota.job")
+schedules = logging.getLogger("rota.schedule")
+store = logging.getLogger("rota.store")
+
+_LEVELS = {
+    "job.failed": logging.ERROR,
+    "job.retried": logging.WARNING,
+    "job.rescued": logging.WARNING,
+    "job.refused": logging.WARNING,
+    "job.returned": logging.INFO,
+    "job.cancelled": logging.INFO,
+    "schedule.skipped": logging.WARNING,
+    "schedule.refused": logging.DEBUG,
+    "store.unavailable": logging.WARNING,
+    "store.back": logging.INFO,
+}
+
+
+def log_events(events: Events) -> None:
+    """Write what an operator wants to read."""
+    for name in _LEVELS:
+        events.on(name, _write)
+
+
+def _write(event: Event) -> None:
+    logger = {"job": jobs, "schedule": schedules}.get(event.name.partition(".")[0], store)
+    level = _LEVELS[event.name]
+    if logger.isEnabledFor(level):
+        logger.log(level, "%s", sentence(event), extra={"rota": {"event": event.name, **event.data}})
+
+
+def sentence(event: Event) -> str:
+    """An event in words."""
+    data = event.data
+    job = f"job {data.get('job_id')} ({data.get('task')})"
+    match event.name:
+        case "job.failed":
+            return f"{job} failed for good after {data.get('attempt')} attempts: {data.get('error')}"
+        case "job.retried":
+            return f"{job} failed and will be tried again: {_first_line(data.get('error'))}"
+        case "job.rescued":
+            return (
+                f"{job} was held by {data.get('worker')}, which stopped renewing its lease; it is {data.get('state')}"
+            )
+        case "job.refused":
+            return f"{job} ended here too late: its lease was lost, and what this worker reports is dropped"
+        case "job.returned":
+            return f"{job} was given back"
+        case "job.cancelled":
+            return f"{job} was cancelled: {data.get('reason')}"
+        case "schedule.skipped":
+            return f"schedule {data.get('schedule_id')} skipped {data.get('count')} occurrences"
+        case "schedule.refused":
+            return f"schedule {data.get('schedule_id')} was fired or edited by somebody else first"
+        case "store.unavailable":
+            return f"{data.get('service')} waits for the store: {data.get('error')}"
+        case _:
+            return f"{data.get('service')} reaches the store again"
+
+
+def _first_line(error: object) -> str:
+    return str(error or "").partition("\n")[0]
