@@ -5,18 +5,15 @@ Nothing happens at import: the store is opened when it is first needed.
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from rota.engine.events import Event, Events
-from rota.engine.node import Node, NodeSettings
-from rota.engine.worker import WorkerSettings
 from rota.errors import BadOption, DuplicateName
 from rota.jobs import Job, Jobs
 from rota.model.job import NewJob
@@ -32,7 +29,9 @@ from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from concurrent.futures import ThreadPoolExecutor
 
+    from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
     from rota.schedules import ScheduleKeywords
     from rota.tasks import Decorator, Request, TaskKeywords
@@ -144,6 +143,8 @@ class App:
 
     async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """As send, from a coroutine: the store is called in a thread of the app's own."""
+        import asyncio  # noqa: PLC0415 - only coroutines pay for it
+
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._own_threads(), self.send, requests)
 
@@ -159,6 +160,9 @@ class App:
         drain: str = "25s",
     ) -> Node:
         """Start the services in threads of this process."""
+        from rota.engine.node import Node, NodeSettings  # noqa: PLC0415 - who only enqueues needs no engine
+        from rota.engine.worker import WorkerSettings  # noqa: PLC0415
+
         if self._node is not None:
             raise BadOption("this app runs already; stop() it first")
         self.open()
@@ -243,7 +247,7 @@ class App:
         name = options.get("name") or default_name(function)
         options.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
         checked = make_options(**options)
-        kind = AsyncTask if asyncio.iscoroutinefunction(function) else Task
+        kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
         task: Task[Any, Any] = kind(function, name, checked, self)
         self.registry.add(task)
         return task
@@ -266,6 +270,8 @@ class App:
         return new_id(self._random, time.time_ns() // 1000)
 
     def _own_threads(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only coroutines pay for it
+
         if self._threads is None:
             self._threads = ThreadPoolExecutor(4, thread_name_prefix="rota-aio")
         return self._threads

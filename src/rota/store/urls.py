@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rota.errors import BadStoreUrl
-from rota.store.memory import MemoryStore
-from rota.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from rota.store.contract import Store
@@ -20,15 +18,17 @@ def store_from_url(url: str, *, namespace: str = "rota", folder: Path | None = N
     """The store that a URL names, not opened yet. Relative paths are taken from `folder`."""
     scheme = urlsplit(url).scheme if isinstance(url, str) else ""
     if scheme == "memory":
+        from rota.store.memory import MemoryStore  # noqa: PLC0415 - a store is imported when it is chosen
+
         return MemoryStore()
     if scheme == "sqlite":
-        return SqliteStore(_sqlite_path(url, folder or Path.cwd()), namespace=namespace)
+        return _sqlite(_sqlite_path(url, folder or Path.cwd()), namespace)
     raise BadStoreUrl(f"{masked(str(url))!r} names no store that this Rota has; use one of {', '.join(KINDS)}")
 
 
 def default_store(folder: Path, *, namespace: str = "rota") -> Store:
     """The store of `App()`: a file in .rota, nothing to configure."""
-    return SqliteStore(folder / ".rota" / "rota.db", namespace=namespace)
+    return _sqlite(folder / ".rota" / "rota.db", namespace)
 
 
 def masked(url: str) -> str:
@@ -37,6 +37,12 @@ def masked(url: str) -> str:
     if parts.password is None:
         return url
     return url.replace(f":{parts.password}@", ":***@")
+
+
+def _sqlite(path: Path, namespace: str) -> Store:
+    from rota.store.sqlite import SqliteStore  # noqa: PLC0415 - a store is imported when it is chosen
+
+    return SqliteStore(path, namespace=namespace)
 
 
 def _sqlite_path(url: str, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import NamedTuple
 
@@ -128,6 +127,8 @@ def _expand(text: str) -> str:
     if macro == "@reboot":
         raise BadCron("'@reboot' is not a time; use a start-up hook", text=text)
     if macro not in MACROS:
+        import difflib  # noqa: PLC0415 - only a slip pays for it
+
         close = difflib.get_close_matches(macro[:20], MACROS, n=1)
         fix = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(MACROS)} and '@every 1h30m'"
         raise BadCron(f"'{text[:20]}' is not a known macro", text=text, fix=fix)

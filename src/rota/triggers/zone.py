@@ -7,13 +7,11 @@ The PyPI package tzdata is preferred over the system's copy, so that a fleet agr
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from importlib import resources
-from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -230,6 +228,8 @@ def find_zone(name: str) -> Zone:
 
 def tzdata_version() -> str:
     """The version of the timezone rules in use: next runs are recomputed when it changes."""
+    from importlib.metadata import version  # noqa: PLC0415 - rarely asked
+
     return version("tzdata")
 
 
@@ -255,6 +255,8 @@ def _offset_in(info: tzinfo, t: int) -> int:
 
 
 def _unknown(name: str) -> UnknownZone:
+    import difflib  # noqa: PLC0415 - only a slip pays for it
+
     shown = name if len(name) <= 64 else name[:61] + "..."
     known = resources.files("tzdata").joinpath("zones").read_text().split()
     by_lower = {zone.lower(): zone for zone in known}
