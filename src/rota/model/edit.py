@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Edit(Struct, frozen=True, kw_only=True):
-    """One change of one schedule."""
+    """One change of one schedule. It holds for the schedule made at after.created_at, not for a later namesake."""
 
     after: Schedule  # what it becomes; its version is one more than expected
     expect_version: int  # 0: there must be none yet
@@ -33,6 +33,12 @@ class Edit(Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return self.after.id
+
+    def holds_for(self, version: int | None, created_at: int | None) -> bool:
+        """Whether the schedule (None: there is none) still is the one that this was decided on."""
+        if version is None:
+            return self.expect_version == 0
+        return (version, created_at) == (self.expect_version, self.after.created_at)
 
 
 def register(

@@ -53,6 +53,10 @@ class Firing(Struct, frozen=True, kw_only=True):
     fired_through: int
     ends_pause: bool = False
 
+    def holds_for(self, version: int | None, created_at: int | None) -> bool:
+        """Whether the schedule (None: there is none) still is the one that this was decided on."""
+        return (version, created_at) == (self.schedule.version, self.schedule.created_at)
+
 
 class Placement(Struct, frozen=True, kw_only=True):
     """What a shot becomes: a job, or a record of why not."""

@@ -68,10 +68,14 @@ class Job(Struct, frozen=True):
         return not self.state.is_final
 
 
-def accept(new: NewJob, now: int, seq: int = 0) -> Job:
-    """What a request becomes at `now`: held, scheduled for later, or queued."""
+def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Job:
+    """What a request becomes at `now`: held, scheduled for later, or queued.
+
+    `must_wait` is False where the job that it waits for has ended already: then it waits for nobody.
+    """
     run_at = max(new.run_at or now, now + new.delay)
-    state = State.HELD if new.waits_for else State.SCHEDULED if run_at > now else State.QUEUED
+    is_held = new.waits_for is not None and must_wait
+    state = State.HELD if is_held else State.SCHEDULED if run_at > now else State.QUEUED
     return Job(
         id=new.id,
         seq=seq,
@@ -89,7 +93,7 @@ def accept(new: NewJob, now: int, seq: int = 0) -> Job:
         after_at=new.after_at,
         generation=new.generation,
         made_by=new.made_by,
-        waits_for=new.waits_for,
+        waits_for=new.waits_for if is_held else None,
         past=_first_line(state, now, new.reason),
     )
 

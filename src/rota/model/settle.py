@@ -106,7 +106,8 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
     """A failed or cancelled job, tried anew with fresh budgets."""
     check_move(job.state, State.QUEUED)
     past = folded(job, Move(State.QUEUED, now, reason))
-    return _change(job, State.QUEUED, now, past=past, failures=0, deaths=0)
+    change = _change(job, State.QUEUED, now, past=past, failures=0, deaths=0)
+    return msgspec.structs.replace(change, key=job.key if job.key_until > now else None)
 
 
 def _fail(job: Job, error: str, policy: RetryPolicy, now: int, random: float, *, after: int | None = None) -> Change:

@@ -145,7 +145,7 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
     is_paused: bool = False
     counts: dict[str, int] = {}  # live jobs by state
     totals: dict[str, int] = {}  # jobs that ever ended, by state
-    oldest_at: int | None = None  # since when the oldest ready job has been waiting
+    oldest_at: int | None = None  # since when the first in line, of any priority, has been waiting
 
 
 class LogLine(Struct, frozen=True, kw_only=True):

@@ -90,7 +90,7 @@ class MemoryStore(Store):
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         with self._lock:
             at = self._at(now)
-            refused = [refusal for change in ask.settled if (refusal := self._settle(change, ask.holder, at))]
+            refused = self._change_all(ask.settled, at, lambda change, job: _is_held_by(ask.holder, change, job))
             claimed = self._claim(ask, at) if ask.want > 0 else []
             reply = Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=self._next_due(ask.queues))
         if ask.settled:
@@ -117,10 +117,18 @@ class MemoryStore(Store):
             return sorted(lapsed, key=lambda job: job.lease_until or 0)[:limit]
 
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        return self._change_all(changes, now, _has_lapsed)
+        with self._lock:
+            at = self._at(now)
+            refused = self._change_all(changes, at, lambda change, job: _is_same(change, job) and _has_lapsed(job, at))
+        self._bells.ring("jobs")
+        return refused
 
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        return self._change_all(changes, now, lambda job, _: job.state is not State.RUNNING)
+        with self._lock:
+            at = self._at(now)
+            refused = self._change_all(changes, at, lambda change, job: _is_same(change, job) and not _is_running(job))
+        self._bells.ring("jobs")
+        return refused
 
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
         del now  # a request has no time of its own
@@ -133,7 +141,7 @@ class MemoryStore(Store):
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now
         with self._lock:
-            ended = [job for job in self.get_jobs(ids) if job.state.is_final]
+            ended = [job for job in self.get_jobs(list(dict.fromkeys(ids))) if job.state.is_final]
             for job in ended:
                 self._remove(job)
             return [job.id for job in ended]
@@ -191,7 +199,7 @@ class MemoryStore(Store):
             kept = [of_job(job) for job in self._jobs.values() if job.schedule_id == schedule_id and job.fire_at]
             lines = [*kept, *self._occurrences.get(schedule_id, [])]
         after = int(cursor) if cursor else start - 1
-        shown = [line for line in lines if line.through_at > after and line.after_at < end - 1]
+        shown = [line for line in lines if line.through_at > after and _begins(line) < end]
         shown.sort(key=lambda line: line.through_at)
         return _page(shown, limit, lambda line: str(line.through_at))
 
@@ -260,10 +268,14 @@ class MemoryStore(Store):
         return self.now() if now is None else now
 
     def _add(self, new: NewJob, now: int) -> Added:
+        if new.id in self._jobs:
+            return Added(new.id, existed=True)
         taken = self._key_holder(new.key, now) if new.key else None
         if taken:
             return Added(taken, existed=True)
-        self._insert(accept(new, now, self._next_seq()))
+        awaited = self._jobs.get(new.waits_for or "")
+        must_wait = awaited is not None and awaited.is_live
+        self._insert(accept(new, now, self._next_seq(), must_wait=must_wait))
         return Added(new.id)
 
     def _key_holder(self, key: str, now: int) -> str | None:
@@ -292,50 +304,43 @@ class MemoryStore(Store):
             self._keys[job.key] = job.id
         self._jobs[job.id] = job
 
-    def _settle(self, change: Change, holder: str, now: int) -> Refusal | None:
-        """Apply what a worker decided, where it still holds the lease."""
-        job = self._jobs.get(change.id)
-        decided_on = change.job
-        if job is None or job.state is not State.RUNNING or (job.lease_no, job.holder) != (decided_on.lease_no, holder):
-            return Refusal(change.id, "lease")
-        return self._apply(change, job, now)
-
     def _change_all(
-        self, changes: Sequence[Change], now: int | None, still_holds: Callable[[Job, int], bool]
+        self, changes: Sequence[Change], now: int, still_holds: Callable[[Change, Job], bool]
     ) -> list[Refusal]:
-        with self._lock:
-            at = self._at(now)
-            refused = [refusal for change in changes if (refusal := self._change(change, at, still_holds))]
-        self._bells.ring("jobs")
+        """Apply the changes whose jobs still are what was decided on; name the others. All are judged first."""
+        refused: list[Refusal] = []
+        accepted: dict[str, Change] = {}
+        for change in changes:
+            job = self._jobs.get(change.id)
+            if job is None or change.id in accepted or not still_holds(change, job):
+                refused.append(Refusal(change.id, "lease"))
+            elif _is_running(job) and job.cancel_reason and not change.state.is_final:
+                refused.append(Refusal(change.id, "cancel", job.cancel_reason))
+            else:
+                accepted[change.id] = change
+        self._apply(list(accepted.values()), now)
         return refused
 
-    def _change(self, change: Change, now: int, still_holds: Callable[[Job, int], bool]) -> Refusal | None:
-        job = self._jobs.get(change.id)
-        decided_on = change.job
-        if (
-            job is None
-            or (job.state, job.lease_no) != (decided_on.state, decided_on.lease_no)
-            or not still_holds(job, now)
-        ):
-            return Refusal(change.id, "lease")
-        return self._apply(change, job, now)
-
-    def _apply(self, change: Change, job: Job, now: int) -> Refusal | None:
-        if job.cancel_reason and not change.state.is_final and job.state is State.RUNNING:
-            return Refusal(change.id, "cancel", job.cancel_reason)
-        self._counts.move(job.queue, job.state, change.state)
-        self._put(apply(change))
-        if change.state.is_final:
-            self._note_end(change, now)
-        if change.is_removal:
-            self._remove(self._jobs[change.id])
-        return None
+    def _apply(self, changes: Sequence[Change], now: int) -> None:
+        """Write changes that were found to hold, then what they set in motion."""
+        for change in changes:
+            self._counts.move(change.job.queue, change.job.state, change.state)
+            self._put(apply(change))
+        for change in changes:
+            if change.state.is_final:
+                self._note_end(change, now)
+        for change in changes:
+            if change.is_removal:
+                self._remove(self._jobs[change.id])
 
     def _note_end(self, change: Change, now: int) -> None:
-        """What the end of a job sets in motion: the jobs that waited for it, and its schedule's last run."""
-        for job in list(self._jobs.values()):
-            if job.state is State.HELD and job.waits_for == change.id:
-                self._apply(release(job, now), job, now)
+        """The jobs that waited for this one go on, or wait for what it waited for; its schedule hears how it ended."""
+        followers = [job for job in self._jobs.values() if job.state is State.HELD and job.waits_for == change.id]
+        if change.job.state is State.HELD:
+            for job in followers:
+                self._put(msgspec.structs.replace(job, waits_for=change.job.waits_for))
+        else:
+            self._apply([release(job, now) for job in followers], now)
         schedule = self._schedules.get(change.job.schedule_id or "")
         if schedule is not None:
             self._schedules[schedule.id] = msgspec.structs.replace(schedule, last=noted(schedule.last, change))
@@ -388,7 +393,7 @@ class MemoryStore(Store):
 
     def _edit(self, edit: Edit, now: int) -> bool:
         current = self._schedules.get(edit.id)
-        if (current.version if current else 0) != edit.expect_version:
+        if not edit.holds_for(current.version if current else None, current.created_at if current else None):
             return False
         if edit.revoke is not None:
             self._revoke(edit.id, edit.revoke, now)
@@ -406,14 +411,12 @@ class MemoryStore(Store):
 
     def _revoke(self, schedule_id: str, reason: str, now: int) -> None:
         """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""
-        for job in list(self._jobs.values()):
-            if job.schedule_id == schedule_id and job.fire_at and job.state.is_waiting:
-                current = self._jobs[job.id]
-                self._apply(cancel(current, now, reason), current, now)
+        made = (job for job in self._jobs.values() if job.schedule_id == schedule_id and job.fire_at)
+        self._apply([cancel(job, now, reason) for job in made if job.state.is_waiting], now)
 
     def _fire(self, firing: Firing, now: int) -> Fired:
         schedule = self._schedules.get(firing.schedule.id)
-        if schedule is None or schedule.version != firing.schedule.version:
+        if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
             return Fired(schedule_id=firing.schedule.id, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
@@ -439,15 +442,18 @@ class MemoryStore(Store):
         if job.state is State.RUNNING:
             self.request_cancels([job_id], reason)
         else:
-            self._apply(cancel(job, now, reason), job, now)
+            self._apply([cancel(job, now, reason)], now)
 
     def _last_held(self, schedule_id: str) -> str | None:
         held = [job for job in self._jobs.values() if job.schedule_id == schedule_id and job.state is State.HELD]
         return max(held, key=lambda job: job.seq).id if held else None
 
     def _oldest(self, queue: str) -> int | None:
-        ready = (job for job in self._jobs.values() if job.state is State.QUEUED and job.queue == queue)
-        return min((job.queued_at or job.run_at for job in ready), default=None)
+        first: dict[int, Job] = {}  # in line, by priority
+        for job in self._jobs.values():
+            if job.state is State.QUEUED and job.queue == queue:
+                first[job.priority] = min(job, first.get(job.priority, job), key=lambda other: other.seq)
+        return min((job.queued_at or job.run_at for job in first.values()), default=None)
 
     def _prune_occurrences(self, retention: Retention, now: int) -> int:
         removed = 0
@@ -476,6 +482,26 @@ def matches(job: Job, where: JobFilter) -> bool:
 
 def _task_matches(task: str, pattern: str) -> bool:
     return task.startswith(pattern[:-1]) if pattern.endswith("*") else task == pattern
+
+
+def _is_same(change: Change, job: Job) -> bool:
+    """Whether the job still is what the change was decided on."""
+    decided_on = change.job
+    return (job.state, job.lease_no, job.key) == (decided_on.state, decided_on.lease_no, decided_on.key)
+
+
+def _is_held_by(holder: str, change: Change, job: Job) -> bool:
+    """Whether this worker still has the lease that its report is about."""
+    return _is_running(job) and (job.lease_no, job.holder) == (change.job.lease_no, holder)
+
+
+def _is_running(job: Job) -> bool:
+    return job.state is State.RUNNING
+
+
+def _begins(line: Occurrence) -> int:
+    """The earliest instant at which a line may have an occurrence: a single one is exact."""
+    return line.through_at if line.count == 1 else line.after_at + 1
 
 
 def _has_lapsed(job: Job, now: int) -> bool:

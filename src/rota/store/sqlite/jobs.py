@@ -31,7 +31,7 @@ class JobTable:
         self._logs = f"{namespace}_log"
         self._insert = (
             f"INSERT INTO {self._name} ({JOB_COLUMNS.replace('seq, ', '')}) "
-            f"VALUES ({', '.join('?' * (len(JOB_FIELDS) - 1))})"
+            f"VALUES ({', '.join('?' * (len(JOB_FIELDS) - 1))}) ON CONFLICT (id) DO NOTHING"
         )
         self._update = (
             f"UPDATE {self._name} SET state = ?, run_at = ?, queued_at = ?, started_at = ?, finished_at = ?, "
@@ -43,25 +43,40 @@ class JobTable:
 
     def add(self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts) -> list[Added]:
         """Insert jobs; those whose key is taken answer with the job that has it."""
-        added: list[Added] = []
-        fresh: list[Job] = []
-        keys: dict[str, str] = {}
-        for new in jobs:
-            taken = (keys.get(new.key) or self.key_holder(connection, new.key, now)) if new.key else None
-            if taken:
-                added.append(Added(taken, existed=True))
-                continue
-            fresh.append(accept(new, now))
-            added.append(Added(new.id))
-            if new.key:
-                keys[new.key] = new.id
-        self.insert(connection, fresh, counts)
-        return added
+        if any(new.key or new.waits_for for new in jobs):
+            return [self._add_one(connection, new, now, counts) for new in jobs]
+        fresh = [accept(new, now) for new in jobs]
+        if self.insert(connection, fresh, counts):
+            return [Added(new.id) for new in jobs]
+        return [self._add_one(connection, new, now, counts) for new in jobs]
 
-    def insert(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> None:
-        connection.executemany(self._insert, [_without_seq(job) for job in jobs])
+    def _add_one(self, connection: sqlite3.Connection, new: NewJob, now: int, counts: Counts) -> Added:
+        """Insert a job unless it is there already, by its id or by its key."""
+        if self.state_of(connection, new.id) is not None:
+            return Added(new.id, existed=True)
+        taken = self.key_holder(connection, new.key, now) if new.key else None
+        if taken:
+            return Added(taken, existed=True)
+        awaited = self.state_of(connection, new.waits_for) if new.waits_for else None
+        must_wait = awaited is not None and not awaited.is_final
+        self.insert(connection, [accept(new, now, must_wait=must_wait)], counts)
+        return Added(new.id)
+
+    def insert(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> bool:
+        """Insert jobs, all or, where one of them is there already, none."""
+        connection.execute("SAVEPOINT jobs")
+        inserted = connection.executemany(self._insert, [_without_seq(job) for job in jobs]).rowcount
+        if inserted != len(jobs) and jobs:
+            connection.execute("ROLLBACK TO jobs")
+            return False
+        connection.execute("RELEASE jobs")
         for job in jobs:
             counts.add(job.queue, job.state)
+        return True
+
+    def state_of(self, connection: sqlite3.Connection, job_id: str) -> State | None:
+        row = connection.execute(f"SELECT state FROM {self._name} WHERE id = ?", (job_id,)).fetchone()
+        return State(row[0]) if row else None
 
     def key_holder(self, connection: sqlite3.Connection, key: str, now: int) -> str | None:
         """The job that has a key; a key that only held for a period is free once that is over."""
@@ -153,28 +168,29 @@ class JobTable:
         accepted: list[Change] = []
         current = self._current(connection, changes)
         for change in changes:
-            row = current.pop(change.job.seq, None)  # a second change of one job in a batch finds nothing
+            row = current.get(change.job.seq)
             if row is None or row[0] != change.id or not still_holds(change, row):
                 refused.append(Refusal(change.id, "lease"))
             elif row[1] == "running" and row[4] and not change.state.is_final:
                 refused.append(Refusal(change.id, "cancel", row[4]))
             else:
                 accepted.append(change)
+                del current[change.job.seq]  # a second change of the same job is refused
         self.apply(connection, accepted, now, counts)
         return refused
 
     def _current(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> dict[int, tuple[Any, ...]]:
-        """What the jobs are now: seq -> (id, state, lease_no, holder, cancel_reason, lease_until, lease_boot)."""
+        """What the jobs are now: seq -> (id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key)."""
         rows = self._select_in(
             connection,
-            "seq, id, state, lease_no, holder, cancel_reason, lease_until, lease_boot",
+            "seq, id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key",
             "seq",
             [change.job.seq for change in changes],
         )
         return {row[0]: row[1:] for row in rows}
 
     def oldest_ready(self, connection: sqlite3.Connection, queue: str) -> int | None:
-        """Since when the oldest ready job waits: one look per priority that is in use, never at the whole line."""
+        """Since when the first in line waits: one look per priority that is in use, never at the whole line."""
         ready = f"FROM {self._name} WHERE state = 'queued' AND queue = :queue"
         row = connection.execute(
             f"WITH RECURSIVE used(p) AS (SELECT max(priority) {ready} UNION ALL "
@@ -193,15 +209,22 @@ class JobTable:
             counts.move(change.job.queue, change.job.state, change.state)
         ended = [change for change in changes if change.state.is_final]
         if ended:
-            self._release(connection, [change.id for change in ended], now, counts)
+            self._let_go(connection, ended, now, counts)
             self._note_last_runs(connection, ended)
             self.remove(connection, [change.id for change in ended if change.is_removal], counts)
 
-    def _release(self, connection: sqlite3.Connection, ended: Sequence[str], now: int, counts: Counts) -> None:
-        """Let go what waited for these jobs."""
+    def _let_go(self, connection: sqlite3.Connection, ended: Sequence[Change], now: int, counts: Counts) -> None:
+        """The jobs that waited for these go on, or wait for what a cancelled held one waited for."""
         if connection.execute(f"SELECT 1 FROM {self._name} WHERE state = 'held' LIMIT 1").fetchone() is None:
             return
-        held = jobs_of(self._select_in(connection, JOB_COLUMNS, "waits_for", ended, "AND state = 'held'"))
+        for change in ended:
+            if change.job.state is State.HELD:
+                connection.execute(
+                    f"UPDATE {self._name} SET waits_for = ? WHERE state = 'held' AND waits_for = ?",
+                    (change.job.waits_for, change.id),
+                )
+        over = [change.id for change in ended if change.job.state is not State.HELD]
+        held = jobs_of(self._select_in(connection, JOB_COLUMNS, "waits_for", over, "AND state = 'held'"))
         self.apply(connection, [release(job, now) for job in held], now, counts)
 
     def _note_last_runs(self, connection: sqlite3.Connection, ended: Sequence[Change]) -> None:
@@ -294,7 +317,7 @@ class JobTable:
         """Delete ended jobs with their logs; their occurrences stay in the ledger."""
         if not ids:
             return []
-        jobs = [job for job in self.get(connection, ids) if job.state.is_final]
+        jobs = [job for job in self.get(connection, list(dict.fromkeys(ids))) if job.state.is_final]
         self._ledger.record(connection, [of_job(job) for job in jobs if job.schedule_id and job.fire_at])
         for job in jobs:
             counts.remove(job.queue, job.state)

@@ -50,13 +50,14 @@ class Ledger:
         after = int(cursor) if cursor else start - 1
         ranges = connection.execute(
             f"SELECT {_COLUMNS} FROM {self._name} "
-            "WHERE schedule_id = ? AND through_at > ? AND after_at < ? ORDER BY through_at LIMIT ?",
-            (schedule_id, after, end - 1, limit + 1),
+            "WHERE schedule_id = ? AND through_at > ? AND iif(count = 1, through_at, after_at + 1) < ? "
+            "ORDER BY through_at LIMIT ?",
+            (schedule_id, after, end, limit + 1),
         ).fetchall()
         kept = connection.execute(
             f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
-            "WHERE schedule_id = ? AND fire_at > ? AND after_at < ? ORDER BY fire_at LIMIT ?",
-            (schedule_id, after, end - 1, limit + 1),
+            "WHERE schedule_id = ? AND fire_at > ? AND fire_at < ? ORDER BY fire_at LIMIT ?",
+            (schedule_id, after, end, limit + 1),
         ).fetchall()
         lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
         lines.sort(key=lambda line: line.through_at)

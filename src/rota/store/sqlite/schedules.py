@@ -39,7 +39,7 @@ class ScheduleTable:
     def edit(self, connection: sqlite3.Connection, edit: Edit, now: int, counts: Counts) -> bool:
         """Apply an edit whole, or not at all where the version has moved on."""
         current = self._guard(connection, edit.id)
-        if (current[0] if current else 0) != edit.expect_version:
+        if not edit.holds_for(*(current[:2] if current else (None, None))):
             return False
         if edit.revoke is not None:
             waiting = self._jobs.waiting_of(connection, edit.id)
@@ -48,7 +48,7 @@ class ScheduleTable:
             connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
             self._ledger.forget(connection, edit.id)
         else:
-            last = last_of(current[1]) if current else edit.after.last
+            last = last_of(current[2]) if current else edit.after.last
             self._put(connection, msgspec.structs.replace(edit.after, last=last))
         self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])
         self._jobs.add(connection, edit.jobs, now, counts)
@@ -87,7 +87,7 @@ class ScheduleTable:
         """Make a firing's jobs and advance the schedule, unless somebody else changed it first."""
         schedule_id = firing.schedule.id
         current = self._guard(connection, schedule_id)
-        if current is None or current[0] != firing.schedule.version:
+        if current is None or not firing.holds_for(*current[:2]):
             return Fired(schedule_id=schedule_id, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
@@ -98,7 +98,7 @@ class ScheduleTable:
             if skip is not None:
                 skips.append(skip)
         self._ledger.record(connection, [of_skip(schedule_id, skip) for skip in skips])
-        schedule = msgspec.structs.replace(firing.schedule, last=last_of(current[1]))
+        schedule = msgspec.structs.replace(firing.schedule, last=last_of(current[2]))
         settled = msgspec.structs.replace(firing, schedule=schedule)
         self._put(connection, fired(settled, len(made), now, made[-1] if made else None))
         return Fired(schedule_id=schedule_id, is_accepted=True, jobs=made, skipped=sum(skip.count for skip in skips))
@@ -124,7 +124,7 @@ class ScheduleTable:
             self._jobs.apply(connection, _cancels(waiting, now, reason), now, counts)
 
     def _guard(self, connection: sqlite3.Connection, schedule_id: str) -> tuple[Any, ...] | None:
-        query = f"SELECT version, last FROM {self._name} WHERE id = ?"
+        query = f"SELECT version, created_at, last FROM {self._name} WHERE id = ?"
         row: tuple[Any, ...] | None = connection.execute(query, (schedule_id,)).fetchone()
         return row
 

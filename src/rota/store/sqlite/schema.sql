@@ -1,7 +1,7 @@
 -- Version 1. {ns} is the namespace, a checked identifier.
 
 CREATE TABLE {ns}_job (
-    seq           INTEGER PRIMARY KEY,
+    seq           INTEGER PRIMARY KEY AUTOINCREMENT,  -- a place in line is never given twice
     id            TEXT    NOT NULL,
     task          TEXT    NOT NULL,
     payload       BLOB    NOT NULL,

@@ -325,7 +325,7 @@ class SqliteStore(Store):
 
 def _is_same(change: Change, row: tuple[Any, ...]) -> bool:
     """Whether the job still is what the change was decided on."""
-    return bool(row[1] == change.job.state and row[2] == change.job.lease_no)
+    return bool(row[1] == change.job.state and row[2] == change.job.lease_no and row[7] == change.job.key)
 
 
 def _checked(cursor: str | None) -> str | None:
