@@ -13,6 +13,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
 
+from rota.arguments import decode_value
 from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
 from rota.jobs import Job, Jobs
@@ -66,7 +67,7 @@ class App:
         self.events = Events()
         log_events(self.events)
         self.folder = Path.cwd()  # where the default store goes; a loaded target sets its own
-        self.jobs = Jobs(self.open)
+        self.jobs = Jobs(self.open, self._decode_result)
         self.schedules = Schedules(self.open, self.jobs, self._new_id, self.tz)
         self._given = store
         self._store: Store | None = None
@@ -265,6 +266,13 @@ class App:
             run_at=overrides.at,
             delay=overrides.delay,
         )
+
+    def _decode_result(self, task_name: str, packed: bytes | None) -> Any:
+        """A result as the task's return type says, where the task is known here; else as plain JSON."""
+        if packed is None:
+            return None
+        task = self.registry.find(task_name)
+        return decode_value(packed, task.signature.returns if task else Any)
 
     def _new_id(self) -> str:
         return new_id(self._random, time.time_ns() // 1000)

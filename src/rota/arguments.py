@@ -68,6 +68,15 @@ class Signature:
         }
         return self._types
 
+    @property
+    def returns(self) -> Any:
+        """The return type; Any where there is none, or it cannot be resolved."""
+        try:
+            hint = get_type_hints(self._function).get("return", Any)
+        except Exception:  # noqa: BLE001 - as for parameters
+            return Any
+        return Any if hint is type(None) else hint
+
     def _convert(self, name: str, value: Any, hint: Any) -> Any:
         try:
             return msgspec.convert(value, hint, strict=False)
@@ -75,6 +84,14 @@ class Signature:
             raise BadPayload(f"argument '{name}' of {self._name}: {err}") from err
         except TypeError:
             return value  # a hint that no JSON value can become: the function gets what was sent
+
+
+def decode_value(packed: bytes, hint: Any) -> Any:
+    """JSON as the type that a hint names; as plain JSON where it names none that JSON can become."""
+    try:
+        return msgspec.json.decode(packed, type=hint, strict=False)
+    except (msgspec.ValidationError, TypeError):
+        return msgspec.json.decode(packed)
 
 
 def _is_plain(hint: Any) -> bool:

@@ -21,6 +21,8 @@ RotaError
 ├── Refused                     a change that the state of things does not allow
 │   ├── UnlawfulMove            a move that the table of states does not have
 │   └── VersionConflict         somebody else changed it first
+├── JobFailed                   a result was asked of a job that failed or was cancelled
+├── ResultTimeout (TimeoutError)    a result did not come in time
 ├── LeaseLost                   a worker no longer owns the job that it runs
 └── StoreError                  the store cannot do its part
     ├── StoreUnavailable        out of reach, locked or full: worth another try
@@ -143,6 +145,18 @@ class UnlawfulMove(Refused):
 
 class VersionConflict(Refused):
     """Somebody else changed it first."""
+
+
+class JobFailed(RotaError):
+    """A result was asked of a job that failed or was cancelled; it says with what."""
+
+    exit_code = 7
+
+
+class ResultTimeout(RotaError, TimeoutError):
+    """A result did not come in time; the job goes on."""
+
+    exit_code = 8
 
 
 class LeaseLost(RotaError):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from rota.errors import JobNotFound, Refused
+from rota.errors import JobFailed, JobNotFound, Refused, ResultTimeout
 from rota.model.history import history_of
-from rota.model.micros import datetime_of, micros_of, optional_datetime
+from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime, span_of
 from rota.model.payload import unpack_call
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
@@ -14,7 +15,7 @@ from rota.store.contract import LARGEST_PAGE, JobFilter, Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from rota.model.job import Job as JobRecord
     from rota.store.contract import Store
@@ -33,7 +34,17 @@ class HistoryLine(NamedTuple):
     data: dict[str, Any] | None
 
 
+class LogEntry(NamedTuple):
+    """One line that a job wrote."""
+
+    number: int
+    at: datetime
+    level: str
+    text: str
+
+
 History = list[HistoryLine]
+Logs = list[LogEntry]
 
 
 class Job(Generic[R_co]):
@@ -118,6 +129,16 @@ class Job(Generic[R_co]):
         """What the last attempt failed with: one line, then the traceback."""
         return self.record.error
 
+    def result(self, timeout: str | timedelta | None = None) -> R_co:
+        """What the task returned; waits for it, for ever or for a time. JobFailed where it has none to give."""
+        record = self._jobs.wait(self.id, timeout)
+        self._record = record
+        if record.state is not State.SUCCEEDED:
+            why = record.error or record.cancel_reason or "no reason is known"
+            raise JobFailed(f"job {self.id} ({record.task}) {record.state}: {why}")
+        value: R_co = self._jobs.decode(record.task, record.result)
+        return value
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and other.id == self.id
 
@@ -132,8 +153,9 @@ class Job(Generic[R_co]):
 class Jobs:
     """app.jobs"""
 
-    def __init__(self, store: Callable[[], Store]) -> None:
+    def __init__(self, store: Callable[[], Store], decode: Callable[[str, bytes | None], Any]) -> None:
         self._store = store
+        self.decode = decode
 
     def get(self, job_id: str) -> Job[Any]:
         """The job of that id; JobNotFound where there is none."""
@@ -170,6 +192,40 @@ class Jobs:
         """Every move of a job, oldest first."""
         moves = history_of(self.read(job_id))
         return [HistoryLine(move.state.value, datetime_of(move.at), move.reason, move.data) for move in moves]
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        after: int = 0,
+        limit: int = LARGEST_PAGE,
+    ) -> Logs:
+        """What a job printed and logged, in order; `after` a line's number, or between two instants."""
+        lines = self._store().list_logs(
+            job_id,
+            after=after,
+            start=micros_of(start) if start else None,
+            end=micros_of(end) if end else None,
+            limit=max(1, min(limit, LARGEST_PAGE)),
+        )
+        return [LogEntry(line.number, datetime_of(line.at), line.level, line.text) for line in lines]
+
+    def result(self, job_id: str, *, timeout: str | timedelta | None = None) -> Any:
+        """What a job's task returned; waits for it."""
+        return Job[Any](self, job_id).result(timeout)
+
+    def wait(self, job_id: str, timeout: str | timedelta | None = None) -> JobRecord:
+        """The job once it has ended. It looks often at first, then less."""
+        deadline = None if timeout is None else time.monotonic() + span_of(timeout) / SECOND
+        pause = 0.002
+        while not (record := self.read(job_id)).state.is_final:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise ResultTimeout(f"job {job_id} ({record.task}) is still {record.state} after {timeout}; it goes on")
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.25)
+        return record
 
     def cancel(self, job_id: str, *, reason: str = "cancelled by hand") -> Job[Any]:
         """Cancel a waiting job at once; ask a running one to stop."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rota.engine.capture import capture
 from rota.engine.leases import LeaseKeeper
+from rota.engine.log_keeper import LogKeeper
 from rota.engine.pruner import Pruner
 from rota.engine.rescuer import Rescuer
 from rota.engine.scheduler import Scheduler
@@ -61,6 +63,8 @@ class Node:
         self._build(registry)
 
     def start(self) -> None:
+        if self.worker is not None:
+            capture.begin()
         for service in self.services:
             service.start()
         for service in self.services:
@@ -80,6 +84,8 @@ class Node:
             service.stop()
         for service in self.services:
             service.join(timeout=5.0)
+        if self.worker is not None:
+            capture.end()
         self._leave()
         log.info("node %s stopped", self.id)
 
@@ -99,7 +105,8 @@ class Node:
             self.worker = Worker(
                 store, registry, events, clock, holder=self.id, settings=settings.work, random=self._random
             )
-            self.services += [self.worker, LeaseKeeper(store, self.worker, events, clock)]
+            keepers = [LeaseKeeper(store, self.worker, events, clock), LogKeeper(store, self.worker, events, clock)]
+            self.services += [self.worker, *keepers]
         if settings.scheduler:
             self.services.append(Scheduler(store, events, clock, lambda: new_id(self._random, clock.now())))
         self.services += [

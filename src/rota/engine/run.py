@@ -7,6 +7,7 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from rota.clock import utc_micros
 from rota.errors import BadPayload, LeaseLost
 from rota.model.micros import optional_datetime
 from rota.model.outcome import TaskUnknown, Undecodable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from rota.engine.capture import JobLog
     from rota.model.job import Job
     from rota.model.outcome import Outcome
     from rota.tasks import Registry, Task
@@ -35,6 +37,8 @@ class Run:
         "job",
         "kwargs",
         "lease_end",
+        "log",
+        "now",
         "on_stop",
         "policy",
         "renewed_at",
@@ -44,8 +48,16 @@ class Run:
         "timeout",
     )
 
-    def __init__(self, job: Job, lease_seconds: float, done: Callable[[Run, Outcome], None]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        lease_seconds: float,
+        done: Callable[[Run, Outcome], None],
+        now: Callable[[], int] = utc_micros,
+    ) -> None:
         self.job = job
+        self.now = now  # the store's clock, for the times of log lines
+        self.log: JobLog | None = None  # made with the first line
         self.task: Task[Any, Any] | None = None
         self.args: list[Any] = []
         self.kwargs: dict[str, Any] = {}
@@ -166,3 +178,8 @@ class CurrentJob:
 
 
 current_job = CurrentJob()
+
+
+def current_run() -> Run | None:
+    """The run that this code belongs to, where it belongs to one."""
+    return _current.get()

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.threads import ThreadExecutor
+from rota.engine.log_keeper import keep_lines
 from rota.engine.pace import Pace
 from rota.engine.reporter import Report, Reporter
 from rota.engine.run import Run
@@ -96,6 +97,8 @@ class Worker(Service):
             queues=self.settings.queues,
             lease_for=self.settings.lease_for,
         )
+        for report in reports:
+            keep_lines(self._store, report.run, is_over=True)
         reach("exchange.before")
         reply = self._store.exchange(ask)
         self._unsent = []
@@ -106,7 +109,7 @@ class Worker(Service):
     def dispatch(self, jobs: list[Job]) -> None:
         """Start runs for claimed jobs."""
         for job in jobs:
-            run = Run(job, self.settings.lease_for / SECOND, self.report)
+            run = Run(job, self.settings.lease_for / SECOND, self.report, self.clock.now)
             self.runs[job.id] = run
             if self.is_draining:
                 run.finish(GivenBack())

@@ -317,8 +317,16 @@ class Store(ABC):
     def append_logs(self, lines: Sequence[LogLine]) -> None: ...
 
     @abstractmethod
-    def list_logs(self, job_id: str, *, after: int = 0, limit: int = LARGEST_PAGE) -> list[LogLine]:
-        """A job's lines with a number above `after`, in order."""
+    def list_logs(
+        self,
+        job_id: str,
+        *,
+        after: int = 0,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = LARGEST_PAGE,
+    ) -> list[LogLine]:
+        """A job's lines with a number above `after`, written in start <= t < end, in order."""
 
     @abstractmethod
     def recount(self) -> dict[str, int]:

@@ -35,6 +35,7 @@ from rota.store.contract import (
     Store,
 )
 from rota.store.counting import Counts
+from rota.store.matching import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -238,9 +239,13 @@ class MemoryStore(Store):
                 kept = self._logs.setdefault(line.job_id, [])
                 kept.append(msgspec.structs.replace(line, number=len(kept) + 1))
 
-    def list_logs(self, job_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
+    def list_logs(
+        self, job_id: str, *, after: int = 0, start: int | None = None, end: int | None = None, limit: int = 200
+    ) -> list[LogLine]:
         with self._lock:
-            return [line for line in self._logs.get(job_id, []) if line.number > after][:limit]
+            lines = [line for line in self._logs.get(job_id, []) if line.number > after]
+        lines = [line for line in lines if start is None or line.at >= start]
+        return [line for line in lines if end is None or line.at < end][:limit]
 
     def recount(self) -> dict[str, int]:
         with self._lock:
@@ -464,24 +469,6 @@ class MemoryStore(Store):
             removed += len(lines) - len(kept)
             self._occurrences[schedule_id] = kept
         return removed
-
-
-def matches(job: Job, where: JobFilter) -> bool:
-    """Whether a list with this filter shows the job."""
-    if where.states and job.state not in where.states:
-        return False
-    if where.task is not None and not _task_matches(job.task, where.task):
-        return False
-    if where.since is not None and job.created_at < where.since:
-        return False
-    if where.until is not None and job.created_at >= where.until:
-        return False
-    wanted = ((where.queue, job.queue), (where.schedule_id, job.schedule_id), (where.key, job.key))
-    return all(want is None or want == have for want, have in wanted)
-
-
-def _task_matches(task: str, pattern: str) -> bool:
-    return task.startswith(pattern[:-1]) if pattern.endswith("*") else task == pattern
 
 
 def _is_same(change: Change, job: Job) -> bool:

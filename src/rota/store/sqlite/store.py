@@ -235,12 +235,15 @@ class SqliteStore(Store):
                 rows,
             )
 
-    def list_logs(self, job_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
+    def list_logs(
+        self, job_id: str, *, after: int = 0, start: int | None = None, end: int | None = None, limit: int = 200
+    ) -> list[LogLine]:
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT number, at, level, text FROM {self.namespace}_log "
-                "WHERE job_id = ? AND number > ? ORDER BY number LIMIT ?",
-                (job_id, after, limit),
+                "WHERE job_id = ?1 AND number > ?2 AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4) "
+                "ORDER BY number LIMIT ?5",
+                (job_id, after, start, end, limit),
             )
             return [LogLine(job_id=job_id, number=row[0], at=row[1], level=row[2], text=row[3]) for row in rows]
 

@@ -1,0 +1,169 @@
+"""Capture: what a job prints or logs becomes its log; what anyone else prints goes where it always went.
+
+Python's streams and its root logger are wrapped once per process. Each write looks at the context that it comes from:
+inside a run it goes to that run's log, elsewhere it passes through. A job that prints nothing pays nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rota.engine.run import current_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.engine.run import Run
+
+MOST_LINES = 10_000
+MOST_BYTES = 1024 * 1024
+LONGEST_LINE = 64 * 1024  # a line that never ends is cut here
+
+
+class JobLog:
+    """The lines that one run has written and the store has not yet taken."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._lines: list[tuple[int, str, str]] = []  # time, level, text
+        self._open: dict[str, str] = {}  # level -> a line that has not ended yet
+        self._count = 0
+        self._bytes = 0
+        self._is_full = False
+
+    def write(self, level: str, text: str) -> None:
+        """Take text as it comes; whole lines are kept, the rest waits for its end."""
+        with self._lock:
+            *lines, rest = (self._open.pop(level, "") + text).split("\n")
+            for line in lines:
+                self._keep(level, line)
+            while len(rest) > LONGEST_LINE:
+                self._keep(level, rest[:LONGEST_LINE])
+                rest = rest[LONGEST_LINE:]
+            if rest:
+                self._open[level] = rest
+
+    def line(self, level: str, text: str) -> None:
+        """Take a whole line (a log record, which may span several)."""
+        with self._lock:
+            self._keep(level, text)
+
+    def put_back(self, lines: list[tuple[int, str, str]]) -> None:
+        """Keep lines that could not be written for the next try."""
+        with self._lock:
+            self._lines = lines + self._lines
+
+    def take(self, *, is_over: bool = False) -> list[tuple[int, str, str]]:
+        """The lines so far; at the end also what was begun and not ended."""
+        with self._lock:
+            if is_over:
+                for level, rest in self._open.items():
+                    self._keep(level, rest)
+                self._open.clear()
+            lines, self._lines = self._lines, []
+            return lines
+
+    def _keep(self, level: str, text: str) -> None:
+        if self._is_full:
+            return
+        text = text.replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r")
+        self._count += 1
+        self._bytes += len(text)
+        if self._count > MOST_LINES or self._bytes > MOST_BYTES:
+            self._is_full = True
+            level, text = "system", f"the log is full ({MOST_LINES:,} lines or 1 MiB); what follows is not kept"
+        self._lines.append((self._now(), level, text))
+
+
+class _Stream:
+    """A stand-in for sys.stdout or sys.stderr."""
+
+    def __init__(self, original: TextIO, level: str) -> None:
+        self._original = original
+        self._level = level
+
+    def write(self, text: str) -> int:
+        run = current_run()
+        if run is None:
+            return self._original.write(text)
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        log_of(run).write(self._level, text)
+        return len(text)
+
+    def flush(self) -> None:
+        if not getattr(self._original, "closed", False):
+            self._original.flush()
+
+    def close(self) -> None:
+        """A job that closes stdout closes nobody else's."""
+        if current_run() is None:
+            self._original.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+class _Handler(logging.Handler):
+    """The root logger's records, given to the run that they come from."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        run = current_run()
+        if run is None or record.name.startswith("rota."):
+            return
+        try:
+            log_of(run).line(_level(record.levelno), self.format(record))
+        except Exception:  # noqa: BLE001 - a record that cannot be formatted must not fail the job
+            self.handleError(record)
+
+
+class Capture:
+    """Wraps and unwraps this process's streams; counted, so that two workers share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._handler = _Handler()
+        self._originals: tuple[TextIO, TextIO] | None = None
+
+    def begin(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users > 1:
+                return
+            self._originals = (sys.stdout, sys.stderr)
+            sys.stdout = _Stream(sys.stdout, "info")
+            sys.stderr = _Stream(sys.stderr, "error")
+            logging.getLogger().addHandler(self._handler)
+
+    def end(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users or self._originals is None:
+                return
+            sys.stdout, sys.stderr = self._originals
+            logging.getLogger().removeHandler(self._handler)
+
+
+capture = Capture()
+_making = threading.Lock()
+
+
+def log_of(run: Run) -> JobLog:
+    """The run's log, made with its first line."""
+    with _making:
+        if run.log is None:
+            run.log = JobLog(run.now)
+        return run.log
+
+
+def _level(number: int) -> str:
+    if number >= logging.ERROR:
+        return "error"
+    if number >= logging.WARNING:
+        return "warning"
+    return "info" if number >= logging.INFO else "debug"
