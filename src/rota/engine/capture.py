@@ -70,7 +70,7 @@ class JobLog:
     def _keep(self, level: str, text: str) -> None:
         if self._is_full:
             return
-        text = text.replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r")
+        text = text.replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r").encode("utf-8", "backslashreplace").decode()
         self._count += 1
         self._bytes += len(text)
         if self._count > MOST_LINES or self._bytes > MOST_BYTES:

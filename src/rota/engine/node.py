@@ -110,7 +110,7 @@ class Node:
         if settings.scheduler:
             self.services.append(Scheduler(store, events, clock, lambda: new_id(self._random, clock.now())))
         self.services += [
-            Rescuer(store, events, clock, lease_for=settings.work.lease_for),
+            Rescuer(store, events, clock, lease_for=settings.work.lease_for, random=self._random),
             Pruner(store, events, clock, retention=settings.retention),
             Beater(self._store, self, registry.names()),
         ]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 AHEAD = 0.05  # seconds
 MOST_HELD = 200
@@ -12,11 +16,12 @@ WINDOW = 0.1  # seconds over which the rate is measured
 class Pace:
     """Counts endings, and follows their rate."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._slots = slots
+        self._monotonic = monotonic
         self._count = 0
         self._rate = 0.0
-        self._since = time.monotonic()
+        self._since = monotonic()
 
     def ended(self) -> None:
         self._count += 1
@@ -30,7 +35,7 @@ class Pace:
         return slots + max(0, ahead) - held
 
     def _current_rate(self) -> float:
-        now = time.monotonic()
+        now = self._monotonic()
         passed = now - self._since
         if passed >= WINDOW:
             self._rate = self._count / passed

@@ -43,6 +43,8 @@ class Reporter:
         reports: list[Report] = []
         while self._ended and len(reports) < limit:
             run, outcome = self._ended.popleft()
+            if run.is_lost:
+                continue  # the store has given the job out anew: there is nothing to report
             reports.append(self._decide(run, outcome, now))
         return reports
 

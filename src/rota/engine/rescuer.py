@@ -6,7 +6,7 @@ that ran out.
 
 from __future__ import annotations
 
-import random
+from random import Random
 from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
@@ -26,15 +26,18 @@ class Rescuer(Service):
 
     name = "rescuer"
 
-    def __init__(self, store: Store, events: Events, clock: StoreClock, *, lease_for: int) -> None:
+    def __init__(
+        self, store: Store, events: Events, clock: StoreClock, *, lease_for: int, random: Random | None = None
+    ) -> None:
         super().__init__(events, clock)
         self._store = store
+        self._random = random or Random()  # noqa: S311 - so that many nodes do not look at once
         self._pause = lease_for / 2e6
 
     def turn(self) -> float:
         lapsed = self._store.lapsed_jobs(BATCH)
         if not lapsed:
-            return self._pause * random.uniform(0.8, 1.0)  # noqa: S311 - so that many nodes do not look at once
+            return self._pause * self._random.uniform(0.8, 1.0)
         now = self.clock.now()
         changes = [rescue(job, now) for job in lapsed]
         reach("rescue.before")

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from rota.clock import utc_micros
-from rota.errors import BadPayload, LeaseLost
+from rota.errors import LeaseLost
 from rota.model.micros import optional_datetime
 from rota.model.outcome import TaskUnknown, Undecodable
 from rota.model.payload import unpack_call
@@ -38,6 +38,7 @@ class Run:
         "kwargs",
         "lease_end",
         "log",
+        "monotonic",
         "now",
         "on_stop",
         "policy",
@@ -54,6 +55,8 @@ class Run:
         lease_seconds: float,
         done: Callable[[Run, Outcome], None],
         now: Callable[[], int] = utc_micros,
+        monotonic: Callable[[], float] = time.monotonic,
+        claimed_at: float | None = None,
     ) -> None:
         self.job = job
         self.now = now  # the store's clock, for the times of log lines
@@ -66,7 +69,8 @@ class Run:
         self.timeout: float | None = None
         self.deadline: float | None = None  # monotonic, once started
         self.started: float | None = None
-        self.renewed_at = time.monotonic()
+        self.monotonic = monotonic
+        self.renewed_at = monotonic() if claimed_at is None else claimed_at  # before the claim was sent
         self.lease_end = self.renewed_at + lease_seconds
         self.stop_reason: str | None = None
         self.on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
@@ -82,8 +86,8 @@ class Run:
         try:
             call = unpack_call(self.job.payload)
             self.args, self.kwargs = self.task.signature.typed(call)
-        except BadPayload as err:
-            return Undecodable(f"{type(err).__name__}: {err}")
+        except Exception as err:  # noqa: BLE001 - a hint's own code may raise anything; the loop goes on
+            return Undecodable(f"{type(err).__name__}: {words_of(err)}")
         self.call_meta = call.meta
         retry = self.task.options.retry
         self.policy = retry if call.retries is None else retry._replace(retries=call.retries)
@@ -92,7 +96,7 @@ class Run:
         return None
 
     def begin(self) -> None:
-        self.started = time.monotonic()
+        self.started = self.monotonic()
         if self.timeout is not None:
             self.deadline = self.started + self.timeout
 
@@ -115,6 +119,15 @@ class Run:
         """Its lease is gone: another worker may have the job. Nothing that it does counts any more."""
         self.is_lost = True
         self.stop("the lease was lost")
+
+
+def words_of(err: BaseException) -> str:
+    """An error's text as UTF-8 can keep it, whatever its author wrote."""
+    try:
+        text = str(err)
+    except Exception:  # noqa: BLE001 - its own __str__ failed
+        return "(its text cannot be shown)"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 _finishing = threading.Lock()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.engine.run import _current
+from rota.engine.run import _current, words_of
 from rota.failpoints import reach
 from rota.model.outcome import Failed, RetryAsked, Snoozed, Stopped, Succeeded
 from rota.model.payload import LARGEST
@@ -32,11 +32,11 @@ def run_here(run: Run) -> Outcome:
         reach("run.before")
         value = run.task.function(*run.args, **run.kwargs)
         reach("run.after")
+        return success(value, run)
     except BaseException as err:  # noqa: BLE001 - whatever a task raises is its outcome
         return outcome_of(err, run)
     finally:
         _current.reset(token)
-    return success(value, run)
 
 
 async def run_async(run: Run) -> Outcome:
@@ -46,6 +46,7 @@ async def run_async(run: Run) -> Outcome:
     try:
         run.begin()
         value = await run.task.function(*run.args, **run.kwargs)
+        return success(value, run)
     except asyncio.CancelledError:
         if run.stop_reason is None:
             return Failed("CancelledError: the task cancelled itself")
@@ -54,7 +55,6 @@ async def run_async(run: Run) -> Outcome:
         return outcome_of(err, run)
     finally:
         _current.reset(token)
-    return success(value, run)
 
 
 def success(value: Any, run: Run) -> Outcome:
@@ -74,11 +74,11 @@ def outcome_of(err: BaseException, run: Run) -> Outcome:
     """What an exception means."""
     match err:
         case Snooze():
-            return Snoozed(err.after, str(err))
+            return Snoozed(err.after, words_of(err))
         case Cancel():
-            return Stopped(str(err))
+            return Stopped(words_of(err))
         case Retry():
-            return RetryAsked(err.after, f"Retry: {err}")
+            return RetryAsked(err.after, f"Retry: {words_of(err)}")
         case _ if run.stop_reason is not None:
             return Stopped(run.stop_reason)
         case _:
@@ -88,8 +88,9 @@ def outcome_of(err: BaseException, run: Run) -> Outcome:
 
 def describe(err: BaseException) -> str:
     """The error in one line, then its traceback without Rota's own frames."""
-    first = f"{type(err).__name__}: {err}".strip()
+    first = f"{type(err).__name__}: {words_of(err)}".strip()
     frames = err.__traceback__.tb_next if err.__traceback__ else None
     trace = "".join(traceback.format_exception(type(err), err, frames))
+    trace = trace.encode("utf-8", "backslashreplace").decode()
     text = f"{first.splitlines()[0] if first else type(err).__name__}\n{trace}"
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}\n… (cut)"

@@ -25,7 +25,7 @@ class StoreClock:
         if self._offset is None:
             self.sync(self._ask())
         assert self._offset is not None  # noqa: S101 - narrows the type
-        return int((self._monotonic() + self._offset) * 1e6)
+        return round((self._monotonic() + self._offset) * 1e6)
 
     def monotonic(self) -> float:
         return self._monotonic()

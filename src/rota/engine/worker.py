@@ -16,11 +16,12 @@ from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.log_keeper import keep_lines
 from rota.engine.pace import Pace
 from rota.engine.reporter import Report, Reporter
-from rota.engine.run import Run
+from rota.engine.run import Run, words_of
 from rota.engine.service import Service
+from rota.errors import StoreUnavailable
 from rota.failpoints import reach
 from rota.model.micros import SECOND
-from rota.model.outcome import GivenBack
+from rota.model.outcome import GivenBack, Undecodable
 from rota.model.state import State
 from rota.store.contract import Exchange
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from rota.engine.events import Events
+    from rota.engine.executors import Executor
     from rota.engine.store_clock import StoreClock
     from rota.model.job import Job
     from rota.model.outcome import Outcome
@@ -62,6 +64,8 @@ class Worker(Service):
         holder: str,
         settings: WorkerSettings,
         random: Random,
+        threads: Executor | None = None,
+        loop: Executor | None = None,
     ) -> None:
         super().__init__(events, clock)
         self.holder = holder
@@ -70,13 +74,15 @@ class Worker(Service):
         self.is_draining = False
         self.drained = threading.Event()  # draining, and nothing is left
         self.is_idle = threading.Event()  # nothing to claim, nothing running
-        self.threads = ThreadExecutor(settings.concurrency)
-        self.loop = LoopExecutor()
+        self.threads: Executor = threads or ThreadExecutor(settings.concurrency)
+        self.loop: Executor = loop or LoopExecutor()
         self._store = store
         self._registry = registry
         self._reporter = Reporter(random)
         self._unsent: list[Report] = []  # what the store has not answered for yet
-        self._pace = Pace(settings.concurrency)
+        self._pace = Pace(settings.concurrency, clock.monotonic)
+        self._asked_at = clock.monotonic()  # when the last claim was sent
+        self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
         self._bell: Bell | None = None
         self._event = threading.Event()
 
@@ -88,7 +94,7 @@ class Worker(Service):
 
     def exchange(self) -> Exchanged:
         """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
-        reports = self._unsent or self._reporter.take(BATCH, self.clock.now())
+        reports = self._unsent or self._reporter.take(self._batch, self.clock.now())
         self._unsent = reports
         ask = Exchange(
             holder=self.holder,
@@ -100,8 +106,16 @@ class Worker(Service):
         for report in reports:
             keep_lines(self._store, report.run, is_over=True)
         reach("exchange.before")
-        reply = self._store.exchange(ask)
+        self._asked_at = self.clock.monotonic()
+        try:
+            reply = self._store.exchange(ask)
+        except StoreUnavailable:
+            raise
+        except Exception as err:
+            self._take_apart(reports, err)
+            raise
         self._unsent = []
+        self._batch = min(BATCH, self._batch * 2)
         self.clock.sync(reply.now)
         self._settle(reports, reply.refused)
         return reply
@@ -109,7 +123,17 @@ class Worker(Service):
     def dispatch(self, jobs: list[Job]) -> None:
         """Start runs for claimed jobs."""
         for job in jobs:
-            run = Run(job, self.settings.lease_for / SECOND, self.report, self.clock.now)
+            older = self.runs.get(job.id)
+            if older is not None:
+                self.forget(older)  # its lease is gone: the store has just given out a newer one
+            run = Run(
+                job,
+                self.settings.lease_for / SECOND,
+                self.report,
+                self.clock.now,
+                self.clock.monotonic,
+                self._asked_at,
+            )
             self.runs[job.id] = run
             if self.is_draining:
                 run.finish(GivenBack())
@@ -150,7 +174,7 @@ class Worker(Service):
     def forget(self, run: Run) -> None:
         """A run whose lease is gone: whatever it still does is nobody's business."""
         run.is_over = True
-        self.runs.pop(run.job.id, None)
+        self._let_go(run)
         self.events.emit("job.lost", self.clock.now(), job_id=run.job.id, task=run.job.task)
         run.lose()
 
@@ -191,8 +215,8 @@ class Worker(Service):
         if self._bell is None and self._want():
             self._bell = self._store.listen("jobs")
             return 0.0  # look once more: what came before the bell was hung did not ring
-        if reply.next_due_at is None:
-            return self.settings.poll
+        if reply.next_due_at is None or not self._want():
+            return self.settings.poll  # a full worker is woken by the run that ends
         return min(self.settings.poll, max(0.001, (reply.next_due_at - reply.now) / SECOND))
 
     def _shut_bell(self) -> None:
@@ -207,8 +231,25 @@ class Worker(Service):
             if refusal is not None and refusal.why == "cancel":
                 self._reporter.put_back(report, refusal.reason)
                 continue
-            self.runs.pop(report.change.id, None)
+            self._let_go(report.run)
             self._tell(report, was_refused=refusal is not None)
+
+    def _take_apart(self, reports: list[Report], err: Exception) -> None:
+        """A batch that the store cannot digest: send its reports one by one, and end the one that is to blame."""
+        self._unsent = []
+        self._batch = 1
+        if len(reports) > 1:
+            for report in reports:
+                self._reporter.put(report.run, report.outcome)
+        elif reports and not isinstance(reports[0].outcome, Undecodable):
+            self._reporter.put(reports[0].run, Undecodable(f"its end could not be recorded: {words_of(err)}"))
+        elif reports:
+            self.forget(reports[0].run)  # its lease runs out, and others see to it
+
+    def _let_go(self, run: Run) -> None:
+        """Forget this run, and not a newer one of the same job."""
+        if self.runs.get(run.job.id) is run:
+            del self.runs[run.job.id]
 
     def _tell(self, report: Report, *, was_refused: bool) -> None:
         change = report.change

@@ -60,7 +60,7 @@ def register(
     if existing.spec == spec:
         return None
     if existing.spec.timing == spec.timing:
-        return _edit(_with_enabled(existing, spec, now), existing, now, spec=spec, problem=None)
+        return _reword(existing, spec, now)
     return _retime(existing, spec, now)
 
 
@@ -74,7 +74,8 @@ def resume(schedule: Schedule, now: int) -> Edit | None:
     """Go on from now; what fell into the pause is recorded as skipped."""
     if schedule.pause is None:
         return None
-    return _go_on(schedule, now, schedule.pause.words, pause=None)
+    until = schedule.pause.until
+    return _go_on(schedule, now, schedule.pause.words, until=now if until is None else min(now, until), pause=None)
 
 
 def enable(schedule: Schedule, now: int) -> Edit | None:
@@ -130,28 +131,38 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
 
 def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """New times hold from now on: nothing that lies behind is replayed, and nothing made for the old times runs."""
+    why = existing.pause.words if existing.pause else "schedule re-timed" if existing.is_enabled else "disabled"
+    skips = [] if existing.problem else skip_range(existing, now, "skipped", why)
     retimed = msgspec.structs.replace(
-        _with_enabled(existing, spec, now),
+        existing,
         spec=spec,
+        is_enabled=existing.is_enabled if existing.spec.enabled == spec.enabled else spec.enabled,
         generation=existing.generation + 1,
         fired_through=max(existing.fired_through, now),
         problem=None,
     )
-    return _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_slot(retimed, retimed.fired_through))
+    next_at = next_slot(retimed, retimed.fired_through)
+    edit = _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
+    return msgspec.structs.replace(edit, skips=skips)
 
 
-def _go_on(schedule: Schedule, now: int, why: str, **fields: Any) -> Edit:
-    skips = skip_range(schedule, now, "skipped", why)
-    ahead = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, now))
+def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, **fields: Any) -> Edit:
+    """Fire again; what fell into the silence, up to now or to its announced end, is recorded as skipped."""
+    end = now if until is None else until
+    skips = skip_range(schedule, end, "skipped", why)
+    ahead = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, end))
     edit = _edit(ahead, schedule, now, next_at=next_slot(ahead, ahead.fired_through), **fields)
     return msgspec.structs.replace(edit, skips=skips)
 
 
-def _with_enabled(existing: Schedule, spec: ScheduleSpec, now: int) -> Schedule:
-    """The author's word on `enabled` counts when it changes; between deploys the operators' does."""
-    if existing.spec.enabled == spec.enabled:
-        return existing
-    return msgspec.structs.replace(existing, is_enabled=spec.enabled, fired_through=max(existing.fired_through, now))
+def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
+    """The same times. The author's word on `enabled` counts when it changes; between deploys the operators' does."""
+    is_said_anew = existing.spec.enabled != spec.enabled
+    if not is_said_anew or existing.is_enabled == spec.enabled:
+        return _edit(existing, existing, now, spec=spec, problem=None)
+    if spec.enabled:
+        return _go_on(existing, now, "disabled", is_enabled=True, spec=spec, problem=None)
+    return _edit(existing, existing, now, revoke="schedule disabled", is_enabled=False, spec=spec, problem=None)
 
 
 def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None = None, **fields: Any) -> Edit:

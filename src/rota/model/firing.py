@@ -73,6 +73,8 @@ def overlap_key(schedule_id: str) -> str:
 
 def next_slot(schedule: Schedule, after: int) -> int | None:
     """The first nominal time later than `after`, within the schedule's bounds and never fired before."""
+    if schedule.is_spent:
+        return None
     spec = schedule.spec
     after = max(after, schedule.fired_through)
     if spec.start is not None:
@@ -86,6 +88,8 @@ def next_slot(schedule: Schedule, after: int) -> int | None:
 
 def last_slot(schedule: Schedule, until: int) -> int | None:
     """The last nominal time at or before `until` that was not fired yet."""
+    if schedule.is_spent:
+        return None
     spec = schedule.spec
     until = until if spec.end is None else min(until, spec.end)
     second = schedule.trigger.second_before(until // SECOND + 1)
@@ -165,7 +169,9 @@ def fired(firing: Firing, made: int, now: int, last_job: str | None) -> Schedule
 
 def _held(job: NewJob, behind: str) -> NewJob:
     """The key stays with the live job; the held one takes it over when it is released."""
-    return msgspec.structs.replace(job, waits_for=behind, key=None, reason=f"{job.reason}; waits for {behind}")
+    return msgspec.structs.replace(
+        job, waits_for=behind, run_at=None, key=None, reason=f"{job.reason}; waits for {behind}"
+    )
 
 
 def _overlapped(job: NewJob) -> Skip:

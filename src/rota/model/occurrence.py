@@ -31,6 +31,11 @@ class Occurrence(Struct, frozen=True, kw_only=True):
     reason: str = ""
     job_id: str | None = None  # while the job is kept
 
+    @property
+    def earliest_at(self) -> int:
+        """The first instant at which one of them may lie; a single one is exact."""
+        return self.through_at if self.count == 1 else self.after_at + 1
+
 
 def of_job(job: Job) -> Occurrence:
     """The line of an occurrence whose job is still kept."""
@@ -57,14 +62,21 @@ def of_skip(schedule_id: str, skip: Skip) -> Occurrence:
     )
 
 
-def fold(before: Occurrence | None, line: Occurrence) -> Occurrence:
-    """The line joined to the range that it follows without a break, or alone."""
-    alone = msgspec.structs.replace(line, job_id=None)
-    if before is None or before.through_at != line.after_at:
-        return alone
-    if (before.outcome, before.reason) != (line.outcome, line.reason):
-        return alone
-    return msgspec.structs.replace(alone, after_at=before.after_at, count=before.count + line.count)
+def fold(line: Occurrence, *neighbours: Occurrence) -> tuple[Occurrence, list[Occurrence]]:
+    """The line joined to the ranges that it touches without a break, and those ranges, which it replaces."""
+    joined = msgspec.structs.replace(line, job_id=None)
+    replaced = []
+    for other in neighbours:
+        is_alike = (other.outcome, other.reason) == (line.outcome, line.reason)
+        if is_alike and (other.through_at == joined.after_at or other.after_at == joined.through_at):
+            replaced.append(other)
+            joined = msgspec.structs.replace(
+                joined,
+                after_at=min(joined.after_at, other.after_at),
+                through_at=max(joined.through_at, other.through_at),
+                count=joined.count + other.count,
+            )
+    return joined, replaced
 
 
 def noted(last: LastRun, change: Change) -> LastRun:

@@ -109,6 +109,11 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return self.next_at
 
     @property
+    def is_spent(self) -> bool:
+        """Whether it has made all the jobs that it may make."""
+        return self.spec.max_runs is not None and self.run_count >= self.spec.max_runs
+
+    @property
     def trigger(self) -> Trigger:
         """The rule, in the schedule's zone, anchored at its start or creation."""
         return bound_trigger(self.spec.trigger, self.spec.tz, self.spec.start or self.created_at)

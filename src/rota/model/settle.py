@@ -30,6 +30,8 @@ from rota.model.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE
 from rota.model.state import State, check_move
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rota.model.retry import RetryPolicy
 
 
@@ -91,10 +93,22 @@ def rescue(job: Job, now: int) -> Change:
 
 
 def release(job: Job, now: int) -> Change:
-    """A held job whose predecessor has ended: it is ready, and takes over its schedule's key."""
-    key = overlap_key(job.schedule_id) if job.schedule_id else job.key
-    change = _change(job, State.QUEUED, job.run_at, past=job.past, queued_at=now)
-    return msgspec.structs.replace(change, key=key)
+    """A held job whose predecessor has ended: it goes on, and an occurrence takes over its schedule's key."""
+    if job.run_at > now:
+        change = _change(job, State.SCHEDULED, job.run_at, past=folded(job, Move(State.SCHEDULED, now, "released")))
+    else:
+        change = _change(job, State.QUEUED, job.run_at, past=job.past, queued_at=now)
+    is_occurrence = job.schedule_id is not None and job.fire_at is not None
+    return msgspec.structs.replace(change, key=overlap_key(job.schedule_id or "")) if is_occurrence else change
+
+
+def still_awaited(job: Job, find: Callable[[str], Job | None]) -> str | None:
+    """The live job that a held one must wait for: past links of a chain that were cancelled unstarted. None: go on."""
+    awaited = find(job.waits_for) if job.waits_for else None
+    while awaited is not None and not awaited.is_live:
+        was_skipped = awaited.state is State.CANCELLED and awaited.queued_at is None and awaited.started_at is None
+        awaited = find(awaited.waits_for) if was_skipped and awaited.waits_for else None
+    return awaited.id if awaited else None
 
 
 def cancel(job: Job, now: int, reason: str) -> Change:
@@ -173,7 +187,7 @@ def _finish(
         result=result,
         cancel_reason=cancel_reason,
         key=job.key if job.key_until > now else None,
-        is_removal=is_removal,
+        is_removal=is_removal and job.key_until <= now,  # a key that still holds needs its job
     )
 
 

@@ -34,7 +34,7 @@ MOVES: dict[State, frozenset[State]] = {
     State.SCHEDULED: frozenset({State.QUEUED, State.CANCELLED}),
     State.QUEUED: frozenset({State.RUNNING, State.CANCELLED}),
     State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, *FINAL}),
-    State.HELD: frozenset({State.QUEUED, State.CANCELLED}),
+    State.HELD: frozenset({State.QUEUED, State.SCHEDULED, State.CANCELLED}),  # scheduled: released before its time
     State.SUCCEEDED: frozenset(),
     State.FAILED: frozenset({State.QUEUED}),  # retried by hand
     State.CANCELLED: frozenset({State.QUEUED}),

@@ -143,7 +143,7 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
 
     name: str
     is_paused: bool = False
-    counts: dict[str, int] = {}  # live jobs by state
+    counts: dict[str, int] = {}  # the jobs that are kept, by state
     totals: dict[str, int] = {}  # jobs that ever ended, by state
     oldest_at: int | None = None  # since when the first in line, of any priority, has been waiting
 

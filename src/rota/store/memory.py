@@ -11,7 +11,7 @@ import msgspec
 from rota.model.firing import fired, overlap_key, place
 from rota.model.job import Job, NewJob, accept
 from rota.model.occurrence import Occurrence, fold, noted, of_job, of_skip
-from rota.model.settle import Change, apply, cancel, claim, promote, release
+from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
 from rota.model.state import State
 from rota.store.bells import LocalBells
 from rota.store.contract import (
@@ -136,7 +136,8 @@ class MemoryStore(Store):
         with self._lock:
             running = [job for job in self.get_jobs(ids) if job.state is State.RUNNING]
             for job in running:
-                self._jobs[job.id] = msgspec.structs.replace(job, cancel_reason=job.cancel_reason or reason)
+                why = job.cancel_reason or reason or "cancelled"
+                self._jobs[job.id] = msgspec.structs.replace(job, cancel_reason=why)
             return [job.id for job in running]
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
@@ -200,7 +201,7 @@ class MemoryStore(Store):
             kept = [of_job(job) for job in self._jobs.values() if job.schedule_id == schedule_id and job.fire_at]
             lines = [*kept, *self._occurrences.get(schedule_id, [])]
         after = int(cursor) if cursor else start - 1
-        shown = [line for line in lines if line.through_at > after and _begins(line) < end]
+        shown = [line for line in lines if line.through_at > after and line.earliest_at < end]
         shown.sort(key=lambda line: line.through_at)
         return _page(shown, limit, lambda line: str(line.through_at))
 
@@ -235,7 +236,7 @@ class MemoryStore(Store):
 
     def append_logs(self, lines: Sequence[LogLine]) -> None:
         with self._lock:
-            for line in lines:
+            for line in (line for line in lines if line.job_id in self._jobs):
                 kept = self._logs.setdefault(line.job_id, [])
                 kept.append(msgspec.structs.replace(line, number=len(kept) + 1))
 
@@ -258,7 +259,8 @@ class MemoryStore(Store):
                 (job for job in self._jobs.values() if job.finished_at), key=lambda job: job.finished_at or 0
             )
             surplus = {job.id for job in finished[: max(0, len(finished) - retention.most_finished)]}
-            old = [job for job in finished if job.id in surplus or _is_stale(job, retention, at)][:limit]
+            free = (job for job in finished if job.key_until <= at)
+            old = [job for job in free if job.id in surplus or _is_stale(job, retention, at)][:limit]
             for job in old:
                 self._remove(job)
             lines = self._prune_occurrences(retention, at)
@@ -340,12 +342,12 @@ class MemoryStore(Store):
 
     def _note_end(self, change: Change, now: int) -> None:
         """The jobs that waited for this one go on, or wait for what it waited for; its schedule hears how it ended."""
-        followers = [job for job in self._jobs.values() if job.state is State.HELD and job.waits_for == change.id]
-        if change.job.state is State.HELD:
-            for job in followers:
-                self._put(msgspec.structs.replace(job, waits_for=change.job.waits_for))
-        else:
-            self._apply([release(job, now) for job in followers], now)
+        for job in [job for job in self._jobs.values() if job.state is State.HELD and job.waits_for == change.id]:
+            awaited = still_awaited(job, self._jobs.get)
+            if awaited is None:
+                self._apply([release(job, now)], now)
+            else:
+                self._put(msgspec.structs.replace(job, waits_for=awaited))
         schedule = self._schedules.get(change.job.schedule_id or "")
         if schedule is not None:
             self._schedules[schedule.id] = msgspec.structs.replace(schedule, last=noted(schedule.last, change))
@@ -380,7 +382,7 @@ class MemoryStore(Store):
 
     def _remove(self, job: Job) -> None:
         """A job goes; its occurrence stays, folded into a range."""
-        if job.schedule_id and job.fire_at:
+        if job.schedule_id in self._schedules and job.fire_at:
             self._record(of_job(job))
         self._counts.remove(job.queue, job.state)
         if job.key:
@@ -390,11 +392,8 @@ class MemoryStore(Store):
 
     def _record(self, line: Occurrence) -> None:
         lines = self._occurrences.setdefault(line.schedule_id, [])
-        before = next((other for other in lines if other.through_at == line.after_at), None)
-        folded = fold(before, line)
-        if before is not None and folded.after_at == before.after_at:
-            lines.remove(before)
-        lines.append(folded)
+        joined, replaced = fold(line, *lines)
+        self._occurrences[line.schedule_id] = [other for other in lines if other not in replaced] + [joined]
 
     def _edit(self, edit: Edit, now: int) -> bool:
         current = self._schedules.get(edit.id)
@@ -425,7 +424,10 @@ class MemoryStore(Store):
             return Fired(schedule_id=firing.schedule.id, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
+        made_before = {job.fire_at for job in self._jobs.values() if job.schedule_id == schedule.id}
         for shot in firing.shots:
+            if shot.job.fire_at in made_before:
+                continue  # by a schedule of that name, before the clock stepped back
             live = self._key_holder(overlap_key(schedule.id), now)
             placement = place(shot, live, self._last_held(schedule.id))
             if placement.skip is not None:
@@ -465,16 +467,16 @@ class MemoryStore(Store):
         for schedule_id, lines in self._occurrences.items():
             lines.sort(key=lambda line: line.through_at)
             recent = [line for line in lines if line.through_at > now - retention.occurrences_for]
-            kept = recent[-retention.most_occurrences :]
+            kept = recent[max(0, len(recent) - retention.most_occurrences) :]
             removed += len(lines) - len(kept)
             self._occurrences[schedule_id] = kept
         return removed
 
 
 def _is_same(change: Change, job: Job) -> bool:
-    """Whether the job still is what the change was decided on."""
-    decided_on = change.job
-    return (job.state, job.lease_no, job.key) == (decided_on.state, decided_on.lease_no, decided_on.key)
+    """Whether the job still is what the change was decided on: cancelled and retried meanwhile, its past is longer."""
+    was = change.job
+    return (job.state, job.lease_no, job.key, len(job.past)) == (was.state, was.lease_no, was.key, len(was.past))
 
 
 def _is_held_by(holder: str, change: Change, job: Job) -> bool:
@@ -486,17 +488,12 @@ def _is_running(job: Job) -> bool:
     return job.state is State.RUNNING
 
 
-def _begins(line: Occurrence) -> int:
-    """The earliest instant at which a line may have an occurrence: a single one is exact."""
-    return line.through_at if line.count == 1 else line.after_at + 1
-
-
 def _has_lapsed(job: Job, now: int) -> bool:
     return job.state is State.RUNNING and job.lease_until is not None and job.lease_until <= now
 
 
 def _is_stale(job: Job, retention: Retention, now: int) -> bool:
-    return (job.finished_at or now) <= now - retention.kept_for(job.state) and job.key_until <= now
+    return (job.finished_at or now) <= now - retention.kept_for(job.state)
 
 
 def _page(items: list[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:

@@ -26,6 +26,11 @@ class LoopExecutor:
         loop = self._running_loop()
         loop.call_soon_threadsafe(self._begin, loop, run)
 
+    @property
+    def stuck(self) -> int:
+        """None: a coroutine is interrupted when it is given up."""
+        return 0
+
     def stop(self) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)

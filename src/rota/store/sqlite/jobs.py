@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.model.job import Job, NewJob, accept
 from rota.model.occurrence import noted, of_job
-from rota.model.settle import Change, release
+from rota.model.settle import Change, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Added, Exchange, JobFilter, Page, Refusal
 from rota.store.sqlite.rows import JOB_COLUMNS, JOB_FIELDS, jobs_of, last_of, packed_last, row_of_job
@@ -180,10 +180,10 @@ class JobTable:
         return refused
 
     def _current(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> dict[int, tuple[Any, ...]]:
-        """What the jobs are now: seq -> (id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key)."""
+        """What the jobs are now, by seq: id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key …"""
         rows = self._select_in(
             connection,
-            "seq, id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key",
+            "seq, id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key, length(past)",
             "seq",
             [change.job.seq for change in changes],
         )
@@ -214,18 +214,16 @@ class JobTable:
             self.remove(connection, [change.id for change in ended if change.is_removal], counts)
 
     def _let_go(self, connection: sqlite3.Connection, ended: Sequence[Change], now: int, counts: Counts) -> None:
-        """The jobs that waited for these go on, or wait for what a cancelled held one waited for."""
+        """The jobs that waited for these go on, or wait for what a cancelled link of their chain waited for."""
         if connection.execute(f"SELECT 1 FROM {self._name} WHERE state = 'held' LIMIT 1").fetchone() is None:
             return
-        for change in ended:
-            if change.job.state is State.HELD:
-                connection.execute(
-                    f"UPDATE {self._name} SET waits_for = ? WHERE state = 'held' AND waits_for = ?",
-                    (change.job.waits_for, change.id),
-                )
-        over = [change.id for change in ended if change.job.state is not State.HELD]
-        held = jobs_of(self._select_in(connection, JOB_COLUMNS, "waits_for", over, "AND state = 'held'"))
-        self.apply(connection, [release(job, now) for job in held], now, counts)
+        over = [change.id for change in ended]
+        for job in jobs_of(self._select_in(connection, JOB_COLUMNS, "waits_for", over, "AND state = 'held'")):
+            awaited = still_awaited(job, lambda job_id: next(iter(self.get(connection, [job_id])), None))
+            if awaited is None:
+                self.apply(connection, [release(job, now)], now, counts)
+            else:
+                connection.execute(f"UPDATE {self._name} SET waits_for = ? WHERE seq = ?", (awaited, job.seq))
 
     def _note_last_runs(self, connection: sqlite3.Connection, ended: Sequence[Change]) -> None:
         """Tell schedules how their jobs ended."""
@@ -277,7 +275,7 @@ class JobTable:
             asked = connection.execute(
                 f"UPDATE {self._name} SET cancel_reason = coalesce(cancel_reason, ?) "
                 "WHERE id = ? AND state = 'running'",
-                (reason, job_id),
+                (reason or "cancelled", job_id),
             ).rowcount
             if asked:
                 running.append(job_id)
@@ -308,6 +306,10 @@ class JobTable:
         )
         return jobs_of(connection.execute(query, (schedule_id,)))
 
+    def has_occurrence(self, connection: sqlite3.Connection, schedule_id: str, fire_at: int) -> bool:
+        query = f"SELECT 1 FROM {self._name} WHERE schedule_id = ? AND fire_at = ?"
+        return connection.execute(query, (schedule_id, fire_at)).fetchone() is not None
+
     def last_held(self, connection: sqlite3.Connection, schedule_id: str) -> str | None:
         query = f"SELECT id FROM {self._name} WHERE schedule_id = ? AND state = 'held' ORDER BY seq DESC LIMIT 1"
         row = connection.execute(query, (schedule_id,)).fetchone()
@@ -318,12 +320,19 @@ class JobTable:
         if not ids:
             return []
         jobs = [job for job in self.get(connection, list(dict.fromkeys(ids))) if job.state.is_final]
-        self._ledger.record(connection, [of_job(job) for job in jobs if job.schedule_id and job.fire_at])
+        self._ledger.record(connection, [of_job(job) for job in jobs if self._is_of_a_schedule(connection, job)])
         for job in jobs:
             counts.remove(job.queue, job.state)
         connection.executemany(f"DELETE FROM {self._name} WHERE seq = ?", [(job.seq,) for job in jobs])
         connection.executemany(f"DELETE FROM {self._logs} WHERE job_id = ?", [(job.id,) for job in jobs])
         return [job.id for job in jobs]
+
+    def _is_of_a_schedule(self, connection: sqlite3.Connection, job: Job) -> bool:
+        """Whether a job is an occurrence of a schedule that still exists."""
+        if job.schedule_id is None or job.fire_at is None:
+            return False
+        query = f"SELECT 1 FROM {self._schedules} WHERE id = ?"
+        return connection.execute(query, (job.schedule_id,)).fetchone() is not None
 
     def stale(self, connection: sqlite3.Connection, state: State, before: int, now: int, limit: int) -> list[str]:
         """Ended jobs that were kept long enough, the oldest first."""
@@ -334,9 +343,13 @@ class JobTable:
         )
         return [job_id for (job_id,) in rows]
 
-    def oldest_ended(self, connection: sqlite3.Connection, limit: int) -> list[str]:
-        query = f"SELECT id FROM {self._name} WHERE finished_at IS NOT NULL ORDER BY finished_at LIMIT ?"
-        return [job_id for (job_id,) in connection.execute(query, (limit,))]
+    def oldest_ended(self, connection: sqlite3.Connection, now: int, limit: int) -> list[str]:
+        rows = connection.execute(
+            f"SELECT id FROM {self._name} WHERE finished_at IS NOT NULL AND key_until <= ? "
+            "ORDER BY finished_at LIMIT ?",
+            (now, limit),
+        )
+        return [job_id for (job_id,) in rows]
 
     def _select_in(
         self, connection: sqlite3.Connection, columns: str, column: str, values: Sequence[Any], extra: str = ""

@@ -28,16 +28,14 @@ class Ledger:
     def record(self, connection: sqlite3.Connection, lines: Sequence[Occurrence]) -> None:
         """Write lines, each joined to the range that it follows without a break."""
         for line in sorted(lines, key=lambda line: line.through_at):
-            before = self._ending_at(connection, line.schedule_id, line.after_at)
-            folded = fold(before, line)
-            if before is not None and folded.after_at == before.after_at:
-                connection.execute(
-                    f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?",
-                    (before.schedule_id, before.through_at),
-                )
+            joined, replaced = fold(line, *self._neighbours(connection, line))
+            connection.executemany(
+                f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?",
+                [(other.schedule_id, other.through_at) for other in replaced],
+            )
             connection.execute(
                 f"INSERT OR REPLACE INTO {self._name} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-                row_of_occurrence(folded),
+                row_of_occurrence(joined),
             )
 
     def forget(self, connection: sqlite3.Connection, schedule_id: str) -> None:
@@ -67,8 +65,9 @@ class Ledger:
     def prune(self, connection: sqlite3.Connection, retention: Retention, now: int, limit: int) -> int:
         """Drop what is too old, and what is too much per schedule; a bounded number of schedules at a time."""
         old = connection.execute(
-            f"DELETE FROM {self._name} WHERE through_at <= ?",
-            (now - retention.occurrences_for,),
+            f"DELETE FROM {self._name} WHERE (schedule_id, through_at) IN "
+            f"(SELECT schedule_id, through_at FROM {self._name} WHERE through_at <= ? LIMIT ?)",
+            (now - retention.occurrences_for, limit),
         ).rowcount
         return old + sum(
             self._thin(connection, name, retention.most_occurrences) for name in self._next(connection, limit)
@@ -94,9 +93,12 @@ class Ledger:
             f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at <= ?", (schedule_id, cut[0])
         ).rowcount
 
-    def _ending_at(self, connection: sqlite3.Connection, schedule_id: str, at: int) -> Occurrence | None:
-        row = connection.execute(
-            f"SELECT {_COLUMNS} FROM {self._name} WHERE schedule_id = ? AND through_at = ?",
-            (schedule_id, at),
-        ).fetchone()
-        return occurrence_of(row) if row else None
+    def _neighbours(self, connection: sqlite3.Connection, line: Occurrence) -> list[Occurrence]:
+        """The range that ends where this line begins, and the first that ends after it."""
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM {self._name} WHERE schedule_id = :id AND through_at = :before UNION ALL "
+            f"SELECT * FROM (SELECT {_COLUMNS} FROM {self._name} WHERE schedule_id = :id AND through_at > :through "
+            "ORDER BY through_at LIMIT 1)",
+            {"id": line.schedule_id, "before": line.after_at, "through": line.through_at},
+        )
+        return [occurrence_of(row) for row in rows]

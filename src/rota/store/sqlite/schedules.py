@@ -106,6 +106,8 @@ class ScheduleTable:
     def _place(
         self, connection: sqlite3.Connection, shot: Shot, schedule_id: str, now: int, counts: Counts
     ) -> tuple[str | None, Skip | None]:
+        if self._jobs.has_occurrence(connection, schedule_id, shot.job.fire_at or 0):
+            return None, None  # made already, by a schedule of that name before the clock stepped back
         live = last_held = None
         if shot.when_busy != "allow":
             live = self._jobs.key_holder(connection, overlap_key(schedule_id), now)

@@ -98,6 +98,7 @@ class SqliteStore(Store):
             if idle is not None:
                 return idle
         with self._write("exchange") as (connection, counts):
+            at = self._at(now)  # anew: another process's transaction may have taken a while
             refused = self._settle(connection, ask, at, counts)
             queues = self._open_queues(connection, ask.queues)
             claimed = []
@@ -157,8 +158,8 @@ class SqliteStore(Store):
     # Schedules and occurrences.
 
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
-        at = self._at(now)
         with self._write("edit") as (connection, counts):
+            at = self._at(now)
             refused = [edit.id for edit in edits if not self._schedules.edit(connection, edit, at, counts)]
         self._bells.ring("schedules")
         self._bells.ring("jobs")
@@ -181,8 +182,8 @@ class SqliteStore(Store):
         return due
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
-        at = self._at(now)
         with self._write("fire") as (connection, counts):
+            at = self._at(now)
             results = [self._schedules.fire(connection, firing, at, counts) for firing in firings]
         self._bells.ring("jobs")
         return results
@@ -228,10 +229,11 @@ class SqliteStore(Store):
             connection.execute(f"DELETE FROM {self.namespace}_node WHERE id = ?", (node_id,))
 
     def append_logs(self, lines: Sequence[LogLine]) -> None:
-        rows = [(line.job_id, line.at, line.level, line.text) for line in lines]
+        rows = [(line.job_id, line.at, line.level, line.text, line.job_id) for line in lines]
         with self._database.write() as connection:
             connection.executemany(
-                f"INSERT INTO {self.namespace}_log (job_id, at, level, text) VALUES (?, ?, ?, ?)",
+                f"INSERT INTO {self.namespace}_log (job_id, at, level, text) "
+                f"SELECT ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM {self.namespace}_job WHERE id = ?)",
                 rows,
             )
 
@@ -260,7 +262,7 @@ class SqliteStore(Store):
                 room = limit - len(ids)
                 ids += self._jobs.stale(connection, state, at - retention.kept_for(state), at, room)
             surplus = self._ended(connection) - retention.most_finished
-            ids += self._jobs.oldest_ended(connection, max(0, min(surplus - len(ids), limit - len(ids))))
+            ids += self._jobs.oldest_ended(connection, at, max(0, min(surplus - len(ids), limit - len(ids))))
             removed = self._jobs.remove(connection, list(dict.fromkeys(ids)), counts)
             lines = self._ledger.prune(connection, retention, at, limit)
             nodes = connection.execute(
@@ -327,8 +329,9 @@ class SqliteStore(Store):
 
 
 def _is_same(change: Change, row: tuple[Any, ...]) -> bool:
-    """Whether the job still is what the change was decided on."""
-    return bool(row[1] == change.job.state and row[2] == change.job.lease_no and row[7] == change.job.key)
+    """Whether the job still is what the change was decided on: cancelled and retried meanwhile, its past is longer."""
+    was = change.job
+    return (row[1], row[2], row[7], row[8]) == (was.state, was.lease_no, was.key, len(was.past))
 
 
 def _checked(cursor: str | None) -> str | None:

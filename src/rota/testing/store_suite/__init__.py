@@ -1,0 +1,150 @@
+"""The conformance suite of stores. A behaviour that it does not test does not exist.
+
+A store's whole test file:
+
+    import pytest
+    from rota.testing.store_suite import *
+    from rota.testing.store_suite.durable import *  # where features.is_durable
+    from rota.testing.store_suite.shared import *  # where features.is_shared
+
+    @pytest.fixture
+    def make_store(tmp_path):
+        return partial(MyStore, tmp_path / "rota.db")
+
+`make_store()` gives a handle that is not open yet, always on the same data, which is empty when a test begins and is
+cleared away by the author's fixture. Where the store is shared it must be picklable: other processes call it too.
+
+The tests inject their time; after each of them the store is checked as a whole (see `checks`).
+"""
+# ruff: noqa: E402 - pytest explains failed asserts only in modules that it is told of before they are imported
+
+from __future__ import annotations
+
+from pkgutil import iter_modules
+
+import pytest
+
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))
+
+from rota.testing.store_suite.adding import TestAddingJobs, TestAddingMany, TestUniqueKeys
+from rota.testing.store_suite.bells import TestBells
+from rota.testing.store_suite.by_hand import TestCancellingByHand, TestDeletingByHand, TestRetryingByHand
+from rota.testing.store_suite.claiming import (
+    TestClaiming,
+    TestClaimOrder,
+    TestNextDue,
+    TestPausedQueues,
+    TestPromotion,
+)
+from rota.testing.store_suite.clocks import TestInjectedClock, TestStoresOwnClock
+from rota.testing.store_suite.due import TestDueSchedules, TestNextDueSchedule, TestPausesWithAnEnd
+from rota.testing.store_suite.firing import TestCatchUp, TestFiredThrough, TestFiring, TestMaxRuns
+from rota.testing.store_suite.fixtures import store
+from rota.testing.store_suite.histories import TestHistories
+from rota.testing.store_suite.holding import TestHeldJobs, TestLinesOfHeldJobs, TestWaitingForWhatHasEnded
+from rota.testing.store_suite.keys import TestFreedKeys, TestKeysForAPeriod
+from rota.testing.store_suite.leases import TestCancelRequests, TestExtendingLeases, TestLostLeases
+from rota.testing.store_suite.listing import TestFilters, TestGettingJobs, TestListingJobs, TestPages
+from rota.testing.store_suite.lives import TestStoreLife
+from rota.testing.store_suite.logs import TestLogs
+from rota.testing.store_suite.nodes import TestNodes
+from rota.testing.store_suite.occurrences import (
+    TestFolding,
+    TestJobsAsRecords,
+    TestOccurrenceRetention,
+    TestWindows,
+)
+from rota.testing.store_suite.overlaps import (
+    TestChains,
+    TestOverlapAllow,
+    TestOverlapCancel,
+    TestOverlapQueue,
+    TestOverlapSkip,
+)
+from rota.testing.store_suite.pruning import TestPruningByAge, TestPruningByNumber, TestPruningInBatches
+from rota.testing.store_suite.queues import TestCounters, TestQueues
+from rota.testing.store_suite.races import TestRacesOfCallers, TestRacesOfSchedulers, TestRacesOfWorkers
+from rota.testing.store_suite.random_walk import TestRandomWalk
+from rota.testing.store_suite.rescuing import TestLapsedJobs, TestParking, TestRescuing
+from rota.testing.store_suite.revoking import TestAfterRevoking, TestRevoking
+from rota.testing.store_suite.schedules import TestEditingSchedules, TestLastRun, TestListingSchedules, TestVersionGuard
+from rota.testing.store_suite.settling import (
+    TestAutoRemove,
+    TestCancelRequestedMeanwhile,
+    TestOutcomes,
+    TestRefusedSettles,
+    TestSettlingManyAtOnce,
+)
+
+__all__ = [
+    "TestAddingJobs",
+    "TestAddingMany",
+    "TestAfterRevoking",
+    "TestAutoRemove",
+    "TestBells",
+    "TestCancelRequestedMeanwhile",
+    "TestCancelRequests",
+    "TestCancellingByHand",
+    "TestCatchUp",
+    "TestChains",
+    "TestClaimOrder",
+    "TestClaiming",
+    "TestCounters",
+    "TestDeletingByHand",
+    "TestDueSchedules",
+    "TestEditingSchedules",
+    "TestExtendingLeases",
+    "TestFilters",
+    "TestFiredThrough",
+    "TestFiring",
+    "TestFolding",
+    "TestFreedKeys",
+    "TestGettingJobs",
+    "TestHeldJobs",
+    "TestHistories",
+    "TestInjectedClock",
+    "TestJobsAsRecords",
+    "TestKeysForAPeriod",
+    "TestLapsedJobs",
+    "TestLastRun",
+    "TestLinesOfHeldJobs",
+    "TestListingJobs",
+    "TestListingSchedules",
+    "TestLogs",
+    "TestLostLeases",
+    "TestMaxRuns",
+    "TestNextDue",
+    "TestNextDueSchedule",
+    "TestNodes",
+    "TestOccurrenceRetention",
+    "TestOutcomes",
+    "TestOverlapAllow",
+    "TestOverlapCancel",
+    "TestOverlapQueue",
+    "TestOverlapSkip",
+    "TestPages",
+    "TestParking",
+    "TestPausedQueues",
+    "TestPausesWithAnEnd",
+    "TestPromotion",
+    "TestPruningByAge",
+    "TestPruningByNumber",
+    "TestPruningInBatches",
+    "TestQueues",
+    "TestRacesOfCallers",
+    "TestRacesOfSchedulers",
+    "TestRacesOfWorkers",
+    "TestRandomWalk",
+    "TestRefusedSettles",
+    "TestRescuing",
+    "TestRetryingByHand",
+    "TestRevoking",
+    "TestSettlingManyAtOnce",
+    "TestStoreLife",
+    "TestStoresOwnClock",
+    "TestUniqueKeys",
+    "TestVersionGuard",
+    "TestWaitingForWhatHasEnded",
+    "TestWindows",
+    "store",
+]

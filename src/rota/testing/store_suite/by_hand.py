@@ -1,0 +1,159 @@
+"""By hand: cancelling what waits, retrying what ended, deleting what is over; where it still is what was decided on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rota.model.outcome import Stopped
+from rota.model.settle import cancel, retry_by_hand, settle
+from rota.model.state import State
+from rota.store.contract import Refusal
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, a_line, a_policy
+from rota.testing.store_suite.steps import (
+    add,
+    add_job,
+    cancel_waiting,
+    cancelled_job,
+    claim,
+    claim_one,
+    failed_job,
+    ids,
+    is_kept,
+    queue_info,
+    read,
+    running_job,
+    succeed,
+    succeeded_job,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.store.contract import Store
+
+
+class TestCancellingByHand:
+    @pytest.mark.parametrize("fields", [{}, {"delay": HOUR}], ids=["queued", "scheduled"])
+    def test_a_waiting_job_is_cancelled(self, store: Store, fields: dict[str, int]) -> None:
+        job_id = add_job(store, **fields)
+        assert cancel_waiting(store, job_id, now=T0 + 1, reason="by ann") == []
+        kept = read(store, job_id)
+        assert (kept.state, kept.cancel_reason, kept.finished_at) == (State.CANCELLED, "by ann", T0 + 1)
+        assert claim(store, now=T0 + 2 * HOUR) == []
+
+    def test_a_cancelled_job_spent_no_attempt(self, store: Store) -> None:
+        assert read(store, cancelled_job(store)).attempts == 0
+
+    def test_a_job_that_started_meanwhile_is_not_cancelled(self, store: Store) -> None:
+        decided = cancel(read(store, add_job(store)), T0, "not needed")
+        job = claim_one(store)
+        assert store.change_jobs([decided], now=T0) == [Refusal(job.id, "lease")]
+        assert read(store, job.id) == job
+
+    def test_a_running_job_is_its_workers_alone(self, store: Store) -> None:
+        job = running_job(store)
+        decided = settle(job, Stopped("by hand"), a_policy(), T0, 0.0)
+        assert store.change_jobs([decided], now=T0 + HOUR) == [Refusal(job.id, "lease")]
+        assert read(store, job.id) == job
+
+    def test_a_job_cancelled_twice_is_refused_the_second_time(self, store: Store) -> None:
+        job_id = add_job(store)
+        decided = cancel(read(store, job_id), T0, "first")
+        assert store.change_jobs([decided], now=T0) == []
+        assert store.change_jobs([decided], now=T0) == [Refusal(job_id, "lease")]
+
+    def test_a_job_that_is_gone_is_refused(self, store: Store) -> None:
+        job_id = add_job(store)
+        decided = cancel(read(store, job_id), T0, "not needed")
+        cancel_waiting(store, job_id)
+        store.delete_jobs([job_id], now=T0)
+        assert store.change_jobs([decided], now=T0) == [Refusal(job_id, "lease")]
+
+    def test_many_are_changed_in_one_call_and_each_stands_alone(self, store: Store) -> None:
+        first, second, third = (read(store, job_id) for job_id in add(store, a_job(), a_job(), a_job()))
+        claim_one(store)
+        refused = store.change_jobs([cancel(job, T0, "all") for job in (first, second, third)], now=T0)
+        assert refused == [Refusal(first.id, "lease")]
+        assert [job.state for job in store.get_jobs([second.id, third.id])] == [State.CANCELLED] * 2
+
+    @pytest.mark.parametrize("turn", [1, -1], ids=["in order", "in reverse"])
+    def test_a_job_and_the_one_that_waits_for_it_are_cancelled_together(self, store: Store, turn: int) -> None:
+        first = add_job(store)
+        held = add_job(store, waits_for=first)
+        decided = [cancel(read(store, job_id), T0, "all") for job_id in (first, held)][::turn]
+        assert store.change_jobs(decided, now=T0) == []
+        assert [job.state for job in store.get_jobs([first, held])] == [State.CANCELLED] * 2
+
+
+class TestRetryingByHand:
+    @pytest.mark.parametrize("ended", [failed_job, cancelled_job], ids=["failed", "cancelled"])
+    def test_an_ended_job_is_ready_again(self, store: Store, ended: Callable[[Store], str]) -> None:
+        job_id = ended(store)
+        assert store.change_jobs([retry_by_hand(read(store, job_id), T0 + 1, "by ann")], now=T0 + 1) == []
+        kept = read(store, job_id)
+        assert (kept.state, kept.finished_at, kept.run_at) == (State.QUEUED, None, T0 + 1)
+        assert ids(claim(store, now=T0 + 1)) == [job_id]
+
+    def test_a_retry_by_hand_brings_fresh_budgets(self, store: Store) -> None:
+        job_id = failed_job(store)
+        store.change_jobs([retry_by_hand(read(store, job_id), T0, "by ann")], now=T0)
+        kept = read(store, job_id)
+        assert (kept.failures, kept.deaths, kept.attempts, kept.error) == (0, 0, 1, None)
+
+    def test_the_lease_number_goes_on(self, store: Store) -> None:
+        job_id = failed_job(store)
+        store.change_jobs([retry_by_hand(read(store, job_id), T0, "by ann")], now=T0)
+        assert claim_one(store).lease_no == 2
+
+    def test_two_retries_by_hand_make_one(self, store: Store) -> None:
+        job_id = failed_job(store)
+        decided = retry_by_hand(read(store, job_id), T0, "by ann")
+        assert store.change_jobs([decided], now=T0) == []
+        assert store.change_jobs([decided], now=T0) == [Refusal(job_id, "lease")]
+        assert queue_info(store).counts.get("queued") == 1
+
+    def test_a_retried_job_may_end_another_way(self, store: Store) -> None:
+        job_id = failed_job(store)
+        store.change_jobs([retry_by_hand(read(store, job_id), T0, "by ann")], now=T0)
+        succeed(store, claim_one(store))
+        assert queue_info(store).totals == {"failed": 1, "succeeded": 1}
+
+
+class TestDeletingByHand:
+    @pytest.mark.parametrize("ended", [succeeded_job, failed_job, cancelled_job])
+    def test_an_ended_job_is_deleted(self, store: Store, ended: Callable[[Store], str]) -> None:
+        job_id = ended(store)
+        assert store.delete_jobs([job_id], now=T0) == [job_id]
+        assert not is_kept(store, job_id)
+
+    def test_live_jobs_are_not_deleted(self, store: Store) -> None:
+        running = running_job(store)
+        waiting = [add_job(store), add_job(store, delay=MINUTE), add_job(store, waits_for=running.id)]
+        assert store.delete_jobs([running.id, *waiting], now=T0) == []
+        assert len(store.get_jobs([running.id, *waiting])) == 4
+
+    def test_only_what_was_deleted_is_named(self, store: Store) -> None:
+        ended, waiting = succeeded_job(store), add_job(store)
+        assert store.delete_jobs(["nowhere", waiting, ended], now=T0) == [ended]
+
+    def test_a_job_named_twice_is_deleted_once(self, store: Store) -> None:
+        ended = succeeded_job(store)
+        assert set(store.delete_jobs([ended, ended], now=T0)) == {ended}
+
+    def test_its_logs_go_with_it(self, store: Store) -> None:
+        ended = succeeded_job(store)
+        store.append_logs([a_line(ended, "hello")])
+        store.delete_jobs([ended], now=T0)
+        assert store.list_logs(ended) == []
+
+    def test_deleting_frees_a_key_that_holds_for_a_period(self, store: Store) -> None:
+        ended = succeeded_job(store, key="k", key_for=HOUR)
+        store.delete_jobs([ended], now=T0)
+        assert add_job(store, key="k", now=T0 + 1) != ended
+
+    def test_totals_outlive_what_was_deleted(self, store: Store) -> None:
+        store.delete_jobs([succeeded_job(store)], now=T0)
+        info = queue_info(store)
+        assert (sum(info.counts.values()), info.totals) == (0, {"succeeded": 1})

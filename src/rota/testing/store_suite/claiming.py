@@ -1,0 +1,222 @@
+"""Claiming: higher priority first, then older first, over all the queues that a worker serves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rota.model.micros import SECOND
+from rota.model.outcome import Failed, GivenBack, Snoozed
+from rota.model.state import State
+from rota.store.contract import MOST_PROMOTED, Exchange
+from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER, a_job
+from rota.testing.store_suite.steps import (
+    add,
+    add_job,
+    claim,
+    claim_one,
+    history,
+    ids,
+    read,
+    running_job,
+    settle_job,
+)
+
+if TYPE_CHECKING:
+    from rota.store.contract import Store
+
+
+class TestClaiming:
+    def test_a_claimed_job_runs_under_a_lease(self, store: Store) -> None:
+        add_job(store)
+        (job,) = claim(store, lease_for=45 * SECOND, now=T0 + 1)
+        assert (job.state, job.holder, job.lease_no) == (State.RUNNING, WORKER, 1)
+        assert (job.started_at, job.lease_until) == (T0 + 1, T0 + 1 + 45 * SECOND)
+
+    def test_a_claim_gives_the_job_as_it_is_kept(self, store: Store) -> None:
+        job = running_job(store, key="k", payload=b"\x00", priority=3)
+        assert read(store, job.id) == job
+
+    def test_a_claimed_job_is_not_claimed_again(self, store: Store) -> None:
+        running_job(store)
+        assert claim(store, holder=RIVAL) == []
+
+    def test_a_claim_takes_no_more_than_it_wants(self, store: Store) -> None:
+        made = add(store, *[a_job() for _ in range(5)])
+        assert ids(claim(store, 3)) == made[:3]
+        assert ids(claim(store, 3)) == made[3:]
+
+    def test_wanting_nothing_claims_nothing(self, store: Store) -> None:
+        job_id = add_job(store)
+        assert claim(store, 0) == []
+        assert read(store, job_id).state is State.QUEUED
+
+    def test_an_empty_store_gives_nothing(self, store: Store) -> None:
+        reply = store.exchange(Exchange(holder=WORKER, want=10), now=T0)
+        assert (reply.now, reply.claimed, reply.refused, reply.next_due_at) == (T0, [], [], None)
+
+    def test_the_lease_number_rises_at_every_claim(self, store: Store) -> None:
+        job = running_job(store)
+        numbers = [job.lease_no]
+        for holder in (RIVAL, WORKER):
+            settle_job(store, job, GivenBack(), holder=job.holder or "")
+            job = claim_one(store, holder=holder)
+            numbers.append(job.lease_no)
+        assert numbers == [1, 2, 3]
+
+    def test_a_claim_sees_what_it_has_just_given_back(self, store: Store) -> None:
+        job = running_job(store)
+        settle_job(store, job, GivenBack(), now=T0 + 1)
+        again = claim_one(store, now=T0 + 1)
+        assert (again.id, again.lease_no) == (job.id, 2)
+
+
+class TestClaimOrder:
+    def test_higher_priority_comes_first(self, store: Store) -> None:
+        low, high, normal = add(store, a_job(priority=-10), a_job(priority=10), a_job())
+        assert ids(claim(store, 3)) == [high, normal, low]
+
+    def test_within_a_priority_the_older_comes_first(self, store: Store) -> None:
+        made = [add_job(store, priority=5, now=T0 + n) for n in range(5)]
+        assert ids(claim(store, 5, now=T0 + 5)) == made
+
+    def test_priorities_that_differ_by_one_are_kept_apart(self, store: Store) -> None:
+        made = add(store, *[a_job(priority=priority) for priority in range(-100, 101)])
+        assert ids(claim(store, 201)) == made[::-1]
+
+    def test_several_queues_are_one_line(self, store: Store) -> None:
+        made = add(store, *[a_job(queue=queue) for queue in ("a", "b", "b", "a", "c", "a")])
+        assert ids(claim(store, 6, queues=("c", "b", "a"))) == made
+
+    def test_priority_counts_across_queues(self, store: Store) -> None:
+        low, high, other = add(store, a_job(queue="a"), a_job(queue="b", priority=1), a_job(queue="a", priority=2))
+        assert ids(claim(store, 2, queues=("a", "b"))) == [other, high]
+        assert ids(claim(store, 2, queues=("a", "b"))) == [low]
+
+    def test_other_queues_are_left_alone(self, store: Store) -> None:
+        mine, _ = add(store, a_job(queue="mail"), a_job(queue="mail.bulk"))
+        assert ids(claim(store, 5, queues=("mail",))) == [mine]
+
+    def test_a_queue_named_twice_counts_once(self, store: Store) -> None:
+        made = add(store, a_job(), a_job())
+        assert ids(claim(store, 5, queues=("default", "default"))) == made
+
+    def test_a_job_that_was_given_back_keeps_its_place(self, store: Store) -> None:
+        first = running_job(store)
+        second = add_job(store)
+        settle_job(store, first, GivenBack())
+        assert ids(claim(store, 2)) == [first.id, second]
+
+    def test_a_retry_stands_where_its_age_puts_it(self, store: Store) -> None:
+        first = running_job(store)
+        second = add_job(store)
+        settle_job(store, first, Failed("boom"), retries=1)
+        assert ids(claim(store, 2, now=T0 + MINUTE)) == [first.id, second]
+
+
+class TestPausedQueues:
+    def test_a_paused_queue_gives_nothing(self, store: Store) -> None:
+        add_job(store)
+        store.pause_queue("default", paused=True)
+        assert claim(store) == []
+
+    def test_a_paused_queue_takes_jobs(self, store: Store) -> None:
+        store.pause_queue("default", paused=True)
+        assert read(store, add_job(store)).state is State.QUEUED
+
+    def test_a_resumed_queue_goes_on_in_order(self, store: Store) -> None:
+        store.pause_queue("default", paused=True)
+        made = add(store, a_job(), a_job())
+        store.pause_queue("default", paused=False)
+        assert ids(claim(store, 2)) == made
+
+    def test_the_other_queues_go_on(self, store: Store) -> None:
+        _, mine = add(store, a_job(queue="a"), a_job(queue="b"))
+        store.pause_queue("a", paused=True)
+        assert ids(claim(store, 5, queues=("a", "b"))) == [mine]
+
+    def test_a_running_job_of_a_paused_queue_settles(self, store: Store) -> None:
+        job = running_job(store)
+        store.pause_queue("default", paused=True)
+        assert settle_job(store, job, GivenBack()) == []
+
+    def test_what_waits_in_a_paused_queue_wakes_nobody(self, store: Store) -> None:
+        """A worker that was told "now" by it would spin."""
+        add_job(store, delay=MINUTE)
+        store.pause_queue("default", paused=True)
+        reply = store.exchange(Exchange(holder=WORKER, want=1), now=T0 + HOUR)
+        assert (reply.claimed, reply.next_due_at) == ([], None)
+
+
+class TestPromotion:
+    def test_a_scheduled_job_waits_for_its_time(self, store: Store) -> None:
+        add_job(store, delay=MINUTE)
+        assert claim(store, now=T0 + MINUTE - 1) == []
+
+    def test_a_scheduled_job_is_claimed_at_its_instant(self, store: Store) -> None:
+        job_id = add_job(store, delay=MINUTE)
+        assert ids(claim(store, now=T0 + MINUTE)) == [job_id]
+
+    def test_promotion_is_a_line_of_its_own(self, store: Store) -> None:
+        job_id = add_job(store, delay=MINUTE)
+        job = claim_one(store, now=T0 + HOUR)
+        assert (job.queued_at, job.started_at) == (T0 + HOUR, T0 + HOUR)
+        assert history(store, job_id) == [State.SCHEDULED, State.QUEUED, State.RUNNING]
+
+    def test_a_due_job_is_not_overtaken_by_what_was_queued_after_it(self, store: Store) -> None:
+        due = add_job(store, delay=MINUTE)
+        later = add_job(store)
+        assert ids(claim(store, 2, now=T0 + MINUTE)) == [due, later]
+
+    def test_a_due_job_stands_by_its_priority(self, store: Store) -> None:
+        low = add_job(store)
+        high = add_job(store, priority=1, delay=MINUTE)
+        assert ids(claim(store, now=T0 + MINUTE)) == [high]
+        assert ids(claim(store, now=T0 + MINUTE)) == [low]
+
+    def test_a_snoozed_job_is_claimed_when_it_wakes(self, store: Store) -> None:
+        job = running_job(store)
+        settle_job(store, job, Snoozed(MINUTE))
+        assert claim(store, now=T0 + MINUTE - 1) == []
+        assert ids(claim(store, now=T0 + MINUTE)) == [job.id]
+
+    def test_one_claim_promotes_a_bounded_number_and_the_next_goes_on(self, store: Store) -> None:
+        made = add(store, *[a_job(delay=SECOND) for _ in range(MOST_PROMOTED + 50)])
+        ask = Exchange(holder=WORKER, want=len(made))
+        first = store.exchange(ask, now=T0 + MINUTE)
+        second = store.exchange(ask, now=T0 + MINUTE)
+        assert len(first.claimed) == MOST_PROMOTED
+        assert first.next_due_at is not None
+        assert first.next_due_at <= T0 + MINUTE
+        assert ids([*first.claimed, *second.claimed]) == made
+        assert second.next_due_at is None
+
+
+class TestNextDue:
+    @pytest.mark.parametrize("want", [0, 1])
+    def test_the_earliest_scheduled_job_is_named(self, store: Store, want: int) -> None:
+        add(store, a_job(delay=HOUR), a_job(delay=MINUTE), a_job(delay=2 * HOUR))
+        reply = store.exchange(Exchange(holder=WORKER, want=want), now=T0)
+        assert reply.next_due_at == T0 + MINUTE
+
+    def test_only_the_queues_asked_for_count(self, store: Store) -> None:
+        add(store, a_job(queue="a", delay=MINUTE), a_job(queue="b", delay=HOUR))
+        reply = store.exchange(Exchange(holder=WORKER, want=1, queues=("b",)), now=T0)
+        assert reply.next_due_at == T0 + HOUR
+
+    def test_the_earliest_of_several_queues_counts(self, store: Store) -> None:
+        add(store, a_job(queue="a", delay=MINUTE), a_job(queue="b", delay=HOUR))
+        reply = store.exchange(Exchange(holder=WORKER, want=1, queues=("b", "a")), now=T0)
+        assert reply.next_due_at == T0 + MINUTE
+
+    def test_ready_and_running_jobs_are_not_due_later(self, store: Store) -> None:
+        add(store, a_job(), a_job())
+        claim(store)
+        assert store.exchange(Exchange(holder=WORKER), now=T0).next_due_at is None
+
+    def test_a_retry_is_due_after_its_pause(self, store: Store) -> None:
+        job = running_job(store)
+        settle_job(store, job, Failed("boom"), retries=1)
+        reply = store.exchange(Exchange(holder=WORKER, want=1), now=T0)
+        assert reply.next_due_at == T0 + 10 * SECOND

@@ -1,0 +1,115 @@
+"""For stores with features.is_durable: everything is there when the store is opened again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.model.edit import pause
+from rota.model.outcome import Failed
+from rota.store.contract import Exchange, Refusal
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_line, a_node
+from rota.testing.store_suite.checks import check_store
+from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.steps import (
+    add,
+    add_job,
+    add_schedule,
+    all_jobs,
+    change_schedule,
+    claim,
+    fire,
+    ids,
+    ledger,
+    read_schedule,
+    running_job,
+    settle_job,
+    succeed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.store.contract import Store
+
+__all__ = ["TestDurableStore"]
+
+
+class TestDurableStore:
+    def test_jobs_of_every_state_are_there_again(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            add(store, a_job(payload=b"\x00\xff"), a_job(), a_job(delay=HOUR))
+            first, second = claim(store, 2)
+            settle_job(store, first, Failed("boom"), retries=1)
+            add_job(store, waits_for=second.id)
+            before = all_jobs(store)
+        with opened(make_store) as store:
+            assert all_jobs(store) == before
+
+    def test_a_lease_outlives_the_handle(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            job = running_job(store)
+        with opened(make_store) as store:
+            assert claim(store) == []
+            assert succeed(store, job) == []
+            assert succeed(store, job) == [Refusal(job.id, "lease")]
+
+    def test_a_lease_of_the_stores_own_clock_outlives_the_handle(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            store.add_jobs([a_job()])
+            store.exchange(Exchange(holder=WORKER, want=1, lease_for=HOUR))
+        with opened(make_store) as store:
+            assert store.lapsed_jobs(10) == []
+
+    def test_keys_are_still_taken(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            first = add_job(store, key="k")
+        with opened(make_store) as store:
+            assert add_job(store, key="k") == first
+
+    def test_new_jobs_stand_behind_the_old(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            old = add(store, a_job(), a_job())
+        with opened(make_store) as store:
+            new = add(store, a_job())
+            assert ids(claim(store, 3)) == [*old, *new]
+
+    def test_schedules_are_there_again(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            schedule = add_schedule(store, description="Zürich ☕")
+            paused = change_schedule(store, pause(schedule, T0, reason="rest", by="ann", until=T0 + HOUR))
+        with opened(make_store) as store:
+            assert read_schedule(store) == paused
+
+    def test_what_was_fired_is_not_fired_again(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            add_schedule(store)
+            fire(store, now=T0 + MINUTE)
+        with opened(make_store) as store:
+            assert store.due_schedules(10, now=T0 + MINUTE).schedules == []
+
+    def test_occurrences_are_there_again(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            add_schedule(store, catchup="skip")
+            fire(store, now=T0 + 5 * MINUTE)
+            before = ledger(store)
+        with opened(make_store) as store:
+            assert len(before) == 2
+            assert ledger(store) == before
+
+    def test_queues_and_counters_are_there_again(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            succeed(store, running_job(store))
+            store.pause_queue("mail", paused=True)
+            before = store.list_queues(now=T0)
+        with opened(make_store) as store:
+            assert store.list_queues(now=T0) == before
+            check_store(store)
+
+    def test_logs_and_nodes_are_there_again(self, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as store:
+            job_id = add_job(store)
+            store.append_logs([a_line(job_id, "a"), a_line(job_id, "b")])
+            store.beat(a_node(), now=T0)
+            before = (store.list_logs(job_id), store.list_nodes())
+        with opened(make_store) as store:
+            assert (store.list_logs(job_id), store.list_nodes()) == before

@@ -1,0 +1,172 @@
+"""Held jobs: they wait for another job to end, and are ready in the step in which it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rota.model.edit import disable
+from rota.model.history import history_of
+from rota.model.outcome import Failed, GivenBack, Outcome, Stopped, Succeeded
+from rota.model.settle import cancel
+from rota.model.state import State
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0
+from rota.testing.store_suite.steps import (
+    add_job,
+    add_schedule,
+    cancel_waiting,
+    change_schedule,
+    claim,
+    claim_one,
+    fire,
+    history,
+    ids,
+    queue_info,
+    read,
+    read_schedule,
+    rescue_lapsed,
+    running_job,
+    settle_job,
+    succeed,
+    succeeded_job,
+)
+
+if TYPE_CHECKING:
+    from rota.store.contract import Store
+
+ENDS: list[Outcome] = [Succeeded(), Failed("boom", may_retry=False), Stopped("enough")]
+
+
+class TestHeldJobs:
+    def test_a_held_job_is_not_claimed(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        assert read(store, held).state is State.HELD
+        assert claim(store, now=T0 + HOUR) == []
+
+    @pytest.mark.parametrize("outcome", ENDS, ids=str)
+    def test_a_held_job_is_ready_however_the_other_ends(self, store: Store, outcome: Outcome) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        settle_job(store, first, outcome, now=T0 + 1)
+        assert read(store, held).state is State.QUEUED
+        assert ids(claim(store, now=T0 + 1)) == [held]
+
+    def test_a_released_job_is_claimed_in_the_same_exchange(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        succeed(store, first)
+        assert claim_one(store).id == held
+
+    def test_a_release_is_one_line(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        succeed(store, first, now=T0 + MINUTE)
+        line = history_of(read(store, held))[-1]
+        assert (line.state, line.at, line.reason) == (State.QUEUED, T0 + MINUTE, "released")
+        assert history(store, held) == [State.HELD, State.QUEUED]
+
+    def test_a_job_that_is_removed_at_its_end_releases_too(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        succeed(store, first, keep=False)
+        assert read(store, held).state is State.QUEUED
+
+    def test_cancelling_the_awaited_job_releases(self, store: Store) -> None:
+        first = add_job(store, delay=HOUR)
+        held = add_job(store, waits_for=first)
+        cancel_waiting(store, first)
+        assert read(store, held).state is State.QUEUED
+
+    def test_a_parked_job_releases(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        for n in (1, 2, 3):
+            rescue_lapsed(store, now=T0 + n * HOUR)
+            claim(store, now=T0 + n * HOUR)
+        assert read(store, first.id).state is State.FAILED
+        assert read(store, held).state is State.RUNNING
+
+    def test_a_retry_releases_nothing(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        settle_job(store, first, Failed("boom"), retries=1)
+        assert read(store, held).state is State.HELD
+
+    def test_giving_back_releases_nothing(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        settle_job(store, first, GivenBack())
+        assert read(store, held).state is State.HELD
+
+    def test_every_job_that_waited_is_released(self, store: Store) -> None:
+        first = running_job(store)
+        held = [add_job(store, waits_for=first.id) for _ in range(3)]
+        other = add_job(store, waits_for=add_job(store, delay=HOUR))
+        succeed(store, first)
+        assert ids(claim(store, 9)) == held
+        assert read(store, other).state is State.HELD
+
+    def test_the_counters_follow(self, store: Store) -> None:
+        first = running_job(store)
+        add_job(store, waits_for=first.id)
+        assert queue_info(store).counts == {"running": 1, "held": 1}
+        succeed(store, first, keep=False)
+        assert queue_info(store).counts == {"queued": 1}
+
+    def test_a_released_job_keeps_its_own_key(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id, key="k")
+        succeed(store, first)
+        assert read(store, held).key == "k"
+        assert add_job(store, key="k") == held
+
+    def test_a_held_job_can_be_cancelled(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id)
+        assert cancel_waiting(store, held) == []
+        succeed(store, first)
+        assert history(store, held) == [State.HELD, State.CANCELLED]
+
+
+class TestLinesOfHeldJobs:
+    def test_a_job_behind_a_cancelled_one_waits_for_what_that_one_waited_for(self, store: Store) -> None:
+        first = running_job(store)
+        second = add_job(store, waits_for=first.id)
+        third = add_job(store, waits_for=second)
+        cancel_waiting(store, second)
+        assert read(store, third).state is State.HELD
+        succeed(store, first)
+        assert read(store, third).state is State.QUEUED
+
+    @pytest.mark.parametrize("turn", [1, -1], ids=["in order", "in reverse"])
+    def test_a_job_behind_two_that_are_cancelled_together_is_ready(self, store: Store, turn: int) -> None:
+        first = add_job(store)
+        second = add_job(store, waits_for=first)
+        third = add_job(store, waits_for=second)
+        decided = [cancel(read(store, job_id), T0, "all") for job_id in (first, second)][::turn]
+        assert store.change_jobs(decided, now=T0) == []
+        assert ids(claim(store, 9)) == [third]
+
+    def test_a_job_behind_a_chain_that_is_revoked_is_ready(self, store: Store) -> None:
+        add_schedule(store, catchup="all")
+        made = fire(store, now=T0 + 3 * MINUTE + 1).jobs
+        behind = add_job(store, waits_for=made[-1], now=T0 + 4 * MINUTE)
+        change_schedule(store, disable(read_schedule(store), T0 + 4 * MINUTE), now=T0 + 4 * MINUTE)
+        assert ids(claim(store, 9, now=T0 + 4 * MINUTE)) == [behind]
+
+
+class TestWaitingForWhatHasEnded:
+    """Nothing may be stuck: a job that waits for what will never end again would wait for ever."""
+
+    def test_a_job_that_waits_for_an_ended_job_is_ready_at_once(self, store: Store) -> None:
+        ended = succeeded_job(store)
+        add_job(store, waits_for=ended)
+        assert len(claim(store)) == 1
+
+    def test_a_job_that_waits_for_a_removed_job_is_ready_at_once(self, store: Store) -> None:
+        job = running_job(store)
+        succeed(store, job, keep=False)
+        add_job(store, waits_for=job.id)
+        assert len(claim(store)) == 1

@@ -1,0 +1,170 @@
+"""Listing jobs: filters, newest first, and pages that show each job once while others come and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rota.model.state import State
+from rota.store.contract import JobFilter
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job
+from rota.testing.store_suite.steps import (
+    add,
+    add_job,
+    all_jobs,
+    claim,
+    ids,
+    read,
+    running_job,
+    succeed,
+    succeeded_job,
+)
+
+if TYPE_CHECKING:
+    from rota.store.contract import Store
+
+
+class TestGettingJobs:
+    def test_jobs_come_in_the_order_asked_for(self, store: Store) -> None:
+        first, second, third = add(store, a_job(), a_job(), a_job())
+        assert ids(store.get_jobs([third, first, second])) == [third, first, second]
+
+    def test_jobs_that_do_not_exist_are_left_out(self, store: Store) -> None:
+        job_id = add_job(store)
+        assert ids(store.get_jobs(["nowhere", job_id])) == [job_id]
+
+    def test_asking_for_nothing_gives_nothing(self, store: Store) -> None:
+        assert store.get_jobs([]) == []
+
+    def test_many_jobs_are_read_in_one_call(self, store: Store) -> None:
+        made = add(store, *[a_job() for _ in range(500)])
+        assert ids(store.get_jobs(made)) == made
+
+
+class TestListingJobs:
+    def test_the_newest_come_first(self, store: Store) -> None:
+        made = [add_job(store, now=T0 + n) for n in range(5)]
+        assert ids(store.list_jobs(JobFilter()).items) == made[::-1]
+
+    def test_jobs_of_one_instant_come_in_reverse_order_of_adding(self, store: Store) -> None:
+        made = add(store, *[a_job() for _ in range(5)])
+        assert ids(store.list_jobs(JobFilter()).items) == made[::-1]
+
+    def test_an_empty_list_has_no_next_page(self, store: Store) -> None:
+        page = store.list_jobs(JobFilter())
+        assert (page.items, page.cursor) == ([], None)
+
+    def test_a_listed_job_is_whole(self, store: Store) -> None:
+        job = running_job(store, key="k", payload=b"\x00")
+        assert store.list_jobs(JobFilter()).items == [job]
+
+    def test_a_change_of_state_does_not_move_a_job(self, store: Store) -> None:
+        made = add(store, a_job(), a_job(), a_job())
+        succeed(store, claim(store, now=T0 + HOUR)[0], now=T0 + HOUR)
+        assert ids(store.list_jobs(JobFilter()).items) == made[::-1]
+
+
+class TestFilters:
+    def test_by_state(self, store: Store) -> None:
+        ended = succeeded_job(store)
+        waiting = add_job(store)
+        assert ids(all_jobs(store, JobFilter(states=(State.SUCCEEDED,)))) == [ended]
+        assert ids(all_jobs(store, JobFilter(states=(State.QUEUED, State.SUCCEEDED)))) == [waiting, ended]
+
+    def test_by_every_state(self, store: Store) -> None:
+        first = running_job(store)
+        held, later = add_job(store, waits_for=first.id), add_job(store, delay=HOUR)
+        shown = {state: ids(all_jobs(store, JobFilter(states=(state,)))) for state in State}
+        expected = {State.RUNNING: [first.id], State.HELD: [held], State.SCHEDULED: [later]}
+        assert shown == {state: expected.get(state, []) for state in State}
+
+    def test_by_queue(self, store: Store) -> None:
+        mail, _ = add(store, a_job(queue="mail"), a_job(queue="mail.bulk"))
+        assert ids(all_jobs(store, JobFilter(queue="mail"))) == [mail]
+
+    def test_by_task(self, store: Store) -> None:
+        one, _ = add(store, a_job(task="mail.send"), a_job(task="mail.send_all"))
+        assert ids(all_jobs(store, JobFilter(task="mail.send"))) == [one]
+
+    @pytest.mark.parametrize("other", ["mailXsend", "Mail.send", "e.mail.send", "mail"])
+    def test_by_the_beginning_of_a_task(self, store: Store, other: str) -> None:
+        add(store, a_job(task="mail.send"), a_job(task="mail."), a_job(task=other))
+        assert [job.task for job in all_jobs(store, JobFilter(task="mail.*"))] == ["mail.", "mail.send"]
+
+    @pytest.mark.parametrize("wild", ["%", "_", "[a-z]", "?", ".", "\\"])
+    def test_a_star_is_the_only_wildcard(self, store: Store, wild: str) -> None:
+        add(store, a_job(task="mail.send"))
+        assert all_jobs(store, JobFilter(task=f"mai{wild}.send")) == []
+        assert all_jobs(store, JobFilter(task=f"mai{wild}*")) == []
+
+    def test_a_star_alone_matches_every_task(self, store: Store) -> None:
+        add(store, a_job(task="a"), a_job(task="b"))
+        assert len(all_jobs(store, JobFilter(task="*"))) == 2
+
+    def test_by_schedule(self, store: Store) -> None:
+        mine, _, _ = add(store, a_job(schedule_id="tick"), a_job(schedule_id="tock"), a_job())
+        assert ids(all_jobs(store, JobFilter(schedule_id="tick"))) == [mine]
+
+    def test_by_key(self, store: Store) -> None:
+        mine, _, _ = add(store, a_job(key="k"), a_job(key="l"), a_job())
+        assert ids(all_jobs(store, JobFilter(key="k"))) == [mine]
+
+    def test_since_is_inclusive_and_until_is_not(self, store: Store) -> None:
+        made = [add_job(store, now=T0 + n) for n in range(4)]
+        assert ids(all_jobs(store, JobFilter(since=T0 + 1, until=T0 + 3))) == [made[2], made[1]]
+
+    def test_filters_add_up(self, store: Store) -> None:
+        add(store, a_job(task="b"), a_job(task="a", queue="q"), a_job(task="a", delay=MINUTE))
+        mine = add_job(store, task="a", now=T0 + 1)
+        where = JobFilter(states=(State.QUEUED,), queue="default", task="a*", since=T0, until=T0 + 2)
+        assert ids(all_jobs(store, where)) == [mine]
+
+
+class TestPages:
+    @pytest.mark.parametrize("size", [1, 3, 7, 10, 200])
+    def test_pages_of_any_size_show_every_job_once(self, store: Store, size: int) -> None:
+        made = add(store, *[a_job() for _ in range(10)])
+        assert ids(all_jobs(store, page=size)) == made[::-1]
+
+    def test_a_page_is_no_larger_than_asked(self, store: Store) -> None:
+        add(store, *[a_job() for _ in range(5)])
+        page = store.list_jobs(JobFilter(), limit=3)
+        assert len(page.items) == 3
+        assert page.cursor is not None
+
+    def test_a_last_page_that_is_full_has_no_cursor(self, store: Store) -> None:
+        add(store, *[a_job() for _ in range(3)])
+        assert store.list_jobs(JobFilter(), limit=3).cursor is None
+
+    def test_jobs_added_meanwhile_do_not_repeat_or_hide_any(self, store: Store) -> None:
+        made = add(store, *[a_job() for _ in range(9)])
+        seen: list[str] = []
+        cursor: str | None = None
+        for _ in range(3):
+            page = store.list_jobs(JobFilter(), cursor=cursor, limit=3)
+            seen, cursor = [*seen, *ids(page.items)], page.cursor
+            add(store, a_job(), a_job(), now=T0 + 1)
+        assert seen == made[::-1]
+        assert cursor is None
+
+    def test_jobs_deleted_meanwhile_do_not_hide_others(self, store: Store) -> None:
+        made = [succeeded_job(store) for _ in range(6)]
+        page = store.list_jobs(JobFilter(), limit=2)
+        store.delete_jobs([made[5], made[4], made[3]], now=T0)
+        rest = store.list_jobs(JobFilter(), cursor=page.cursor, limit=10)
+        assert ids(rest.items) == made[2::-1]
+
+    def test_a_filter_holds_on_every_page(self, store: Store) -> None:
+        made = add(store, *[a_job(queue="ab"[n % 2]) for n in range(12)])
+        assert ids(all_jobs(store, JobFilter(queue="a"), page=2)) == made[10::-2]
+
+    def test_reading_a_page_again_gives_the_same(self, store: Store) -> None:
+        add(store, *[a_job() for _ in range(6)])
+        cursor = store.list_jobs(JobFilter(), limit=2).cursor
+        pages = [store.list_jobs(JobFilter(), cursor=cursor, limit=2) for _ in range(2)]
+        assert pages[0] == pages[1]
+
+    def test_listing_reads_what_get_reads(self, store: Store) -> None:
+        add(store, a_job(), a_job(delay=MINUTE), a_job(key="k"))
+        assert all(read(store, job.id) == job for job in all_jobs(store))

@@ -1,0 +1,110 @@
+"""Pruning: what has ended goes after its time, by state and by number, in bounded batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rota.store.contract import Retention
+from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_line
+from rota.testing.store_suite.steps import (
+    add_job,
+    all_jobs,
+    cancelled_job,
+    failed_job,
+    ids,
+    is_kept,
+    queue_info,
+    running_job,
+    succeeded_job,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.store.contract import Store
+
+SHORT = Retention(succeeded_for=HOUR, failed_for=3 * HOUR, cancelled_for=2 * HOUR)
+ENDS = [(succeeded_job, HOUR), (cancelled_job, 2 * HOUR), (failed_job, 3 * HOUR)]
+
+
+class TestPruningByAge:
+    @pytest.mark.parametrize(("ended", "kept_for"), ENDS, ids=["succeeded", "cancelled", "failed"])
+    def test_each_state_has_its_own_time(self, store: Store, ended: Callable[[Store], str], kept_for: int) -> None:
+        job_id = ended(store)
+        assert store.prune(SHORT, 100, now=T0 + kept_for - 1).jobs == 0
+        assert store.prune(SHORT, 100, now=T0 + kept_for).jobs == 1
+        assert not is_kept(store, job_id)
+
+    def test_the_time_counts_from_the_end(self, store: Store) -> None:
+        job_id = succeeded_job(store, now=T0 + HOUR)
+        store.prune(SHORT, 100, now=T0 + HOUR + MINUTE)
+        assert is_kept(store, job_id)
+
+    def test_live_jobs_are_never_pruned(self, store: Store) -> None:
+        running = running_job(store)
+        waiting = [add_job(store), add_job(store, delay=MINUTE), add_job(store, waits_for=running.id)]
+        assert store.prune(SHORT, 100, now=T0 + 1000 * DAY).jobs == 0
+        assert len(store.get_jobs([running.id, *waiting])) == 4
+
+    def test_a_key_that_holds_for_a_period_keeps_its_job(self, store: Store) -> None:
+        job_id = succeeded_job(store, key="k", key_for=DAY)
+        assert store.prune(SHORT, 100, now=T0 + DAY - 1).jobs == 0
+        assert add_job(store, key="k", now=T0 + DAY - 1) == job_id
+        assert store.prune(SHORT, 100, now=T0 + DAY).jobs == 1
+
+    def test_logs_go_with_their_job(self, store: Store) -> None:
+        job_id = succeeded_job(store)
+        store.append_logs([a_line(job_id, "hello")])
+        store.prune(SHORT, 100, now=T0 + DAY)
+        assert store.list_logs(job_id) == []
+
+    def test_the_counters_follow_and_totals_stay(self, store: Store) -> None:
+        succeeded_job(store)
+        store.prune(SHORT, 100, now=T0 + DAY)
+        info = queue_info(store)
+        assert (sum(info.counts.values()), info.totals) == (0, {"succeeded": 1})
+
+    def test_an_empty_store_has_nothing_to_prune(self, store: Store) -> None:
+        assert store.prune(SHORT, 100, now=T0).total == 0
+
+
+class TestPruningInBatches:
+    def test_a_batch_is_bounded_and_takes_the_oldest(self, store: Store) -> None:
+        made = [succeeded_job(store, now=T0 + n) for n in range(5)]
+        assert store.prune(SHORT, 2, now=T0 + DAY).jobs == 2
+        assert ids(all_jobs(store)) == made[:1:-1]
+
+    def test_batch_after_batch_takes_everything_that_is_due(self, store: Store) -> None:
+        for n in range(7):
+            (succeeded_job, failed_job, cancelled_job)[n % 3](store, now=T0 + n)
+        fresh = succeeded_job(store, now=T0 + DAY)
+        batches = []
+        while removed := store.prune(SHORT, 3, now=T0 + DAY).jobs:
+            batches.append(removed)
+        assert (sum(batches), max(batches)) == (7, 3)
+        assert ids(all_jobs(store)) == [fresh]
+
+    def test_a_second_pruner_finds_nothing_left(self, store: Store) -> None:
+        succeeded_job(store)
+        assert [store.prune(SHORT, 100, now=T0 + DAY).jobs for _ in range(2)] == [1, 0]
+
+
+class TestPruningByNumber:
+    def test_no_more_than_so_many_ended_jobs_are_kept(self, store: Store) -> None:
+        made = [succeeded_job(store, now=T0 + n) for n in range(5)]
+        assert store.prune(Retention(most_finished=2), 100, now=T0 + MINUTE).jobs == 3
+        assert ids(all_jobs(store)) == [made[4], made[3]]
+
+    def test_live_jobs_do_not_count(self, store: Store) -> None:
+        succeeded_job(store)
+        waiting = [add_job(store) for _ in range(5)]
+        assert store.prune(Retention(most_finished=1), 100, now=T0 + MINUTE).jobs == 0
+        assert len(store.get_jobs(waiting)) == 5
+
+    def test_a_batch_is_bounded_here_too(self, store: Store) -> None:
+        for n in range(5):
+            succeeded_job(store, now=T0 + n)
+        batches = [store.prune(Retention(most_finished=0), 2, now=T0 + MINUTE).jobs for _ in range(4)]
+        assert batches == [2, 2, 1, 0]

@@ -1,0 +1,285 @@
+"""Schedules: whole values, edited only where they still have the version that the edit was decided on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rota.model.edit import disable, enable, park, pause, register, remove, resume, trigger_now
+from rota.model.schedule import LastRun, Origin, Schedule, ScheduleSpec
+from rota.model.state import State
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_spec, fresh_id
+from rota.testing.store_suite.steps import (
+    add_schedule,
+    all_jobs,
+    change_schedule,
+    claim_one,
+    fail,
+    fire,
+    ledger,
+    new_schedule,
+    planned,
+    read,
+    read_schedule,
+    succeed,
+)
+
+if TYPE_CHECKING:
+    from rota.store.contract import Page, Store
+
+FULL = ScheduleSpec(
+    trigger="cron 5 4 * * mon tz=Europe/Zurich",
+    task="shop.report",
+    payload='[["Zürich ☕"]]',
+    queue="mail",
+    priority=-3,
+    tz="Europe/Zurich",
+    overlap="queue",
+    catchup="all",
+    catchup_limit=7,
+    grace=MINUTE,
+    jitter=30,
+    start=T0,
+    end=T0 + 1000 * HOUR,
+    max_runs=9,
+    run_on_start=True,
+    enabled=False,
+    description="weekly 'report' %s",
+)
+
+
+def changed(schedule: Schedule, *, now: int, **spec: object) -> Schedule:
+    """The schedule's own origin says something new of it."""
+    new = msgspec.structs.replace(schedule.spec, **spec)
+    edit = register(schedule, schedule.id, new, schedule.origin, now, fresh_id)
+    assert edit is not None
+    return edit.after
+
+
+class TestEditingSchedules:
+    def test_a_new_schedule_is_kept_whole(self, store: Store) -> None:
+        edit = register(None, "full", FULL, Origin("code", "shop", "2.4"), T0, fresh_id)
+        assert edit is not None
+        assert store.edit_schedules([edit], now=T0) == []
+        assert store.get_schedules(["full"]) == [edit.after]
+
+    def test_a_paused_schedule_is_kept_whole(self, store: Store) -> None:
+        edit = pause(add_schedule(store), T0 + 1, reason="month's end", by="ann", until=T0 + HOUR)
+        assert change_schedule(store, edit) == edit.after
+
+    def test_a_broken_schedule_is_kept_with_its_problem(self, store: Store) -> None:
+        edit = park(add_schedule(store), T0 + 1, "no such zone: 'Mars/Olympus'")
+        assert change_schedule(store, edit) == edit.after
+
+    def test_a_changed_spec_replaces_the_old_one(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        edit = register(schedule, "tick", a_spec(queue="mail"), schedule.origin, T0 + 1, fresh_id)
+        after = change_schedule(store, edit)
+        assert (after.spec.queue, after.version, after.updated_at) == ("mail", 2, T0 + 1)
+
+    def test_a_removed_schedule_is_gone(self, store: Store) -> None:
+        change_schedule(store, remove(add_schedule(store), T0 + 1))
+        assert store.get_schedules(["tick"]) == []
+
+    def test_a_removed_schedule_can_be_made_anew(self, store: Store) -> None:
+        change_schedule(store, remove(add_schedule(store), T0 + 1))
+        assert add_schedule(store, now=T0 + 2).created_at == T0 + 2
+
+    def test_an_edit_can_bring_a_job(self, store: Store) -> None:
+        edit = trigger_now(add_schedule(store), T0 + 1, "by-hand", by="ann")
+        change_schedule(store, edit, now=T0 + 1)
+        job = read(store, "by-hand")
+        assert (job.state, job.schedule_id, job.fire_at, job.made_by) == (State.QUEUED, "tick", None, "manual")
+
+    def test_a_schedule_may_run_on_its_start(self, store: Store) -> None:
+        add_schedule(store, run_on_start=True)
+        assert claim_one(store).made_by == "start"
+
+    def test_an_edit_can_record_skips(self, store: Store) -> None:
+        schedule = change_schedule(store, disable(add_schedule(store), T0 + 1))
+        change_schedule(store, enable(schedule, T0 + 5 * MINUTE), now=T0 + 5 * MINUTE)
+        (line,) = ledger(store)
+        assert (line.after_at, line.through_at, line.count) == (T0, T0 + 5 * MINUTE, 5)
+        assert (line.outcome, line.reason) == ("skipped", "disabled")
+
+    def test_editing_nothing_changes_nothing(self, store: Store) -> None:
+        assert store.edit_schedules([], now=T0) == []
+
+    def test_many_schedules_are_made_in_one_call(self, store: Store) -> None:
+        edits = [new_schedule(f"s{n:03}") for n in range(300)]
+        assert store.edit_schedules(edits, now=T0) == []
+        assert len(store.get_schedules([edit.id for edit in edits])) == 300
+
+
+class TestVersionGuard:
+    def test_a_schedule_that_exists_is_not_made_again(self, store: Store) -> None:
+        before = add_schedule(store)
+        assert store.edit_schedules([new_schedule("tick", queue="mail")], now=T0) == ["tick"]
+        assert read_schedule(store) == before
+
+    def test_an_edit_of_an_older_version_is_refused(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        first, second = (pause(schedule, T0, reason="", by=by, until=None) for by in ("ann", "bob"))
+        assert store.edit_schedules([first], now=T0) == []
+        assert store.edit_schedules([second], now=T0) == ["tick"]
+        assert read_schedule(store) == first.after
+
+    def test_an_edit_of_what_was_removed_is_refused(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        change_schedule(store, remove(schedule, T0))
+        assert store.edit_schedules([pause(schedule, T0, reason="", by="", until=None)], now=T0) == ["tick"]
+        assert store.get_schedules(["tick"]) == []
+
+    def test_an_edit_that_raced_with_a_firing_is_refused(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        edit = pause(schedule, T0 + MINUTE, reason="", by="", until=None)
+        assert store.edit_schedules([edit], now=T0 + MINUTE) == ["tick"]
+        assert read_schedule(store).pause is None
+
+    def test_a_refused_edit_changes_nothing(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        jobs, lines = all_jobs(store), ledger(store)
+        stale = msgspec.structs.replace(trigger_now(schedule, T0, "by-hand"), revoke="stale")
+        skips = new_schedule("tick").skips
+        assert store.edit_schedules([msgspec.structs.replace(stale, skips=skips)], now=T0) == ["tick"]
+        assert (all_jobs(store), ledger(store)) == (jobs, lines)
+
+    def test_a_refused_edit_does_not_stop_the_others(self, store: Store) -> None:
+        add_schedule(store, "b")
+        edits = [new_schedule(name) for name in ("a", "b", "c")]
+        assert store.edit_schedules(edits, now=T0) == ["b"]
+        assert [schedule.id for schedule in store.get_schedules(["a", "c"])] == ["a", "c"]
+
+    def test_two_edits_of_one_call_follow_each_other(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        first = disable(schedule, T0)
+        assert first is not None
+        second = enable(first.after, T0)
+        assert second is not None
+        assert store.edit_schedules([first, second], now=T0) == []
+        assert read_schedule(store).version == 3
+
+    def test_an_edit_decided_on_a_schedule_of_the_same_name_that_is_gone_is_refused(self, store: Store) -> None:
+        """Removed and made anew between the decision and the write: it is another schedule."""
+        old = add_schedule(store)
+        change_schedule(store, remove(old, T0 + 1), now=T0 + 1)
+        new = add_schedule(store, now=T0 + 2, queue="mail")
+        edit = pause(old, T0 + 3, reason="", by="", until=None)
+        assert store.edit_schedules([edit], now=T0 + 3) == ["tick"]
+        assert read_schedule(store) == new
+
+
+class TestLastRun:
+    def test_a_success_is_noted(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        job = claim_one(store, now=T0 + MINUTE)
+        succeed(store, job, now=T0 + MINUTE + 5)
+        last = read_schedule(store).last
+        assert last == LastRun(
+            enqueued_at=T0 + MINUTE,
+            finished_at=T0 + MINUTE + 5,
+            status="succeeded",
+            success_at=T0 + MINUTE + 5,
+            duration=5,
+            job_id=job.id,
+        )
+
+    def test_a_failure_keeps_the_time_of_the_last_success(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+        fire(store, now=T0 + 2 * MINUTE)
+        fail(store, claim_one(store, now=T0 + 2 * MINUTE), now=T0 + 2 * MINUTE)
+        last = read_schedule(store).last
+        assert (last.status, last.error) == ("failed", "boom")
+        assert (last.success_at, last.finished_at) == (T0 + MINUTE, T0 + 2 * MINUTE)
+
+    def test_a_removed_job_is_noted_too(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE, keep=False)
+        assert read_schedule(store).last.status == "succeeded"
+
+    def test_an_edit_keeps_what_is_known_of_the_last_run(self, store: Store) -> None:
+        """A worker may settle between the reading of a schedule and its edit: the version does not change by it."""
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        stale = read_schedule(store)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+        known = read_schedule(store).last
+        change_schedule(store, disable(stale, T0 + 2 * MINUTE), now=T0 + 2 * MINUTE)
+        assert known.status == "succeeded"
+        assert read_schedule(store).last == known
+
+    def test_a_firing_keeps_what_is_known_of_the_last_run(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        stale = planned(store, now=T0 + 2 * MINUTE)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+        store.fire([stale], now=T0 + 2 * MINUTE)
+        last = read_schedule(store).last
+        assert (last.status, last.enqueued_at) == ("succeeded", T0 + 2 * MINUTE)
+
+    def test_settling_does_not_change_the_version(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        before = read_schedule(store).version
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+        assert read_schedule(store).version == before
+
+    def test_a_resumed_schedule_keeps_it_too(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+        known = read_schedule(store).last
+        paused = change_schedule(store, pause(read_schedule(store), T0 + MINUTE, reason="", by="", until=None))
+        change_schedule(store, resume(paused, T0 + 2 * MINUTE), now=T0 + 2 * MINUTE)
+        assert read_schedule(store).last == known
+
+
+class TestListingSchedules:
+    def test_schedules_come_in_the_order_asked_for(self, store: Store) -> None:
+        for name in ("a", "b", "c"):
+            add_schedule(store, name)
+        assert [schedule.id for schedule in store.get_schedules(["c", "nowhere", "a"])] == ["c", "a"]
+
+    def test_schedules_are_listed_by_id(self, store: Store) -> None:
+        for name in ("b", "a-1", "B", "_a", "a", "0"):
+            add_schedule(store, name)
+        listed = [schedule.id for schedule in store.list_schedules().items]
+        assert listed == ["0", "B", "_a", "a", "a-1", "b"]
+
+    @pytest.mark.parametrize("size", [1, 2, 5, 200])
+    def test_pages_of_any_size_show_every_schedule_once(self, store: Store, size: int) -> None:
+        names = [f"s{n}" for n in range(5)]
+        store.edit_schedules([new_schedule(name) for name in names], now=T0)
+        assert _listed(store, size) == names
+
+    def test_schedules_made_meanwhile_do_not_repeat_any(self, store: Store) -> None:
+        for name in ("b", "d", "f"):
+            add_schedule(store, name)
+        first = store.list_schedules(limit=2)
+        add_schedule(store, "a")
+        add_schedule(store, "e")
+        rest = store.list_schedules(cursor=first.cursor, limit=10)
+        assert [schedule.id for schedule in rest.items] == ["e", "f"]
+
+    def test_an_empty_list_has_no_next_page(self, store: Store) -> None:
+        page: Page[Schedule] = store.list_schedules()
+        assert (page.items, page.cursor) == ([], None)
+
+
+def _listed(store: Store, size: int) -> list[str]:
+    names: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = store.list_schedules(cursor=cursor, limit=size)
+        names += [schedule.id for schedule in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return names

@@ -1,0 +1,205 @@
+"""The store's verbs in short form, so that a test reads as what happened. Time stands at T0 unless it is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rota.model.edit import register
+from rota.model.firing import plan
+from rota.model.history import history_of
+from rota.model.outcome import Failed, Succeeded
+from rota.model.schedule import Origin
+from rota.model.settle import cancel, rescue, settle
+from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter, QueueInfo
+from rota.testing.store_suite.builders import LEASE, T0, WORKER, a_job, a_policy, a_spec, fresh_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.job import Job, NewJob
+    from rota.model.occurrence import Occurrence
+    from rota.model.outcome import Outcome
+    from rota.model.schedule import Schedule
+    from rota.model.state import State
+    from rota.store.contract import Fired, Refusal, Store
+
+FAR = 2**53  # beyond every instant that a test uses
+DEFAULT = ("default",)
+
+
+# Jobs.
+
+
+def add(store: Store, *jobs: NewJob, now: int = T0) -> list[str]:
+    return [added.id for added in store.add_jobs(jobs, now=now)]
+
+
+def add_job(store: Store, *, now: int = T0, **fields: Any) -> str:
+    return add(store, a_job(**fields), now=now)[0]
+
+
+def claim(
+    store: Store,
+    want: int = 1,
+    *,
+    queues: tuple[str, ...] = DEFAULT,
+    holder: str = WORKER,
+    now: int = T0,
+    lease_for: int = LEASE,
+) -> list[Job]:
+    ask = Exchange(holder=holder, want=want, queues=queues, lease_for=lease_for)
+    return store.exchange(ask, now=now).claimed
+
+
+def claim_one(store: Store, *, queues: tuple[str, ...] = DEFAULT, holder: str = WORKER, now: int = T0) -> Job:
+    (job,) = claim(store, 1, queues=queues, holder=holder, now=now)
+    return job
+
+
+def running_job(store: Store, *, now: int = T0, holder: str = WORKER, **fields: Any) -> Job:
+    """A new job under a lease; nothing else may be waiting in its queue."""
+    job_id = add_job(store, now=now, **fields)
+    job = claim_one(store, queues=(fields.get("queue", "default"),), holder=holder, now=now)
+    assert job.id == job_id
+    return job
+
+
+def settle_job(
+    store: Store,
+    job: Job,
+    outcome: Outcome,
+    *,
+    now: int = T0,
+    retries: int = 0,
+    keep: bool = True,
+    holder: str = WORKER,
+) -> list[Refusal]:
+    change = settle(job, outcome, a_policy(retries), now, 0.0, keep=keep)
+    return store.exchange(Exchange(holder=holder, settled=[change]), now=now).refused
+
+
+def succeed(store: Store, job: Job, *, now: int = T0, keep: bool = True, holder: str = WORKER) -> list[Refusal]:
+    return settle_job(store, job, Succeeded(b"1"), now=now, keep=keep, holder=holder)
+
+
+def fail(store: Store, job: Job, *, now: int = T0) -> list[Refusal]:
+    return settle_job(store, job, Failed("boom", may_retry=False), now=now)
+
+
+def succeeded_job(store: Store, *, now: int = T0, **fields: Any) -> str:
+    job = running_job(store, now=now, **fields)
+    assert succeed(store, job, now=now) == []
+    return job.id
+
+
+def failed_job(store: Store, *, now: int = T0, **fields: Any) -> str:
+    job = running_job(store, now=now, **fields)
+    assert fail(store, job, now=now) == []
+    return job.id
+
+
+def cancelled_job(store: Store, *, now: int = T0, **fields: Any) -> str:
+    job_id = add_job(store, now=now, **fields)
+    assert cancel_waiting(store, job_id, now=now) == []
+    return job_id
+
+
+def cancel_waiting(store: Store, job_id: str, *, now: int = T0, reason: str = "not needed") -> list[Refusal]:
+    return store.change_jobs([cancel(read(store, job_id), now, reason)], now=now)
+
+
+def rescue_lapsed(store: Store, *, now: int) -> list[Refusal]:
+    """What a rescuer does in one round."""
+    lapsed = store.lapsed_jobs(100, now=now)
+    return store.rescue_jobs([rescue(job, now) for job in lapsed], now=now)
+
+
+def read(store: Store, job_id: str) -> Job:
+    (job,) = store.get_jobs([job_id])
+    return job
+
+
+def is_kept(store: Store, job_id: str) -> bool:
+    return bool(store.get_jobs([job_id]))
+
+
+def history(store: Store, job_id: str) -> list[State]:
+    return [line.state for line in history_of(read(store, job_id))]
+
+
+def all_jobs(store: Store, where: JobFilter | None = None, *, page: int = LARGEST_PAGE) -> list[Job]:
+    """Every page of a list, newest first."""
+    jobs: list[Job] = []
+    cursor: str | None = None
+    while True:
+        found = store.list_jobs(where or JobFilter(), cursor=cursor, limit=page)
+        jobs += found.items
+        cursor = found.cursor
+        if cursor is None:
+            return jobs
+
+
+def ids(jobs: Iterable[Job]) -> list[str]:
+    return [job.id for job in jobs]
+
+
+def queue_info(store: Store, name: str = "default") -> QueueInfo:
+    found = [info for info in store.list_queues(now=T0) if info.name == name]
+    return found[0] if found else QueueInfo(name=name)
+
+
+# Schedules.
+
+
+def new_schedule(schedule_id: str, *, now: int = T0, **spec: Any) -> Edit:
+    """The edit that makes a schedule."""
+    edit = register(None, schedule_id, a_spec(**spec), Origin(), now, fresh_id)
+    assert edit is not None
+    return edit
+
+
+def add_schedule(store: Store, schedule_id: str = "tick", *, now: int = T0, **spec: Any) -> Schedule:
+    return change_schedule(store, new_schedule(schedule_id, now=now, **spec), now=now)
+
+
+def change_schedule(store: Store, edit: Edit | None, *, now: int = T0) -> Schedule:
+    """Apply an edit that must be taken; the schedule as it is afterwards (or was, where it is removed)."""
+    assert edit is not None
+    assert store.edit_schedules([edit], now=now) == []
+    return edit.after if edit.is_removal else read_schedule(store, edit.id)
+
+
+def read_schedule(store: Store, schedule_id: str = "tick") -> Schedule:
+    (schedule,) = store.get_schedules([schedule_id])
+    return schedule
+
+
+def planned(store: Store, schedule_id: str = "tick", *, now: int) -> Firing:
+    """What a scheduler would do about a schedule at that instant."""
+    return plan(read_schedule(store, schedule_id), now, fresh_id)
+
+
+def fire(store: Store, schedule_id: str = "tick", *, now: int) -> Fired:
+    (fired,) = store.fire([planned(store, schedule_id, now=now)], now=now)
+    assert fired.is_accepted
+    return fired
+
+
+def fire_due(store: Store, *, now: int, limit: int = 100) -> list[Fired]:
+    """One round of a scheduler."""
+    due = store.due_schedules(limit, now=now)
+    return store.fire([plan(schedule, due.now, fresh_id) for schedule in due.schedules], now=now)
+
+
+def ledger(store: Store, schedule_id: str = "tick", *, page: int = LARGEST_PAGE) -> list[Occurrence]:
+    """Every page of a schedule's occurrences, oldest first."""
+    lines: list[Occurrence] = []
+    cursor: str | None = None
+    while True:
+        found = store.list_occurrences(schedule_id, 0, FAR, cursor=cursor, limit=page)
+        lines += found.items
+        cursor = found.cursor
+        if cursor is None:
+            return lines
