@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rota.errors import BadInterval
 from rota.triggers.trigger import instant_text, second_of, wall_second
-from rota.triggers.zone import DAY, LATEST
+from rota.triggers.zone import DAY, EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from rota.triggers.zone import Zone
@@ -57,18 +57,23 @@ def bound_text(bound: Bound) -> str:
 def bound_from_text(text: str) -> date:
     """A bound as its text form has it: a date, or an instant that ends in Z."""
     try:
-        if "T" in text:
-            return datetime.fromisoformat(text).astimezone(UTC)
-        return date.fromisoformat(text)
-    except ValueError as err:
+        found = datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
+        if not isinstance(found, datetime):
+            return found
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    except (ValueError, OverflowError) as err:
         raise BadInterval(f"'{text[:40]}' is not a date or an instant", text=text) from err
+    raise BadInterval(f"'{text[:40]}' has no timezone", text=text, fix="end it with Z for UTC")
 
 
 def instant_from(given: object, what: str) -> int:
     """An aware datetime as the whole second at or after it."""
     if not isinstance(given, datetime):
         raise BadInterval(f"{what} must be an aware datetime, got {given!r}")
-    second_of(given)  # refuses a naive one
+    second = second_of(given)  # refuses a naive one
+    if not EARLIEST < second < LATEST:
+        raise BadInterval(f"{what} lies too near the ends of the calendar: {given.isoformat()}")
     return ceil(given.timestamp())
 
 

@@ -23,7 +23,7 @@ from rota.triggers.calendar_rule import (
 from rota.triggers.caveats import calendar_caveats
 from rota.triggers.explain import explain_calendar
 from rota.triggers.rezoned import WallTrigger
-from rota.triggers.trigger import wall_datetime
+from rota.triggers.trigger import second_of, wall_datetime
 from rota.triggers.zone import DAY, EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Calendar(WallTrigger):
         trigger = super().bound(tz)
         if self.rule.start is not None or start is None or not isinstance(trigger, Calendar):
             return trigger
-        anchor = wall_datetime(trigger._zone.wall_of(int(start.timestamp()))).date()  # noqa: SLF001 - its own kind
+        anchor = wall_datetime(trigger._zone.wall_of(second_of(start))).date()  # noqa: SLF001 - its own kind
         return type(self)(self.rule._replace(start=anchor), trigger.tz, done=self.done, kept=self.kept)
 
     def _guards_dates(self) -> bool:

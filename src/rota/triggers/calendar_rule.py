@@ -76,7 +76,8 @@ def read_time(at: object) -> int | None:
 
 def _time_from_text(text: str) -> time:
     parts = text.split(":")
-    if len(parts) in {2, 3} and all(part.isascii() and part.isdigit() and len(part) <= 2 for part in parts):
+    digits = all(part.isascii() and part.isdigit() for part in parts)
+    if len(parts) in {2, 3} and digits and len(parts[0]) in {1, 2} and all(len(part) == 2 for part in parts[1:]):
         hour, minute, second = (int(part) for part in [*parts, "0"][:3])
         if hour < 24 and minute < 60 and second < 60:
             return time(hour, minute, second)

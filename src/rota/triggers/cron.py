@@ -35,8 +35,10 @@ def cron(expression: str, *, tz: object = None, dialect: str | None = None) -> T
     """
     zone, text = split_zone(check_text(expression))
     tz = _one_zone(zone, tz)
-    if text[:6].lower() == "@every":
+    if text.lower().startswith(("@every ", "@every\t")):
         return every(text[6:], tz=tz)
+    if dialect is not None and not isinstance(dialect, str):
+        raise BadCron(f"dialect={dialect!r} must be 'unix' or 'quartz'")
     return Cron(_pattern(text, dialect), tz)
 
 

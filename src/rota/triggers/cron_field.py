@@ -134,6 +134,8 @@ class _Item:
         first = self.number(base)
         if not slash:
             return self.field(self.kind.shown(first), [first])
+        if self.kind is UNIX_WEEKDAY:
+            first %= 7  # an open end begins at Sunday the 0th, not at the 7th
         numbers = range(first, max(self.top(), first) + 1, step)
         return self.field(self.kind.shown(first) + suffix, numbers, is_star=self.counts_as_star(first, self.top()))
 
@@ -147,12 +149,14 @@ class _Item:
                 raise self.bad(f"'{base}' runs backwards", fix="years do not wrap")
             length += self.kind.cycle
         numbers = range(first, first + length + 1, step)
-        return self.field(self.span_text(first, last, suffix), numbers, is_star=self.counts_as_star(first, last))
+        return self.field(
+            self.span_text(first, last, length, suffix), numbers, is_star=self.counts_as_star(first, last)
+        )
 
-    def span_text(self, first: int, last: int, suffix: str) -> str:
-        if self.kind.cycle == 7 and last - first == 7:
+    def span_text(self, first: int, last: int, length: int, suffix: str) -> str:
+        if self.kind.cycle == 7 and length == 7:
             return f"SUN-SAT{suffix}"
-        if first == last:
+        if length == 0:
             return self.kind.shown(first)
         return f"{self.kind.shown(first)}-{self.kind.shown(last)}{suffix}"
 

@@ -87,11 +87,11 @@ def check_text(expression: object) -> str:
 
 def split_zone(text: str) -> tuple[str | None, str]:
     """Take a `CRON_TZ=Europe/Paris ` or `TZ=… ` prefix off."""
-    head, _, rest = text.partition(" ")
+    head, *rest = text.split(maxsplit=1) or [""]
     key, equals, zone = head.partition("=")
     if not equals or key.upper() not in {"CRON_TZ", "TZ"}:
         return None, text
-    return zone, rest.strip()
+    return zone, rest[0] if rest else ""
 
 
 def parse_cron(text: str, dialect: str | None) -> CronFields:

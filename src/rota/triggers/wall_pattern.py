@@ -137,6 +137,9 @@ class WallPattern:
         """The month before that has a match."""
         end, _, _, year, number = month
         first_year = 1 if self._years is None else FIRST_YEAR
+        if year > self._end_year():  # far beyond the last year that is allowed
+            year, number = self._end_year(), 1
+            end = date(year, 1, 1).toordinal() - _EPOCH
         while True:
             number -= 1
             if number == 0:

@@ -216,14 +216,13 @@ def find_zone(name: str) -> Zone:
     if len(name) > 64 or not _NAME.fullmatch(name):
         raise _unknown(name)
     packaged = _packaged(name)
-    try:
-        shown: ZoneInfo | None = ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        shown = None
-    info = packaged or shown
-    if info is None:
+    if packaged is None:
         raise _unknown(name)
-    return Zone(name, info, shown or info)
+    try:
+        shown = ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        shown = packaged
+    return Zone(name, packaged, shown)
 
 
 def tzdata_version() -> str:

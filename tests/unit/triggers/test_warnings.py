@@ -22,7 +22,8 @@ def test_a_time_inside_a_gap_is_told_with_its_date():
     (caveat,) = cron("30 2 * * *", tz=NEW_YORK).warnings(after=START)
     assert caveat.kind == "gap"
     assert caveat.message == (
-        "2026-03-08 02:30 does not exist in America/New_York (clocks jump from 02:00 to 03:00): one run at 03:00 instead"
+        "2026-03-08 02:30 does not exist in America/New_York (clocks jump from 02:00 to 03:00): "
+        "one run at 03:00 instead"
     )
     assert caveat.at is not None
     assert caveat.at.isoformat() == "2026-03-08T03:00:00-04:00"
