@@ -17,6 +17,7 @@ from rota.arguments import decode_value
 from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
 from rota.jobs import Job, Jobs
+from rota.locks import Lock
 from rota.model.job import NewJob
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_schedule_id, new_id
@@ -31,6 +32,7 @@ from rota.triggers.zone import zone_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
     from concurrent.futures import ThreadPoolExecutor
+    from datetime import timedelta
 
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
@@ -148,6 +150,10 @@ class App:
 
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._own_threads(), self.send, requests)
+
+    def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> Lock:
+        """A lock across processes: `with app.lock("reindex", ttl="60s") as lock: ...`"""
+        return Lock(self.open, name, ttl, wait)
 
     # Running.
 

@@ -20,9 +20,11 @@ RotaError
 │   └── UnknownTask             a task that no app here has registered
 ├── Refused                     a change that the state of things does not allow
 │   ├── UnlawfulMove            a move that the table of states does not have
-│   └── VersionConflict         somebody else changed it first
+│   ├── VersionConflict         somebody else changed it first
+│   └── LockHeld                somebody else has the lock
 ├── JobFailed                   a result was asked of a job that failed or was cancelled
 ├── ResultTimeout (TimeoutError)    a result did not come in time
+├── LockLost                    a lock was not extended in time
 ├── LeaseLost                   a worker no longer owns the job that it runs
 └── StoreError                  the store cannot do its part
     ├── StoreUnavailable        out of reach, locked or full: worth another try
@@ -145,6 +147,14 @@ class UnlawfulMove(Refused):
 
 class VersionConflict(Refused):
     """Somebody else changed it first."""
+
+
+class LockHeld(Refused):
+    """Somebody else has the lock."""
+
+
+class LockLost(RotaError):
+    """A lock was not extended in time; another may have it."""
 
 
 class JobFailed(RotaError):

@@ -328,6 +328,20 @@ class Store(ABC):
     ) -> list[LogLine]:
         """A job's lines with a number above `after`, written in start <= t < end, in order."""
 
+    # Locks: a name, whose token has it, until when. The number rises with every new owner.
+
+    @abstractmethod
+    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+        """Take a free or lapsed lock: its fencing number. None where another token has it."""
+
+    @abstractmethod
+    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
+        """Keep a lock that this token still has; False where it was lost."""
+
+    @abstractmethod
+    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
+        """Give a lock back; False where this token no longer had it."""
+
     @abstractmethod
     def recount(self) -> dict[str, int]:
         """How far the kept counters are from a fresh count, where they differ (for checks)."""

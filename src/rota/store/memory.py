@@ -61,6 +61,7 @@ class MemoryStore(Store):
         self._paused: set[str] = set()
         self._nodes: dict[str, Node] = {}
         self._logs: dict[str, list[LogLine]] = {}
+        self._locks: dict[str, tuple[str, int, int]] = {}  # name -> token, until, number
         self._counts = Counts()
         self._seq = 0
 
@@ -247,6 +248,33 @@ class MemoryStore(Store):
             lines = [line for line in self._logs.get(job_id, []) if line.number > after]
         lines = [line for line in lines if start is None or line.at >= start]
         return [line for line in lines if end is None or line.at < end][:limit]
+
+    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+        with self._lock:
+            at = self._at(now)
+            owner, until, number = self._locks.get(name, ("", 0, 0))
+            if owner != token and until > at:
+                return None
+            number += owner != token or until <= at
+            self._locks[name] = (token, at + ttl, number)
+            return number
+
+    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
+        with self._lock:
+            at = self._at(now)
+            owner, until, number = self._locks.get(name, ("", 0, 0))
+            if owner != token or until <= at:
+                return False
+            self._locks[name] = (token, at + ttl, number)
+            return True
+
+    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
+        with self._lock:
+            owner, until, number = self._locks.get(name, ("", 0, 0))
+            if owner != token or until <= self._at(now):
+                return False
+            self._locks[name] = ("", 0, number)  # the number stays: the next owner's is higher
+            return True
 
     def recount(self) -> dict[str, int]:
         with self._lock:

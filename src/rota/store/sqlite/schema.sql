@@ -88,6 +88,14 @@ CREATE TABLE {ns}_count (
 
 CREATE TABLE {ns}_node (id TEXT PRIMARY KEY, beat_at INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
 
+CREATE TABLE {ns}_lock (
+    name   TEXT    PRIMARY KEY,
+    token  TEXT    NOT NULL,
+    until  INTEGER NOT NULL,  -- by the lease clock, as for jobs
+    boot   TEXT    NOT NULL,
+    number INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE {ns}_log (
     number INTEGER PRIMARY KEY,
     job_id TEXT    NOT NULL,

@@ -36,6 +36,7 @@ from rota.store.sqlite.clock import lease_now, wall_now
 from rota.store.sqlite.connection import Database
 from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
+from rota.store.sqlite.locks import LockTable
 from rota.store.sqlite.schedules import ScheduleTable
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class SqliteStore(Store):
         self._bells = SocketBells(self.path.with_name(self.path.name + "-bells"))
         self._ledger = Ledger(self.namespace)
         self._jobs = JobTable(self.namespace, self._ledger)
+        self._locks = LockTable(self.namespace)
         self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger)
 
     def open(self) -> None:
@@ -248,6 +250,18 @@ class SqliteStore(Store):
                 (job_id, after, start, end, limit),
             )
             return [LogLine(job_id=job_id, number=row[0], at=row[1], level=row[2], text=row[3]) for row in rows]
+
+    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+        with self._database.write() as connection:
+            return self._locks.acquire(connection, name, token, ttl, lease_now(now))
+
+    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
+        with self._database.write() as connection:
+            return self._locks.extend(connection, name, token, ttl, lease_now(now))
+
+    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
+        with self._database.write() as connection:
+            return self._locks.release(connection, name, token, lease_now(now))
 
     def recount(self) -> dict[str, int]:
         with self._database.write() as connection:  # a write, so that nothing moves in between

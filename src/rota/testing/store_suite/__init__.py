@@ -46,6 +46,7 @@ from rota.testing.store_suite.keys import TestFreedKeys, TestKeysForAPeriod
 from rota.testing.store_suite.leases import TestCancelRequests, TestExtendingLeases, TestLostLeases
 from rota.testing.store_suite.listing import TestFilters, TestGettingJobs, TestListingJobs, TestPages
 from rota.testing.store_suite.lives import TestStoreLife
+from rota.testing.store_suite.locks import TestLocks
 from rota.testing.store_suite.logs import TestLogs
 from rota.testing.store_suite.nodes import TestNodes
 from rota.testing.store_suite.occurrences import (
@@ -110,6 +111,7 @@ __all__ = [
     "TestLinesOfHeldJobs",
     "TestListingJobs",
     "TestListingSchedules",
+    "TestLocks",
     "TestLogs",
     "TestLostLeases",
     "TestMaxRuns",

@@ -1,0 +1,82 @@
+"""Locks: one owner at a time for a name, across processes; token-checked and fenced.
+
+    with app.lock("reindex", ttl="60s") as lock:
+        ...
+        lock.extend()
+
+A lock that is not extended in time is lost, and another may take it: `lock.fence` is the number to hand to whatever
+the lock protects, so that it can refuse an owner that is late.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from secrets import token_hex
+from typing import TYPE_CHECKING, Self
+
+from rota.errors import LockHeld, LockLost
+from rota.model.micros import SECOND, span_of
+from rota.model.names import check_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    from rota.store.contract import Store
+
+log = logging.getLogger("rota.lock")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
+
+
+class Lock:
+    """A named lock; made by app.lock()."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        name: str,
+        ttl: str | timedelta,
+        wait: str | timedelta | None = None,
+    ) -> None:
+        self.name = check_key(name)
+        self.fence = 0  # rises with every owner
+        self._store = store
+        self._ttl = span_of(ttl)
+        self._wait = 0.0 if wait is None else span_of(wait) / SECOND
+        self._token = token_hex(16)
+
+    def acquire(self) -> bool:
+        """Take the lock, waiting as long as was asked for; False where somebody else has it."""
+        deadline = time.monotonic() + self._wait
+        pause = FIRST_PAUSE
+        while (fence := self._store().acquire_lock(self.name, self._token, self._ttl)) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                log.debug("lock %s is held elsewhere", self.name)
+                return False
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, LONGEST_PAUSE)
+        self.fence = fence
+        return True
+
+    def extend(self) -> None:
+        """Keep it for another ttl, from now; LockLost where it is somebody else's by now."""
+        if not self._store().extend_lock(self.name, self._token, self._ttl):
+            raise LockLost(f"lock '{self.name}' was not extended in time and may belong to somebody else now; stop")
+
+    def release(self) -> bool:
+        """Give it back; False where it was lost meanwhile (that is told, not hidden)."""
+        released = self._store().release_lock(self.name, self._token)
+        if not released:
+            log.warning("lock %s was lost before it was released: its ttl was too short", self.name)
+        return released
+
+    def __enter__(self) -> Self:
+        if not self.acquire():
+            raise LockHeld(f"lock '{self.name}' is held by somebody else; wait= says how long to wait for it")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
