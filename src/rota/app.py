@@ -172,6 +172,8 @@ class App:
 
         if self._node is not None:
             raise BadOption("this app runs already; stop() it first")
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= 10_000:
+            raise BadOption(f"concurrency={concurrency!r} must be a whole number from 1 to 10,000")
         self.open()
         self.sync_schedules()
         settings = NodeSettings(
@@ -252,8 +254,9 @@ class App:
         if not callable(function) or isinstance(function, (Task, type)):
             raise BadOption(f"@app.task decorates a function, got {function!r}")
         name = options.get("name") or default_name(function)
-        options.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
-        checked = make_options(**options)
+        keywords: TaskKeywords = {**options}  # one set of options may declare several tasks
+        keywords.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
+        checked = make_options(**keywords)
         kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
         task: Task[Any, Any] = kind(function, name, checked, self)
         self.registry.add(task)

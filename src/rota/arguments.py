@@ -39,6 +39,12 @@ class Signature:
         except TypeError as err:
             raise BadPayload(f"{self._name}{self._signature}: {err}") from err
 
+    def canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """A call's arguments as JSON, the same for `f(1, b=2)` and `f(b=2, a=1)`, defaults filled in."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return msgspec.json.encode(bound.arguments, order="sorted")
+
     def typed(self, call: Call) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as the hints ask for them: a date where JSON has text."""
         types = self._types if self._types is not None else self._find_types()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from rota.errors import JobFailed, JobNotFound, Refused, ResultTimeout
+from rota.errors import BadOption, JobFailed, JobNotFound, Refused, ResultTimeout
 from rota.model.history import history_of
 from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime, span_of
 from rota.model.payload import unpack_call
@@ -150,6 +150,13 @@ class Job(Generic[R_co]):
         return f"<job {self.id}{known}>"
 
 
+def _state(name: str) -> State:
+    try:
+        return State(name)
+    except ValueError as err:
+        raise BadOption(f"no job is ever {name!r}; states are {', '.join(State)}") from err
+
+
 class Jobs:
     """app.jobs"""
 
@@ -177,7 +184,7 @@ class Jobs:
         """Jobs, newest first, a page at a time. `task="mail.*"` matches by prefix."""
         states = (state,) if isinstance(state, str) else state or ()
         where = JobFilter(
-            states=tuple(State(name) for name in states),
+            states=tuple(_state(name) for name in states),
             task=task,
             queue=queue,
             schedule_id=schedule,

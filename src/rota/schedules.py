@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from rota.errors import BadOption, ScheduleNotFound, VersionConflict
+from rota.errors import BadOption, BadTrigger, DuplicateName, ScheduleNotFound, VersionConflict
 from rota.jobs import Job
 from rota.model import edit as edits
 from rota.model.firing import next_slot
 from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime, span_of
-from rota.model.names import check_priority, check_schedule_id
+from rota.model.names import check_name, check_priority, check_schedule_id
 from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Schedule, ScheduleSpec, check_spec
 from rota.store.contract import LARGEST_PAGE, Page
-from rota.triggers.zone import zone_name
+from rota.triggers import Trigger
+from rota.triggers.zone import find_zone, zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from rota.model.schedule import Catchup, Overlap
     from rota.store.contract import Store
     from rota.tasks import Request
-    from rota.triggers import Trigger
 
 TRIES = 5
 
@@ -57,31 +58,40 @@ class ScheduleView:
         self.record = record
         self.id = record.id
         self.task = record.spec.task
-        self.trigger: Trigger = record.trigger
-        self.tz = record.trigger.tz or record.spec.tz
+        self.tz = record.spec.tz
         self.description = record.spec.description
         self.is_enabled = record.is_enabled
         self.is_paused = record.pause is not None
         self.pause_reason = record.pause.words if record.pause else None
         self.created_at = datetime_of(record.created_at)
-        self.next_run = self._local(record.next_at) if record.due_at is not None and not self.is_paused else None
         self.last_run = optional_datetime(record.last.enqueued_at)  # when its last job was made
         self.last_finished = optional_datetime(record.last.finished_at)
         self.last_status = record.last.status
         self.last_success = optional_datetime(record.last.success_at)
+        self.problem = record.problem  # why it cannot be evaluated, where it cannot
         self.last_error = record.problem or record.last.error
         self.last_duration = None if record.last.duration is None else record.last.duration / SECOND
         self.run_count = record.run_count
         self.version = record.version
         self.origin = edits.describe_origin(record.origin)
 
-    def explain(self) -> str:
-        return self.trigger.explain()
+    @property
+    def trigger(self) -> Trigger:
+        """Its rule; BadTrigger where what is stored cannot be evaluated."""
+        return self.record.trigger
 
-    def _local(self, at: int | None) -> datetime | None:
-        if at is None:
-            return None
-        return self.trigger.next_after(datetime_of(at - SECOND))
+    @property
+    def next_run(self) -> datetime | None:
+        """When it fires next, in its zone; None while it is paused, disabled, broken or exhausted."""
+        at = self.record.next_at if self.record.due_at is not None and not self.is_paused else None
+        return None if at is None else datetime_of(at).astimezone(find_zone(self.tz).datetime_of(0).tzinfo)
+
+    def explain(self) -> str:
+        """Its times in one sentence, or why they cannot be told."""
+        try:
+            return self.trigger.explain()
+        except BadTrigger as err:
+            return f"cannot be evaluated: {self.problem or err}"
 
     def __repr__(self) -> str:
         return f"<schedule {self.id}: {self.explain()}>"
@@ -117,6 +127,7 @@ class Schedules:
             (check_schedule_id(name), make_spec(trigger, request, default_tz=self._tz, **options))
             for name, request, trigger in items
         ]
+        _check_distinct([name for name, _ in specs])
         return sum(self.register(specs[start : start + 500], Origin()) for start in range(0, len(specs), 500))
 
     def register(
@@ -126,7 +137,7 @@ class Schedules:
         store = self._store()
         for _ in range(TRIES):
             existing = {schedule.id: schedule for schedule in store.get_schedules([name for name, _ in specs])}
-            _check_version(existing, expect_version)
+            _check_version([name for name, _ in specs], existing, expect_version)
             now = store.now()
             wanted = [edits.register(existing.get(name), name, spec, origin, now, self._new_id) for name, spec in specs]
             changes = [edit for edit in wanted if edit is not None]
@@ -175,6 +186,10 @@ class Schedules:
         """The next n times at which it will fire, as things stand, in its zone."""
         schedule = self._read(schedule_id)
         at = micros_of(after) if after else self._store().now()
+        if schedule.pause is not None and schedule.pause.until is not None:
+            at = max(at, schedule.pause.until - 1)
+        if schedule.spec.max_runs is not None:
+            n = min(n, schedule.spec.max_runs - schedule.run_count)
         runs: Runs = []
         slot = next_slot(schedule, at) if schedule.due_at is not None else None
         while slot is not None and len(runs) < n:
@@ -231,6 +246,8 @@ def make_spec(
     tz: object = None,
 ) -> ScheduleSpec:
     """A schedule's definition from the words of the API."""
+    if not isinstance(trigger, Trigger):
+        raise BadTrigger(f"{trigger!r} is not a trigger", fix="write cron('0 9 * * *'), every('5m') or calendar(…)")
     if request.overrides.delay or request.overrides.at is not None:
         raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
     if overlap not in OVERLAPS or catchup not in CATCHUPS:
@@ -239,7 +256,7 @@ def make_spec(
         trigger=str(trigger),
         task=request.task,
         payload=request.payload.decode(),
-        queue=queue or request.queue,
+        queue=check_name("queue", queue) if queue is not None else request.queue,
         priority=check_priority(priority) if priority is not None else request.priority,
         tz=zone_name(tz) or trigger.tz or default_tz,
         overlap=overlap,
@@ -257,9 +274,14 @@ def make_spec(
     return check_spec(spec)
 
 
-def _check_version(existing: dict[str, Schedule], expect: int | None) -> None:
-    for schedule in existing.values():
-        if expect is not None and schedule.version != expect:
-            raise VersionConflict(
-                f"schedule '{schedule.id}' has version {schedule.version}, not {expect}: somebody changed it first"
-            )
+def _check_version(names: Sequence[str], existing: dict[str, Schedule], expect: int | None) -> None:
+    for name in names if expect is not None else ():
+        version = existing[name].version if name in existing else 0
+        if version != expect:
+            raise VersionConflict(f"schedule '{name}' has version {version}, not {expect}: somebody changed it first")
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DuplicateName(f"schedule '{twice[0]}' is given more than once; which one is meant?")

@@ -64,6 +64,7 @@ class Request(Struct, frozen=True):
     payload: bytes
     options: TaskOptions
     overrides: Overrides = Overrides()
+    unique_key: str | None = None  # of the task and its arguments, where those must be unique
 
     @property
     def queue(self) -> str:
@@ -75,12 +76,8 @@ class Request(Struct, frozen=True):
 
     @property
     def key(self) -> str | None:
-        """The key it was given, or one made of the task and its arguments where those must be unique."""
-        if self.overrides.key is not None:
-            return self.overrides.key
-        if not self.options.unique:
-            return None
-        return f"{self.task}:{blake2b(self.payload, digest_size=12).hexdigest()}"
+        """The key it was given, or the one that its arguments make."""
+        return self.unique_key if self.overrides.key is None else self.overrides.key
 
     @property
     def key_for(self) -> int:
@@ -177,7 +174,15 @@ class Task(Generic[P, R]):
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: Overrides) -> Request:
         self.signature.check(args, kwargs)
         call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout)
-        return Request(self.name, pack_call(call, what=self.name), self.options, overrides)
+        payload = pack_call(call, what=self.name)
+        return Request(self.name, payload, self.options, overrides, self._unique_key(args, kwargs))
+
+    def _unique_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """The same for the same arguments, however the call spells them."""
+        if not self.options.unique:
+            return None
+        digest = blake2b(self.signature.canonical(args, kwargs), digest_size=12).hexdigest()
+        return f"{self.name[:200]}:{digest}"
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"
@@ -254,7 +259,9 @@ class Registry:
 
 def default_name(function: Callable[..., Any]) -> str:
     """`module.function`; a script that is run as such is called by its file's stem, as workers load it."""
-    module = function.__module__
+    module = getattr(function, "__module__", None)
+    if module is None or not hasattr(function, "__qualname__"):
+        raise BadOption(f"{function!r} has no name of its own; give it one with name=")
     if module == "__main__":
         file = getattr(sys.modules["__main__"], "__file__", None)
         module = Path(file).stem if file else "main"

@@ -6,6 +6,8 @@ import logging
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rota.errors import BadOption
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,7 +58,7 @@ class Events:
     def on(self, pattern: str, handler: Callable[[Event], None]) -> None:
         """Call a handler for every event whose name matches ("job.failed", "job.*")."""
         if not any(fnmatchcase(name, pattern) for name in NAMES):
-            raise ValueError(f"no event matches {pattern!r}; known are {', '.join(sorted(NAMES))}")
+            raise BadOption(f"no event matches {pattern!r}; known are {', '.join(sorted(NAMES))}")
         self._handlers = (*self._handlers, (pattern, handler))
         self._wanted = {}
 

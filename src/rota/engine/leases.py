@@ -95,5 +95,6 @@ class LeaseKeeper(Service):
     def _end_if_late(self, run: Run, now: float) -> None:
         if run.deadline is None or now < run.deadline or run.is_over:
             return
-        if run.finish(Failed(f"TimeoutError: {run.job.task} ran longer than its timeout of {run.timeout:g} s")):
+        error = f"TimeoutError: {run.job.task} ran longer than its timeout of {run.timeout:g} s"
+        if run.finish(Failed(error, may_retry=run.policy.may_retry(TimeoutError()))):
             run.stop("timed out")

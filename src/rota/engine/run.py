@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rota.clock import utc_micros
 from rota.errors import LeaseLost
 from rota.model.micros import optional_datetime
-from rota.model.outcome import TaskUnknown, Undecodable
+from rota.model.outcome import GivenBack, TaskUnknown, Undecodable
 from rota.model.payload import unpack_call
 from rota.model.retry import RetryPolicy
 
@@ -95,10 +95,22 @@ class Run:
         self.timeout = None if timeout is None else timeout / 1e6
         return None
 
-    def begin(self) -> None:
-        self.started = self.monotonic()
+    def begin(self) -> bool:
+        """Start the clock; False where the run is over before it began."""
+        with _finishing:
+            if self.is_over:
+                return False
+            self.started = self.monotonic()
         if self.timeout is not None:
             self.deadline = self.started + self.timeout
+        return True
+
+    def give_back_unless_begun(self) -> None:
+        with _finishing:
+            if self.is_over or self.started is not None:
+                return
+            self.is_over = True
+        self._done(self, GivenBack())
 
     def finish(self, outcome: Outcome) -> bool:
         """Report how it ended; False where that was decided already (a timeout, a lost lease)."""

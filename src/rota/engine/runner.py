@@ -10,8 +10,8 @@ import msgspec
 
 from rota.engine.run import _current, words_of
 from rota.failpoints import reach
-from rota.model.outcome import Failed, RetryAsked, Snoozed, Stopped, Succeeded
-from rota.model.payload import LARGEST
+from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded
+from rota.model.payload import LARGEST, refuse_not_finite
 from rota.signals import Cancel, Retry, Snooze
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ def run_here(run: Run) -> Outcome:
     assert run.task is not None  # noqa: S101 - prepare() found it
     if run.stop_reason is not None:
         return Stopped(run.stop_reason)
+    if not run.begin():
+        return GivenBack()
     token = _current.set(run)
     try:
-        run.begin()
         reach("run.before")
         value = run.task.function(*run.args, **run.kwargs)
         reach("run.after")
@@ -42,9 +43,10 @@ def run_here(run: Run) -> Outcome:
 async def run_async(run: Run) -> Outcome:
     """Run a coroutine function on this loop."""
     assert run.task is not None  # noqa: S101 - prepare() found it
+    if not run.begin():
+        return GivenBack()
     token = _current.set(run)
     try:
-        run.begin()
         value = await run.task.function(*run.args, **run.kwargs)
         return success(value, run)
     except asyncio.CancelledError:
@@ -63,8 +65,12 @@ def success(value: Any, run: Run) -> Outcome:
         return Succeeded(None)
     try:
         result = msgspec.json.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as err:
-        return Failed(f"BadResult: {run.job.task} returned a value that JSON cannot keep: {err}", may_retry=False)
+        if b"null" in result:
+            refuse_not_finite(value, f"the result of {run.job.task}")
+    except Exception as err:  # noqa: BLE001 - a value's own code may run here
+        return Failed(
+            f"BadResult: {run.job.task} returned a value that JSON cannot keep: {words_of(err)}", may_retry=False
+        )
     if len(result) > LARGEST:
         return Failed(f"BadResult: {run.job.task} returned {len(result):,} bytes; at most {LARGEST:,}", may_retry=False)
     return Succeeded(result)

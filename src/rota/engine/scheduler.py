@@ -62,7 +62,9 @@ class Scheduler(Service):
             self._tell(firing, result, now)
 
     def wait(self, seconds: float) -> None:
-        if self._bell is not None:
+        if self._bell is None:
+            super().wait(seconds)
+        else:
             self._bell.wait(seconds)
 
     def wake(self) -> None:

@@ -19,6 +19,7 @@ log = logging.getLogger("rota.engine")
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
+PATIENCE = 10.0  # seconds a turn may take before the service counts as stuck
 
 
 class Service(ABC):
@@ -30,7 +31,7 @@ class Service(ABC):
         self.events = events
         self.clock = clock
         self.started = threading.Event()
-        self.turned_at = time.monotonic()  # when the loop last went round: a stuck one is seen
+        self.turns_by = time.monotonic() + PATIENCE  # when the loop has gone round again, unless it is stuck
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._faults = 0
@@ -71,8 +72,8 @@ class Service(ABC):
     def _loop(self) -> None:
         self.started.set()
         while not self._stopping.is_set():
-            self.turned_at = time.monotonic()
             pause = self._guarded_turn()
+            self.turns_by = time.monotonic() + pause + PATIENCE
             if pause > 0 and not self._stopping.is_set():
                 self.wait(pause)
         self.close()

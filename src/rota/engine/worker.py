@@ -161,8 +161,7 @@ class Worker(Service):
         """Claim no more, and give back what was not begun."""
         self.is_draining = True
         for run in list(self.runs.values()):
-            if run.started is None:
-                run.finish(GivenBack())
+            run.give_back_unless_begun()
         self.wake()
 
     def give_back(self) -> None:
@@ -197,7 +196,8 @@ class Worker(Service):
     def _want(self) -> int:
         if self.is_draining:
             return 0
-        return max(0, min(BATCH, self._pace.room(len(self.runs), self.threads.stuck)))
+        held = sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot any more
+        return max(0, min(BATCH, self._pace.room(held, self.threads.stuck)))
 
     def _pause(self, reply: Exchanged) -> float:
         """How long the loop may sleep: not at all while there is something to do."""

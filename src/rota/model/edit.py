@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from rota.errors import Refused
+from rota.errors import BadTrigger, Refused
 from rota.model.firing import Skip, next_slot, run_now, skip_range
 from rota.model.job import NewJob
 from rota.model.schedule import Origin, Pause, Schedule, ScheduleSpec
@@ -57,11 +57,10 @@ def register(
             f"schedule '{schedule_id}' is defined by {describe_origin(existing.origin)}, so "
             f"{describe_origin(origin)} cannot change it; edit it there, or choose another id"
         )
-    if existing.spec == spec:
+    if existing.spec == spec or _is_older(origin.version, existing.origin.version):
         return None
-    if existing.spec.timing == spec.timing:
-        return _reword(existing, spec, now)
-    return _retime(existing, spec, now)
+    edit = _reword(existing, spec, now) if existing.spec.timing == spec.timing else _retime(existing, spec, now)
+    return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, origin=origin))
 
 
 def pause(schedule: Schedule, now: int, *, reason: str, by: str, until: int | None) -> Edit:
@@ -75,7 +74,7 @@ def resume(schedule: Schedule, now: int) -> Edit | None:
     if schedule.pause is None:
         return None
     until = schedule.pause.until
-    return _go_on(schedule, now, schedule.pause.words, until=now if until is None else min(now, until), pause=None)
+    return _go_on(schedule, now, schedule.pause.words, until=now if until is None else min(now, until - 1), pause=None)
 
 
 def enable(schedule: Schedule, now: int) -> Edit | None:
@@ -132,7 +131,7 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
 def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """New times hold from now on: nothing that lies behind is replayed, and nothing made for the old times runs."""
     why = existing.pause.words if existing.pause else "schedule re-timed" if existing.is_enabled else "disabled"
-    skips = [] if existing.problem else skip_range(existing, now, "skipped", why)
+    skips = _skips_of(existing, now, why)
     retimed = msgspec.structs.replace(
         existing,
         spec=spec,
@@ -144,6 +143,14 @@ def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     next_at = next_slot(retimed, retimed.fired_through)
     edit = _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
     return msgspec.structs.replace(edit, skips=skips)
+
+
+def _skips_of(existing: Schedule, now: int, why: str) -> list[Skip]:
+    """What was due and will not be fired any more; a rule that cannot be evaluated has nothing to tell."""
+    try:
+        return [] if existing.problem else skip_range(existing, now, "skipped", why)
+    except BadTrigger:
+        return []
 
 
 def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, **fields: Any) -> Edit:
@@ -163,6 +170,14 @@ def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     if spec.enabled:
         return _go_on(existing, now, "disabled", is_enabled=True, spec=spec, problem=None)
     return _edit(existing, existing, now, revoke="schedule disabled", is_enabled=False, spec=spec, problem=None)
+
+
+def _is_older(version: str, than: str) -> bool:
+    """Whether dotted numbers say so; anything else has no order."""
+    try:
+        return [int(part) for part in version.split(".")] < [int(part) for part in than.split(".")]
+    except ValueError:
+        return False
 
 
 def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None = None, **fields: Any) -> Edit:

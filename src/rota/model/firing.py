@@ -197,7 +197,7 @@ def run_now(schedule: Schedule, now: int, job_id: str, *, made_by: str = "manual
 
 def _end_pause(schedule: Schedule, pause: Pause, now: int) -> Firing:
     """A pause with an end is over: what fell into it is skipped, and the schedule goes on."""
-    until = pause.until if pause.until is not None else now
+    until = (pause.until if pause.until is not None else now) - 1  # an occurrence at the very end runs
     skips = skip_range(schedule, until, "skipped", pause.words)
     advanced = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, until))
     return Firing(

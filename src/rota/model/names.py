@@ -31,9 +31,14 @@ def check_schedule_id(name: object) -> str:
 
 
 def check_key(key: object) -> str:
-    if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY or "\x00" in key:
+    if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY or "\x00" in key or not _is_text(key):
         raise BadName(f"key {key!r}: use 1 to {LONGEST_KEY} characters of text")
     return key
+
+
+def _is_text(text: str) -> bool:
+    """Whether it can be written as UTF-8 (lone surrogates cannot)."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def check_priority(priority: object) -> int:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from rota.errors import BadPayload, PayloadTooLarge
 
 LARGEST = 256 * 1024
+DEEPEST = 64
 
 
 class Call(Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -38,7 +39,9 @@ def pack_call(call: Call, *, what: str) -> bytes:
             "Store the data elsewhere and pass its key"
         )
     if b"null" in packed:
-        _refuse_not_finite((call.args, call.kwargs), what)
+        refuse_not_finite([call.args, call.kwargs, call.meta], f"the arguments of {what}")
+    if packed.count(b"[") + packed.count(b"{") > DEEPEST and _is_too_deep(packed):
+        raise BadPayload(f"the arguments of {what} are nested deeper than {DEEPEST} levels")
     return packed
 
 
@@ -49,14 +52,30 @@ def unpack_call(payload: bytes) -> Call:
         raise BadPayload(f"the payload cannot be read: {err}") from err
 
 
-def _refuse_not_finite(value: object, what: str) -> None:
+def refuse_not_finite(value: object, what: str) -> None:
     """JSON has no NaN nor infinity; writing null in their place would lose them silently."""
+    _refuse(msgspec.to_builtins(value), what)
+
+
+def _refuse(value: object, what: str) -> None:
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise BadPayload(f"the arguments of {what} hold {value!r}, which JSON cannot keep; pass None or text")
+            raise BadPayload(f"{what} hold {value!r}, which JSON cannot keep; pass None or text")
     elif isinstance(value, dict):
         for item in value.values():
-            _refuse_not_finite(item, what)
+            _refuse(item, what)
     elif isinstance(value, (list, tuple, set, frozenset)):
         for item in value:
-            _refuse_not_finite(item, what)
+            _refuse(item, what)
+
+
+def _is_too_deep(packed: bytes) -> bool:
+    """Level by level, so that no depth is too deep to be told."""
+    level: list[Any] = [msgspec.json.decode(packed)]
+    for _ in range(DEEPEST + 2):  # the call and its list of arguments are two levels of their own
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ())
+        ]
+    return any(isinstance(value, (dict, list)) for value in level)

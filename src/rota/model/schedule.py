@@ -116,7 +116,8 @@ class Schedule(Struct, frozen=True, kw_only=True):
     @property
     def trigger(self) -> Trigger:
         """The rule, in the schedule's zone, anchored at its start or creation."""
-        return bound_trigger(self.spec.trigger, self.spec.tz, self.spec.start or self.created_at)
+        anchor = self.spec.start or self.created_at // SECOND * SECOND  # rounded up, it would fire at once
+        return bound_trigger(self.spec.trigger, self.spec.tz, anchor)
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 from msgspec import Struct
 
+from rota.errors import UnlawfulMove
 from rota.model.firing import overlap_key
 from rota.model.history import Move, folded
 from rota.model.job import Job
@@ -118,7 +119,8 @@ def cancel(job: Job, now: int, reason: str) -> Change:
 
 def retry_by_hand(job: Job, now: int, reason: str) -> Change:
     """A failed or cancelled job, tried anew with fresh budgets."""
-    check_move(job.state, State.QUEUED)
+    if job.state not in {State.FAILED, State.CANCELLED}:
+        raise UnlawfulMove(f"a {job.state} job cannot be retried; only a failed or cancelled one can")
     past = folded(job, Move(State.QUEUED, now, reason))
     change = _change(job, State.QUEUED, now, past=past, failures=0, deaths=0)
     return msgspec.structs.replace(change, key=job.key if job.key_until > now else None)

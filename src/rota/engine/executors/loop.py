@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from rota.engine.runner import run_async
 from rota.model.outcome import Stopped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rota.engine.run import Run
 
 
@@ -33,13 +36,13 @@ class LoopExecutor:
 
     def stop(self) -> None:
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            _call(self._loop, self._loop.stop)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="rota-loop", daemon=True).start()
+                threading.Thread(target=_turn, args=(self._loop,), name="rota-loop", daemon=True).start()
             return self._loop
 
     def _begin(self, loop: asyncio.AbstractEventLoop, run: Run) -> None:
@@ -48,7 +51,7 @@ class LoopExecutor:
         task = loop.create_task(self._work(run))
         self._tasks.add(task)
         task.add_done_callback(lambda ended: self._end(ended, run))
-        run.on_stop = partial(loop.call_soon_threadsafe, task.cancel)
+        run.on_stop = partial(_call, loop, task.cancel)
         if run.stop_reason is not None:
             task.cancel()
 
@@ -59,3 +62,26 @@ class LoopExecutor:
         self._tasks.discard(task)
         if task.cancelled():  # before its first step, so that nobody has reported it
             run.finish(Stopped(run.stop_reason or "cancelled"))
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is stopped, then end what is left on it and let go of its descriptors."""
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_end_all())
+    finally:
+        loop.close()
+
+
+async def _end_all() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
+    """Have the loop call something; a loop that has ended has nothing left to call it for."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(function)

@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from rota.errors import SchemaMismatch, StoreError, StoreUnavailable
 
@@ -22,6 +23,16 @@ OLDEST = (3, 35, 0)  # RETURNING came with it
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"}
 
 
+class _Reader:
+    """A thread's own connection for reading; it is closed when the thread ends."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
 class Database:
     """One file. Threads share the writing connection under a lock and have a reading one each."""
 
@@ -30,25 +41,26 @@ class Database:
         self._write_lock = threading.RLock()
         self._writer: sqlite3.Connection | None = None
         self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: WeakSet[_Reader] = WeakSet()
         self._pid = os.getpid()
 
     def open(self) -> None:
         """Make the folder and the file where they are missing, for this user alone."""
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or newer is needed")
-        self._make_folder()
-        refuse_network(self.path.parent)
-        if not self.path.exists():
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         with self._told():
+            self._make_folder()
+            refuse_network(self.path.parent)
+            if not self.path.exists():
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._writer = self._connect()
 
     def close(self) -> None:
         with self._write_lock:
-            for connection in [*self._readers, *([self._writer] if self._writer else [])]:
-                connection.close()
-            self._readers.clear()
+            for reader in list(self._readers):
+                reader.connection.close()
+            if self._writer is not None:
+                self._writer.close()
             self._local = threading.local()
             self._writer = None
 
@@ -96,12 +108,12 @@ class Database:
 
     def _reader(self) -> sqlite3.Connection:
         self._writer_here()
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect()
+        reader: _Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = _Reader(self._connect())
             with self._write_lock:
-                self._readers.append(connection)
-        return connection
+                self._readers.add(reader)
+        return reader.connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE)
@@ -112,12 +124,9 @@ class Database:
         return connection
 
     def _make_folder(self) -> None:
-        folder = self.path.parent
-        if not folder.exists():
-            try:
-                folder.mkdir(mode=0o700, parents=True)
-            except OSError as err:
-                raise StoreUnavailable(f"cannot make the folder {folder}: {err.strerror}") from err
+        missing = [folder for folder in self.path.parents if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(mode=0o700, exist_ok=True)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ import msgspec
 
 from rota.model.job import Job
 from rota.model.occurrence import Occurrence
-from rota.model.schedule import LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
+from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -45,6 +45,22 @@ def row_of_job(job: Job) -> tuple[Any, ...]:
 
 
 def schedule_of(row: tuple[Any, ...]) -> Schedule:
+    """A row as a schedule; one that cannot be read is shown with the reason, and is never due."""
+    try:
+        return _readable_schedule(row)
+    except (msgspec.MsgspecError, TypeError, ValueError) as err:
+        return Schedule(
+            id=str(row[0]),
+            spec=ScheduleSpec(trigger="", task="unreadable"),
+            version=row[3],
+            created_at=row[5],
+            updated_at=row[6],
+            fired_through=row[10],
+            problem=f"the stored schedule cannot be read: {err}",
+        )
+
+
+def _readable_schedule(row: tuple[Any, ...]) -> Schedule:
     return Schedule(
         id=row[0],
         spec=unpack_spec(row[1]),

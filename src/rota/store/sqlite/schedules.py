@@ -139,11 +139,6 @@ def _cancels(waiting: Sequence[Any], now: int, reason: str) -> list[Any]:
 
 
 def _readable(rows: Sequence[tuple[Any, ...]]) -> tuple[list[Schedule], list[tuple[str, str]]]:
-    schedules: list[Schedule] = []
-    broken: list[tuple[str, str]] = []
-    for row in rows:
-        try:
-            schedules.append(schedule_of(row[:-1]))
-        except (msgspec.MsgspecError, TypeError, ValueError) as err:
-            broken.append((row[0], f"the stored schedule cannot be read: {err}"))
-    return schedules, broken
+    schedules = [schedule_of(row[:-1]) for row in rows]
+    broken = [(schedule.id, schedule.problem) for schedule in schedules if schedule.problem]
+    return [schedule for schedule in schedules if not schedule.problem], broken

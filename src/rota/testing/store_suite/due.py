@@ -99,9 +99,9 @@ class TestPausesWithAnEnd:
         change_schedule(store, pause(add_schedule(store), T0, reason="rest", by="ann", until=T0 + 5 * MINUTE))
         (fired,) = fire_due(store, now=T0 + 5 * MINUTE)
         schedule = read_schedule(store)
-        assert (fired.is_accepted, fired.jobs, fired.skipped) == (True, [], 5)
-        assert (schedule.pause, schedule.next_at) == (None, T0 + 6 * MINUTE)
-        assert [(line.count, line.reason) for line in ledger(store)] == [(5, "paused by ann: rest")]
+        assert (fired.is_accepted, fired.jobs, fired.skipped) == (True, [], 4)
+        assert (schedule.pause, schedule.next_at) == (None, T0 + 5 * MINUTE)  # the very end is no longer paused
+        assert [(line.count, line.reason) for line in ledger(store)] == [(4, "paused by ann: rest")]
 
 
 class TestNextDueSchedule:

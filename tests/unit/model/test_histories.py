@@ -1,0 +1,163 @@
+"""Histories: each move is one line, told the same whether it is packed or still in the job's fields."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rota.model.history import Move, history_of, pack_moves, unpack_moves
+from rota.model.job import accept
+from rota.model.micros import SECOND
+from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
+from rota.model.retry import RetryPolicy
+from rota.model.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle
+from rota.model.state import MOVES, State
+from unit.model.values import HOUR, MINUTE, NOON, a_request
+
+
+def words(job):
+    return [(line.state.value, line.reason) for line in history_of(job)]
+
+
+def test_a_job_that_simply_succeeded():
+    job = claim(accept(a_request(), NOON), "worker-1", NOON + 1, NOON + MINUTE)
+    job = apply(settle(job, Succeeded(), RetryPolicy(), NOON + 2, 0.0))
+    assert history_of(job) == [
+        Move(State.QUEUED, NOON, "enqueued"),
+        Move(State.RUNNING, NOON + 1, "claimed", {"worker": "worker-1", "lease": 1}),
+        Move(State.SUCCEEDED, NOON + 2, "returned"),
+    ]
+
+
+def test_a_job_that_was_simply_enqueued_stores_no_line():
+    assert accept(a_request(), NOON).past == b""
+
+
+def test_a_job_that_failed_once_and_then_succeeded():
+    job = claim(accept(a_request(), NOON), "worker-1", NOON + 1, NOON + MINUTE)
+    job = apply(settle(job, Failed("Boom: it broke\nTraceback …"), RetryPolicy(), NOON + 2, 0.0))
+    job = claim(promote(job, NOON + HOUR), "worker-2", NOON + HOUR + 1, NOON + 2 * HOUR)
+    job = apply(settle(job, Succeeded(), RetryPolicy(), NOON + HOUR + 2, 0.0))
+    assert history_of(job) == [
+        Move(State.QUEUED, NOON, "enqueued"),
+        Move(State.RUNNING, NOON + 1, "claimed", {"worker": "worker-1", "lease": 1}),
+        Move(State.SCHEDULED, NOON + 2, "retry 1 of 3: Boom: it broke", {"error": "Boom: it broke\nTraceback …"}),
+        Move(State.QUEUED, NOON + HOUR, "due"),
+        Move(State.RUNNING, NOON + HOUR + 1, "claimed", {"worker": "worker-2", "lease": 2}),
+        Move(State.SUCCEEDED, NOON + HOUR + 2, "returned"),
+    ]
+
+
+def test_a_delayed_job_that_was_cancelled():
+    job = apply(cancel(accept(a_request(delay=HOUR), NOON), NOON + 1, "not wanted"))
+    assert words(job) == [("scheduled", "enqueued"), ("cancelled", "not wanted")]
+
+
+def test_a_held_job_that_was_released_and_lost_its_worker():
+    job = apply(release(accept(a_request(waits_for="another", reason="fired; waits for another"), NOON), NOON + 1))
+    job = apply(rescue(claim(job, "worker-1", NOON + 2, NOON + 3), NOON + 4))
+    assert words(job) == [
+        ("held", "fired; waits for another"),
+        ("queued", "released"),
+        ("running", "claimed"),
+        ("queued", "worker lost: worker-1 stopped renewing its lease (death 1 of 3)"),
+    ]
+
+
+def test_a_job_that_failed_for_good_and_was_retried_by_hand():
+    job = claim(accept(a_request(), NOON), "worker-1", NOON + 1, NOON + MINUTE)
+    job = apply(settle(job, Failed("Boom: it broke\nTraceback …"), RetryPolicy(retries=0), NOON + 2, 0.0))
+    job = apply(retry_by_hand(job, NOON + 3, "retried by ann"))
+    assert words(job) == [
+        ("queued", "enqueued"),
+        ("running", "claimed"),
+        ("failed", "Boom: it broke"),
+        ("queued", "retried by ann"),
+    ]
+
+
+OUTCOMES = [
+    Succeeded(b"1"),
+    Failed("Boom: it broke\nTraceback …"),
+    Failed("Boom", may_retry=False),
+    RetryAsked(SECOND, "Retry: busy"),
+    Snoozed(HOUR, "closed"),
+    Stopped("not wanted"),
+    TaskUnknown(),
+    Undecodable("BadPayload: cut short"),
+    GivenBack(),
+]
+
+
+def moved(job, draw, now):
+    """One lawful step of a job, whichever its state allows."""
+    match job.state:
+        case State.SCHEDULED:
+            return draw(st.sampled_from([promote(job, now), apply(cancel(job, now, "not wanted"))]))
+        case State.HELD:
+            return draw(st.sampled_from([apply(release(job, now)), apply(cancel(job, now, "not wanted"))]))
+        case State.QUEUED:
+            choices = [claim(job, "worker-1", now, now + MINUTE), apply(cancel(job, now, "not wanted"))]
+            return draw(st.sampled_from(choices))
+        case State.RUNNING:
+            outcome = draw(st.sampled_from([None, *OUTCOMES]))
+            change = rescue(job, now) if outcome is None else settle(job, outcome, RetryPolicy(), now, 0.5)
+            return apply(change)
+        case State.FAILED | State.CANCELLED:
+            return apply(retry_by_hand(job, now, "retried by ann"))
+        case _:
+            return None
+
+
+@given(st.data())
+def test_every_move_is_one_line_and_every_history_is_a_path_of_the_table(data):
+    start = data.draw(st.sampled_from([{}, {"delay": HOUR}, {"waits_for": "another"}, {"reason": "fired"}]))
+    job = accept(a_request(**start), NOON)
+    states, now = [job.state], NOON
+    for _ in range(data.draw(st.integers(0, 25))):
+        now += data.draw(st.integers(0, HOUR))
+        after = moved(job, data.draw, now)
+        if after is None:
+            break
+        job = after
+        states.append(job.state)
+        lines = history_of(job)
+        assert [line.state for line in lines] == states
+        assert lines[-1].at == now
+    lines = history_of(job)
+    assert all(line.reason for line in lines)
+    assert all(after.state in MOVES[before.state] for before, after in pairwise(lines))
+    assert [line.at for line in lines] == sorted(line.at for line in lines)
+
+
+lines_of_text = st.builds(
+    Move,
+    st.sampled_from(State),
+    st.integers(0, 2**53),
+    st.text(max_size=50),
+    st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(-(2**53), 2**53)),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(lines_of_text, max_size=10))
+def test_packed_lines_are_unpacked_the_same(moves):
+    assert unpack_moves(pack_moves(moves)) == moves
+
+
+def test_old_lines_stay_readable():
+    """Lines as they are kept in stores today; a change of the format must go on reading them."""
+    packed = b'[["queued",1,"enqueued",null],["running",2,"claimed",{"worker":"w","lease":1}]]'
+    assert unpack_moves(packed) == [
+        Move(State.QUEUED, 1, "enqueued"),
+        Move(State.RUNNING, 2, "claimed", {"worker": "w", "lease": 1}),
+    ]
+
+
+def test_a_history_survives_a_journey_as_json():
+    job = promote(accept(a_request(delay=HOUR), NOON), NOON + HOUR)
+    again = msgspec.json.decode(msgspec.json.encode(job), type=type(job))
+    assert history_of(again) == history_of(job)
