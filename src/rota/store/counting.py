@@ -29,6 +29,11 @@ class Counts:
         if after in FINAL:
             self._counts[queue, TOTAL + after.value] += number
 
+    def move_all(self, moves: Iterable[tuple[str, State, State]]) -> None:
+        """Count many moves (queue, before, after): a batch has few kinds of them."""
+        for (queue, before, after), number in Counter(moves).items():
+            self.move(queue, before, after, number)
+
     def remove(self, queue: str, state: State, number: int = 1) -> None:
         self._counts[queue, state.value] -= number
 

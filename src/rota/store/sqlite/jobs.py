@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rota.model.job import Job, NewJob, accept
@@ -70,8 +71,8 @@ class JobTable:
             connection.execute("ROLLBACK TO jobs")
             return False
         connection.execute("RELEASE jobs")
-        for job in jobs:
-            counts.add(job.queue, job.state)
+        for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
+            counts.add(queue, state, number)
         return True
 
     def state_of(self, connection: sqlite3.Connection, job_id: str) -> State | None:
@@ -124,8 +125,7 @@ class JobTable:
         ).fetchall()
         claimed = jobs_of(rows)
         claimed.sort(key=lambda job: (-job.priority, job.seq))
-        for job in claimed:
-            counts.move(job.queue, State.QUEUED, State.RUNNING)
+        counts.move_all((job.queue, State.QUEUED, State.RUNNING) for job in claimed)
         return claimed
 
     def has_work(self, connection: sqlite3.Connection, queues: Sequence[str], now: int) -> bool:
@@ -205,8 +205,7 @@ class JobTable:
         if not changes:
             return
         connection.executemany(self._update, [_row_of_change(change) for change in changes])
-        for change in changes:
-            counts.move(change.job.queue, change.job.state, change.state)
+        counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
         ended = [change for change in changes if change.state.is_final]
         if ended:
             self._let_go(connection, ended, now, counts)
