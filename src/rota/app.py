@@ -219,7 +219,7 @@ class App:
         if self._store is None:
             with self._opening:
                 if self._store is None:
-                    store = self._find_store()
+                    store = self.find_store()
                     store.open()
                     self._store = store
         return self._store
@@ -243,7 +243,8 @@ class App:
         """Use another store than the one that was given, before it is opened (the command line's --store)."""
         self._given = store
 
-    def _find_store(self) -> Store:
+    def find_store(self) -> Store:
+        """The store that this app would open, unopened."""
         if isinstance(self._given, Store):
             return self._given
         if self._given is None:

@@ -118,7 +118,7 @@ class Node:
     def _drain(self, worker: Worker, grace: float) -> None:
         worker.drain()
         if not worker.drained.wait(grace):
-            log.warning("%d jobs still run after %g s; they are handed back", len(worker.runs), grace)
+            log.warning("still running after %g s, and handed back: %s", grace, ", ".join(sorted(worker.runs)))
             worker.give_back()
             worker.wake()
             worker.drained.wait(5.0)

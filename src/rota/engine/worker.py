@@ -81,7 +81,8 @@ class Worker(Service):
         self._reporter = Reporter(random)
         self._unsent: list[Report] = []  # what the store has not answered for yet
         self._pace = Pace(settings.concurrency, clock.monotonic)
-        self._asked_at = clock.monotonic()  # when the last claim was sent
+        self._asked_at = clock.monotonic()  # when the last claim was sent …
+        self._asked_for = 0  # … and for how many jobs
         self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
         self._bell: Bell | None = None
         self._event = threading.Event()
@@ -96,10 +97,11 @@ class Worker(Service):
         """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
         reports = self._unsent or self._reporter.take(self._batch, self.clock.now())
         self._unsent = reports
+        self._asked_for = self._want()
         ask = Exchange(
             holder=self.holder,
             settled=[report.change for report in reports],
-            want=self._want(),
+            want=self._asked_for,
             queues=self.settings.queues,
             lease_for=self.settings.lease_for,
         )
@@ -210,7 +212,7 @@ class Worker(Service):
             self.is_idle.clear()
         elif self.is_draining:
             self.drained.set()
-        elif reply.next_due_at is None or reply.next_due_at > reply.now:
+        elif self._asked_for and (reply.next_due_at is None or reply.next_due_at > reply.now):
             self.is_idle.set()
         if self._bell is None and self._want():
             self._bell = self._store.listen("jobs")
@@ -264,6 +266,7 @@ class Worker(Service):
                 schedule_id=change.job.schedule_id,
                 attempt=change.attempts,
                 started_at=change.job.started_at,
+                run_at=change.run_at,
                 error=change.error,
                 reason=change.cancel_reason,
             )

@@ -212,6 +212,10 @@ class Store(ABC):
         """Connect, and make or migrate what is needed."""
 
     @abstractmethod
+    def pending_migrations(self) -> list[str]:
+        """What open() would run to bring an unopened store up to date, as scripts; asking changes nothing."""
+
+    @abstractmethod
     def close(self) -> None: ...
 
     @abstractmethod

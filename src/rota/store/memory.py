@@ -68,6 +68,9 @@ class MemoryStore(Store):
     def open(self) -> None:
         """Nothing to do."""
 
+    def pending_migrations(self) -> list[str]:
+        return []
+
     def close(self) -> None:
         """Nothing to do."""
 

@@ -49,7 +49,8 @@ class ThreadExecutor:
         while (run := self._line.get()) is not None:
             if not run.is_over:
                 self._current[threading.get_ident()] = run
-                run.finish(run_here(run))
-                del self._current[threading.get_ident()]
+                outcome = run_here(run)
+                del self._current[threading.get_ident()]  # before it is told: this thread is free, not stuck
+                run.finish(outcome)
             with self._lock:
                 self._idle += 1

@@ -40,7 +40,11 @@ def migrate(database: Database, namespace: str) -> None:
 def pending(database: Database, namespace: str) -> list[str]:
     """The SQL that migrate() would run."""
     with database.read() as connection:
-        version = current_version(connection, namespace)
+        return scripts_after(current_version(connection, namespace), namespace)
+
+
+def scripts_after(version: int, namespace: str) -> list[str]:
+    """The SQL that leads from a version to this code's."""
     return [_script(MIGRATIONS[target], namespace) for target in range(version + 1, VERSION + 1)]
 
 

@@ -72,6 +72,16 @@ class SqliteStore(Store):
         schema.migrate(self._database, self.namespace)
         self._bells.open()
 
+    def pending_migrations(self) -> list[str]:
+        if not self.path.exists():
+            return schema.scripts_after(0, self.namespace)
+        database = Database(self.path)
+        database.open()
+        try:
+            return schema.pending(database, self.namespace)
+        finally:
+            database.close()
+
     def close(self) -> None:
         self._bells.close()
         self._database.close()

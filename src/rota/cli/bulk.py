@@ -1,0 +1,132 @@
+"""Changes by hand to one job or to thousands: which jobs they fit, and how they are made, a batch at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rota.cli.where import matching_jobs
+from rota.cli.words import count, listed
+from rota.errors import JobNotFound, Refused
+from rota.model.settle import cancel, retry_by_hand
+from rota.model.state import FINAL, WAITING, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rota.model.job import Job
+    from rota.store.contract import JobFilter, Store
+
+BATCH = 200
+
+
+class Done(NamedTuple):
+    """How many jobs of a batch took the change."""
+
+    changed: int
+    stopping: int = 0  # of them, running jobs that were asked to stop
+
+
+class Verb(NamedTuple):
+    """A change that is made by hand."""
+
+    name: str
+    done: str
+    states: frozenset[State]  # of jobs that it fits
+    act: Callable[[Store, Sequence[Job], str], Done]
+    instead: str  # what to do about a job that it does not fit
+
+
+class Tally(NamedTuple):
+    """What came of it."""
+
+    changed: int
+    left: int  # jobs that moved meanwhile, and were left alone
+    stopping: int
+
+
+def _retry(store: Store, jobs: Sequence[Job], reason: str) -> Done:
+    now = store.now()
+    return Done(len(jobs) - len(store.change_jobs([retry_by_hand(job, now, reason) for job in jobs])))
+
+
+def _cancel(store: Store, jobs: Sequence[Job], reason: str) -> Done:
+    """Waiting jobs end at once; running ones are asked to stop."""
+    now = store.now()
+    waiting = [cancel(job, now, reason) for job in jobs if job.state is not State.RUNNING]
+    running = [job.id for job in jobs if job.state is State.RUNNING]
+    ended = len(waiting) - len(store.change_jobs(waiting)) if waiting else 0
+    stopping = len(store.request_cancels(running, reason)) if running else 0
+    return Done(ended + stopping, stopping)
+
+
+def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
+    del reason  # nothing is left that could carry it
+    return Done(len(store.delete_jobs([job.id for job in jobs])))
+
+
+RETRY = Verb(
+    "retry", "retried", FINAL - {State.SUCCEEDED}, _retry, "a job that succeeded is run again by enqueuing it anew"
+)
+CANCEL = Verb("cancel", "cancelled", WAITING | {State.RUNNING}, _cancel, "a job that has ended can only be deleted")
+DELETE = Verb("delete", "deleted", FINAL, _delete, "cancel a job first, then delete it")
+
+
+def fitting(verb: Verb, where: JobFilter) -> JobFilter:
+    """The filter, narrowed to the jobs that a verb fits."""
+    states = verb.states & set(where.states) if where.states else verb.states
+    if not states:
+        raise Refused(
+            f"{listed([state.value for state in where.states], 'or')} jobs cannot be {verb.done}, only "
+            f"{_fitting_states(verb)} ones; {verb.instead}"
+        )
+    return msgspec.structs.replace(where, states=tuple(sorted(states)))
+
+
+def matching_ids(store: Store, where: JobFilter) -> list[str]:
+    """All that match now: what is made later is none of them."""
+    return [job.id for job in matching_jobs(store, where)]
+
+
+def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
+    """The jobs that were named, all of them or an error: nothing is half done."""
+    found = {job.id: job for job in store.get_jobs(ids)}
+    for job_id in ids:
+        if job_id not in found:
+            raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned. Nothing was {verb.done}")
+        state = found[job_id].state
+        if state not in verb.states:
+            raise Refused(
+                f"job {job_id} is {state}; only {_fitting_states(verb)} jobs can be {verb.done}, and {verb.instead}"
+            )
+    return list(found)
+
+
+def carry_out(store: Store, verb: Verb, ids: Sequence[str], reason: str, tell: Callable[[int], None]) -> Tally:
+    """Make the change, looking at each job once more before; `tell` hears how many were dealt with."""
+    changed = stopping = 0
+    for batch in _batches(ids):
+        jobs = [job for job in store.get_jobs(batch) if job.state in verb.states]
+        done = verb.act(store, jobs, reason)
+        changed, stopping = changed + done.changed, stopping + done.stopping
+        tell(len(batch))
+    return Tally(changed, len(ids) - changed, stopping)
+
+
+def sentence(verb: Verb, tally: Tally) -> str:
+    """retried 3 jobs"""
+    ended = tally.changed - tally.stopping
+    words = [f"{verb.done} {count(ended, 'job')}"] if ended or not tally.stopping else []
+    if tally.stopping:
+        words.append(f"asked {count(tally.stopping, 'running job')} to stop")
+    return "; ".join(words)
+
+
+def _fitting_states(verb: Verb) -> str:
+    return listed([state.value for state in State if state in verb.states], "or")
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]

@@ -1,0 +1,74 @@
+"""Endings: how a command says what went wrong, and which exit code it ends with.
+
+0 ok, 1 failed or unhealthy, 2 usage, 3 the target cannot be loaded, 4 the store, 5 not found, 6 refused,
+7 the job failed, 8 timed out, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+
+import click
+
+from rota.cli.output import say
+from rota.cli.target import BrokenTarget
+from rota.errors import JobNotFound, ResultTimeout, RotaError, ScheduleNotFound
+
+FAILED = 1
+INTERRUPTED = 130
+
+HINTS: dict[type[RotaError], str] = {
+    JobNotFound: "`rota jobs list` shows the jobs that are kept",
+    ResultTimeout: "`rota jobs show ID` tells what becomes of it, `rota nodes list` who works",
+    ScheduleNotFound: "`rota schedules list` shows those that exist",
+}
+
+
+def tell(err: BaseException) -> int:
+    """Say what happened on stderr; answer the exit code."""
+    match err:
+        case BrokenTarget():
+            say(f"{err.trace}\n")
+            return _error(str(err), code=err.exit_code)
+        case RotaError():
+            return _error(str(err), hint=HINTS.get(type(err), ""), code=err.exit_code)
+        case click.Abort() | KeyboardInterrupt():
+            return _error("interrupted", code=INTERRUPTED)
+        case click.UsageError():
+            return _error(_in_our_words(err), hint=_usage_hint(err), code=err.exit_code)
+        case click.ClickException():
+            return _error(_in_our_words(err), code=err.exit_code)
+        case _:
+            return _unexpected(err)
+
+
+def _error(message: str, *, hint: str = "", code: int) -> int:
+    say(f"{click.style('error:', fg='red', bold=True)} {message}")
+    if hint:
+        say(f"{click.style('hint:', bold=True)} {hint}")
+    return code
+
+
+def _in_our_words(err: click.ClickException) -> str:
+    """Click's message, as the rest of ours are written."""
+    message = err.format_message().rstrip(".")
+    return message[:1].lower() + message[1:]
+
+
+def _usage_hint(err: click.UsageError) -> str:
+    if isinstance(err, click.NoSuchOption) and err.option_name[1:2].isdigit():
+        return f"put -- before arguments that begin with a dash, as in `-- {err.option_name}`"
+    path = err.ctx.command_path if err.ctx else "rota"
+    return f"`{path} --help` shows how it is used"
+
+
+def _unexpected(err: BaseException) -> int:
+    """A fault of Rota's own: no traceback in the user's face, but a way to it."""
+    if os.environ.get("ROTA_DEBUG"):
+        say("".join(traceback.format_exception(err)))
+    return _error(
+        f"Rota itself failed: {type(err).__name__}: {err}",
+        hint="this is a bug; run it again with ROTA_DEBUG=1 and report what that shows",
+        code=FAILED,
+    )

@@ -1,0 +1,204 @@
+"""enqueue: send a job from the shell, and wait for it where that is asked for."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import click
+import msgspec
+from msgspec import Struct
+
+from rota.cli.job_page import result_of
+from rota.cli.liveness import is_alive
+from rota.cli.options import app_option, check_duration, find_store, open_shared, output_option, store_option
+from rota.cli.output import Output, say, warn
+from rota.cli.target import check_tasks, load_target
+from rota.cli.words import call, coarse, first_line, instant, instant_from, span
+from rota.errors import JobFailed, JobNotFound
+from rota.model.micros import SECOND, datetime_of
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.jobs import Job
+    from rota.model.job import Job as JobRecord
+    from rota.store.contract import Store
+    from rota.tasks import Request, Task
+
+
+class SentFacts(Struct, kw_only=True):
+    """What JSON and CSV say about a job that was sent."""
+
+    id: str
+    task: str
+    existed: bool  # its key was taken: this is the job that was there already
+    state: str
+    result: Any = None
+    error: str | None = None
+
+
+class Arguments(Struct, frozen=True):
+    """A call's arguments, as they were typed."""
+
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+@click.command(
+    epilog="An argument is JSON where it can be read as such, otherwise text; name=value goes by name. A parameter "
+    "annotated `str` gets the text as typed. Put -- before arguments that begin with a dash."
+)
+@click.argument("task_name", metavar="TASK")
+@click.argument("words", nargs=-1, metavar="[ARG | NAME=VALUE]...")
+@click.option("--at", metavar="TIME", help="Not before this time, such as 2026-10-14T09:00Z.")
+@click.option("--in", "delay", metavar="DURATION", callback=check_duration, help="Not before this long from now.")
+@click.option("--priority", metavar="N", help="From -100 to 100, or low, normal, high; higher first.")
+@click.option("--queue", metavar="NAME", help="Another queue than the task's own.")
+@click.option("--key", help="At most one waiting or running job has this key.")
+@click.option("--wait", is_flag=True, help="Wait for the end; print the result, or exit with 7 where it failed.")
+@click.option("--timeout", metavar="DURATION", callback=check_duration, help="Wait no longer; exit with 8.")
+@app_option
+@store_option
+@output_option
+def enqueue(target: str | None, store_url: str | None, **options: Any) -> None:
+    """Have a worker run a task; prints the job's id."""
+    app = _load(target, store_url)
+    try:
+        _enqueue(app, **options)
+    finally:
+        app.close()
+
+
+def _enqueue(
+    app: App, task_name: str, words: tuple[str, ...], out: Output, *, wait: bool, timeout: str | None, **options: Any
+) -> None:
+    if timeout and not wait:
+        raise click.UsageError("--timeout says how long --wait waits; give both")
+    task = app.registry.get(task_name)
+    arguments = read_arguments(task, words)
+    request = _configured(task, **options).job(*arguments.args, **arguments.kwargs)
+    job = app.send([request])[0]
+    _say_what_was_sent(job, request, call(task.name, arguments.args, arguments.kwargs))
+    if wait:
+        _warn_if_nobody_works(app.open(), request.queue)
+        _tell_end(job, request, _wait(app, job, timeout), out)
+    else:
+        out.page(_facts(job, request, _read(app, job)), lambda: [job.id])
+
+
+def read_arguments(task: Task[Any, Any], words: tuple[str, ...]) -> Arguments:
+    """The call that the words make."""
+    parameters = list(inspect.signature(task.function).parameters)
+    texts = _text_parameters(task)
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and name.isidentifier():
+            kwargs[name] = _value(value, is_text=name in texts)
+        else:
+            position = parameters[len(args)] if len(args) < len(parameters) else ""
+            args.append(_value(word, is_text=position in texts))
+    return Arguments(args, kwargs)
+
+
+def _load(target: str | None, store_url: str | None) -> App:
+    if not target:
+        raise click.UsageError("the app that has the task is not named: add --app jobs.py, or set ROTA_APP")
+    loaded = load_target(target)
+    check_tasks(loaded)
+    if store_url:
+        loaded.app.use_store(find_store(store_url, loaded.app.namespace))
+    return open_shared(loaded.app)
+
+
+def _text_parameters(task: Task[Any, Any]) -> set[str]:
+    try:
+        hints = get_type_hints(task.function)
+    except Exception:  # noqa: BLE001 - a hint that cannot be resolved says nothing
+        return set()
+    return {name for name, hint in hints.items() if hint is str}
+
+
+def _value(text: str, *, is_text: bool) -> Any:
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    return text if is_text and not isinstance(value, str) else value
+
+
+def _configured(
+    task: Task[Any, Any],
+    *,
+    at: str | None,
+    delay: str | None,
+    priority: str | None,
+    queue: str | None,
+    key: str | None,
+) -> Any:
+    if at and delay:
+        raise click.UsageError("--at and --in both say when; give one of them")
+    return task.using(
+        at=instant_from(at) if at else None,
+        delay=delay,
+        priority=int(priority) if priority and priority.lstrip("+-").isdecimal() else priority,
+        queue=queue,
+        key=key,
+    )
+
+
+def _say_what_was_sent(job: Job[Any], request: Request, words: str) -> None:
+    if job.existed:
+        say("not sent: another job that has not ended has this key; this is its id")
+        return
+    at, delay = request.overrides.at, request.overrides.delay
+    when = f", not before {instant(datetime_of(at))}" if at else f", due in {coarse(delay / SECOND)}" if delay else ""
+    say(f"enqueued {words} on queue {request.queue}{when}")
+
+
+def _read(app: App, job: Job[Any]) -> JobRecord | None:
+    """The job as it is; None where it is gone, which only a job does that succeeded and was not to be kept."""
+    try:
+        return app.jobs.read(job.id)
+    except JobNotFound:
+        return None
+
+
+def _wait(app: App, job: Job[Any], timeout: str | None) -> JobRecord | None:
+    """The job once it has ended, or has ended and gone."""
+    try:
+        return app.jobs.wait(job.id, timeout)
+    except JobNotFound:
+        return None
+
+
+def _facts(job: Job[Any], request: Request, record: JobRecord | None) -> SentFacts:
+    if record is None:
+        return SentFacts(id=job.id, task=request.task, existed=job.existed, state=State.SUCCEEDED.value)
+    return SentFacts(
+        id=job.id,
+        task=record.task,
+        existed=job.existed,
+        state=record.state.value,
+        result=result_of(record),
+        error=record.error or record.cancel_reason,
+    )
+
+
+def _warn_if_nobody_works(store: Store, queue: str) -> None:
+    now = store.now()
+    if not any(queue in node.queues and is_alive(node, now) for node in store.list_nodes()):
+        warn(f"no worker takes queue {queue} at the moment; start one with `rota worker`")
+
+
+def _tell_end(job: Job[Any], request: Request, record: JobRecord | None, out: Output) -> None:
+    """The result on stdout; a job that failed is an error of its own."""
+    facts = _facts(job, request, record)
+    if record is not None and record.started_at is not None and record.finished_at is not None:
+        say(f"{record.state} after {span((record.finished_at - record.started_at) / SECOND)}, job {record.id}")
+    if out.form != "table" or facts.state == State.SUCCEEDED:
+        out.page(facts, lambda: [msgspec.json.encode(facts.result).decode()])
+    if facts.state != State.SUCCEEDED:
+        raise JobFailed(f"job {job.id} {facts.state}: {first_line(facts.error)}. `rota jobs show {job.id}` tells more")

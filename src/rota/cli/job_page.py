@@ -1,0 +1,246 @@
+"""A job on the screen: as facts for machines, as a row of a list, and as a page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from rota.cli.output import Column, aligned, coloured, heading
+from rota.cli.words import beside, call, count, first_line, instant, instant_with_millis, printable, relative, span
+from rota.errors import BadPayload
+from rota.model.history import Move, history_of
+from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.model.payload import Call, unpack_call
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.model.job import Job
+
+
+class JobFacts(Struct, kw_only=True):
+    """What JSON and CSV say about a job; times are UTC."""
+
+    id: str
+    task: str
+    state: str
+    queue: str
+    priority: int
+    args: list[Any]
+    kwargs: dict[str, Any]
+    key: str | None
+    schedule_id: str | None
+    occurrence: datetime | None
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    attempts: int
+    worker: str | None
+    error: str | None
+    result: Any
+
+
+class MoveFacts(Struct, kw_only=True):
+    """One line of a job's history."""
+
+    state: str
+    at: datetime
+    reason: str
+    data: dict[str, Any] | None
+
+
+class JobPageFacts(JobFacts, kw_only=True):
+    """A job with its history."""
+
+    history: list[MoveFacts]
+
+
+def facts_of(job: Job) -> JobFacts:
+    return JobFacts(**_fields(job))
+
+
+def page_facts_of(job: Job) -> JobPageFacts:
+    history = [
+        MoveFacts(state=move.state.value, at=datetime_of(move.at), reason=move.reason, data=move.data)
+        for move in history_of(job)
+    ]
+    return JobPageFacts(**_fields(job), history=history)
+
+
+def columns(now: datetime) -> list[Column[Job]]:
+    return [
+        Column("job", lambda job: job.id),
+        Column("state", lambda job: job.state.value),
+        Column("call", call_of, "cut"),
+        Column("queue", lambda job: job.queue, dropped=2),
+        Column("when", lambda job: _when(job, now)),
+        Column("tries", lambda job: str(job.attempts), is_number=True, dropped=3),
+        Column("note", _note, "cut", dropped=1),
+    ]
+
+
+def call_of(job: Job) -> str:
+    """The call as Python writes it."""
+    try:
+        made = unpack_call(job.payload)
+    except BadPayload:
+        return f"{job.task}(…)"
+    return call(job.task, made.args, made.kwargs)
+
+
+def result_of(job: Job) -> Any:
+    return msgspec.json.decode(job.result) if job.result else None
+
+
+def page(job: Job, now: datetime) -> Iterator[str]:
+    """Everything about one job."""
+    yield f"{heading(f'job {job.id}')}  {coloured(job.state.value)}"
+    yield ""
+    yield f"  {call_of(job)}"
+    yield ""
+    yield from aligned(list(_rows(job, now)), indent="  ")
+    yield ""
+    yield heading("history")
+    yield from aligned(_history_rows(history_of(job), now), indent="  ")
+    if job.result:
+        yield ""
+        yield heading("result")
+        yield from (f"  {line}" for line in msgspec.json.format(job.result).decode().splitlines())
+    if job.error:
+        yield from _error_lines(job)
+
+
+def _fields(job: Job) -> dict[str, Any]:
+    made = _call_or_nothing(job)
+    return {
+        "id": job.id,
+        "task": job.task,
+        "state": job.state.value,
+        "queue": job.queue,
+        "priority": job.priority,
+        "args": made.args,
+        "kwargs": made.kwargs,
+        "key": job.key,
+        "schedule_id": job.schedule_id,
+        "occurrence": optional_datetime(job.fire_at),
+        "created_at": datetime_of(job.created_at),
+        "run_at": datetime_of(job.run_at),
+        "started_at": optional_datetime(job.started_at),
+        "finished_at": optional_datetime(job.finished_at),
+        "attempts": job.attempts,
+        "worker": job.holder,
+        "error": job.error,
+        "result": result_of(job),
+    }
+
+
+def _call_or_nothing(job: Job) -> Call:
+    try:
+        return unpack_call(job.payload)
+    except BadPayload:
+        return Call()
+
+
+def _when(job: Job, now: datetime) -> str:
+    """What one wants to know of its time, by its state."""
+    match job.state:
+        case State.SCHEDULED:
+            return f"due {relative(datetime_of(job.run_at), now)}"
+        case State.RUNNING:
+            return f"for {_since(job.started_at, now)}"
+        case State.QUEUED | State.HELD:
+            return f"waits {_since(job.queued_at or job.run_at, now)}"
+        case _:
+            return relative(datetime_of(job.finished_at or job.created_at), now)
+
+
+def _since(at: int | None, now: datetime) -> str:
+    return span((now - datetime_of(at)).total_seconds()) if at is not None else "?"
+
+
+def _note(job: Job) -> str:
+    if job.state is State.HELD:
+        return f"behind {job.waits_for}"
+    return first_line(job.cancel_reason or job.error)
+
+
+def _rows(job: Job, now: datetime) -> Iterator[list[str]]:
+    yield ["queue", f"{job.queue}, priority {job.priority}"]
+    if job.schedule_id:
+        nominal = f", for {instant(datetime_of(job.fire_at))}" if job.fire_at else ""
+        yield ["schedule", f"{job.schedule_id}{nominal}" + (f" ({job.made_by})" if job.made_by else "")]
+    if job.key:
+        yield ["key", printable(job.key)]
+    yield ["created", beside(datetime_of(job.created_at), now)]
+    if job.state is State.SCHEDULED:
+        yield ["due", beside(datetime_of(job.run_at), now)]
+    if job.started_at is not None:
+        yield ["started", beside(datetime_of(job.started_at), now)]
+    if job.finished_at is not None:
+        yield ["finished", f"{beside(datetime_of(job.finished_at), now)}{_took(job)}"]
+    yield ["attempts", _attempts(job)]
+    if job.holder:
+        yield ["worker", job.holder]
+    if job.waits_for:
+        yield ["behind", f"job {job.waits_for}"]
+    if job.cancel_reason and not job.state.is_final:
+        yield ["asked to", f"stop: {first_line(job.cancel_reason)}"]
+
+
+def _took(job: Job) -> str:
+    if job.started_at is None or job.finished_at is None:
+        return ""
+    return f", after {span((job.finished_at - job.started_at) / SECOND)}"
+
+
+def _attempts(job: Job) -> str:
+    details = []
+    if job.failures:
+        details.append(f"{count(job.failures, 'failure')}")
+    if job.deaths:
+        details.append(f"{count(job.deaths, 'worker')} died")
+    return f"{job.attempts}" + (f" ({', '.join(details)})" if details else "")
+
+
+def _history_rows(moves: list[Move], now: datetime) -> list[list[str]]:
+    """Each move with how long it lasted, so that every wait can be seen."""
+    ends = [datetime_of(move.at) for move in moves[1:]] + [now]
+    is_last = [False] * (len(moves) - 1) + [True]
+    return [_history_row(move, end, is_last=last) for move, end, last in zip(moves, ends, is_last, strict=True)]
+
+
+def _history_row(move: Move, end: datetime, *, is_last: bool) -> list[str]:
+    at = datetime_of(move.at)
+    lasted = span((end - at).total_seconds())
+    worker = (move.data or {}).get("worker")
+    reason = f"{move.reason} by {worker}" if worker else first_line(move.reason)
+    return [
+        instant_with_millis(at),
+        coloured(move.state.value),
+        _lasted_words(move.state, lasted, is_last=is_last),
+        reason,
+    ]
+
+
+def _lasted_words(state: State, lasted: str, *, is_last: bool) -> str:
+    if state.is_final:
+        return "" if is_last else f"for {lasted}"
+    if state is State.RUNNING:
+        return f"running for {lasted}" if is_last else f"ran {lasted}"
+    return f"waiting {lasted}" if is_last else f"waited {lasted}"
+
+
+def _error_lines(job: Job) -> Iterator[str]:
+    """The traceback, its last line in red; or the error alone, where there is none."""
+    first, *trace = (job.error or "").rstrip().splitlines()
+    last = trace.pop() if trace else first
+    yield ""
+    yield heading("error")
+    yield from (f"  {printable(line)}" for line in trace)
+    yield f"  {click.style(printable(last), fg='red')}"

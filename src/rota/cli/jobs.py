@@ -1,0 +1,249 @@
+"""jobs: look at them, read their logs, and retry, cancel or delete one or all that match."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from rota.cli.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, fitting, matching_ids, sentence
+from rota.cli.endings import FAILED
+from rota.cli.groups import Group
+from rota.cli.job_page import JobFacts, columns, facts_of, page, page_facts_of
+from rota.cli.options import on_a_store, output_option
+from rota.cli.output import Output, say, write
+from rota.cli.where import filter_from, matching_jobs
+from rota.cli.words import count, instant_with_millis, printable
+from rota.model.micros import datetime_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rota.app import App
+    from rota.jobs import LogEntry
+    from rota.store.contract import Store
+
+SHOWN_BEFORE = 10  # of the jobs that a dry run names
+LOOK = 0.5  # seconds between two looks for new log lines
+
+WHERE_HELP = (
+    "Only jobs for which every term holds: 'state:failed,cancelled task:mail.* queue:q schedule:id key:k since:2h'."
+)
+
+
+class LineFacts(Struct, kw_only=True):
+    """A line of a job's log."""
+
+    at: datetime
+    level: str
+    text: str
+
+
+class BulkFacts(Struct, kw_only=True):
+    """What a change to many jobs did, or would do."""
+
+    action: str
+    matched: int
+    changed: int
+    left: int
+    dry_run: bool
+
+
+@click.group(cls=Group)
+def jobs() -> None:
+    """Look at jobs; retry, cancel or delete them."""
+
+
+@jobs.command("list")
+@click.option("--where", default="", metavar="FILTER", help=WHERE_HELP)
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), metavar="N", default=50, help="Show this many at most.  [default: 50]"
+)
+@on_a_store
+@output_option
+def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
+    """Jobs, newest first."""
+    store = app.open()
+    found = list(matching_jobs(store, filter_from(where, store.now()), most=limit + 1))
+    now = datetime_of(store.now())
+    empty = "no job matches" if where else f"{store.describe()} has no jobs"
+    out.rows(found[:limit], columns(now), JobFacts, facts_of, empty=empty)
+    if len(found) > limit:
+        say(f"these are the newest {limit:,}; there are more: raise --limit, or narrow --where")
+
+
+@jobs.command("show")
+@click.argument("job_id", metavar="ID")
+@on_a_store
+@output_option
+def show_job(app: App, job_id: str, out: Output) -> None:
+    """Everything about one job."""
+    record = app.jobs.read(job_id)
+    now = datetime_of(app.open().now())
+    out.page(page_facts_of(record), lambda: page(record, now))
+
+
+@jobs.command("logs")
+@click.argument("job_id", metavar="ID")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+@on_a_store
+@output_option
+def show_logs(app: App, job_id: str, out: Output, *, follow: bool) -> None:
+    """What a job wrote."""
+    app.jobs.read(job_id)
+    if follow and out.form not in {"table", "jsonl"}:
+        raise click.UsageError(f"--follow writes line by line, which {out.form} cannot; use -o jsonl")
+    lines = _follow(app, job_id) if follow else _lines(app, job_id)
+    if out.form == "table":
+        _write_lines(lines)
+    elif follow:
+        for line in lines:
+            out.page(_line_facts(line), list)
+    else:
+        out.rows(list(lines), [], LineFacts, _line_facts, empty="")
+
+
+def bulk_command(verb: Verb) -> Callable[[Callable[..., None]], click.Command]:
+    """A command that changes the jobs which are named, or all that match."""
+
+    def make(function: Callable[..., None]) -> click.Command:
+        for option in reversed(_BULK_OPTIONS):
+            function = option(function)
+        return jobs.command(verb.name)(function)
+
+    return make
+
+
+_BULK_OPTIONS = (
+    click.argument("ids", nargs=-1, metavar="[ID]..."),
+    click.option("--where", metavar="FILTER", help=WHERE_HELP),
+    click.option("--dry-run", is_flag=True, help="Only say what would be done."),
+    click.option("-y", "--yes", is_flag=True, help="Do not ask."),
+    click.option("--reason", default=None, help="Why; it is kept in the job's history."),
+)
+
+
+@bulk_command(RETRY)
+@on_a_store
+@output_option
+def retry_jobs(app: App, out: Output, **options: Any) -> None:
+    """Put failed or cancelled jobs back into their queue."""
+    _change(app.open(), RETRY, out, **options)
+
+
+@bulk_command(CANCEL)
+@on_a_store
+@output_option
+def cancel_jobs(app: App, out: Output, **options: Any) -> None:
+    """Cancel waiting jobs; ask running ones to stop."""
+    _change(app.open(), CANCEL, out, **options)
+
+
+@bulk_command(DELETE)
+@on_a_store
+@output_option
+def delete_jobs(app: App, out: Output, **options: Any) -> None:
+    """Delete jobs that have ended."""
+    _change(app.open(), DELETE, out, **options)
+
+
+def _change(
+    store: Store,
+    verb: Verb,
+    out: Output,
+    *,
+    ids: tuple[str, ...],
+    where: str | None,
+    dry_run: bool,
+    yes: bool,
+    reason: str | None,
+) -> None:
+    chosen = _choose(store, verb, ids, where)
+    if dry_run:
+        _show_plan(store, verb, chosen, out)
+        return
+    if where is not None and chosen and not yes:
+        _ask(verb, len(chosen))
+    tally = carry_out(store, verb, chosen, reason or f"{verb.done} by hand", _progress(verb, len(chosen)))
+    facts = BulkFacts(action=verb.name, matched=len(chosen), changed=tally.changed, left=tally.left, dry_run=False)
+    out.page(facts, lambda: [sentence(verb, tally)])
+    if tally.left:
+        say(f"{count(tally.left, 'job')} moved meanwhile and stayed as they were; run it again for those")
+        click.get_current_context().exit(FAILED)
+
+
+def _choose(store: Store, verb: Verb, ids: tuple[str, ...], where: str | None) -> list[str]:
+    if bool(ids) == (where is not None):
+        raise click.UsageError(f"say which jobs to {verb.name}: name their ids, or give --where (not both)")
+    if where is None:
+        return check_ids(store, verb, ids)
+    if not where.strip():
+        raise click.UsageError(f"--where is empty, which would {verb.name} every job; give a filter such as queue:mail")
+    return matching_ids(store, fitting(verb, filter_from(where, store.now())))
+
+
+def _show_plan(store: Store, verb: Verb, ids: list[str], out: Output) -> None:
+    facts = BulkFacts(action=verb.name, matched=len(ids), changed=0, left=0, dry_run=True)
+    if out.form == "table" and ids:
+        first = store.get_jobs(ids[:SHOWN_BEFORE])
+        out.rows(first, columns(datetime_of(store.now())), JobFacts, facts_of, empty="")
+        if len(ids) > len(first):
+            say(f"… and {len(ids) - len(first):,} more")
+    out.page(facts, lambda: [f"{count(len(ids), 'job')} would be {verb.done}; nothing was changed"])
+
+
+def _ask(verb: Verb, number: int) -> None:
+    """Have a person confirm; a script that gave a filter meant it."""
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        if click.confirm(f"{verb.name} {count(number, 'job')}?", err=True):
+            return
+        say("nothing was changed")
+        click.get_current_context().exit(FAILED)
+
+
+def _progress(verb: Verb, total: int) -> Callable[[int], None]:
+    """Say how far it is, where it takes long enough to wonder."""
+    seen = 0
+
+    def tell(number: int) -> None:
+        nonlocal seen
+        seen += number
+        if total > BATCH * 5 and seen % (BATCH * 5) == 0:
+            say(f"{verb.name}: {seen:,} of {total:,}")
+
+    return tell
+
+
+def _lines(app: App, job_id: str, after: int = 0) -> Iterator[LogEntry]:
+    while lines := app.jobs.logs(job_id, after=after):
+        yield from lines
+        after = lines[-1].number
+
+
+def _follow(app: App, job_id: str) -> Iterator[LogEntry]:
+    """Lines as they come, until the job has ended and all were shown."""
+    after = 0
+    while True:
+        has_ended = app.jobs.read(job_id).state.is_final
+        for line in _lines(app, job_id, after):
+            after = line.number
+            yield line
+        if has_ended:
+            return
+        time.sleep(LOOK)
+
+
+def _write_lines(lines: Iterable[LogEntry]) -> None:
+    line = None
+    for line in lines:
+        write(f"{instant_with_millis(line.at)} {line.level:<7} {printable(line.text)}")
+    if line is None:
+        say("the job wrote nothing")
+
+
+def _line_facts(line: LogEntry) -> LineFacts:
+    return LineFacts(at=line.at, level=line.level, text=line.text)

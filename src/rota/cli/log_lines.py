@@ -1,0 +1,85 @@
+"""Log lines on stderr: standard logging, with a line for each job that ran and each schedule that fired."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli.words import instant, span
+from rota.model.micros import SECOND, datetime_of
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.engine.events import Event
+
+LEVELS = ("debug", "info", "warning", "error")
+
+_COLOURS = {"DEBUG": "bright_black", "INFO": "blue", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+
+job_log = logging.getLogger("rota.job")
+schedule_log = logging.getLogger("rota.schedule")
+
+
+class Formatter(logging.Formatter):
+    """2026-10-14T09:00:00.123Z INFO    rota.job: job 1a1d… (mail.send) succeeded in 12 ms"""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    def __init__(self, *, has_colours: bool) -> None:
+        super().__init__()
+        self._colours = _COLOURS if has_colours else {}
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
+        level = f"{record.levelname:<7}"
+        colour = self._colours.get(record.levelname)
+        shown = click.style(level, fg=colour) if colour else level
+        return f"{self.formatTime(record)} {shown} {record.name}: {record.getMessage().rstrip()}"
+
+
+def set_up_logging(level: str) -> None:
+    """Log to stderr, unless the app's own code has set logging up otherwise."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logging.getLogger("rota").setLevel(number)
+    root = logging.getLogger()
+    if root.handlers:
+        return
+    handler = logging.StreamHandler(sys.stderr)  # the real one: what jobs write to stderr is kept as their log
+    handler.setFormatter(Formatter(has_colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR")))
+    root.addHandler(handler)
+    root.setLevel(number)
+
+
+def log_successes(app: App) -> None:
+    """Write what a person who watches wants to see; the app itself logs what went wrong.
+
+    Only what the level lets through is listened for, so that the rest costs nothing.
+    """
+    if job_log.isEnabledFor(logging.DEBUG):
+        app.on("job.started", _log_start)
+    if job_log.isEnabledFor(logging.INFO):
+        app.on("job.succeeded", _log_success)
+        app.on("schedule.fired", _log_firing)
+
+
+def _log_start(event: Event) -> None:
+    data = event.data
+    job_log.debug("job %s (%s) started, attempt %s", data["job_id"], data["task"], data["attempt"])
+
+
+def _log_success(event: Event) -> None:
+    data = event.data
+    took = span((event.at - data["started_at"]) / SECOND) if data["started_at"] else "no time"
+    job_log.info("job %s (%s) succeeded in %s", data["job_id"], data["task"], took)
+
+
+def _log_firing(event: Event) -> None:
+    data = event.data
+    then = f"next at {instant(datetime_of(data['next_at']))}" if data["next_at"] else "that was its last run"
+    schedule_log.info("schedule %s fired %s; %s", data["schedule_id"], data["task"], then)

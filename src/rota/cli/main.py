@@ -1,0 +1,63 @@
+"""The command line: its commands, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from rota import __version__
+from rota.cli.endings import tell
+from rota.cli.enqueue import enqueue
+from rota.cli.groups import Group
+from rota.cli.jobs import jobs
+from rota.cli.next import next_runs
+from rota.cli.operate import migrate, nodes, queues
+from rota.cli.run import run, scheduler, worker
+from rota.cli.schedules import schedules
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Run": (run, worker, scheduler),
+    "Jobs": (enqueue, jobs),
+    "Schedules": (schedules, next_runs),
+    "Operate": (queues, nodes, migrate),
+}
+
+
+class Rota(Group):
+    """The root command: its help has sections, and every error ends in one place."""
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(*args, **extra)
+        except Exception as err:  # noqa: BLE001 - nobody should meet a traceback of ours
+            code = tell(err)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read our output has seen enough
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for what is flushed at exit
+            return 0
+        return result
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(command.name), command.get_short_help_str(60)) for command in commands])
+
+
+@click.group(cls=Rota, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="rota", message="%(prog)s %(version)s")
+def main() -> None:
+    """Exact recurring work on crash-safe workers."""
+
+
+for _command in (command for commands in SECTIONS.values() for command in commands):
+    main.add_command(_command)

@@ -1,0 +1,214 @@
+"""queues, nodes and migrate: what an operator asks of a store."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Struct
+
+from rota.cli.groups import Group
+from rota.cli.liveness import is_alive
+from rota.cli.options import app_option, find_store, on_a_store, output_option, store_option
+from rota.cli.output import Column, Output, say, write
+from rota.cli.target import load_target
+from rota.cli.words import count, relative, span
+from rota.model.micros import datetime_of, micros_of, optional_datetime
+from rota.model.names import check_name
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.store.contract import Node, QueueInfo, Store
+
+
+class QueueFacts(Struct, kw_only=True):
+    """A queue in numbers: what is in it now, and what ever ended in it."""
+
+    name: str
+    state: str  # open or paused
+    queued: int
+    running: int
+    scheduled: int
+    held: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    oldest_at: datetime | None
+
+
+class NodeFacts(Struct, kw_only=True):
+    """A process that works on jobs or fires schedules."""
+
+    id: str
+    state: str  # alive or silent
+    host: str
+    pid: int
+    roles: list[str]
+    queues: list[str]
+    tasks: list[str]
+    running: int
+    concurrency: int
+    app: str
+    version: str
+    started_at: datetime
+    beat_at: datetime
+
+
+@click.group(cls=Group)
+def queues() -> None:
+    """Look at queues; pause or resume them."""
+
+
+@queues.command("list")
+@on_a_store
+@output_option
+def list_queues(app: App, out: Output) -> None:
+    """Queues in numbers."""
+    store = app.open()
+    found = store.list_queues()
+    now = datetime_of(store.now())
+    out.rows(found, _queue_columns(now), QueueFacts, _queue_facts, empty=f"{store.describe()} has no queues yet")
+
+
+@queues.command("pause")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@on_a_store
+@output_option
+def pause_queues(app: App, names: tuple[str, ...], out: Output) -> None:
+    """Let no worker take jobs from queues; what runs goes on."""
+    _pause(app, names, out, paused=True)
+
+
+@queues.command("resume")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@on_a_store
+@output_option
+def resume_queues(app: App, names: tuple[str, ...], out: Output) -> None:
+    """Let workers take jobs from queues again."""
+    _pause(app, names, out, paused=False)
+
+
+@click.group(cls=Group)
+def nodes() -> None:
+    """Look at the processes that do the work."""
+
+
+@nodes.command("list")
+@on_a_store
+@output_option
+def list_nodes(app: App, out: Output) -> None:
+    """All nodes."""
+    store = app.open()
+    now = datetime_of(store.now())
+    columns, facts = _node_columns(now), lambda node: _node_facts(node, now)
+    out.rows(store.list_nodes(), columns, NodeFacts, facts, empty="no node is running; `rota run TARGET` starts one")
+
+
+@click.command()
+@click.option("--plan", is_flag=True, help="Only print what would be run.")
+@app_option
+@store_option
+def migrate(target: str | None, store_url: str | None, *, plan: bool) -> None:
+    """Make the store's tables, or bring them up to date."""
+    store = _store_of(target, store_url)
+    scripts = store.pending_migrations()
+    if not scripts:
+        say(f"{store.describe()} is up to date; there is nothing to do")
+    elif plan:
+        for script in scripts:
+            write(script.rstrip())
+        say(f"{count(len(scripts), 'step')} would bring {store.describe()} up to date; nothing was changed")
+    else:
+        store.open()
+        store.close()
+        say(f"{store.describe()} is up to date now: {count(len(scripts), 'step')} done")
+
+
+def _store_of(target: str | None, store_url: str | None) -> Store:
+    if not target:
+        return find_store(store_url, "rota")
+    app = load_target(target).app
+    if store_url:
+        return find_store(store_url, app.namespace)
+    return app.find_store()
+
+
+def _pause(app: App, names: tuple[str, ...], out: Output, *, paused: bool) -> None:
+    store = app.open()
+    checked = [check_name("queue", name) for name in names]
+    known = {queue.name for queue in store.list_queues()}
+    for name in checked:
+        store.pause_queue(name, paused=paused)
+        done = "paused" if paused else "resumed"
+        say(f"{done} queue {name}" + ("" if name in known else " (no job has been in it yet)"))
+    if out.form != "table":
+        changed = [queue for queue in store.list_queues() if queue.name in names]
+        out.rows(changed, [], QueueFacts, _queue_facts, empty="")
+
+
+def _queue_columns(now: datetime) -> list[Column[QueueInfo]]:
+    def number(state: State) -> Column[QueueInfo]:
+        dropped = {State.CANCELLED: 3, State.HELD: 2, State.SUCCEEDED: 1}.get(state, 0)
+        return Column(state.value, lambda queue: f"{_number_of(queue, state):,}", is_number=True, dropped=dropped)
+
+    return [
+        Column("queue", lambda queue: queue.name),
+        Column("state", lambda queue: "paused" if queue.is_paused else "open"),
+        *(number(state) for state in (State.QUEUED, State.RUNNING, State.SCHEDULED, State.HELD)),
+        Column("oldest", lambda queue: _age(queue, now)),
+        *(number(state) for state in (State.SUCCEEDED, State.FAILED, State.CANCELLED)),
+    ]
+
+
+def _number_of(queue: QueueInfo, state: State) -> int:
+    return (queue.totals if state.is_final else queue.counts).get(state.value, 0)
+
+
+def _age(queue: QueueInfo, now: datetime) -> str:
+    return span((now - datetime_of(queue.oldest_at)).total_seconds()) if queue.oldest_at is not None else "-"
+
+
+def _queue_facts(queue: QueueInfo) -> QueueFacts:
+    return QueueFacts(
+        name=queue.name,
+        state="paused" if queue.is_paused else "open",
+        oldest_at=optional_datetime(queue.oldest_at),
+        **{state.value: _number_of(queue, state) for state in State},
+    )
+
+
+def _node_columns(now: datetime) -> list[Column[Node]]:
+    return [
+        Column("node", lambda node: node.id),
+        Column("state", lambda node: _node_state(node, now)),
+        Column("roles", lambda node: ", ".join(node.roles), "wrap"),
+        Column("queues", lambda node: ", ".join(node.queues) or "-", "wrap"),
+        Column("running", lambda node: f"{node.running} of {node.concurrency}" if node.concurrency else "-"),
+        Column("app", lambda node: f"{node.app} {node.version}".strip(), dropped=3),
+        Column("up", lambda node: span((now - datetime_of(node.started_at)).total_seconds()), dropped=2),
+        Column("heard of", lambda node: relative(datetime_of(node.beat_at), now), dropped=1),
+    ]
+
+
+def _node_state(node: Node, now: datetime) -> str:
+    return "alive" if is_alive(node, micros_of(now)) else "silent"
+
+
+def _node_facts(node: Node, now: datetime) -> NodeFacts:
+    return NodeFacts(
+        id=node.id,
+        state=_node_state(node, now),
+        host=node.host,
+        pid=node.pid,
+        roles=list(node.roles),
+        queues=list(node.queues),
+        tasks=list(node.tasks),
+        running=node.running,
+        concurrency=node.concurrency,
+        app=node.app,
+        version=node.version,
+        started_at=datetime_of(node.started_at),
+        beat_at=datetime_of(node.beat_at),
+    )

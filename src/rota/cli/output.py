@@ -1,0 +1,149 @@
+"""Output: data goes to stdout as a table, JSON, JSON lines or CSV; what is said about it goes to stderr.
+
+On a terminal a table is drawn by rich; in a pipe it is plain aligned text without colour.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import click
+import msgspec
+
+from rota.cli.words import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+Item = TypeVar("Item")
+
+FORMS = ("table", "json", "jsonl", "csv")
+STYLES = {  # words that mean the same everywhere
+    "succeeded": "green",
+    "on": "green",
+    "alive": "green",
+    "open": "green",
+    "running": "cyan",
+    "failed": "red",
+    "broken": "red",
+    "silent": "red",
+    "paused": "yellow",
+    "cancelled": "yellow",
+    "disabled": "yellow",
+}
+
+
+class Column(NamedTuple, Generic[Item]):
+    """One column of a table: its title, the cell of an item, and how it gives way on a narrow terminal."""
+
+    title: str
+    cell: Callable[[Item], str]
+    narrow: Literal["never", "wrap", "wrap at commas", "cut"] = "never"
+    is_number: bool = False
+    dropped: int = 0  # where the rest does not fit, the column with the highest number goes first; 0 stays
+
+
+class Output:
+    """Where a command's data goes, in the form that was asked for."""
+
+    def __init__(self, form: str = "table") -> None:
+        self.form = form
+
+    def rows(
+        self,
+        items: Sequence[Item],
+        columns: Sequence[Column[Item]],
+        kind: type[msgspec.Struct],
+        facts: Callable[[Item], msgspec.Struct],
+        *,
+        empty: str,
+    ) -> None:
+        """A list: its columns for people, its facts (structs of one kind) for machines."""
+        if self.form == "table":
+            self._table(items, columns, empty)
+        elif self.form == "csv":
+            _write_csv(kind, [facts(item) for item in items])
+        elif self.form == "jsonl":
+            for item in items:
+                write(msgspec.json.encode(facts(item)))
+        else:
+            _write_json([facts(item) for item in items])
+
+    def page(self, facts: msgspec.Struct, lines: Callable[[], Iterable[str]]) -> None:
+        """One thing: lines for people, its facts for machines."""
+        if self.form == "table":
+            for line in lines():
+                write(line)
+        elif self.form == "csv":
+            _write_csv(type(facts), [facts])
+        elif self.form == "jsonl":
+            write(msgspec.json.encode(facts))
+        else:
+            _write_json(facts)
+
+    def _table(self, items: Sequence[Item], columns: Sequence[Column[Item]], empty: str) -> None:
+        if not items:
+            say(empty)
+        elif sys.stdout.isatty():
+            from rota.cli.terminal import draw  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
+
+            write(draw(items, columns), nl=False)
+        else:
+            cells = [[printable(column.cell(item)) for column in columns] for item in items]
+            for line in aligned([[column.title for column in columns], *cells]):
+                write(line)
+
+
+def write(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
+    """To stdout or stderr; colours reach terminals only, and none where NO_COLOR is set."""
+    click.echo(text, err=err, nl=nl, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def say(text: str) -> None:
+    """A remark for people, beside the data."""
+    write(text, err=True)
+
+
+def warn(text: str) -> None:
+    say(f"{click.style('warning:', fg='yellow')} {text}")
+
+
+def aligned(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
+    """Rows of text with their columns below each other."""
+    widths = [max(len(click.unstyle(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        (indent + "  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    ]
+
+
+def heading(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def coloured(word: str) -> str:
+    """A state in its colour."""
+    return click.style(word, fg=STYLES.get(word))
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - len(click.unstyle(cell)))
+
+
+def _write_json(data: Any) -> None:
+    write(msgspec.json.format(msgspec.json.encode(data), indent=2))
+
+
+def _write_csv(kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(kind.__struct_fields__)
+    for row in rows:
+        writer.writerow([_csv_cell(value) for value in msgspec.to_builtins(row).values()])
+
+
+def _csv_cell(value: Any) -> Any:
+    """Lists and mappings as JSON; nothing for None."""
+    return msgspec.json.encode(value).decode() if isinstance(value, (list, dict, bool)) else value

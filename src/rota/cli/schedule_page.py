@@ -1,0 +1,244 @@
+"""A schedule on the screen: as facts for machines, as a row of a list, and as a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from rota.cli.output import Column, aligned, coloured, heading
+from rota.cli.words import beside, call, coarse, first_line, instant, local, printable, relative, span
+from rota.errors import RotaError
+from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.model.payload import unpack_call
+from rota.schedules import ScheduleView
+from rota.store.contract import LARGEST_PAGE
+from rota.triggers import trigger_from_text
+from rota.triggers.duration import text_of
+from rota.triggers.every import Every
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Store
+
+SHOWN_RUNS = 5
+OVERLAPS = {
+    "skip": "a run that is due while the last one goes on is skipped",
+    "allow": "runs may overlap",
+    "queue": "a run that is due while the last one goes on waits for it",
+    "cancel": "a run that is due cancels the last one",
+}
+CATCHUPS = {
+    "latest": "of missed runs, the latest is made up for",
+    "skip": "missed runs are not made up for",
+    "all": "every missed run is made up for",
+}
+
+
+class ScheduleFacts(Struct, kw_only=True):
+    """What JSON and CSV say about a schedule; times are UTC."""
+
+    id: str
+    sentence: str
+    state: str  # on, paused, disabled, finished or broken
+    next_run: datetime | None
+    last_run: datetime | None
+    last_status: str | None
+    last_error: str | None
+    last_success: datetime | None
+    last_seconds: float | None
+    run_count: int
+    task: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    queue: str
+    priority: int
+    trigger: str
+    tz: str
+    overlap: str
+    catchup: str
+    pause: str | None
+    description: str
+    origin: str
+    created_at: datetime
+    version: int
+
+
+class ShownSchedule:
+    """A schedule with its words; one whose rule cannot be read any more is shown too, with the reason."""
+
+    def __init__(self, record: Schedule) -> None:
+        self.record = record
+        self.id = record.id
+        self.problem = record.problem
+        self.view: ScheduleView | None = None
+        try:
+            self.view = ScheduleView(record)
+            self.sentence = _sentence(self.view)
+        except RotaError as err:
+            self.problem = self.problem or str(err)
+            self.sentence = record.spec.trigger
+
+    @property
+    def state(self) -> str:
+        if self.problem:
+            return "broken"
+        if not self.record.is_enabled:
+            return "disabled"
+        if self.record.pause is not None:
+            return "paused"
+        return "on" if self.record.next_at is not None else "finished"
+
+    @property
+    def next_run(self) -> datetime | None:
+        return self.view.next_run if self.view is not None and self.state == "on" else None
+
+    @property
+    def call(self) -> str:
+        made = unpack_call(self.record.spec.payload.encode())
+        return call(self.record.spec.task, made.args, made.kwargs)
+
+
+def read_schedules(store: Store) -> Iterator[ShownSchedule]:
+    """All schedules by id, read a page at a time."""
+    cursor: str | None = None
+    while True:
+        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
+        yield from (ShownSchedule(record) for record in page.items)
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def facts_of(shown: ShownSchedule) -> ScheduleFacts:
+    record, spec, last = shown.record, shown.record.spec, shown.record.last
+    made = unpack_call(spec.payload.encode())
+    return ScheduleFacts(
+        id=record.id,
+        sentence=shown.sentence,
+        state=shown.state,
+        next_run=shown.next_run.astimezone(UTC) if shown.next_run else None,
+        last_run=optional_datetime(last.enqueued_at),
+        last_status=last.status,
+        last_error=shown.problem or last.error,
+        last_success=optional_datetime(last.success_at),
+        last_seconds=None if last.duration is None else last.duration / SECOND,
+        run_count=record.run_count,
+        task=spec.task,
+        args=made.args,
+        kwargs=made.kwargs,
+        queue=spec.queue,
+        priority=spec.priority,
+        trigger=spec.trigger,
+        tz=shown.view.tz if shown.view else spec.tz,
+        overlap=spec.overlap,
+        catchup=spec.catchup,
+        pause=record.pause.words if record.pause else None,
+        description=spec.description,
+        origin=shown.view.origin if shown.view else record.origin.kind,
+        created_at=datetime_of(record.created_at),
+        version=record.version,
+    )
+
+
+def columns(now: datetime) -> list[Column[ShownSchedule]]:
+    return [
+        Column("schedule", lambda shown: shown.id),
+        Column("runs", lambda shown: shown.sentence, "wrap"),
+        Column("next run", lambda shown: next_words(shown, now), "wrap at commas"),
+        Column("last", lambda shown: _last_words(shown, now), "wrap at commas", dropped=1),
+        Column("state", _state_words, "wrap"),
+    ]
+
+
+def next_words(shown: ShownSchedule, now: datetime) -> str:
+    """2026-10-14 09:00 EDT, in 5 m"""
+    if shown.next_run is None:
+        return "-"
+    late = (now - shown.next_run).total_seconds()
+    away = f"overdue by {coarse(late)}" if late >= 1 else relative(shown.next_run, now)
+    return f"{local(shown.next_run)}, {away}"
+
+
+def page(shown: ShownSchedule, runs: list[datetime], now: datetime) -> Iterator[str]:
+    """Everything about one schedule."""
+    yield f"{heading(shown.id)}  {coloured(shown.state)}"
+    yield ""
+    yield f"  {shown.sentence}"
+    yield f"  {shown.call}"
+    yield ""
+    yield from aligned(list(_rows(shown, now)), indent="  ")
+    if runs:
+        yield ""
+        yield heading("next runs")
+        yield from aligned([[local(run), instant(run), relative(run, now)] for run in runs], indent="  ")
+    if shown.record.last.error:
+        yield ""
+        yield heading("last error")
+        yield from (f"  {printable(line)}" for line in shown.record.last.error.splitlines())
+
+
+def _sentence(view: ScheduleView) -> str:
+    """What it does. An interval counts from its schedule's creation, which need not be said each time."""
+    rule = trigger_from_text(view.record.spec.trigger)
+    return rule.explain() if isinstance(rule, Every) else view.explain()
+
+
+def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
+    record, spec = shown.record, shown.record.spec
+    if spec.description:
+        yield ["about", printable(spec.description)]
+    if shown.problem:
+        yield ["problem", printable(shown.problem)]
+    if record.pause is not None:
+        yield ["paused", f"since {beside(datetime_of(record.pause.at), now)}, {_pause_words(shown)}"]
+    yield ["next run", next_words(shown, now)]
+    yield ["last run", _last_long(shown, now)]
+    yield ["runs", f"{record.run_count:,}" + (f" of {spec.max_runs:,}" if spec.max_runs else "")]
+    yield ["rule", spec.trigger if " tz=" in spec.trigger else f"{spec.trigger} tz={spec.tz}"]
+    yield ["overlap", f"{spec.overlap}: {OVERLAPS[spec.overlap]}"]
+    yield ["catch-up", f"{spec.catchup}: {CATCHUPS[spec.catchup]}"]
+    if spec.jitter:
+        yield ["jitter", f"up to {text_of(spec.jitter // SECOND)}"]
+    yield ["queue", f"{spec.queue}, priority {spec.priority}"]
+    for name, at in (("starts", spec.start), ("ends", spec.end)):
+        if at is not None:
+            yield [name, beside(datetime_of(at), now)]
+    yield ["defined by", shown.view.origin if shown.view else record.origin.kind]
+    yield ["created", beside(datetime_of(record.created_at), now)]
+
+
+def _last_words(shown: ShownSchedule, now: datetime) -> str:
+    last = shown.record.last
+    at = last.finished_at if last.status else last.enqueued_at
+    if at is None:
+        return "never"
+    return f"{last.status or 'enqueued'}, {relative(datetime_of(at), now)}"
+
+
+def _last_long(shown: ShownSchedule, now: datetime) -> str:
+    last = shown.record.last
+    if last.enqueued_at is None and last.finished_at is None:
+        return "never"
+    made = f"enqueued {beside(datetime_of(last.enqueued_at), now)}" if last.enqueued_at else ""
+    took = f" in {span(last.duration / SECOND)}" if last.duration is not None else ""
+    ended = f"{last.status}{took}" if last.status else ""
+    job = f"job {last.job_id}" if last.job_id else ""
+    return ", ".join(words for words in (ended, made, job) if words)
+
+
+def _state_words(shown: ShownSchedule) -> str:
+    if shown.state == "paused":
+        return _pause_words(shown)
+    return f"broken: {first_line(shown.problem)}" if shown.problem else shown.state
+
+
+def _pause_words(shown: ShownSchedule) -> str:
+    pause = shown.record.pause
+    if pause is None:
+        return ""
+    until = f" until {instant(datetime_of(pause.until))}" if pause.until else ""
+    return printable(f"{pause.words}{until}")

@@ -1,0 +1,71 @@
+"""Stopping: the first SIGTERM or Ctrl-C drains, the second hands back what still runs at once."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from rota.cli.endings import INTERRUPTED
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.engine.node import Node
+    from rota.engine.worker import Worker
+
+log = logging.getLogger("rota.cli")
+
+STOPPED = -1  # the node is down
+EMPTY = 0  # there is nothing left to do
+
+
+class Stopping:
+    """What may end a node comes through one line: signals, an empty queue, and word that it is down.
+
+    Handlers only put a number into it. Nothing else happens inside them, because they interrupt the main thread
+    anywhere, also where it holds a lock.
+    """
+
+    def __init__(self) -> None:
+        self._news: SimpleQueue[int] = SimpleQueue()
+
+    def listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _frame: self._news.put(number))
+
+    def end_when_empty(self, worker: Worker) -> None:
+        """Stop once nothing is ready and nothing runs."""
+        threading.Thread(target=self._watch, args=(worker,), name="rota-until-empty", daemon=True).start()
+
+    def wait(self, app: App, node: Node) -> int:
+        """Wait for a reason to stop, stop, and answer the exit code."""
+        first = self._news.get()
+        log.info(_why(first, node))
+        threading.Thread(target=self._stop, args=(app,), name="rota-stop", daemon=True).start()
+        while (news := self._news.get()) != STOPPED:
+            if news != EMPTY:
+                log.warning("told again to stop: what still runs is handed back now")
+                node.hurry()
+        return INTERRUPTED if first == signal.SIGINT else 0
+
+    def _watch(self, worker: Worker) -> None:
+        worker.is_idle.wait()
+        self._news.put(EMPTY)
+
+    def _stop(self, app: App) -> None:
+        try:
+            app.stop()
+        finally:
+            self._news.put(STOPPED)
+
+
+def _why(first: int, node: Node) -> str:
+    if first == EMPTY:
+        return "nothing is ready and nothing runs: stopping"
+    running = len(node.worker.runs) if node.worker else 0
+    name = signal.Signals(first).name
+    if not running:
+        return f"{name}: stopping"
+    return f"{name}: waiting up to {node.settings.drain_for:g} s for {running} running; once more stops at once"

@@ -1,0 +1,253 @@
+"""jobs: lists, pages, logs, and changes to one or to all that match."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from rota.cli.where import filter_from
+from rota.errors import BadOption
+from rota.model.state import State
+from rota.store.contract import LogLine, Refusal
+from rota.store.sqlite import SqliteStore
+
+HOUR = 3_600_000_000
+
+
+@pytest.fixture
+def worked(rota):
+    """A store with one job that succeeded, one that failed, and two that wait."""
+    rota.ids = {
+        "good": rota.enqueue("greet", "ann"),
+        "bad": rota.enqueue("divide", "1", "0"),
+        "later": rota.enqueue("send", "bob", "--in", "1h"),
+    }
+    rota.work()
+    rota.ids["ready"] = rota.enqueue("greet", "cid")
+    return rota
+
+
+def states(rota) -> dict[str, str]:
+    found = {job["id"]: job["state"] for job in rota.data("jobs", "list")}
+    return {name: found.get(job_id, "gone") for name, job_id in rota.ids.items()}
+
+
+def test_a_list_in_a_pipe_is_aligned_text(worked):
+    lines = worked("jobs", "list").stdout.splitlines()
+    assert lines[0].split() == ["job", "state", "call", "queue", "when", "tries", "note"]
+    assert [line.split()[1] for line in lines[1:]] == ["queued", "scheduled", "failed", "succeeded"]
+    assert len({line.index("jobs.") for line in lines[1:]}) == 1
+    assert "jobs.divide(1, 0)" in lines[3]
+    assert lines[3].endswith("ZeroDivisionError: division by zero")
+    assert "due in 60 m" in lines[2]
+    assert "\x1b" not in "".join(lines)
+
+
+def test_a_list_in_other_forms_has_all_facts(worked):
+    listed = worked.data("jobs", "list")
+    lines = worked("jobs", "list", "-o", "jsonl").stdout.splitlines()
+    rows = list(csv.DictReader(io.StringIO(worked("jobs", "list", "-o", "csv").stdout)))
+    assert [json.loads(line) for line in lines] == listed
+    assert [row["id"] for row in rows] == [job["id"] for job in listed]
+    good = listed[-1]
+    assert (good["args"], good["result"], good["attempts"]) == (["ann"], "ANN", 1)
+    assert good["created_at"].endswith("Z")
+    assert rows[-1]["args"] == '["ann"]'
+    assert rows[-1]["key"] == ""
+
+
+def test_an_empty_list_still_is_one(rota):
+    rota("migrate")
+    result = rota("jobs", "list")
+    assert (result.stdout, "has no jobs" in result.stderr) == ("", True)
+    assert rota.data("jobs", "list") == []
+    assert rota("jobs", "list", "-o", "csv").stdout.startswith("id,task,state,")
+    assert rota("jobs", "list", "--where", "state:failed").stderr == "no job matches\n"
+
+
+def test_a_list_says_that_there_are_more(worked):
+    result = worked("jobs", "list", "-n", "2")
+    assert len(result.stdout.splitlines()) == 3
+    assert "these are the newest 2; there are more" in result.stderr
+
+
+def test_a_filter_narrows_a_list(worked):
+    def found(where: str) -> set[str]:
+        names = {job_id: name for name, job_id in worked.ids.items()}
+        return {names[job["id"]] for job in worked.data("jobs", "list", "--where", where)}
+
+    assert found("state:failed,succeeded") == {"good", "bad"}
+    assert found("task:jobs.g* state:queued") == {"ready"}
+    assert found("queue:mail") == {"later"}
+    assert found("since:1h") == {"good", "bad", "later", "ready"}
+    assert found("until:1h") == set()
+
+
+def test_a_filter_reads_times_as_they_are_typed():
+    now = 10 * HOUR
+    assert filter_from("since:2h", now).since == 8 * HOUR
+    assert filter_from("until:1970-01-01T03:00Z", now).until == 3 * HOUR
+    assert filter_from("key:'a b' schedule:x", now).key == "a b"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("stat:failed", "'stat' is no field of a filter; did you mean 'state'?"),
+        ("state:faild", "'faild' is no state; did you mean 'failed'?"),
+        ("failed", "'failed' is no filter; write field:value"),
+        ("task:*.send", "a * stands at the end only"),
+        ("queue:a queue:b", "says queue: twice"),
+        ("key:'a", "a quote without its partner"),
+        ("since:yesterday", "'yesterday' is not a time"),
+    ],
+)
+def test_a_filter_that_is_none_says_what_would_be(text, why):
+    with pytest.raises(BadOption, match=why.replace("*", r"\*").replace("?", r"\?")):
+        filter_from(text, 0)
+
+
+def test_a_page_reads_from_call_to_traceback(worked):
+    lines = worked("jobs", "show", worked.ids["bad"]).stdout.splitlines()
+    assert lines[0] == f"job {worked.ids['bad']}  failed"
+    assert lines[2] == "  jobs.divide(1, 0)"
+    text = "\n".join(lines)
+    assert "  attempts  1 (1 failure)" in text
+    history = lines[lines.index("history") + 1 :]
+    assert [line.split()[2] for line in history[:3]] == ["queued", "running", "failed"]
+    assert "waited" in history[0]
+    assert "claimed by" in history[1]
+    assert f'File "{worked.folder}/jobs.py", line ' in lines[-4]
+    assert lines[-1] == "  ZeroDivisionError: division by zero"
+
+
+def test_a_page_of_a_success_has_its_result(worked):
+    text = worked("jobs", "show", worked.ids["good"]).stdout
+    assert text.endswith('result\n  "ANN"\n')
+    facts = worked.data("jobs", "show", worked.ids["good"])
+    assert [line["state"] for line in facts["history"]] == ["queued", "running", "succeeded"]
+
+
+def test_what_a_job_says_cannot_steer_the_terminal(rota, store):
+    (rota.folder / "evil.py").write_text(
+        "from rota import App\napp = App()\n@app.task(retries=0)\ndef evil(text): raise ValueError('\\x1b[2J')\n"
+    )
+    job_id = rota("enqueue", "evil", "\x1b[2J", "--app", "evil.py").stdout.strip()
+    store.append_logs([LogLine(job_id=job_id, at=0, level="info", text="a\x1b[2Jb")])
+    for words in (["jobs", "show", job_id], ["jobs", "logs", job_id], ["jobs", "list"]):
+        assert "\x1b" not in rota(*words).stdout
+
+
+def test_logs_are_lines_and_can_be_followed_to_the_end(worked, store):
+    job_id = worked.ids["good"]
+    assert worked("jobs", "logs", job_id).stderr == "the job wrote nothing\n"
+    store.append_logs([LogLine(job_id=job_id, at=n, level="info", text=f"line {n}") for n in range(300)])
+    lines = worked("jobs", "logs", job_id).stdout.splitlines()
+    assert len(lines) == 300
+    assert lines[7] == "1970-01-01 00:00:00.000Z info    line 7"
+    assert worked("jobs", "logs", "-f", job_id).stdout.splitlines() == lines
+    assert worked.data("jobs", "logs", job_id)[299]["text"] == "line 299"
+    followed = worked("jobs", "logs", "-f", job_id, "-o", "jsonl").stdout.splitlines()
+    assert json.loads(followed[0])["text"] == "line 0"
+    assert "--follow writes line by line" in worked("jobs", "logs", "-f", job_id, "-o", "csv", code=2).stderr
+
+
+def test_one_job_is_retried_cancelled_and_deleted_by_its_id(worked):
+    assert worked("jobs", "retry", worked.ids["bad"]).stdout == "retried 1 job\n"
+    assert worked("jobs", "cancel", worked.ids["bad"], worked.ids["later"]).stdout == "cancelled 2 jobs\n"
+    assert worked("jobs", "delete", worked.ids["bad"]).stdout == "deleted 1 job\n"
+    assert states(worked) == {"good": "succeeded", "bad": "gone", "later": "cancelled", "ready": "queued"}
+
+
+def test_a_reason_is_kept_in_the_history(worked):
+    worked("jobs", "cancel", worked.ids["ready"], "--reason", "not needed")
+    assert "not needed" in worked("jobs", "show", worked.ids["ready"]).stdout
+
+
+def test_a_running_job_is_asked_to_stop(rota, started):
+    job_id = rota.enqueue("hold", "gate")
+    started("worker", "jobs.py").wait_for("holding")
+    assert rota("jobs", "cancel", job_id).stdout == "asked 1 running job to stop\n"
+    (rota.folder / "gate").touch()
+
+
+def test_one_name_that_fits_nothing_changes_nothing(worked):
+    said = worked("jobs", "retry", worked.ids["bad"], "nope", code=5).stderr
+    assert "no job has the id 'nope'; it may have been pruned. Nothing was retried" in said
+    said = worked("jobs", "delete", worked.ids["bad"], worked.ids["ready"], code=6).stderr
+    assert "is queued; only succeeded, failed or cancelled jobs can be deleted, and cancel a job first" in said
+    assert states(worked)["bad"] == "failed"
+
+
+def test_a_dry_run_counts_and_changes_nothing(worked):
+    result = worked("jobs", "delete", "--where", "task:jobs.*", "--dry-run")
+    assert result.stdout.splitlines()[-1] == "2 jobs would be deleted; nothing was changed"
+    assert worked.ids["bad"] in result.stdout
+    assert worked.data("jobs", "cancel", "--where", "queue:mail", "--dry-run") == {
+        "action": "cancel",
+        "matched": 1,
+        "changed": 0,
+        "left": 0,
+        "dry_run": True,
+    }
+    assert states(worked) == {"good": "succeeded", "bad": "failed", "later": "scheduled", "ready": "queued"}
+
+
+def test_all_that_match_and_fit_are_changed(worked):
+    assert worked("jobs", "cancel", "--where", "since:1h").stdout == "cancelled 2 jobs\n"
+    assert worked("jobs", "retry", "--where", "state:failed").stdout == "retried 1 job\n"
+    assert worked("jobs", "delete", "--where", "task:jobs.*").stdout == "deleted 3 jobs\n"
+    assert states(worked) == {"good": "gone", "bad": "queued", "later": "gone", "ready": "gone"}
+    assert worked("jobs", "retry", "--where", "state:failed").stdout == "retried 0 jobs\n"
+
+
+def test_thousands_are_changed_in_batches(rota, store):
+    (rota.folder / "many.py").write_text(
+        "from rota import App\napp = App()\n@app.task\ndef f(n): ...\n"
+        "def fill(): app.enqueue_many([f.job(n) for n in range(2500)])\n"
+    )
+    from rota.cli.target import load_target  # noqa: PLC0415
+
+    target = load_target("many.py")
+    import many  # noqa: PLC0415
+
+    many.fill()
+    target.app.close()
+    result = rota("jobs", "cancel", "--where", "task:many.f")
+    assert result.stdout == "cancelled 2,500 jobs\n"
+    assert "cancel: 1,000 of 2,500" in result.stderr
+    assert store.list_queues()[0].totals["cancelled"] == 2500
+
+
+def test_a_filter_that_fits_no_job_of_the_kind_is_refused(worked):
+    said = worked("jobs", "retry", "--where", "state:succeeded", code=6).stderr
+    assert "succeeded jobs cannot be retried, only failed or cancelled ones" in said
+    assert "enqueuing it anew" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([], "say which jobs to retry"),
+        (["x", "--where", "queue:a"], "(not both)"),
+        (["--where", " "], "--where is empty, which would retry every job"),
+    ],
+)
+def test_which_jobs_must_be_said_one_way(worked, words, why):
+    assert why in worked("jobs", "retry", *words, code=2).stderr
+
+
+def test_jobs_that_moved_meanwhile_are_left_alone_and_told(worked, monkeypatch):
+    monkeypatch.setattr(
+        SqliteStore, "change_jobs", lambda _, changes: [Refusal(change.id, "lease") for change in changes]
+    )
+    result = worked("jobs", "retry", "--where", "state:failed", code=1)
+    assert result.stdout == "retried 0 jobs\n"
+    assert "1 job moved meanwhile" in result.stderr
+
+
+def test_only_states_that_exist_are_offered():
+    assert filter_from("state:queued,running", 0).states == (State.QUEUED, State.RUNNING)

@@ -1,0 +1,89 @@
+"""queues, nodes and migrate."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from cli.processes import wait_until
+from rota.store.contract import Node
+
+
+def test_queues_in_numbers(rota):
+    rota.enqueue("send", "ann")
+    rota.enqueue("send", "bob", "--in", "1h")
+    rota.enqueue("divide", "1", "0")
+    queues = {queue["name"]: queue for queue in rota.data("queues", "list")}
+    assert (queues["mail"]["queued"], queues["mail"]["scheduled"], queues["mail"]["state"]) == (1, 1, "open")
+    rota.work()
+    queues = {queue["name"]: queue for queue in rota.data("queues", "list")}
+    assert (queues["mail"]["succeeded"], queues["default"]["failed"]) == (1, 1)
+    lines = rota("queues", "list").stdout.splitlines()
+    assert lines[0].split()[:3] == ["queue", "state", "queued"]
+
+
+def test_a_paused_queue_keeps_its_jobs(rota):
+    rota.enqueue("send", "ann")
+    assert (
+        rota("queues", "pause", "mail", "new").stderr
+        == "paused queue mail\npaused queue new (no job has been in it yet)\n"
+    )
+    rota.work()
+    mail = next(queue for queue in rota.data("queues", "list") if queue["name"] == "mail")
+    assert (mail["state"], mail["queued"]) == ("paused", 1)
+    assert rota("queues", "resume", "mail").stderr == "resumed queue mail\n"
+    rota.work()
+    assert rota.data("jobs", "list", "--where", "queue:mail")[0]["state"] == "succeeded"
+
+
+def test_a_queue_name_is_checked(rota):
+    rota("migrate")
+    assert "queue name 'a b'" in rota("queues", "pause", "a b", code=2).stderr
+
+
+def test_nodes_are_alive_or_silent(rota, started, store):
+    started("worker", "jobs.py", "-c", "3")
+    wait_until(store.list_nodes)
+    store.beat(Node(id="old", host="h", pid=1, roles=("scheduler",), started_at=1), now=store.now() - 60_000_000)
+    nodes = {node["state"]: node for node in rota.data("nodes", "list")}
+    assert nodes["silent"]["id"] == "old"
+    assert (nodes["alive"]["concurrency"], nodes["alive"]["queues"]) == (3, ["default", "mail"])
+    text = rota("nodes", "list").stdout
+    assert "0 of 3" in text
+    assert "60 s ago" in text
+
+
+def test_a_store_without_nodes_says_how_to_start_one(rota):
+    rota("migrate")
+    assert rota("nodes", "list").stderr == "no node is running; `rota run TARGET` starts one\n"
+
+
+def test_migrate_makes_the_tables_once(rota):
+    plan = rota("migrate", "--plan")
+    assert "CREATE TABLE rota_job" in plan.stdout
+    assert "nothing was changed" in plan.stderr
+    assert not (rota.folder / ".rota").exists()
+    assert "is up to date now: 1 step done" in rota("migrate").stderr
+    assert "there is nothing to do" in rota("migrate").stderr
+    assert rota("migrate", "--plan").stdout == ""
+
+
+def test_migrate_uses_the_namespace_and_the_store_of_the_app(rota):
+    (rota.folder / "own.py").write_text("from rota import App\napp = App('sqlite:///own.db', namespace='shop')\n")
+    assert "CREATE TABLE shop_job" in rota("migrate", "--plan", "--app", "own.py", "--store", "sqlite:///x.db").stdout
+    assert "CREATE TABLE shop_job" in rota("migrate", "--plan", "--app", "own.py").stdout
+    assert "is up to date now: 1 step done" in rota("migrate", "--app", "own.py").stderr
+    with sqlite3.connect(rota.folder / "own.db") as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    connection.close()
+    assert "shop_job" in names
+
+
+def test_a_store_of_a_newer_rota_is_left_alone(rota):
+    rota("migrate")
+    connection = sqlite3.connect(rota.folder / ".rota" / "rota.db")
+    connection.execute("UPDATE rota_meta SET value = '99' WHERE name = 'version'")
+    connection.commit()
+    connection.close()
+    said = rota("migrate", code=4).stderr
+    assert "schema version 99" in said
+    assert "install the newer Rota" in said

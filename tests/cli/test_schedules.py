@@ -1,0 +1,128 @@
+"""schedules: lists, pages, and decisions by hand."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rota.cli.schedule_page import ShownSchedule
+from rota.model.schedule import Schedule, ScheduleSpec
+
+
+@pytest.fixture
+def synced(rota):
+    rota.sync()
+    return rota
+
+
+def state(rota, schedule_id: str) -> str:
+    return next(item["state"] for item in rota.data("schedules", "list") if item["id"] == schedule_id)
+
+
+def test_a_list_has_sentence_next_run_last_run_and_state(synced):
+    lines = synced("schedules", "list").stdout.splitlines()
+    assert lines[0].split() == ["schedule", "runs", "next", "run", "last", "state"]
+    assert "At 09:00 on Monday through Friday, America/New_York time" in lines[1]
+    assert " 09:00 E" in lines[1]  # EST or EDT, with how far away it is
+    assert ", in " in lines[1]
+    assert lines[1].endswith("never  on")
+    assert lines[2].endswith("disabled")
+
+
+def test_a_list_in_json_has_all_facts(synced):
+    report = synced.data("schedules", "list")[0]
+    assert (report["task"], report["tz"], report["description"]) == (
+        "jobs.report",
+        "America/New_York",
+        "The morning report",
+    )
+    assert report["next_run"].endswith("Z")
+    assert synced("schedules", "list", "-o", "csv").stdout.startswith("id,sentence,state,next_run")
+
+
+def test_a_store_without_schedules_says_so(rota):
+    rota("migrate")
+    assert "has no schedules" in rota("schedules", "list").stderr
+    assert rota.data("schedules", "list") == []
+
+
+def test_a_page_has_rule_policies_and_next_runs(synced):
+    text = synced("schedules", "show", "report").stdout
+    assert text.startswith(
+        "report  on\n\n  At 09:00 on Monday through Friday, America/New_York time\n  jobs.report()\n"
+    )
+    for words in (
+        "about       The morning report",
+        "rule        cron 0 9 * * MON-FRI tz=America/New_York",
+        "overlap     skip: ",
+        "catch-up    latest: ",
+        "defined by  the code of app 'app'",
+    ):
+        assert words in text
+    runs = text.partition("next runs\n")[2].splitlines()
+    assert len(runs) == 5
+    assert all(" 09:00 E" in run and "Z  in " in run for run in runs)
+
+
+def test_a_run_by_hand_prints_its_job_and_shows_as_the_last(synced):
+    job_id = synced("schedules", "run-now", "report").stdout.strip()
+    assert "schedule  report (manual)" in synced("jobs", "show", job_id).stdout
+    synced.work()
+    assert "succeeded, " in synced("schedules", "list").stdout
+    assert f"job {job_id}" in synced("schedules", "show", "report").stdout
+
+
+def test_a_pause_keeps_who_why_and_until_when(synced):
+    said = synced("schedules", "pause", "report", "--reason", "month end", "--by", "ann", "--for", "2h").stderr
+    assert said.startswith("paused report until 20")
+    line = synced("schedules", "list").stdout.splitlines()[1]
+    assert "paused by ann: month end until 20" in line
+    assert "paused      since 20" in synced("schedules", "show", "report").stdout
+    assert "resumed report; its next run is at 20" in synced("schedules", "resume", "report").stderr
+    assert synced("schedules", "resume", "report").stderr == "was not paused: report\n"
+    assert state(synced, "report") == "on"
+
+
+def test_a_pause_ends_in_the_future_and_is_said_one_way(synced):
+    assert "lies in the past" in synced("schedules", "pause", "report", "--until", "2020-01-01T00:00Z", code=2).stderr
+    words = ["--until", "2099-01-01T00:00Z", "--for", "1h"]
+    assert "both say when the pause ends" in synced("schedules", "pause", "report", *words, code=2).stderr
+    assert "rota schedules resume report" in synced("schedules", "pause", "report").stderr
+
+
+def test_schedules_are_switched_off_and_on(synced):
+    assert synced("schedules", "disable", "report").stderr == "disabled report\n"
+    assert synced("schedules", "disable", "report").stderr == "was disabled already: report\n"
+    assert state(synced, "report") == "disabled"
+    assert "enabled report; its next run is at 20" in synced("schedules", "enable", "report").stderr
+    assert synced("schedules", "enable", "report").stderr == "was enabled already: report\n"
+
+
+def test_changes_answer_machines_with_what_is_now(synced):
+    assert [item["state"] for item in synced.data("schedules", "pause", "report", "tick")] == ["paused", "disabled"]
+    assert synced.data("schedules", "resume", "report")[0]["state"] == "on"
+    assert synced.data("schedules", "disable", "report")[0]["state"] == "disabled"
+    assert synced.data("schedules", "enable", "report")[0]["state"] == "on"
+    assert synced.data("schedules", "run-now", "report")["schedule_id"] == "report"
+    assert synced.data("queues", "pause", "default")[0]["state"] == "paused"
+
+
+def test_a_schedule_of_the_code_comes_back_and_that_is_said(synced):
+    said = synced("schedules", "remove", "report").stderr
+    assert said.startswith("removed report\nwarning: report is declared in the code of app 'app'")
+    assert [item["id"] for item in synced.data("schedules", "list")] == ["tick"]
+
+
+def test_one_unknown_id_changes_nothing(synced):
+    said = synced("schedules", "disable", "report", "nope", code=5).stderr
+    assert "no schedule has the id 'nope'; nothing was done about the others" in said
+    assert state(synced, "report") == "on"
+
+
+def test_a_rule_that_cannot_be_read_any_more_is_still_shown():
+    spec = ScheduleSpec(trigger="cron 0 9 * * * tz=Mars/Olympus", task="a.b", tz="UTC")
+    record = Schedule(id="lost", spec=spec, created_at=0, updated_at=0, fired_through=0, next_at=1)
+    shown = ShownSchedule(record)
+    assert shown.state == "broken"
+    assert "Mars/Olympus" in str(shown.problem)
+    assert ShownSchedule(msgspec.structs.replace(record, problem="told")).problem == "told"
