@@ -132,10 +132,11 @@ class App:
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """Have the store accept requests, a batch at a time; each batch is accepted whole or not at all."""
         store = self.open()
+        transaction = _one_transaction(requests)
         jobs: list[Job[Any]] = []
         for start in range(0, len(requests), LARGEST_BATCH):
             batch = [self._new_job(request) for request in requests[start : start + LARGEST_BATCH]]
-            added = store.add_jobs(batch)
+            added = store.add_jobs(batch) if transaction is None else store.add_jobs_in(transaction, batch)
             jobs += [Job(self.jobs, result.id, existed=result.existed) for result in added]
             if self.events.wants("job.enqueued"):
                 for request, result in zip(batch, added, strict=True):
@@ -296,6 +297,14 @@ class App:
 
     def __repr__(self) -> str:
         return f"<app {self.name}: {len(self.registry)} tasks, {len(self._declared)} schedules>"
+
+
+def _one_transaction(requests: Sequence[Request]) -> object:
+    """The caller's transaction that all of these requests are part of; None for none."""
+    transactions = {id(request.overrides.transaction): request.overrides.transaction for request in requests}
+    if len(transactions) > 1:
+        raise BadOption("requests that are sent together must share one tx=, or have none")
+    return next(iter(transactions.values()), None)
 
 
 def _check_queues(queues: Sequence[str]) -> tuple[str, ...]:

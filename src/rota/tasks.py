@@ -55,6 +55,7 @@ class Overrides(NamedTuple):
     retries: int | None = None
     timeout: int | None = None
     meta: dict[str, Any] | None = None
+    transaction: Any = None  # the caller's own: the job exists if and when it commits
 
 
 class Request(Struct, frozen=True):
@@ -154,8 +155,12 @@ class Task(Generic[P, R]):
         retries: int | None = None,
         timeout: str | timedelta | None = None,
         meta: dict[str, Any] | None = None,
+        tx: object = None,
     ) -> Configured[P, R]:
-        """This task with other options for one request: `greet.using(delay="5m").enqueue("world")`."""
+        """This task with other options for one request: `greet.using(delay="5m").enqueue("world")`.
+
+        `tx` is the caller's own connection: the job exists if and when its transaction commits.
+        """
         if delay is not None and at is not None:
             raise BadOption("give delay= or at=, not both: each says when the job may run")
         overrides = Overrides(
@@ -168,6 +173,7 @@ class Task(Generic[P, R]):
             retries=check_retries(retries) if retries is not None else None,
             timeout=span_of(timeout) if timeout is not None else None,
             meta=meta,
+            transaction=tx,
         )
         return Configured(self, overrides)
 

@@ -32,6 +32,8 @@ class Run:
         "args",
         "call_meta",
         "deadline",
+        "end_in",
+        "ended_in",
         "is_lost",
         "is_over",
         "job",
@@ -74,6 +76,8 @@ class Run:
         self.lease_end = self.renewed_at + lease_seconds
         self.stop_reason: str | None = None
         self.on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
+        self.end_in: Callable[[object, Any], bool] | None = None  # ends the job with a caller's transaction
+        self.ended_in = False
         self.is_lost = False
         self.is_over = False
         self._done = done
@@ -185,6 +189,18 @@ class CurrentJob:
     def cancelled(self) -> bool:
         """Whether it was asked to stop, or no longer owns its job. Long loops look at this."""
         return self._run.stop_reason is not None
+
+    def finish_in(self, connection: object, result: object = None) -> None:
+        """End this job as succeeded with the caller's own transaction: its effects and its end commit together.
+
+        LeaseLost where another worker has the job by now: roll back, and leave it to that one.
+        """
+        run = self._run
+        if run.end_in is None:
+            raise LookupError("finish_in() is only known inside a worker")
+        if not run.end_in(connection, result):
+            raise LeaseLost("the lease was lost: another worker may run this job now; roll back")
+        run.ended_in = True
 
     def check(self) -> None:
         """Raise where the job was lost or asked to stop."""

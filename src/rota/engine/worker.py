@@ -7,6 +7,7 @@ batch runs, the next is fetched; long jobs are never hoarded.
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,11 +18,13 @@ from rota.engine.log_keeper import keep_lines
 from rota.engine.pace import Pace
 from rota.engine.reporter import Report, Reporter
 from rota.engine.run import Run, words_of
+from rota.engine.runner import success
 from rota.engine.service import Service
 from rota.errors import StoreUnavailable
 from rota.failpoints import reach
 from rota.model.micros import SECOND
 from rota.model.outcome import GivenBack, Undecodable
+from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange
 
@@ -136,6 +139,7 @@ class Worker(Service):
                 self.clock.monotonic,
                 self._asked_at,
             )
+            run.end_in = partial(self._end_in, run)
             self.runs[job.id] = run
             if self.is_draining:
                 run.finish(GivenBack())
@@ -234,7 +238,15 @@ class Worker(Service):
                 self._reporter.put_back(report, refusal.reason)
                 continue
             self._let_go(report.run)
-            self._tell(report, was_refused=refusal is not None)
+            was_refused = refusal is not None and not report.run.ended_in  # ended by the task's own transaction
+            self._tell(report, was_refused=was_refused)
+
+    def _end_in(self, run: Run, transaction: object, result: object) -> bool:
+        """End a run's job with the transaction of its task."""
+        outcome = success(result, run)
+        keep = run.task is None or run.task.options.keep
+        change = settle(run.job, outcome, run.policy, self.clock.now(), 0.0, keep=keep)
+        return self._store.settle_in(transaction, self.holder, change)
 
     def _take_apart(self, reports: list[Report], err: Exception) -> None:
         """A batch that the store cannot digest: send its reports one by one, and end the one that is to blame."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
+from rota.errors import Refused
 from rota.model.job import Job, NewJob
 from rota.model.micros import SECOND
 from rota.model.schedule import Schedule
@@ -272,6 +273,19 @@ class Store(ABC):
     @abstractmethod
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
         """Jobs, newest first."""
+
+    # Inside the caller's own transaction, where Features.enqueues_in_transactions says so.
+
+    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
+        """Accept jobs if and when the caller's transaction commits."""
+        raise self._no_transactions(transaction, jobs)
+
+    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
+        """End a job with the caller's transaction; False where the lease was lost."""
+        raise self._no_transactions(transaction, holder, change)
+
+    def _no_transactions(self, *_: object) -> Refused:
+        return Refused(f"the {self.features.kind} store has no transactions that a caller could share; use SQLite")
 
     # Schedules and occurrences.
 

@@ -38,6 +38,7 @@ from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
 from rota.store.sqlite.locks import LockTable
 from rota.store.sqlite.schedules import ScheduleTable
+from rota.store.sqlite.transactions import check_transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -166,6 +167,21 @@ class SqliteStore(Store):
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
         with self._database.read() as connection:
             return self._jobs.page(connection, where, _checked(cursor), limit)
+
+    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
+        connection = check_transaction(transaction, self.path)
+        counts = Counts()
+        added = self._jobs.add(connection, jobs, wall_now(), counts)
+        self._keep_counts(connection, counts)
+        return added
+
+    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
+        connection = check_transaction(transaction, self.path)
+        counts = Counts()
+        ask = Exchange(holder=holder, settled=[change])
+        refused = self._settle(connection, ask, wall_now(), counts)
+        self._keep_counts(connection, counts)
+        return not refused
 
     # Schedules and occurrences.
 
@@ -307,12 +323,15 @@ class SqliteStore(Store):
             counts = Counts()
             yield connection, counts
             reach(f"{verb}.before_commit")
-            connection.executemany(
-                f"INSERT INTO {self.namespace}_count VALUES (?, ?, ?) "
-                "ON CONFLICT (queue, name) DO UPDATE SET n = n + excluded.n",
-                counts.rows(),
-            )
+            self._keep_counts(connection, counts)
         reach(f"{verb}.after_commit")
+
+    def _keep_counts(self, connection: sqlite3.Connection, counts: Counts) -> None:
+        connection.executemany(
+            f"INSERT INTO {self.namespace}_count VALUES (?, ?, ?) "
+            "ON CONFLICT (queue, name) DO UPDATE SET n = n + excluded.n",
+            counts.rows(),
+        )
 
     def _if_idle(self, ask: Exchange, now: int) -> Exchanged | None:
         """The answer where there is nothing to claim, without a write."""
