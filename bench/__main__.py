@@ -13,7 +13,11 @@ from pathlib import Path
 
 from bench.measure import Figure
 
-SUITES = {"time": "bench.time_suite"}  # a module with run(rounds, quick) and PEERS, the packages it measures
+SUITES = {  # modules with run(rounds, quick) and facts(), which say what was measured and where
+    "time": "bench.time_suite",
+    "core": "bench.core_suite",
+    "sqlite": "bench.sqlite_suite",
+}
 RESULTS = Path(__file__).parent / "results"
 HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")
 
@@ -41,18 +45,19 @@ def parse() -> argparse.Namespace:
 
 def run_suite(name: str, rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
     suite = import_module(SUITES[name])
-    facts: dict[str, object] = {
+    known: dict[str, object] = {
         "suite": name,
         "python": platform.python_version(),
-        **{package: version(package) for package in ("rota", *suite.PEERS)},
+        "rota": version("rota"),
+        **suite.facts(),
         "cores": os.cpu_count(),
         "rounds": rounds,
         "quick": quick,
     }
     figures: list[Figure] = suite.run(rounds, quick)
-    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    print(", ".join(f"{key} {value}" for key, value in known.items()))
     print_table(figures)
-    write(name, facts, figures)
+    write(name, known, figures)
     return figures
 
 
@@ -74,8 +79,14 @@ def row(figure: Figure) -> tuple[str, ...]:
         short(figure.ratio, "x"),
         f"{short(low)}..{short(high)}",
         short(figure.must, "x"),
-        " ".join(filter(None, ("MISSED" if figure.missed else "", figure.note))),
+        " ".join(filter(None, (verdict(figure), figure.note))),
     )
+
+
+def verdict(figure: Figure) -> str:
+    if not figure.is_short:
+        return ""
+    return "MISSED" if figure.missed else "below (not binding yet)"
 
 
 def short(number: float | None, unit: str = "") -> str:

@@ -1,13 +1,13 @@
 """Timing side by side: every contender once per round, in rotating order, so that noise hits all alike."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
-UNITS = {"us": 1e6, "ms": 1e3, "MB": 1 / 1e6}  # what one second (or byte) is multiplied by
+UNITS = {"us": 1e6, "ms": 1e3, "MB": 1 / 1e6, "packages": 1}  # what one second (or byte, or package) is multiplied by
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,15 @@ class Figure:
     unit: str
     spread: tuple[float, float]  # of the ratio over the rounds; of `ours` where there is no ratio
     note: str = ""
+    is_binding: bool = True  # else its must only informs
+
+    @property
+    def is_short(self) -> bool:
+        return self.must is not None and (self.ratio is None or self.ratio < self.must)
 
     @property
     def missed(self) -> bool:
-        return self.must is not None and (self.ratio is None or self.ratio < self.must)
+        return self.is_short and self.is_binding
 
 
 @dataclass(frozen=True)
@@ -39,16 +44,26 @@ class Contender:
     steps: int = 1
 
 
+def again(lap: Callable[[], object]) -> Contender:
+    """A lap that needs no preparation."""
+    return Contender(lambda: lap)
+
+
 def race(contenders: Mapping[str, Contender], rounds: int, seconds: float) -> dict[str, list[float]]:
     """Seconds per step of each contender in each round; a round gives each about `seconds`."""
     laps = {name: laps_within(contender, seconds) for name, contender in contenders.items()}
     samples: dict[str, list[float]] = {name: [] for name in contenders}
-    names = list(contenders)
-    for number in range(rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            samples[name].append(per_step(contenders[name], laps[name]))
+    for name in turns(contenders, rounds):
+        samples[name].append(per_step(contenders[name], laps[name]))
     return samples
+
+
+def turns(names: Iterable[str], rounds: int) -> Iterator[str]:
+    """Whose turn it is: everyone once per round, another one first each time."""
+    order = list(names)
+    for _ in range(rounds):
+        yield from order
+        order.append(order.pop(0))
 
 
 def laps_within(contender: Contender, seconds: float) -> int:
@@ -79,25 +94,41 @@ def no_gc() -> Iterator[None]:
         gc.enable()
 
 
-def compare(name: str, ours: list[float], theirs: list[float], must: float | None = None, unit: str = "us") -> Figure:
+def compare(
+    name: str,
+    ours: list[float],
+    theirs: list[float],
+    must: float | None = None,
+    unit: str = "us",
+    *,
+    note: str = "",
+    is_binding: bool = True,
+) -> Figure:
     """The ratio of the medians; its spread is that of the rounds' own ratios."""
     ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
     our, their, scale = median(ours), median(theirs), UNITS[unit]
-    return Figure(name, our * scale, their * scale, their / our, must, unit, (min(ratios), max(ratios)))
+    spread = min(ratios), max(ratios)
+    return Figure(name, our * scale, their * scale, their / our, must, unit, spread, note, is_binding)
 
 
-def within(name: str, worst: float, rounds: list[float], limit: float, unit: str, *, note: str) -> Figure:
+def within(
+    name: str, worst: float, rounds: list[float], limit: float, unit: str, *, note: str = "", is_binding: bool = True
+) -> Figure:
     """The worst case against an absolute limit; the spread is that of the rounds' own worst cases."""
     scale, spread = UNITS[unit], (limit / max(rounds), limit / min(rounds))
-    return Figure(name, worst * scale, limit * scale, limit / worst, 1.0, unit, spread, note)
+    return Figure(name, worst * scale, limit * scale, limit / worst, 1.0, unit, spread, note, is_binding)
+
+
+def alone(name: str, rounds: list[float], unit: str, *, note: str = "") -> Figure:
+    """A figure with nothing beside it; the spread is its own."""
+    times = [number * UNITS[unit] for number in rounds]
+    return Figure(name, median(times), None, None, None, unit, (min(times), max(times)), note)
 
 
 def yardstick(rounds: int) -> Figure:
     """A fixed piece of plain Python: where this line swings, so does every absolute time beside it."""
-    times = race({"loop": Contender(lambda: plain_loop)}, rounds, 0.01)["loop"]
-    times = [seconds * UNITS["ms"] for seconds in times]
-    spread = min(times), max(times)
-    return Figure("yardstick: 100,000 additions", median(times), None, None, None, "ms", spread)
+    times = race({"loop": again(plain_loop)}, rounds, 0.01)["loop"]
+    return alone("yardstick: 100,000 additions", times, "ms")
 
 
 def plain_loop() -> int:

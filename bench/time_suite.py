@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,8 +17,6 @@ from bench.measure import Contender, Figure, compare, race, yardstick
 
 Lap = Callable[[], datetime]
 
-PEERS = ("cronsim", "croniter", "python-dateutil", "tzdata")
-
 ZONES: dict[str, tzinfo] = {"UTC": UTC, "America/New_York": ZoneInfo("America/New_York")}
 EXPRESSIONS = {  # the steps of a lap, which stays within 2026-2037, and how often cronsim must be beaten
     "* * * * *": (1000, 1.5),
@@ -29,6 +28,10 @@ EXPRESSIONS = {  # the steps of a lap, which stays within 2026-2037, and how oft
 CRONITER_MUST = 10
 RRULE_MUST = 50
 FLAT_MUST = 1 / 1.5  # six years after the start, an interval may cost 1.5 times what it costs after a day
+
+
+def facts() -> dict[str, str]:
+    return {package: version(package) for package in ("cronsim", "croniter", "python-dateutil", "tzdata")}
 
 
 def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001

@@ -28,9 +28,11 @@ class JobLog:
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
+        self.flushing = threading.RLock()  # held while lines are on their way to the store
         self._lock = threading.Lock()
         self._lines: list[tuple[int, str, str]] = []  # time, level, text
         self._open: dict[str, str] = {}  # level -> a line that has not ended yet
+        self._in_flight: list[tuple[int, str, str]] = []  # taken, and not yet known to be in the store
         self._count = 0
         self._bytes = 0
         self._is_full = False
@@ -55,7 +57,13 @@ class JobLog:
     def put_back(self, lines: list[tuple[int, str, str]]) -> None:
         """Keep lines that could not be written for the next try."""
         with self._lock:
+            self._in_flight = []
             self._lines = lines + self._lines
+
+    def kept(self) -> None:
+        """The store has what was taken."""
+        with self._lock:
+            self._in_flight = []
 
     def take(self, *, is_over: bool = False) -> list[tuple[int, str, str]]:
         """The lines so far; at the end also what was begun and not ended."""
@@ -64,7 +72,9 @@ class JobLog:
                 for level, rest in self._open.items():
                     self._keep(level, rest)
                 self._open.clear()
+                self._lines = self._in_flight + self._lines  # a line that comes twice is better than none
             lines, self._lines = self._lines, []
+            self._in_flight = lines
             return lines
 
     def _keep(self, level: str, text: str) -> None:

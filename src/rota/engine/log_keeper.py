@@ -38,11 +38,13 @@ def keep_lines(store: Store, run: Run, *, is_over: bool = False) -> None:
     """Write a run's lines; where the store cannot take them now, they stay for the next try."""
     if run.log is None:
         return
-    taken = run.log.take(is_over=is_over)
-    lines = [LogLine(job_id=run.job.id, at=at, level=level, text=text) for at, level, text in taken]
-    for start in range(0, len(lines), LARGEST_BATCH):
-        try:
-            store.append_logs(lines[start : start + LARGEST_BATCH])
-        except BaseException:
-            run.log.put_back(taken[start:])
-            raise
+    with run.log.flushing:  # whoever ends the run waits for lines that are on their way
+        taken = run.log.take(is_over=is_over)
+        lines = [LogLine(job_id=run.job.id, at=at, level=level, text=text) for at, level, text in taken]
+        for start in range(0, len(lines), LARGEST_BATCH):
+            try:
+                store.append_logs(lines[start : start + LARGEST_BATCH])
+            except BaseException:
+                run.log.put_back(taken[start:])
+                raise
+        run.log.kept()

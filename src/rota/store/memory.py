@@ -10,7 +10,7 @@ import msgspec
 
 from rota.model.firing import fired, overlap_key, place
 from rota.model.job import Job, NewJob, accept
-from rota.model.occurrence import Occurrence, fold, noted, of_job, of_skip
+from rota.model.occurrence import noted, of_job, of_skip
 from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
 from rota.model.state import State
 from rota.store.bells import LocalBells
@@ -36,12 +36,15 @@ from rota.store.contract import (
 )
 from rota.store.counting import Counts
 from rota.store.matching import matches
+from rota.store.memory_ledger import Ledger
+from rota.store.memory_locks import Locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rota.model.edit import Edit
     from rota.model.firing import Firing
+    from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.store.contract import Bell, Channel
 
@@ -57,11 +60,11 @@ class MemoryStore(Store):
         self._jobs: dict[str, Job] = {}
         self._keys: dict[str, str] = {}  # unique key -> the id of the job that has it
         self._schedules: dict[str, Schedule] = {}
-        self._occurrences: dict[str, list[Occurrence]] = {}
+        self._ledger = Ledger()
         self._paused: set[str] = set()
         self._nodes: dict[str, Node] = {}
         self._logs: dict[str, list[LogLine]] = {}
-        self._locks: dict[str, tuple[str, int, int]] = {}  # name -> token, until, number
+        self._locks = Locks()
         self._counts = Counts()
         self._seq = 0
 
@@ -202,8 +205,11 @@ class MemoryStore(Store):
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Occurrence]:
         with self._lock:
-            kept = [of_job(job) for job in self._jobs.values() if job.schedule_id == schedule_id and job.fire_at]
-            lines = [*kept, *self._occurrences.get(schedule_id, [])]
+            schedule = self._schedules.get(schedule_id)
+            since = schedule.created_at if schedule else 0  # jobs of an earlier namesake are none of its records
+            mine = (job for job in self._jobs.values() if job.schedule_id == schedule_id)
+            kept = [of_job(job) for job in mine if job.fire_at and job.fire_at > since]
+            lines = [*kept, *self._ledger.of(schedule_id)]
         after = int(cursor) if cursor else start - 1
         shown = [line for line in lines if line.through_at > after and line.earliest_at < end]
         shown.sort(key=lambda line: line.through_at)
@@ -254,30 +260,15 @@ class MemoryStore(Store):
 
     def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
         with self._lock:
-            at = self._at(now)
-            owner, until, number = self._locks.get(name, ("", 0, 0))
-            if owner != token and until > at:
-                return None
-            number += owner != token or until <= at
-            self._locks[name] = (token, at + ttl, number)
-            return number
+            return self._locks.acquire(name, token, ttl, self._at(now))
 
     def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
         with self._lock:
-            at = self._at(now)
-            owner, until, number = self._locks.get(name, ("", 0, 0))
-            if owner != token or until <= at:
-                return False
-            self._locks[name] = (token, at + ttl, number)
-            return True
+            return self._locks.extend(name, token, ttl, self._at(now))
 
     def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
         with self._lock:
-            owner, until, number = self._locks.get(name, ("", 0, 0))
-            if owner != token or until <= self._at(now):
-                return False
-            self._locks[name] = ("", 0, number)  # the number stays: the next owner's is higher
-            return True
+            return self._locks.release(name, token, self._at(now))
 
     def recount(self) -> dict[str, int]:
         with self._lock:
@@ -294,7 +285,7 @@ class MemoryStore(Store):
             old = [job for job in free if job.id in surplus or _is_stale(job, retention, at)][:limit]
             for job in old:
                 self._remove(job)
-            lines = self._prune_occurrences(retention, at)
+            lines = self._ledger.prune(retention, at)
             silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
             for node_id in silent:
                 del self._nodes[node_id]
@@ -413,18 +404,14 @@ class MemoryStore(Store):
 
     def _remove(self, job: Job) -> None:
         """A job goes; its occurrence stays, folded into a range."""
-        if job.schedule_id in self._schedules and job.fire_at:
-            self._record(of_job(job))
+        schedule = self._schedules.get(job.schedule_id or "")
+        if schedule is not None and job.fire_at and job.fire_at > schedule.created_at:  # not of an earlier namesake
+            self._ledger.record(of_job(job))
         self._counts.remove(job.queue, job.state)
         if job.key:
             self._keys.pop(job.key, None)
         self._logs.pop(job.id, None)
         del self._jobs[job.id]
-
-    def _record(self, line: Occurrence) -> None:
-        lines = self._occurrences.setdefault(line.schedule_id, [])
-        joined, replaced = fold(line, *lines)
-        self._occurrences[line.schedule_id] = [other for other in lines if other not in replaced] + [joined]
 
     def _edit(self, edit: Edit, now: int) -> bool:
         current = self._schedules.get(edit.id)
@@ -434,12 +421,12 @@ class MemoryStore(Store):
             self._revoke(edit.id, edit.revoke, now)
         if edit.is_removal:
             del self._schedules[edit.id]
-            self._occurrences.pop(edit.id, None)
+            self._ledger.forget(edit.id)
         else:
             last = current.last if current else edit.after.last
             self._schedules[edit.id] = msgspec.structs.replace(edit.after, last=last)
         for skip in edit.skips:
-            self._record(of_skip(edit.id, skip))
+            self._ledger.record(of_skip(edit.id, skip))
         for job in edit.jobs:
             self._add(job, now)
         return True
@@ -469,7 +456,7 @@ class MemoryStore(Store):
             if placement.cancels is not None:
                 self._stop(placement.cancels, "replaced by the next occurrence", now)
         for skip in skips:
-            self._record(of_skip(schedule.id, skip))
+            self._ledger.record(of_skip(schedule.id, skip))
         current = msgspec.structs.replace(firing, schedule=schedule)
         self._schedules[schedule.id] = fired(current, len(made), now, made[-1] if made else None)
         skipped = sum(skip.count for skip in skips)
@@ -492,16 +479,6 @@ class MemoryStore(Store):
             if job.state is State.QUEUED and job.queue == queue:
                 first[job.priority] = min(job, first.get(job.priority, job), key=lambda other: other.seq)
         return min((job.queued_at or job.run_at for job in first.values()), default=None)
-
-    def _prune_occurrences(self, retention: Retention, now: int) -> int:
-        removed = 0
-        for schedule_id, lines in self._occurrences.items():
-            lines.sort(key=lambda line: line.through_at)
-            recent = [line for line in lines if line.through_at > now - retention.occurrences_for]
-            kept = recent[max(0, len(recent) - retention.most_occurrences) :]
-            removed += len(lines) - len(kept)
-            self._occurrences[schedule_id] = kept
-        return removed
 
 
 def _is_same(change: Change, job: Job) -> bool:

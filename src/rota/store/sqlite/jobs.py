@@ -327,11 +327,11 @@ class JobTable:
         return [job.id for job in jobs]
 
     def _is_of_a_schedule(self, connection: sqlite3.Connection, job: Job) -> bool:
-        """Whether a job is an occurrence of a schedule that still exists."""
+        """Whether a job is an occurrence of a schedule that still exists, and not of an earlier namesake."""
         if job.schedule_id is None or job.fire_at is None:
             return False
-        query = f"SELECT 1 FROM {self._schedules} WHERE id = ?"
-        return connection.execute(query, (job.schedule_id,)).fetchone() is not None
+        query = f"SELECT 1 FROM {self._schedules} WHERE id = ? AND created_at < ?"
+        return connection.execute(query, (job.schedule_id, job.fire_at)).fetchone() is not None
 
     def stale(self, connection: sqlite3.Connection, state: State, before: int, now: int, limit: int) -> list[str]:
         """Ended jobs that were kept long enough, the oldest first."""

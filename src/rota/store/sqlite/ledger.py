@@ -23,6 +23,7 @@ class Ledger:
     def __init__(self, namespace: str) -> None:
         self._name = f"{namespace}_occurrence"
         self._jobs = f"{namespace}_job"
+        self._schedules = f"{namespace}_schedule"
         self._looked_at = ""  # how far upkeep has come in its round
 
     def record(self, connection: sqlite3.Connection, lines: Sequence[Occurrence]) -> None:
@@ -55,12 +56,18 @@ class Ledger:
         kept = connection.execute(
             f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
             "WHERE schedule_id = ? AND fire_at > ? AND fire_at < ? ORDER BY fire_at LIMIT ?",
-            (schedule_id, after, end, limit + 1),
+            (schedule_id, max(after, self._since(connection, schedule_id)), end, limit + 1),
         ).fetchall()
         lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
         lines.sort(key=lambda line: line.through_at)
         shown = lines[:limit]
         return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
+
+    def _since(self, connection: sqlite3.Connection, schedule_id: str) -> int:
+        """When the schedule was made: jobs of an earlier namesake are none of its records."""
+        query = f"SELECT created_at FROM {self._schedules} WHERE id = ?"
+        row = connection.execute(query, (schedule_id,)).fetchone()
+        return row[0] if row else 0
 
     def prune(self, connection: sqlite3.Connection, retention: Retention, now: int, limit: int) -> int:
         """Drop what is too old, and what is too much per schedule; a bounded number of schedules at a time."""

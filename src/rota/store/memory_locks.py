@@ -1,0 +1,37 @@
+"""The memory store's locks: who has which name, until when, and with which fencing number."""
+
+from __future__ import annotations
+
+
+class Locks:
+    """Token, end and number per name."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[str, int, int]] = {}
+
+    def acquire(self, name: str, token: str, ttl: int, now: int) -> int | None:
+        owner, number = self._owner(name, now)
+        if owner not in {"", token}:
+            return None
+        number += owner != token
+        self._held[name] = (token, now + ttl, number)
+        return number
+
+    def extend(self, name: str, token: str, ttl: int, now: int) -> bool:
+        owner, number = self._owner(name, now)
+        if owner != token:
+            return False
+        self._held[name] = (token, now + ttl, number)
+        return True
+
+    def release(self, name: str, token: str, now: int) -> bool:
+        owner, number = self._owner(name, now)
+        if owner != token:
+            return False
+        self._held[name] = ("", 0, number)  # the number stays: the next owner's is higher
+        return True
+
+    def _owner(self, name: str, now: int) -> tuple[str, int]:
+        """Who has the lock now ("": nobody), and the last number that was given."""
+        token, until, number = self._held.get(name, ("", 0, 0))
+        return (token if until > now else ""), number

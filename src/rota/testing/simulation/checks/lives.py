@@ -1,0 +1,160 @@
+"""The lives of jobs: lawful moves, rising attempts, budgets, unique keys, and an end for every one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rota.model.history import history_of
+from rota.model.retry import MAX_DEATHS
+from rota.model.state import FIRST, MOVES, State
+from rota.testing.simulation.checks.leases import accepted
+from rota.testing.simulation.checks.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rota.model.history import Move
+    from rota.model.job import Job
+    from rota.testing.simulation.history import Call, History
+
+NO_LOSS = "I1: every accepted job ends in exactly one final state"
+LAWFUL = "I6: histories are paths of the state table"
+RISING = "I6: attempts rise"
+BUDGETS = "I9: failures and deaths stay within their budgets"
+ONE_KEY = "I1: a key has at most one live job, and is free once that has ended"
+
+
+def check_no_loss(history: History) -> list[Violation]:
+    """Every job that ever was is in a final state now, or was removed from one."""
+    violations = [
+        Violation(NO_LOSS, history.calls[-1].step, f"{_brief(job)} never ended")
+        for job in history.final_world().jobs.values()
+        if job.is_live
+    ]
+    for call in history.calls:
+        ends = {change.id for change in accepted(call) if change.state.is_final}
+        violations += [
+            Violation(NO_LOSS, call.step, f"{_brief(before)} was removed by {call.verb} before it had ended")
+            for before, after in call.jobs
+            if before is not None and after is None and before.is_live and before.id not in ends
+        ]
+    return violations
+
+
+def check_additions(history: History) -> list[Violation]:
+    """Every job that a reply said was accepted is there, and where its key was taken, that is true."""
+    violations: list[Violation] = []
+    for call, world in history.replay():
+        if call.verb == "add_jobs":
+            made = {after.id for before, after in call.jobs if before is None and after is not None}
+            lost = [added.id for added in call.reply if not added.existed and added.id not in made]
+            violations += [Violation(NO_LOSS, call.step, f"{job_id} was accepted and is not there") for job_id in lost]
+            ended = {job.id for job in map(world.jobs.get, _taken(call) - made) if job and not _has_key(job, call.at)}
+            violations += [Violation(ONE_KEY, call.step, f"{job_id} keeps its key for ever") for job_id in ended]
+    return violations
+
+
+def check_moves(history: History) -> list[Violation]:
+    """Each history only grows, each step of it is in the table, and what is final stays so except by hand."""
+    return [violation for call in history.calls for violation in _unlawful(call)]
+
+
+def check_budgets(history: History, retries_of: Callable[[Job], int]) -> list[Violation]:
+    """Failures never exceed the retries by more than the last, nor deaths three; each failure spends one."""
+    violations: list[Violation] = []
+    for call in history.calls:
+        for before, after in call.jobs:
+            if after is None or (before is not None and before.past is after.past):
+                continue
+            spent = _failed_attempts(history_of(after))
+            most = retries_of(after) + 1
+            is_off = after.is_live and after.failures != spent
+            if is_off or max(after.failures, spent) > most or after.deaths > MAX_DEATHS:
+                text = f"{_brief(after)}: {after.failures} failures ({spent} told), {after.deaths} deaths"
+                violations.append(Violation(BUDGETS, call.step, text))
+        violations += _free_deaths(call)
+    return violations
+
+
+def check_keys(history: History) -> list[Violation]:
+    """No two live jobs have the same key at any time."""
+    violations: list[Violation] = []
+    holders: dict[str, set[str]] = {}
+    for call in history.calls:
+        for before, after in call.jobs:
+            if before is not None and before.key:
+                holders.setdefault(before.key, set()).discard(before.id)
+            if after is not None and after.key and after.is_live:
+                holders.setdefault(after.key, set()).add(after.id)
+        crowded = {key: ids for key, ids in holders.items() if len(ids) > 1}
+        violations += [Violation(ONE_KEY, call.step, f"{key}: {sorted(ids)}") for key, ids in crowded.items()]
+    return violations
+
+
+def _free_deaths(call: Call) -> Iterator[Violation]:
+    """Each rescue counts one death; nothing else does."""
+    rescued = {change.id for change in accepted(call)} if call.verb == "rescue_jobs" else set()
+    for before, after in call.jobs:
+        by_hand = call.verb == "change_jobs" and before is not None and before.state.is_final
+        if before is None or after is None or by_hand:
+            continue
+        if after.deaths != before.deaths + (after.id in rescued):
+            yield Violation(BUDGETS, call.step, f"{_brief(after)}: {before.deaths} deaths became {after.deaths}")
+
+
+def _taken(call: Call) -> set[str]:
+    """The jobs that a reply names instead of new ones, because they have the key."""
+    pairs = zip(call.args[0], call.reply, strict=True)
+    return {added.id for new, added in pairs if added.existed and added.id != new.id}
+
+
+def _has_key(job: Job, now: int) -> bool:
+    return job.is_live or job.key_until > now
+
+
+def _unlawful(call: Call) -> Iterator[Violation]:
+    by_hand = {change.id for change in accepted(call)} if call.verb == "change_jobs" else set()
+    for before, after in call.jobs:
+        if after is not None:
+            yield from _unlawful_lines(call, before, after)
+        if before is not None and after is not None:
+            yield from _unlawful_move(call, before, after, by_hand=after.id in by_hand)
+
+
+def _unlawful_lines(call: Call, before: Job | None, after: Job) -> Iterator[Violation]:
+    lines = history_of(after)
+    old = history_of(before) if before is not None else []
+    states = [line.state for line in lines]
+    if lines[: len(old)] != old:
+        yield Violation(LAWFUL, call.step, f"{_brief(after)}: its history changed from {old} to {lines}")
+    if states[0] not in FIRST or any(to not in MOVES[start] for start, to in pairwise(states)):
+        yield Violation(LAWFUL, call.step, f"{_brief(after)}: {' > '.join(states)}")
+    if states[-1] is not after.state:
+        yield Violation(LAWFUL, call.step, f"{_brief(after)}: its history ends with {states[-1]}")
+
+
+def _unlawful_move(call: Call, before: Job, after: Job, *, by_hand: bool) -> Iterator[Violation]:
+    if by_hand and before.state.is_waiting and after.state is not State.CANCELLED:
+        yield Violation(LAWFUL, call.step, f"{_brief(before)} was retried by hand before it had ended")
+    if before.state.is_final and after.is_live and not by_hand:
+        yield Violation(LAWFUL, call.step, f"{_brief(before)} came back to life by {call.verb}")
+    if after.attempts < before.attempts or after.lease_no < before.lease_no:
+        yield Violation(RISING, call.step, f"{_brief(before)} became {_brief(after)}")
+
+
+def _failed_attempts(lines: list[Move]) -> int:
+    """Attempts that were told to have failed and to be retried, since the last retry by hand."""
+    count = 0
+    previous: State | None = None
+    for line in lines:
+        if line.state is State.QUEUED and previous is not None and previous.is_final:
+            count = 0
+        if line.state is State.SCHEDULED and line.data is not None:
+            count += 1
+        previous = line.state
+    return count
+
+
+def _brief(job: Job) -> str:
+    return f"job {job.id} ({job.task}, {job.state}, lease {job.lease_no}, {job.attempts} attempts)"

@@ -1,0 +1,136 @@
+"""Occurrences: each expected time of a schedule has exactly one record, by an oracle that knows no engine.
+
+The oracle counts seconds on its fingers for the few triggers that the simulation uses; it shares no code with the
+triggers, nor with the decisions about firing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rota.testing.simulation.checks.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Schedule
+    from rota.testing.simulation.history import Call, History
+
+ONCE_EACH = "I2: each occurrence has exactly one record"
+MICROS = 1_000_000
+
+_EVERY = re.compile(r"every (\d+)(s|m)")
+_CRON = re.compile(r"cron \*(?:/(\d+))? \* \* \* \*")
+
+
+def expected_slots(schedule: Schedule, after: int, through: int) -> list[int]:
+    """The nominal times in after < t <= through by the schedule's timing."""
+    spec = schedule.spec
+    first = after + 1 if spec.start is None else max(after + 1, spec.start)
+    last = through if spec.end is None else min(through, spec.end)
+    step, anchor = _rhythm(schedule)
+    k = max(0, -((anchor - first) // step))  # the first k with anchor + k * step >= first
+    return list(range(anchor + k * step, last + 1, step))
+
+
+def _rhythm(schedule: Schedule) -> tuple[int, int]:
+    """Step and anchor in microseconds."""
+    text = schedule.spec.trigger
+    if every := _EVERY.fullmatch(text):
+        seconds = int(every[1]) * (60 if every[2] == "m" else 1)
+        start = schedule.spec.start
+        begun = schedule.created_at // MICROS if start is None else -(-start // MICROS)  # a start is never early
+        return seconds * MICROS, begun * MICROS
+    if cron := _CRON.fullmatch(text):
+        minutes = int(cron[1] or 1)
+        return minutes * 60 * MICROS, 0
+    raise ValueError(f"the oracle does not know {text!r}")
+
+
+def check_firings(history: History) -> list[Violation]:
+    """Every step forward of a schedule accounts for exactly the expected times that it passes."""
+    violations: list[Violation] = []
+    for call in history.calls:
+        for before, after in call.schedules:
+            if before is not None and after is not None and after.fired_through != before.fired_through:
+                violations += _advance_faults(call, before, after)
+    return violations
+
+
+def check_doubles(history: History) -> list[Violation]:
+    """No two jobs ever stand for the same time of the same schedule's life."""
+    made: set[tuple[str, int, int]] = set()
+    violations: list[Violation] = []
+    births: dict[str, int] = {}
+    for call in history.calls:
+        births.update((after.id, call.number) for before, after in call.schedules if before is None and after)
+        for before, after in call.jobs:
+            if before is not None or after is None or after.schedule_id is None or after.fire_at is None:
+                continue
+            name = after.schedule_id, births[after.schedule_id], after.fire_at
+            if name in made:
+                violations.append(Violation(ONCE_EACH, call.step, f"{after.schedule_id} fired {after.fire_at} twice"))
+            made.add(name)
+    return violations
+
+
+def check_ledger(schedule: Schedule, slots: Iterable[int], lines: Iterable[Occurrence], step: int) -> list[Violation]:
+    """The ledger shows each expected time once, and no other."""
+    expected = list(slots)
+    shown: Counter[int] = Counter()
+    violations: list[Violation] = []
+    for line in lines:
+        covered = [line.through_at] if line.job_id else [at for at in expected if line.after_at < at <= line.through_at]
+        shown.update(covered)
+        if len(covered) != line.count:
+            text = f"{schedule.id}: a line counts {line.count} times where {len(covered)} are: {line}"
+            violations.append(Violation(ONCE_EACH, step, text))
+    wrong = {at: shown[at] for at in {*expected, *shown} if shown[at] != (at in set(expected))}
+    if wrong:
+        violations.append(Violation(ONCE_EACH, step, f"{schedule.id}: records per time: {wrong}"))
+    return violations
+
+
+def life_slots(history: History, schedule_id: str) -> list[int]:
+    """Every time that a schedule's present life has passed, by the timing that was in force at each."""
+    slots: list[int] = []
+    for call in history.calls:
+        for before, after in call.schedules:
+            if after is None or after.id != schedule_id:
+                continue
+            if before is None:
+                slots = []
+            elif not _is_spent(before):
+                slots += expected_slots(before, before.fired_through, after.fired_through)
+    return slots
+
+
+def _advance_faults(call: Call, before: Schedule, after: Schedule) -> Iterator[Violation]:
+    if after.fired_through < before.fired_through:
+        yield Violation(ONCE_EACH, call.step, f"{before.id} went back from {before.fired_through}")
+        return
+    expected = [] if _is_spent(before) else expected_slots(before, before.fired_through, after.fired_through)
+    made = [
+        job.fire_at
+        for _, job in call.jobs
+        if job is not None and job.schedule_id == before.id and job.fire_at and job.fire_at > before.fired_through
+    ]
+    if not set(made) <= set(expected) or len(made) + _skipped(call, before.id) != len(expected):
+        text = (
+            f"{before.id} ({before.spec.trigger}) passed {expected}: made {made}, skipped {_skipped(call, before.id)}"
+        )
+        yield Violation(ONCE_EACH, call.step, f"{call.verb}: {text}")
+
+
+def _skipped(call: Call, schedule_id: str) -> int:
+    if call.verb == "fire":
+        return sum(fired.skipped for fired in call.reply if fired.schedule_id == schedule_id and fired.is_accepted)
+    edits = [edit for edit in call.args[0] if edit.id == schedule_id and edit.id not in call.reply]
+    return sum(skip.count for edit in edits for skip in edit.skips)
+
+
+def _is_spent(schedule: Schedule) -> bool:
+    return schedule.spec.max_runs is not None and schedule.run_count >= schedule.spec.max_runs

@@ -1,0 +1,123 @@
+"""The simulated executor: runs take simulated time, and the seed decides when and how each ends."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.engine.capture import log_of
+from rota.engine.runner import outcome_of, success
+from rota.model.micros import SECOND
+from rota.signals import Cancel, Retry, Snooze
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from rota.engine.run import Run
+    from rota.testing.simulation.clock import SimulatedClock
+
+NEVER = 2**62
+
+
+class Ending(NamedTuple):
+    """How a run will end: after so long, with this error (None: it returns)."""
+
+    after: int
+    error: BaseException | None = None
+    heeds_stop: bool = True  # it looks whether it was asked to stop
+
+
+class Endings:
+    """Decides about runs as they begin."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.are_calm = False
+        self.written: dict[tuple[str, int], int] = {}  # log lines by job and lease
+
+    def write(self, run: Run) -> None:
+        """Some runs say something, now and then."""
+        if self._random.random() < 0.7:
+            return
+        name = run.job.id, run.job.lease_no
+        for _ in range(self._random.randint(1, 3)):
+            self.written[name] = self.written.get(name, 0) + 1
+            log_of(run).line("info", f"{run.job.lease_no}:{self.written[name]}")
+
+    def choose(self) -> Ending:
+        random = self._random
+        if self.are_calm:
+            return Ending(int(random.random() * SECOND / 2))
+        after = int(random.random() ** 3 * 20 * SECOND)
+        heeds_stop = random.random() < 0.7
+        kind = random.random()
+        if kind < 0.55:
+            return Ending(after, None, heeds_stop)
+        if kind < 0.72:
+            return Ending(after, ValueError("boom"), heeds_stop)
+        if kind < 0.78:
+            return Ending(after, Retry(after="3s"), heeds_stop)
+        if kind < 0.80:
+            return Ending(after, Retry(), heeds_stop)
+        if kind < 0.88:
+            return Ending(after, Snooze(after="4s"), heeds_stop)
+        if kind < 0.92:
+            return Ending(after, Cancel("the task says so"), heeds_stop)
+        return Ending(NEVER, None, heeds_stop)
+
+
+class Active:
+    """A run that occupies a slot."""
+
+    __slots__ = ("ending", "ends_at", "run")
+
+    def __init__(self, run: Run, ending: Ending, now: int) -> None:
+        self.run = run
+        self.ending = ending
+        self.ends_at = now + ending.after
+
+    @property
+    def due_at(self) -> int:
+        """When something happens to it: its end, or at once where it hears that it should stop."""
+        return 0 if self.run.stop_reason is not None and self.ending.heeds_stop else self.ends_at
+
+
+class SimulatedExecutor:
+    """As many slots as threads, one shared line, like the real one; but the simulation ends the runs."""
+
+    def __init__(self, slots: int, clock: SimulatedClock, endings: Endings) -> None:
+        self._slots = slots
+        self._clock = clock
+        self._endings = endings
+        self._line: deque[Run] = deque()
+        self.active: list[Active] = []
+
+    def submit(self, run: Run) -> None:
+        self._line.append(run)
+        self._fill()
+
+    @property
+    def stuck(self) -> int:
+        return sum(active.run.is_over for active in self.active)
+
+    def stop(self) -> None:
+        """Nothing to do: no threads."""
+
+    def end(self, active: Active) -> None:
+        """A run is over: tell what became of it, unless that was decided already, and take the next."""
+        self.active.remove(active)
+        run = active.run
+        if not run.is_over:
+            self._endings.write(run)
+            error = active.ending.error
+            if error is None and run.stop_reason is not None and active.due_at == 0:
+                error = ValueError("stopped")
+            run.finish(success(None, run) if error is None else outcome_of(error, run))
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._line and len(self.active) < self._slots:
+            run = self._line.popleft()
+            if run.begin():
+                self._endings.write(run)
+                self.active.append(Active(run, self._endings.choose(), self._clock.now()))

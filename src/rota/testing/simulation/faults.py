@@ -1,0 +1,138 @@
+"""Faults: what may happen to a process at every call of its store.
+
+Before or after the commit its process may die or the link may break; the call may be sent twice; the caller may be held
+up for a moment while others go on, or its whole process may stand still for longer than a lease.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from rota.errors import StoreUnavailable
+from rota.testing.simulation.bells import SimulatedBell
+from rota.testing.simulation.relay import Relay, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from rota.store.contract import Bell, Channel
+    from rota.testing.simulation.clock import SimulatedClock
+    from rota.testing.simulation.history import Recorder
+
+LATENCY = 3_000  # microseconds that a call takes at most
+
+_REPEATABLE = frozenset(
+    {"add_jobs", "exchange", "extend_leases", "rescue_jobs", "fire", "prune", "edit_schedules", "change_jobs"}
+)
+
+
+class Crash(BaseException):
+    """The process is gone. (Not an Exception: nothing in it may catch this.)"""
+
+
+class Rates(NamedTuple):
+    """How likely each fault is, per call."""
+
+    crash_before: float = 0.006
+    crash_after: float = 0.008
+    cut_before: float = 0.015
+    cut_after: float = 0.025
+    repeat: float = 0.015
+    delay: float = 0.06  # the caller waits while others go on
+    freeze: float = 0.012  # its whole process stands still
+
+
+QUIET = Rates(0, 0, 0, 0, 0, 0, 0)
+
+
+class Process:
+    """A simulated process: what dies, stands still and is cut off together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.service = ""  # the one of its services that is calling
+        self.is_dead = False
+        self.is_frozen = False
+
+    @property
+    def caller(self) -> str:
+        return f"{self.name}/{self.service}" if self.service else self.name
+
+
+class Meanwhile(Protocol):
+    """How others go on while a process is held up."""
+
+    def delay(self, process: Process) -> None: ...
+
+    def freeze(self, process: Process) -> None: ...
+
+
+class Weather:
+    """Which faults happen: one for the whole simulation, so that they can be stopped."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.rates = Rates()
+        self.is_out = False  # nobody reaches the store
+        self.seen: dict[str, int] = {}
+
+    def strikes(self, fault: str, rate: float) -> bool:
+        if not rate or self.random.random() >= rate:
+            return False
+        self.seen[fault] = self.seen.get(fault, 0) + 1
+        return True
+
+
+class FaultyStore(Relay):
+    """The store as one process reaches it."""
+
+    def __init__(
+        self, inner: Recorder, process: Process, weather: Weather, clock: SimulatedClock, meanwhile: Meanwhile
+    ) -> None:
+        super().__init__(inner)
+        self._recorder = inner
+        self._process = process
+        self._weather = weather
+        self._clock = clock
+        self._meanwhile = meanwhile
+        self.bells: dict[str, SimulatedBell] = {}  # by the service that listens
+
+    def at(self, now: int | None) -> int | None:
+        return self._clock.now() if now is None else now
+
+    def listen(self, channel: Channel) -> Bell:
+        bell = super().listen(channel)
+        assert isinstance(bell, SimulatedBell)
+        self.bells[self._process.service] = bell
+        return bell
+
+    def relay(self, verb: str, args: tuple[Any, ...], call: Callable[[], Reply]) -> Reply:  # noqa: ARG002 - for others
+        rates = self._weather.rates
+        self._hold_up(rates)
+        self._break("before", rates.crash_before, rates.cut_before)
+        reply = self._call(call)
+        if verb in _REPEATABLE and self._weather.strikes("repeat", rates.repeat):
+            reply = self._call(call)
+        self._hold_up(rates)
+        self._break("after", rates.crash_after, rates.cut_after)
+        return reply
+
+    def _call(self, call: Callable[[], Reply]) -> Reply:
+        self._clock.advance(1 + int(self._weather.random.random() * LATENCY))
+        self._recorder.actor = self._process.caller
+        return call()
+
+    def _hold_up(self, rates: Rates) -> None:
+        if self._weather.strikes("freeze", rates.freeze):
+            self._meanwhile.freeze(self._process)
+        elif self._weather.strikes("delay", rates.delay):
+            self._meanwhile.delay(self._process)
+        if self._process.is_dead:
+            raise Crash
+
+    def _break(self, when: str, crash: float, cut: float) -> None:
+        if self._weather.strikes(f"crash {when}", crash):
+            raise Crash
+        if self._weather.is_out or self._weather.strikes(f"cut {when}", cut):
+            raise StoreUnavailable(f"the link broke {when} the commit")

@@ -1,0 +1,192 @@
+"""The hand: what people and programs do to jobs, schedules and queues, at random, through the same faults as nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rota.errors import NotFound, Refused, StoreUnavailable
+from rota.jobs import Jobs
+from rota.model.job import NewJob
+from rota.model.micros import SECOND, datetime_of
+from rota.model.names import new_id
+from rota.model.payload import Call, pack_call
+from rota.model.schedule import Origin, ScheduleSpec
+from rota.schedules import Schedules
+from rota.store.contract import JobFilter
+from rota.tasks import Registry, Task, make_options
+from rota.testing.simulation.faults import Crash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from rota.jobs import Job
+    from rota.store.contract import Store
+    from rota.tasks import Request
+    from rota.testing.simulation.clock import SimulatedClock
+
+_ANY = JobFilter()
+
+QUEUES = ("default", "mail")
+TRIGGERS = ("every 3s", "every 7s", "every 20s", "every 1m", "cron * * * * *", "cron */2 * * * *")
+SCHEDULES = tuple(f"schedule{number}" for number in range(5))
+RETRIES = {"steady": 3, "fragile": 0, "brief": 1, "timed": 2, "rare": 1}
+EVERYWHERE = ("steady", "fragile", "brief", "timed")  # "rare" is known to some nodes only
+
+
+def registry_of(names: tuple[str, ...]) -> Registry:
+    """The tasks that a node knows."""
+    registry = Registry()
+    for name in names:
+        options = make_options(
+            retries=RETRIES[name], keep=name != "brief", timeout="5s" if name == "timed" else None, backoff="2s"
+        )
+        registry.add(Task(_nothing, name, options, _Nobody()))
+    return registry
+
+
+class Operation(NamedTuple):
+    """Something that the hand may do, and how often."""
+
+    weight: int
+    do: Callable[[], object]
+
+
+class Hand:
+    """Somebody with the API in hand."""
+
+    def __init__(self, store: Store, clock: SimulatedClock, random: Random) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._jobs = Jobs(lambda: store, _undecoded)
+        self._schedules = Schedules(lambda: store, self._jobs, self._new_id, "UTC")
+        self._ids: list[str] = []
+        operations = self._operations()
+        self._weights = [operation.weight for operation in operations]
+        self._deeds = [operation.do for operation in operations]
+
+    def act(self) -> None:
+        """One operation; that it may be refused, or not get through, is part of life."""
+        (deed,) = self._random.choices(self._deeds, self._weights)
+        self.attempt(deed)
+
+    def attempt(self, deed: Callable[[], object]) -> None:
+        try:
+            deed()
+        except (Refused, NotFound, StoreUnavailable, Crash):
+            return
+
+    def prepare(self) -> None:
+        """Something to begin with."""
+        for _ in range(4):
+            self.attempt(self.put_schedule)
+            self.attempt(self.enqueue)
+
+    def open_everything(self) -> None:
+        """End all pauses, so that what waits can go on."""
+        for queue in QUEUES:
+            self._store.pause_queue(queue, paused=False)
+        for name in SCHEDULES:
+            self.attempt(lambda name=name: self._schedules.resume(name))  # type: ignore[misc]
+            self.attempt(lambda name=name: self._schedules.enable(name))  # type: ignore[misc]
+
+    def close_schedules(self) -> None:
+        for name in SCHEDULES:
+            self.attempt(lambda name=name: self._schedules.disable(name))  # type: ignore[misc]
+
+    def _operations(self) -> list[Operation]:
+        store, schedules, jobs = self._store, self._schedules, self._jobs
+        return [
+            Operation(40, self.enqueue),
+            Operation(9, lambda: jobs.cancel(self._some_job())),
+            Operation(7, lambda: jobs.retry(self._some_job())),
+            Operation(4, lambda: jobs.delete(self._some_job())),
+            Operation(14, self.put_schedule),
+            Operation(4, lambda: schedules.pause(self._some_schedule(), by="ann")),
+            Operation(3, self._pause_for_a_while),
+            Operation(6, lambda: schedules.resume(self._some_schedule())),
+            Operation(2, lambda: schedules.disable(self._some_schedule())),
+            Operation(4, lambda: schedules.enable(self._some_schedule())),
+            Operation(2, lambda: schedules.remove(self._some_schedule())),
+            Operation(3, lambda: schedules.run_now(self._some_schedule())),
+            Operation(1, lambda: store.pause_queue(self._random.choice(QUEUES), paused=True)),
+            Operation(3, lambda: store.pause_queue(self._random.choice(QUEUES), paused=False)),
+        ]
+
+    def enqueue(self) -> None:
+        jobs = [self._new_job() for _ in range(self._random.randint(1, 4))]
+        self._ids = [*self._ids, *(job.id for job in jobs)][-40:]
+        self._store.add_jobs(jobs)
+
+    def put_schedule(self) -> None:
+        self._schedules.register([(self._some_schedule(), self._spec())], Origin())
+
+    def _pause_for_a_while(self) -> None:
+        until = self._clock.now() + self._random.randint(1, 30) * SECOND
+        self._schedules.pause(self._some_schedule(), until=datetime_of(until), reason="a while")
+
+    def _spec(self) -> ScheduleSpec:
+        random, now = self._random, self._clock.now()
+        return ScheduleSpec(
+            trigger=random.choice(TRIGGERS),
+            task=random.choice(EVERYWHERE),
+            queue=random.choice(QUEUES),
+            priority=random.choice((-5, 0, 5)),
+            overlap=random.choice(("skip", "allow", "queue", "cancel")),
+            catchup=random.choice(("latest", "skip", "all")),
+            catchup_limit=random.choice((2, 5, 100)),
+            grace=random.choice((2, 10, 60)) * SECOND,
+            jitter=random.choice((0, 0, 2 * SECOND)),
+            start=now + random.randint(-20, 30) * SECOND if random.random() < 0.2 else None,
+            end=now + random.randint(40, 90) * SECOND if random.random() < 0.2 else None,
+            max_runs=random.randint(1, 12) if random.random() < 0.2 else None,
+            run_on_start=random.random() < 0.2,
+        )
+
+    def _new_job(self) -> NewJob:
+        random = self._random
+        task = random.choice((*EVERYWHERE, "rare"))
+        payload = b"not a payload" if random.random() < 0.02 else pack_call(Call(), what=task)
+        has_key = random.random() < 0.4
+        return NewJob(
+            id=self._new_id(),
+            task=task,
+            payload=payload,
+            queue=random.choice(QUEUES),
+            priority=random.choice((-10, 0, 0, 10)),
+            key=f"key{random.randint(1, 5)}" if has_key else None,
+            key_for=random.choice((0, 0, 30 * SECOND)) if has_key else 0,
+            delay=random.choice((0, 0, 0, 2 * SECOND, 15 * SECOND)),
+        )
+
+    def _some_job(self) -> str:
+        """A recent job: one that it enqueued, or one that a schedule made."""
+        recent = self._store.list_jobs(_ANY, limit=20).items if self._random.random() < 0.5 else []
+        ids = [job.id for job in recent] or self._ids or ["nobody"]
+        return self._random.choice(ids)
+
+    def _some_schedule(self) -> str:
+        return self._random.choice(SCHEDULES)
+
+    def _new_id(self) -> str:
+        return new_id(self._random, self._clock.now())
+
+
+class _Nobody:
+    """Simulated tasks enqueue nothing."""
+
+    def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
+        raise NotImplementedError
+
+    async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:
+        raise NotImplementedError
+
+
+def _nothing() -> None:
+    """What every simulated task does: the executor decides how it ends."""
+
+
+def _undecoded(task: str, result: bytes | None) -> None:
+    """Nobody asks for results here."""
+    del task, result

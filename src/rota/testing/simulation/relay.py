@@ -1,0 +1,197 @@
+"""Relay: a store in front of another, where every call passes through one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rota.store.contract import LARGEST_PAGE, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.job import Job, NewJob
+    from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Schedule
+    from rota.model.settle import Change
+    from rota.store.contract import (
+        Added,
+        Bell,
+        Channel,
+        Due,
+        Exchange,
+        Exchanged,
+        Extended,
+        Fired,
+        JobFilter,
+        LogLine,
+        Node,
+        Page,
+        Pruned,
+        QueueInfo,
+        Refusal,
+        Retention,
+    )
+
+Reply = TypeVar("Reply")
+
+READS = frozenset(
+    {
+        "now", "lapsed_jobs", "get_jobs", "list_jobs", "get_schedules", "list_schedules", "list_occurrences",
+        "list_queues", "list_nodes", "list_logs", "recount",
+    }
+)  # fmt: skip  # not due_schedules: what was found due, and when, is what a firing was decided on
+
+
+class Relay(Store):
+    """Hands every call on. Subclasses say what happens around it (`relay`) and at what time (`at`)."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+        self.features = inner.features
+
+    def relay(self, verb: str, args: tuple[Any, ...], call: Callable[[], Reply]) -> Reply:  # noqa: ARG002 - for others
+        return call()
+
+    def at(self, now: int | None) -> int | None:
+        return now
+
+    # Its life.
+
+    def open(self) -> None:
+        self.inner.open()
+
+    def pending_migrations(self) -> list[str]:
+        return self.inner.pending_migrations()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+    def now(self) -> int:
+        return self.relay("now", (), self.inner.now)
+
+    def listen(self, channel: Channel) -> Bell:
+        return self.inner.listen(channel)
+
+    # Jobs.
+
+    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+        return self.relay("add_jobs", (jobs,), lambda: self.inner.add_jobs(jobs, now=self.at(now)))
+
+    def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
+        return self.relay("exchange", (ask,), lambda: self.inner.exchange(ask, now=self.at(now)))
+
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
+    ) -> Extended:
+        return self.relay(
+            "extend_leases",
+            (holder, leases, lease_for),
+            lambda: self.inner.extend_leases(holder, leases, lease_for, now=self.at(now)),
+        )
+
+    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+        return self.relay("lapsed_jobs", (limit,), lambda: self.inner.lapsed_jobs(limit, now=self.at(now)))
+
+    def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        return self.relay("rescue_jobs", (changes,), lambda: self.inner.rescue_jobs(changes, now=self.at(now)))
+
+    def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        return self.relay("change_jobs", (changes,), lambda: self.inner.change_jobs(changes, now=self.at(now)))
+
+    def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
+        return self.relay(
+            "request_cancels", (ids, reason), lambda: self.inner.request_cancels(ids, reason, now=self.at(now))
+        )
+
+    def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
+        return self.relay("delete_jobs", (ids,), lambda: self.inner.delete_jobs(ids, now=self.at(now)))
+
+    def get_jobs(self, ids: Sequence[str]) -> list[Job]:
+        return self.relay("get_jobs", (ids,), lambda: self.inner.get_jobs(ids))
+
+    def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+        return self.relay("list_jobs", (where,), lambda: self.inner.list_jobs(where, cursor=cursor, limit=limit))
+
+    # Schedules and occurrences.
+
+    def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
+        return self.relay("edit_schedules", (edits,), lambda: self.inner.edit_schedules(edits, now=self.at(now)))
+
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
+        return self.relay("get_schedules", (ids,), lambda: self.inner.get_schedules(ids))
+
+    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+        return self.relay("list_schedules", (), lambda: self.inner.list_schedules(cursor=cursor, limit=limit))
+
+    def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
+        return self.relay("due_schedules", (limit,), lambda: self.inner.due_schedules(limit, now=self.at(now)))
+
+    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
+        return self.relay("fire", (firings,), lambda: self.inner.fire(firings, now=self.at(now)))
+
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Occurrence]:
+        return self.relay(
+            "list_occurrences",
+            (schedule_id, start, end),
+            lambda: self.inner.list_occurrences(schedule_id, start, end, cursor=cursor, limit=limit),
+        )
+
+    # Queues, nodes, logs, upkeep.
+
+    def pause_queue(self, queue: str, *, paused: bool) -> None:
+        return self.relay("pause_queue", (queue, paused), lambda: self.inner.pause_queue(queue, paused=paused))
+
+    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
+        return self.relay("list_queues", (), lambda: self.inner.list_queues(now=self.at(now)))
+
+    def beat(self, node: Node, *, now: int | None = None) -> int:
+        return self.relay("beat", (node,), lambda: self.inner.beat(node, now=self.at(now)))
+
+    def list_nodes(self) -> list[Node]:
+        return self.relay("list_nodes", (), self.inner.list_nodes)
+
+    def forget_node(self, node_id: str) -> None:
+        return self.relay("forget_node", (node_id,), lambda: self.inner.forget_node(node_id))
+
+    def append_logs(self, lines: Sequence[LogLine]) -> None:
+        return self.relay("append_logs", (lines,), lambda: self.inner.append_logs(lines))
+
+    def list_logs(
+        self,
+        job_id: str,
+        *,
+        after: int = 0,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = LARGEST_PAGE,
+    ) -> list[LogLine]:
+        return self.relay(
+            "list_logs",
+            (job_id,),
+            lambda: self.inner.list_logs(job_id, after=after, start=start, end=end, limit=limit),
+        )
+
+    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+        at = self.at(now)
+        return self.relay("acquire_lock", (name,), lambda: self.inner.acquire_lock(name, token, ttl, now=at))
+
+    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
+        at = self.at(now)
+        return self.relay("extend_lock", (name,), lambda: self.inner.extend_lock(name, token, ttl, now=at))
+
+    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
+        at = self.at(now)
+        return self.relay("release_lock", (name,), lambda: self.inner.release_lock(name, token, now=at))
+
+    def recount(self) -> dict[str, int]:
+        return self.relay("recount", (), self.inner.recount)
+
+    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+        return self.relay("prune", (retention, limit), lambda: self.inner.prune(retention, limit, now=self.at(now)))

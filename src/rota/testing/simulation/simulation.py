@@ -1,0 +1,283 @@
+"""The simulation: several nodes over one memory store, stepped one move at a time by a seed.
+
+A step is one move of one party: a service turns, a run ends, somebody does something by hand, or, where nobody has
+anything to do, time passes. A process that is held up within a store call stays on the stack while the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from contextlib import contextmanager
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.engine.events import Events
+from rota.errors import StoreUnavailable
+from rota.model.micros import SECOND
+from rota.testing.simulation.checks.progress import NEVER_FAILS, NOT_STUCK
+from rota.testing.simulation.checks.violation import Violation
+from rota.testing.simulation.clock import START, SimulatedClock
+from rota.testing.simulation.executor import NEVER, Endings
+from rota.testing.simulation.faults import QUIET, Crash, FaultyStore, Process, Weather
+from rota.testing.simulation.hand import EVERYWHERE, QUEUES, Hand, registry_of
+from rota.testing.simulation.history import Recorder, WatchedMemoryStore
+from rota.testing.simulation.nodes import LEASE, Actor, Node, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.engine.events import Event
+    from rota.testing.simulation.executor import Active
+
+DEEPEST = 3  # processes that are held up at once
+ROLES = (Role(QUEUES, 2, has_scheduler=True), Role(QUEUES[:1], 3, has_scheduler=False), Role(QUEUES, 2, True))  # noqa: FBT003
+HEALED_AFTER = 3 * LEASE  # from the last fault on, until everything must be in time again
+QUIET_FOR = 25 * SECOND  # schedules go on meanwhile
+DRY_FOR = 900 * SECOND  # until then everything must have ended
+MOST_DRY_STEPS = 20_000
+
+
+class Moves(NamedTuple):
+    """Who can move now, and when the next can."""
+
+    services: list[Actor]
+    runs: list[tuple[Node, Active]]
+    next_at: int
+
+
+class Simulation:
+    """One seed's world."""
+
+    def __init__(self, seed: int, *, trace: bool = False) -> None:
+        self.seed = seed
+        self.step = 0
+        self.random = Random(seed)  # noqa: S311 - a seed is the point
+        self.clock = SimulatedClock()
+        self.store = WatchedMemoryStore(self.clock.now)
+        self.recorder = Recorder(self.store, self.store, self.clock.now)
+        self.weather = Weather(self.random)
+        self.endings = Endings(self.random)
+        self.events = Events()
+        self.faults: list[Violation] = []  # what the engine must never do, seen while it ran
+        self.refused = 0  # writes that came too late, by the workers' own account
+        self.calm_from = NEVER  # no more faults
+        self.quiet_from = NEVER  # nor their consequences
+        self._births = 0
+        self._depth = 0
+        self._steps_left = 0
+        self._trace = trace
+        self.hand = Hand(self._reach(Process("hand")), self.clock, self.random)
+        self.nodes: list[Node] = [self._bear(number) for number in range(len(ROLES))]
+        self.events.on("job.refused", self._note_refusal)
+
+    def run(self, steps: int) -> None:
+        """Chaos for so many steps, then quiet, then dry."""
+        logging.getLogger("rota").setLevel(logging.CRITICAL)
+        self._steps_left = steps
+        self.hand.prepare()
+        while self._steps_left > 0:
+            self.take_step()
+        self._calm_down()
+        self._run_dry()
+
+    # One step.
+
+    def take_step(self) -> None:
+        self._begin_step()
+        self._steps_left -= 1
+        chance = self.random.random()
+        if chance < 0.12:
+            self._say("hand acts")
+            self.hand.act()
+        elif chance < (0.22 if self.weather.is_out else 0.122):
+            self.weather.is_out = not self.weather.is_out
+            self._say(f"the store is {'out of reach' if self.weather.is_out else 'back'}")
+        elif chance > 0.99:
+            self._kill(self.random.choice(self.nodes))
+        else:
+            self._move_somebody()
+
+    def _begin_step(self) -> None:
+        self.step += 1
+        self.recorder.step = self.step
+
+    def _move_somebody(self) -> None:
+        moves = self._moves()
+        number = len(moves.services) + len(moves.runs)
+        if not number:
+            self._let_time_pass(moves.next_at)
+            return
+        chosen = int(self.random.random() * number)
+        if chosen < len(moves.services):
+            self._turn(moves.services[chosen])
+        else:
+            node, active = moves.runs[chosen - len(moves.services)]
+            self._say(f"{node.name}: run of {active.run.job.id[-6:]} ends")
+            node.executor.end(active)
+
+    def _moves(self) -> Moves:
+        now = self.clock.now()
+        services: list[Actor] = []
+        runs: list[tuple[Node, Active]] = []
+        next_at = NEVER
+        for node in self.nodes:
+            if node.process.is_frozen:
+                continue
+            ringing = [name for name, bell in node.store.bells.items() if bell.has_rung]
+            for actor in node.actors:
+                if actor.is_busy:
+                    continue
+                if actor.next_at <= now or (ringing and actor.service.name in ringing):
+                    services.append(actor)
+                elif actor.next_at < next_at:
+                    next_at = actor.next_at
+            for active in node.executor.active:
+                due_at = active.due_at
+                if due_at <= now:
+                    runs.append((node, active))
+                elif due_at < next_at:
+                    next_at = due_at
+        return Moves(services, runs, next_at)
+
+    def _let_time_pass(self, next_at: int) -> None:
+        now = self.clock.now()
+        soonest = next_at if next_at < NEVER else now + SECOND
+        self.clock.advance_to(min(soonest, now + 5 * SECOND) + int(self.random.random() * 1000))
+
+    # One turn of one service.
+
+    def _turn(self, actor: Actor) -> None:
+        self._say(f"{actor.name} turns")
+        if actor.bell is not None:
+            actor.bell.has_rung = False
+        actor.next_at = NEVER
+        try:
+            pause = self._guarded_turn(actor)
+        except Crash:
+            self._kill(actor.node)
+            return
+        actor.next_at = min(actor.next_at, self.clock.now() + int(pause * SECOND))
+
+    def _guarded_turn(self, actor: Actor) -> float:
+        """What a service's own loop does about faults, in simulated time."""
+        process = actor.node.process
+        before, process.service = process.service, actor.service.name
+        actor.is_busy = True
+        try:
+            pause = actor.service.turn()
+        except StoreUnavailable:
+            return self.random.uniform(0.05, 2.0)
+        except Exception:  # noqa: BLE001 - whatever it is, it is a finding
+            self.faults.append(Violation(NEVER_FAILS, self.step, f"{actor.name} raised\n{traceback.format_exc()}"))
+            return 1.0
+        finally:
+            actor.is_busy = False
+            process.service = before
+        self._look_after(actor)
+        return pause
+
+    def _look_after(self, actor: Actor) -> None:
+        """What runs is known to its worker, and what has ended is reported soon."""
+        node = actor.node
+        texts = [f"{node.name} runs job {run.job.id} and has forgotten it" for run in node.forgotten()]
+        if actor is node.actors[0]:
+            texts += [f"{node.name} keeps job {run.job.id}, which has ended there" for run in node.unreported()]
+        self.faults += [Violation(NOT_STUCK, self.step, text) for text in texts]
+
+    # Processes come and go.
+
+    def _bear(self, number: int) -> Node:
+        self._births += 1
+        process = Process(f"node{number}.{self._births}")
+        tasks = (*EVERYWHERE, "rare") if number == 0 else EVERYWHERE
+        return Node(
+            process,
+            ROLES[number],
+            self._reach(process),
+            registry_of(tasks),
+            self.events,
+            self.clock,
+            self.endings,
+            self.random,
+        )
+
+    def _kill(self, node: Node) -> None:
+        if node.is_dead:
+            return
+        self._say(f"{node.name} dies")
+        node.die()
+        number = self.nodes.index(node)
+        self.nodes[number] = self._bear(number)
+
+    def _reach(self, process: Process) -> FaultyStore:
+        return FaultyStore(self.recorder, process, self.weather, self.clock, self)
+
+    # While a process is held up.
+
+    def delay(self, process: Process) -> None:
+        """One thread waits for its reply; all others go on."""
+        with self._deeper() as may:
+            if may:
+                self._say(f"{process.name} waits within a call")
+                for _ in range(min(self.random.randint(1, 6), self._steps_left)):
+                    self.take_step()
+
+    def freeze(self, process: Process) -> None:
+        """A process stands still, often past its leases."""
+        with self._deeper() as may:
+            if not may or process.is_frozen:
+                return
+            until = self.clock.now() + int(self.random.uniform(0.2, 2.5) * LEASE)
+            self._say(f"{process.name} stands still")
+            process.is_frozen = True
+            steps = 60
+            while steps and self._steps_left > 0 and self.clock.now() < until:
+                steps -= 1
+                self.take_step()
+            self.clock.advance_to(until)
+            process.is_frozen = False
+
+    @contextmanager
+    def _deeper(self) -> Iterator[bool]:
+        self._depth += 1
+        try:
+            yield self._depth <= DEEPEST
+        finally:
+            self._depth -= 1
+
+    # The end.
+
+    def _calm_down(self) -> None:
+        """Faults stop. What stands still for ever is replaced, and the system has a while to itself."""
+        self.weather.rates = QUIET
+        self.weather.is_out = False
+        self.endings.are_calm = True
+        for node in list(self.nodes):
+            self._kill(node)
+        self.hand.open_everything()
+        self.calm_from = self.clock.now()
+        self.quiet_from = self.calm_from + HEALED_AFTER
+        while self.clock.now() < self.quiet_from + QUIET_FOR:
+            self._calm_step()
+
+    def _run_dry(self) -> None:
+        self.hand.close_schedules()
+        end = self.clock.now() + DRY_FOR
+        steps = MOST_DRY_STEPS
+        while self.clock.now() < end and steps and self.store.has_live_jobs:
+            self._calm_step()
+            steps -= 1
+
+    def _calm_step(self) -> None:
+        self._begin_step()
+        self._move_somebody()
+
+    def _note_refusal(self, event: Event) -> None:
+        del event
+        self.refused += 1
+
+    def _say(self, text: str) -> None:
+        if self._trace:
+            now = (self.clock.now() - START) / SECOND
+            print(f"{self.step:5} {now:10.3f} {'  ' * self._depth}{text}")  # noqa: T201 - a trace is for reading

@@ -1,0 +1,53 @@
+"""Planted bugs: the simulation turns red for each, and names the promise that was broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.testing.simulation.checks.claims import BEST_FIRST
+from rota.testing.simulation.checks.leases import NO_STALE_WRITE, ONE_LEASE
+from rota.testing.simulation.checks.lives import BUDGETS, ONE_KEY
+from rota.testing.simulation.checks.logs import WHOLE_LOGS
+from rota.testing.simulation.checks.occurrences import ONCE_EACH
+from rota.testing.simulation.checks.policies import BY_POLICY
+from rota.testing.simulation.checks.progress import NOT_STUCK
+from rota.testing.simulation.checks.timeliness import IN_TIME, NO_SPIN
+from rota.testing.simulation.simulation import Simulation
+from rota.testing.simulation.verdict import TRUE_COUNTS, violations_of
+from simulation import plants
+
+MOST_SEEDS = 30
+STEPS = 400
+
+BUGS = [
+    (plants.settle_without_the_lease, NO_STALE_WRITE),
+    (plants.rescue_a_renewed_lease, ONE_LEASE),
+    (plants.fire_without_the_version, NO_STALE_WRITE),
+    (plants.claim_without_priority, BEST_FIRST),
+    (plants.lose_the_release, NOT_STUCK),
+    (plants.advance_before_the_job_is_made, ONCE_EACH),
+    (plants.a_death_spends_nothing, BUDGETS),
+    (plants.a_retry_spends_nothing, BUDGETS),
+    (plants.a_key_is_never_freed, ONE_KEY),
+    (plants.drop_reports_in_an_outage, NOT_STUCK),
+    (plants.renew_by_holder, NO_STALE_WRITE),
+    (plants.claim_under_the_old_number, ONE_LEASE),
+    (plants.replay_everything_missed, BY_POLICY),
+    (plants.spin_while_idle, NO_SPIN),
+    (plants.sleep_through_the_bell, IN_TIME),
+    (plants.bury_log_lines, WHOLE_LOGS),
+    (plants.miscount_removals, TRUE_COUNTS),
+]
+
+
+@pytest.mark.parametrize(("plant", "promise"), BUGS, ids=[plant.__name__ for plant, _ in BUGS])
+def test_a_planted_bug_is_found(plant, promise, monkeypatch):
+    plant(monkeypatch)
+    seen = set()
+    for seed in range(MOST_SEEDS):
+        simulation = Simulation(seed)
+        simulation.run(STEPS)
+        seen |= {violation.promise for violation in violations_of(simulation)}
+        if promise in seen:
+            return
+    pytest.fail(f"{MOST_SEEDS} seeds did not show it; they saw {seen or 'nothing'}")
