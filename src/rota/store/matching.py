@@ -1,12 +1,15 @@
-"""Matching: which jobs a filter shows, said in plain Python."""
+"""Matching, in plain Python: which jobs a filter shows, and whether a job still is what a decision was made on."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.state import State
+
 if TYPE_CHECKING:
     from rota.model.job import Job
-    from rota.store.contract import JobFilter
+    from rota.model.settle import Change
+    from rota.store.contract import JobFilter, Retention
 
 
 def matches(job: Job, where: JobFilter) -> bool:
@@ -25,3 +28,26 @@ def matches(job: Job, where: JobFilter) -> bool:
 
 def _task_matches(task: str, pattern: str) -> bool:
     return task.startswith(pattern[:-1]) if pattern.endswith("*") else task == pattern
+
+
+def is_same(change: Change, job: Job) -> bool:
+    """Whether the job still is what the change was decided on: cancelled and retried meanwhile, its past is longer."""
+    was = change.job
+    return (job.state, job.lease_no, job.key, len(job.past)) == (was.state, was.lease_no, was.key, len(was.past))
+
+
+def is_held_by(holder: str, change: Change, job: Job) -> bool:
+    """Whether this worker still has the lease that its report is about."""
+    return is_running(job) and (job.lease_no, job.holder) == (change.job.lease_no, holder)
+
+
+def is_running(job: Job) -> bool:
+    return job.state is State.RUNNING
+
+
+def has_lapsed(job: Job, now: int) -> bool:
+    return job.state is State.RUNNING and job.lease_until is not None and job.lease_until <= now
+
+
+def is_stale(job: Job, retention: Retention, now: int) -> bool:
+    return (job.finished_at or now) <= now - retention.kept_for(job.state)

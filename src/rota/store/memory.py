@@ -35,7 +35,7 @@ from rota.store.contract import (
     Store,
 )
 from rota.store.counting import Counts
-from rota.store.matching import matches
+from rota.store.matching import has_lapsed, is_held_by, is_running, is_same, is_stale, matches
 from rota.store.memory_ledger import Ledger
 from rota.store.memory_locks import Locks
 
@@ -98,7 +98,7 @@ class MemoryStore(Store):
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         with self._lock:
             at = self._at(now)
-            refused = self._change_all(ask.settled, at, lambda change, job: _is_held_by(ask.holder, change, job))
+            refused = self._change_all(ask.settled, at, lambda change, job: is_held_by(ask.holder, change, job))
             claimed = self._claim(ask, at) if ask.want > 0 else []
             reply = Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=self._next_due(ask.queues))
         if ask.settled:
@@ -121,22 +121,16 @@ class MemoryStore(Store):
     def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
         with self._lock:
             at = self._at(now)
-            lapsed = [job for job in self._jobs.values() if _has_lapsed(job, at)]
+            lapsed = [job for job in self._jobs.values() if has_lapsed(job, at)]
             return sorted(lapsed, key=lambda job: job.lease_until or 0)[:limit]
 
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        with self._lock:
-            at = self._at(now)
-            refused = self._change_all(changes, at, lambda change, job: _is_same(change, job) and _has_lapsed(job, at))
-        self._bells.ring("jobs")
-        return refused
+        at = self._at(now)
+        return self._decided(changes, at, lambda change, job: is_same(change, job) and has_lapsed(job, at))
 
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        with self._lock:
-            at = self._at(now)
-            refused = self._change_all(changes, at, lambda change, job: _is_same(change, job) and not _is_running(job))
-        self._bells.ring("jobs")
-        return refused
+        at = self._at(now)
+        return self._decided(changes, at, lambda change, job: is_same(change, job) and not is_running(job))
 
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
         del now  # a request has no time of its own
@@ -282,7 +276,7 @@ class MemoryStore(Store):
             )
             surplus = {job.id for job in finished[: max(0, len(finished) - retention.most_finished)]}
             free = (job for job in finished if job.key_until <= at)
-            old = [job for job in free if job.id in surplus or _is_stale(job, retention, at)][:limit]
+            old = [job for job in free if job.id in surplus or is_stale(job, retention, at)][:limit]
             for job in old:
                 self._remove(job)
             lines = self._ledger.prune(retention, at)
@@ -333,6 +327,14 @@ class MemoryStore(Store):
             self._keys[job.key] = job.id
         self._jobs[job.id] = job
 
+    def _decided(
+        self, changes: Sequence[Change], now: int, still_holds: Callable[[Change, Job], bool]
+    ) -> list[Refusal]:
+        with self._lock:
+            refused = self._change_all(changes, now, still_holds)
+        self._bells.ring("jobs")
+        return refused
+
     def _change_all(
         self, changes: Sequence[Change], now: int, still_holds: Callable[[Change, Job], bool]
     ) -> list[Refusal]:
@@ -343,7 +345,7 @@ class MemoryStore(Store):
             job = self._jobs.get(change.id)
             if job is None or change.id in accepted or not still_holds(change, job):
                 refused.append(Refusal(change.id, "lease"))
-            elif _is_running(job) and job.cancel_reason and not change.state.is_final:
+            elif is_running(job) and job.cancel_reason and not change.state.is_final:
                 refused.append(Refusal(change.id, "cancel", job.cancel_reason))
             else:
                 accepted[change.id] = change
@@ -479,29 +481,6 @@ class MemoryStore(Store):
             if job.state is State.QUEUED and job.queue == queue:
                 first[job.priority] = min(job, first.get(job.priority, job), key=lambda other: other.seq)
         return min((job.queued_at or job.run_at for job in first.values()), default=None)
-
-
-def _is_same(change: Change, job: Job) -> bool:
-    """Whether the job still is what the change was decided on: cancelled and retried meanwhile, its past is longer."""
-    was = change.job
-    return (job.state, job.lease_no, job.key, len(job.past)) == (was.state, was.lease_no, was.key, len(was.past))
-
-
-def _is_held_by(holder: str, change: Change, job: Job) -> bool:
-    """Whether this worker still has the lease that its report is about."""
-    return _is_running(job) and (job.lease_no, job.holder) == (change.job.lease_no, holder)
-
-
-def _is_running(job: Job) -> bool:
-    return job.state is State.RUNNING
-
-
-def _has_lapsed(job: Job, now: int) -> bool:
-    return job.state is State.RUNNING and job.lease_until is not None and job.lease_until <= now
-
-
-def _is_stale(job: Job, retention: Retention, now: int) -> bool:
-    return (job.finished_at or now) <= now - retention.kept_for(job.state)
 
 
 def _page(items: list[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:

@@ -68,13 +68,14 @@ class ScheduleTable:
     def due(self, connection: sqlite3.Connection, limit: int, now: int) -> tuple[Due, list[tuple[str, str]]]:
         """What is due, in order, by the index alone; and the rows that cannot be read, with the reason."""
         rows = connection.execute(
-            f"SELECT {SCHEDULE_COLUMNS}, due_at FROM {self._name} WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?",
-            (limit + 1,),
+            f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE due_at <= ? ORDER BY due_at, id LIMIT ?", (now, limit)
         ).fetchall()
-        due = [row for row in rows if row[-1] <= now][:limit]
-        rest = rows[len(due) :]
-        schedules, broken = _readable(due)
-        return Due(now=now, schedules=schedules, next_due_at=rest[0][-1] if rest else None), broken
+        following = connection.execute(
+            f"SELECT due_at FROM {self._name} WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT 1 OFFSET ?",
+            (len(rows),),
+        ).fetchone()
+        schedules, broken = _readable(rows)
+        return Due(now=now, schedules=schedules, next_due_at=following[0] if following else None), broken
 
     def set_aside(self, connection: sqlite3.Connection, broken: Iterable[tuple[str, str]]) -> None:
         """Keep rows that cannot be read, with the reason, out of the schedulers' way."""
@@ -139,6 +140,6 @@ def _cancels(waiting: Sequence[Any], now: int, reason: str) -> list[Any]:
 
 
 def _readable(rows: Sequence[tuple[Any, ...]]) -> tuple[list[Schedule], list[tuple[str, str]]]:
-    schedules = [schedule_of(row[:-1]) for row in rows]
+    schedules = [schedule_of(row) for row in rows]
     broken = [(schedule.id, schedule.problem) for schedule in schedules if schedule.problem]
     return [schedule for schedule in schedules if not schedule.problem], broken
