@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
@@ -30,10 +31,10 @@ from rota.tasks import AsyncTask, Overrides, Registry, Task, default_name, make_
 from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
     from datetime import timedelta
 
+    from rota.aio import Aio
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
     from rota.schedules import ScheduleKeywords
@@ -79,7 +80,7 @@ class App:
         self._declared: dict[str, ScheduleSpec] = {}
         self._random = SystemRandom()
         self._node: Node | None = None
-        self._threads: ThreadPoolExecutor | None = None
+        self._aio: Aio | None = None
 
     # Declaring.
 
@@ -147,10 +148,16 @@ class App:
 
     async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """As send, from a coroutine: the store is called in a thread of the app's own."""
-        import asyncio  # noqa: PLC0415 - only coroutines pay for it
+        return await self.aio.send(requests)
 
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._own_threads(), self.send, requests)
+    @property
+    def aio(self) -> Aio:
+        """The same verbs for coroutines: `await app.aio.jobs.get(job_id)`."""
+        if self._aio is None:
+            from rota.aio import Aio  # noqa: PLC0415 - only coroutines pay for it
+
+            self._aio = Aio(self)
+        return self._aio
 
     def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> Lock:
         """A lock across processes: `with app.lock("reindex", ttl="60s") as lock: ...`"""
@@ -196,6 +203,15 @@ class App:
         if node is not None:
             node.stop(drain_for=drain)
 
+    @asynccontextmanager
+    async def lifespan(self, _: object = None, **options: Any) -> AsyncIterator[None]:
+        """The services, for the life of an ASGI app: `Starlette(lifespan=app.lifespan)`, `FastAPI(lifespan=…)`."""
+        await self.aio.call(partial(self.start, **options))
+        try:
+            yield
+        finally:
+            await self.aio.call(self.stop)
+
     @contextmanager
     def running(self, **options: Any) -> Iterator[Node]:
         """The services, for the length of a block: `with app.running(): ...`"""
@@ -231,9 +247,9 @@ class App:
         store, self._store = self._store, None
         if store is not None:
             store.close()
-        if self._threads is not None:
-            self._threads.shutdown()
-            self._threads = None
+        if self._aio is not None:
+            self._aio.close()
+            self._aio = None
 
     @property
     def declared(self) -> dict[str, ScheduleSpec]:
@@ -287,13 +303,6 @@ class App:
 
     def _new_id(self) -> str:
         return new_id(self._random, time.time_ns() // 1000)
-
-    def _own_threads(self) -> ThreadPoolExecutor:
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only coroutines pay for it
-
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(4, thread_name_prefix="rota-aio")
-        return self._threads
 
     def __repr__(self) -> str:
         return f"<app {self.name}: {len(self.registry)} tasks, {len(self._declared)} schedules>"
