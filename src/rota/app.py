@@ -256,9 +256,20 @@ class App:
         """The schedules that the code declares, by id."""
         return dict(self._declared)
 
-    def use_store(self, store: str | Store) -> None:
-        """Use another store than the one that was given, before it is opened (the command line's --store)."""
-        self._given = store
+    @property
+    def is_open(self) -> bool:
+        """Whether its store is open."""
+        return self._store is not None
+
+    @property
+    def lease_for(self) -> int:
+        """How long its workers own a job without a word (microseconds)."""
+        return self._lease_for
+
+    def use_store(self, store: str | Store | None) -> str | Store | None:
+        """Use another store than the one that was given, before it is opened; answers the one given before."""
+        before, self._given = self._given, store
+        return before
 
     def find_store(self) -> Store:
         """The store that this app would open, unopened."""

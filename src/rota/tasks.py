@@ -6,10 +6,11 @@ A task knows the model, not the store: who accepts its requests is handed in by 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, overload
 
 from msgspec import Struct
 
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+ExecutorName = Literal["thread", "process"]
+
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,3})?)\s*(B|[KMGT]i?B?)?", re.IGNORECASE | re.ASCII)
+
 
 class TaskOptions(NamedTuple):
     """How a task runs, unless a request says otherwise."""
@@ -41,6 +47,8 @@ class TaskOptions(NamedTuple):
     unique: bool = False  # one live job per task and arguments
     unique_for: int = 0  # … and for this long after its creation
     description: str = ""
+    executor: ExecutorName = "thread"  # of plain functions; coroutines always run on the loop
+    memory: int | None = None  # bytes that its process may use; then it is killed
 
 
 class Overrides(NamedTuple):
@@ -117,6 +125,8 @@ class Task(Generic[P, R]):
     """A function under a name. Calling it runs it here; enqueue() has a worker run it."""
 
     def __init__(self, function: Callable[P, Any], name: str, options: TaskOptions, sender: Sender) -> None:
+        if options.executor == "process":
+            check_findable(function, name)
         self.function = function
         self.name = check_name("task", name)
         self.options = options
@@ -216,6 +226,8 @@ class TaskKeywords(TypedDict, total=False):
     unique: bool | str | timedelta
     keep: bool
     description: str
+    executor: ExecutorName
+    memory: str | int | None
 
 
 class Decorator(Protocol):
@@ -270,7 +282,7 @@ def default_name(function: Callable[..., Any]) -> str:
         raise BadOption(f"{function!r} has no name of its own; give it one with name=")
     if module == "__main__":
         file = getattr(sys.modules["__main__"], "__file__", None)
-        module = Path(file).stem if file else "main"
+        module = Path(file).stem if file and not file.startswith("<") else "main"  # "<stdin>" is no file
     return f"{module}.{function.__qualname__.replace('<locals>.', '')}"
 
 
@@ -287,8 +299,14 @@ def make_options(
     unique: bool | str | timedelta = False,
     keep: bool = True,
     description: str = "",
+    executor: ExecutorName = "thread",
+    memory: str | int | None = None,
 ) -> TaskOptions:
     """Check a task's options as they are declared."""
+    if executor not in {"thread", "process"}:
+        raise BadOption(f"executor={executor!r} must be 'thread' or 'process'; a coroutine function needs none")
+    if memory is not None and executor != "process":
+        raise BadOption(f"memory={memory!r} caps a process of its own; add executor='process'")
     period = None if isinstance(unique, bool) else unique
     pause = backoff if isinstance(backoff, Backoff) else Backoff() if backoff is None else Backoff(span_of(backoff))
     return TaskOptions(
@@ -300,7 +318,31 @@ def make_options(
         unique=bool(unique),
         unique_for=span_of(period) if period is not None else 0,
         description=description,
+        executor=executor,
+        memory=bytes_of(memory) if memory is not None else None,
     )
+
+
+def check_findable(function: Callable[..., Any], name: str) -> None:
+    """Refuse what a process of its own cannot run: it imports the task's module and must find the task there."""
+    if inspect.iscoroutinefunction(function):
+        raise BadOption(f"{name} is a coroutine function, which runs on the worker's loop; leave executor= out")
+    place = getattr(function, "__qualname__", None)
+    if place is None or getattr(function, "__module__", None) is None or "<" in place:
+        raise BadOption(
+            f"{name} cannot have executor='process': a process imports the task's module and looks for it there, "
+            f"and {place or repr(function)} is made at run time; define it with def at a module's top level"
+        )
+
+
+def bytes_of(size: object) -> int:
+    """A size such as "512MB" in bytes; each unit is 1,024 of the one below."""
+    number, unit = size, ""
+    if isinstance(size, str) and (found := _SIZE.fullmatch(size.strip())):
+        number, unit = float(found[1]), (found[2] or "").upper()
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 1 <= number <= 2**60:
+        raise BadOption(f"memory={size!r} is no size; write it as '512MB' or '2GB'")
+    return int(number * 1024 ** "BKMGT".index(unit[:1] or "B"))
 
 
 def check_retries(retries: object) -> int:

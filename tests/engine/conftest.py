@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from engine.stage import Stage
+from rota.engine.capture import capture
 from rota.store.sqlite import SqliteStore
 
 
@@ -31,3 +32,21 @@ def gate():
     gate = threading.Event()
     yield gate
     gate.set()
+
+
+@pytest.fixture
+def captured():
+    """The process's streams are given to jobs, as a running node does it."""
+    return capture
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Around the test alone: between a fixture and its test, pytest puts streams of its own in place."""
+    if "captured" not in pyfuncitem.fixturenames:
+        return (yield)
+    capture.begin()
+    try:
+        return (yield)
+    finally:
+        capture.end()

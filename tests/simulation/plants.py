@@ -20,14 +20,14 @@ replace = msgspec.structs.replace
 
 def settle_without_the_lease(patch):
     """A worker's late report overwrites what the next worker has done."""
-    patch.setattr(memory, "_is_held_by", lambda _holder, _change, job: job.state is State.RUNNING)
+    patch.setattr(memory, "is_held_by", lambda _holder, _change, job: job.state is State.RUNNING)
 
 
 def rescue_a_renewed_lease(patch):
     """The rescuer takes a job whose worker renewed its lease after the look and before the write."""
 
     def rescue_jobs(self, changes, *, now=None):
-        return self._change_all(changes, self._at(now), memory._is_same)
+        return self._change_all(changes, self._at(now), memory.is_same)
 
     patch.setattr(MemoryStore, "rescue_jobs", rescue_jobs)
 

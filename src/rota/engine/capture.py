@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rota.engine.run import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rota.engine.run import Run
 
@@ -80,9 +80,10 @@ class JobLog:
     def _keep(self, level: str, text: str) -> None:
         if self._is_full:
             return
-        text = text.replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r").encode("utf-8", "backslashreplace").decode()
+        kept = text.replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r").encode("utf-8", "backslashreplace")
+        text = kept.decode()
         self._count += 1
-        self._bytes += len(text)
+        self._bytes += len(kept)
         if self._count > MOST_LINES or self._bytes > MOST_BYTES:
             self._is_full = True
             level, text = "system", f"the log is full ({MOST_LINES:,} lines or 1 MiB); what follows is not kept"
@@ -105,6 +106,10 @@ class _Stream:
         log_of(run).write(self._level, text)
         return len(text)
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
     def flush(self) -> None:
         if not getattr(self._original, "closed", False):
             self._original.flush()
@@ -126,7 +131,7 @@ class _Handler(logging.Handler):
         if run is None or record.name.startswith("rota."):
             return
         try:
-            log_of(run).line(_level(record.levelno), self.format(record))
+            log_of(run).line(level_of(record.levelno), self.format(record))
         except Exception:  # noqa: BLE001 - a record that cannot be formatted must not fail the job
             self.handleError(record)
 
@@ -171,7 +176,8 @@ def log_of(run: Run) -> JobLog:
         return run.log
 
 
-def _level(number: int) -> str:
+def level_of(number: int) -> str:
+    """A log record's level in the words of job logs."""
     if number >= logging.ERROR:
         return "error"
     if number >= logging.WARNING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from rota.engine.run import too_late
 from rota.engine.service import Service
 from rota.errors import StoreUnavailable
 from rota.failpoints import reach
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
@@ -63,7 +63,7 @@ class LeaseKeeper(Service):
         leases = [(run.job.id, run.job.lease_no) for run in due]
         reach("extend.before")
         reply = self._store.extend_leases(self._worker.holder, leases, self._worker.settings.lease_for)
-        self.clock.sync(reply.now)
+        self.clock.sync(reply.now, now)
         lost = set(reply.lost)
         for run in due:
             if run.job.id in lost:
@@ -93,8 +93,7 @@ class LeaseKeeper(Service):
         self._worker.forget(run)
 
     def _end_if_late(self, run: Run, now: float) -> None:
-        if run.deadline is None or now < run.deadline or run.is_over:
+        if run.deadline is None or now < run.deadline or run.is_over or run.is_watched:
             return
-        error = f"TimeoutError: {run.job.task} ran longer than its timeout of {run.timeout:g} s"
-        if run.finish(Failed(error, may_retry=run.policy.may_retry(TimeoutError()))):
+        if run.finish(too_late(run)):
             run.stop("timed out")

@@ -160,5 +160,6 @@ class Beater(Service):
             version=settings.version,
             started_at=self._started_at,
         )
-        self.clock.sync(self._store.beat(record))
+        asked_at = self.clock.monotonic()
+        self.clock.sync(self._store.beat(record), asked_at)
         return BEAT

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rota.clock import utc_micros
 from rota.errors import LeaseLost
 from rota.model.micros import optional_datetime
-from rota.model.outcome import GivenBack, TaskUnknown, Undecodable
+from rota.model.outcome import Failed, GivenBack, TaskUnknown, Undecodable
 from rota.model.payload import unpack_call
 from rota.model.retry import RetryPolicy
 
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from rota.engine.capture import JobLog
     from rota.model.job import Job
     from rota.model.outcome import Outcome
-    from rota.tasks import Registry, Task
+    from rota.tasks import Task
+
+
+class Finder(Protocol):
+    """Who knows tasks by name: an app's registry."""
+
+    def find(self, name: str, /) -> Task[Any, Any] | None: ...
 
 
 class Run:
@@ -36,6 +42,7 @@ class Run:
         "ended_in",
         "is_lost",
         "is_over",
+        "is_watched",
         "job",
         "kwargs",
         "lease_end",
@@ -80,9 +87,10 @@ class Run:
         self.ended_in = False
         self.is_lost = False
         self.is_over = False
+        self.is_watched = False  # its executor keeps its deadline
         self._done = done
 
-    def prepare(self, registry: Registry) -> Outcome | None:
+    def prepare(self, registry: Finder) -> Outcome | None:
         """Find the task and read the arguments; an outcome where that cannot be done."""
         self.task = registry.find(self.job.task)
         if self.task is None:
@@ -135,6 +143,12 @@ class Run:
         """Its lease is gone: another worker may have the job. Nothing that it does counts any more."""
         self.is_lost = True
         self.stop("the lease was lost")
+
+
+def too_late(run: Run, what_followed: str = "") -> Failed:
+    """How a run ends whose time is up."""
+    error = f"TimeoutError: {run.job.task} ran longer than its timeout of {run.timeout:g} s{what_followed}"
+    return Failed(error, may_retry=run.policy.may_retry(TimeoutError()))
 
 
 def words_of(err: BaseException) -> str:

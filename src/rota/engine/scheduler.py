@@ -10,7 +10,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
-from rota.errors import RotaError
 from rota.failpoints import reach
 from rota.model.edit import park
 from rota.model.firing import Firing, plan
@@ -43,8 +42,9 @@ class Scheduler(Service):
     def turn(self) -> float:
         if self._bell is None:
             self._bell = self._store.listen("schedules")
+        asked_at = self.clock.monotonic()
         due = self._store.due_schedules(BATCH)
-        self.clock.sync(due.now)
+        self.clock.sync(due.now, asked_at)
         if due.schedules:
             self.fire(due.schedules, due.now)
             return 0.0
@@ -80,7 +80,7 @@ class Scheduler(Service):
         """One bad schedule is set aside with its reason; the others go on."""
         try:
             return plan(schedule, now, self._new_id)
-        except (RotaError, ValueError, ArithmeticError) as err:
+        except Exception as err:  # noqa: BLE001 - whatever was stored, the others must fire
             problem = f"{type(err).__name__}: {err}"
             log.error(  # noqa: TRY400 - the message says it all
                 "schedule %s cannot be evaluated and is set aside: %s", schedule.id, problem

@@ -35,6 +35,7 @@ class Service(ABC):
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._faults = 0
+        self._is_away = False  # the store was out of reach when last asked
 
     @abstractmethod
     def turn(self) -> float:
@@ -87,14 +88,17 @@ class Service(ABC):
         except Exception as err:
             log.exception("%s failed; it goes on", self.name)
             return self._fault("service.failed", err)
-        if self._faults:
-            self._faults = 0
+        self._faults = 0
+        if self._is_away:
+            self._is_away = False
             self.events.emit("store.back", self.clock.now(), service=self.name)
         return pause
 
     def _fault(self, event: str, err: Exception) -> float:
         self._faults += 1
-        if event == "service.failed" or self._faults == 1:  # an outage is told once, not once per try
+        is_news = event == "service.failed" or not self._is_away  # an outage is told once, not once per try
+        self._is_away = self._is_away or event == "store.unavailable"
+        if is_news:
             self.events.emit(event, 0, service=self.name, error=str(err))
         longest: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._faults, 10))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, guards nothing

@@ -17,9 +17,11 @@ class StoreClock:
         self._monotonic = monotonic
         self._offset: float | None = None
 
-    def sync(self, now: int) -> None:
-        """Remember what a reply said."""
-        self._offset = now / 1e6 - self._monotonic()
+    def sync(self, now: int, asked_at: float | None = None) -> None:
+        """Remember what a reply said. It was true at some time since it was asked: a late one moves nothing back."""
+        least = now / 1e6 - self._monotonic()
+        most = least if asked_at is None else now / 1e6 - asked_at
+        self._offset = least if self._offset is None else min(max(self._offset, least), most)
 
     def now(self) -> int:
         if self._offset is None:

@@ -6,6 +6,7 @@ batch runs, the next is fetched; long jobs are never hoarded.
 
 from __future__ import annotations
 
+import logging
 import threading
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,9 +14,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.engine.executors.loop import LoopExecutor
+from rota.engine.executors.processes import ProcessExecutor
+from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.log_keeper import keep_lines
 from rota.engine.pace import Pace
+from rota.engine.quarantine import Quarantine, is_suspect
 from rota.engine.reporter import Report, Reporter
 from rota.engine.run import Run, words_of
 from rota.engine.runner import success
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
     from rota.model.outcome import Outcome
     from rota.store.contract import Bell, Exchanged, Refusal, Store
     from rota.tasks import Registry
+
+log = logging.getLogger("rota.worker")
 
 BATCH = 100
 POLL = 2.0  # seconds: the net under the bell
@@ -69,7 +75,9 @@ class Worker(Service):
         random: Random,
         threads: Executor | None = None,
         loop: Executor | None = None,
+        processes: Executor | None = None,
     ) -> None:
+        refuse_while_loading()
         super().__init__(events, clock)
         self.holder = holder
         self.settings = settings
@@ -79,6 +87,7 @@ class Worker(Service):
         self.is_idle = threading.Event()  # nothing to claim, nothing running
         self.threads: Executor = threads or ThreadExecutor(settings.concurrency)
         self.loop: Executor = loop or LoopExecutor()
+        self.processes: Executor = processes or ProcessExecutor(settings.concurrency)
         self._store = store
         self._registry = registry
         self._reporter = Reporter(random)
@@ -87,6 +96,7 @@ class Worker(Service):
         self._asked_at = clock.monotonic()  # when the last claim was sent …
         self._asked_for = 0  # … and for how many jobs
         self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
+        self._quarantine = Quarantine()
         self._bell: Bell | None = None
         self._event = threading.Event()
 
@@ -109,7 +119,7 @@ class Worker(Service):
             lease_for=self.settings.lease_for,
         )
         for report in reports:
-            keep_lines(self._store, report.run, is_over=True)
+            self._keep_log(report.run)
         reach("exchange.before")
         self._asked_at = self.clock.monotonic()
         try:
@@ -121,12 +131,13 @@ class Worker(Service):
             raise
         self._unsent = []
         self._batch = min(BATCH, self._batch * 2)
-        self.clock.sync(reply.now)
+        self.clock.sync(reply.now, self._asked_at)
         self._settle(reports, reply.refused)
         return reply
 
     def dispatch(self, jobs: list[Job]) -> None:
         """Start runs for claimed jobs."""
+        self._quarantine.look_at(jobs)
         for job in jobs:
             older = self.runs.get(job.id)
             if older is not None:
@@ -148,14 +159,19 @@ class Worker(Service):
             if problem is not None:
                 run.finish(problem)
                 continue
-            if self.events.wants("job.started"):
-                self.events.emit(
-                    "job.started", self.clock.now(), job_id=job.id, task=job.task, attempt=job.attempts + 1
-                )
-            if run.task is not None and run.task.is_async:
-                self.loop.submit(run)
-            else:
-                self.threads.submit(run)
+            if not is_suspect(job):
+                self._submit(run)
+            elif not self._quarantine.takes(run):
+                run.finish(GivenBack("given back: its next death parks it, so it must run alone"))
+        suspect = self._quarantine.release(len(self.runs))
+        if suspect is not None:
+            self._submit(suspect)
+
+    def _submit(self, run: Run) -> None:
+        job = run.job
+        if self.events.wants("job.started"):
+            self.events.emit("job.started", self.clock.now(), job_id=job.id, task=job.task, attempt=job.attempts + 1)
+        self._executor_of(run).submit(run)
 
     def report(self, run: Run, outcome: Outcome) -> None:
         """A run has ended; any thread may say so."""
@@ -198,12 +214,21 @@ class Worker(Service):
         self._shut_bell()
         self.threads.stop()
         self.loop.stop()
+        self.processes.stop()
+
+    def _executor_of(self, run: Run) -> Executor:
+        if run.task is not None and run.task.is_async:
+            return self.loop
+        is_apart = run.task is not None and run.task.options.executor == "process"
+        return self.processes if is_apart else self.threads
 
     def _want(self) -> int:
         if self.is_draining:
             return 0
         held = sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot any more
-        return max(0, min(BATCH, self._pace.room(held, self.threads.stuck)))
+        return self._quarantine.limit(
+            max(0, min(BATCH, self._pace.room(held, self.threads.stuck + self.processes.stuck)))
+        )
 
     def _pause(self, reply: Exchanged) -> float:
         """How long the loop may sleep: not at all while there is something to do."""
@@ -260,8 +285,18 @@ class Worker(Service):
         elif reports:
             self.forget(reports[0].run)  # its lease runs out, and others see to it
 
+    def _keep_log(self, run: Run) -> None:
+        """Lines that the store cannot digest are dropped, and that is told: they must not keep the job from ending."""
+        try:
+            keep_lines(self._store, run, is_over=True)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("the last lines of job %s (%s) could not be kept", run.job.id, run.job.task)
+
     def _let_go(self, run: Run) -> None:
         """Forget this run, and not a newer one of the same job."""
+        self._quarantine.let_go(run)
         if self.runs.get(run.job.id) is run:
             del self.runs[run.job.id]
 

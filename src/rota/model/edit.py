@@ -57,8 +57,11 @@ def register(
             f"schedule '{schedule_id}' is defined by {describe_origin(existing.origin)}, so "
             f"{describe_origin(origin)} cannot change it; edit it there, or choose another id"
         )
-    if existing.spec == spec or _is_older(origin.version, existing.origin.version):
+    if _is_older(origin.version, existing.origin.version):
         return None
+    if existing.spec == spec:
+        is_newer = _is_older(existing.origin.version, origin.version)  # remembered, so that no older one comes after it
+        return _edit(existing, existing, now, origin=origin) if is_newer else None
     edit = _reword(existing, spec, now) if existing.spec.timing == spec.timing else _retime(existing, spec, now)
     return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, origin=origin))
 

@@ -54,4 +54,10 @@ class GivenBack(NamedTuple):
     reason: str = "given back at shutdown"
 
 
-Outcome = Succeeded | Failed | RetryAsked | Snoozed | Stopped | TaskUnknown | Undecodable | GivenBack
+class Died(NamedTuple):
+    """The process that ran the task ended by itself: a death, not an attempt."""
+
+    reason: str
+
+
+Outcome = Succeeded | Failed | RetryAsked | Snoozed | Stopped | TaskUnknown | Undecodable | GivenBack | Died

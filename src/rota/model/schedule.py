@@ -142,10 +142,19 @@ def check_spec(spec: ScheduleSpec) -> ScheduleSpec:
         raise BadOption(f"overlap={spec.overlap!r} must be one of {', '.join(OVERLAPS)}")
     if spec.catchup not in CATCHUPS:
         raise BadOption(f"catchup={spec.catchup!r} must be one of {', '.join(CATCHUPS)}")
-    if not 1 <= spec.catchup_limit <= 10_000:
-        raise BadOption(f"catchup_limit={spec.catchup_limit!r} must lie between 1 and 10,000")
-    if spec.max_runs is not None and spec.max_runs < 1:
-        raise BadOption(f"max_runs={spec.max_runs!r} must be at least 1")
+    if not _is_whole(spec.catchup_limit) or not 1 <= spec.catchup_limit <= 10_000:
+        raise BadOption(f"catchup_limit={spec.catchup_limit!r} must be a whole number between 1 and 10,000")
+    if spec.max_runs is not None and (not _is_whole(spec.max_runs) or spec.max_runs < 1):
+        raise BadOption(f"max_runs={spec.max_runs!r} must be a whole number of at least 1")
+    for name in ("enabled", "run_on_start"):
+        if not isinstance(getattr(spec, name), bool):
+            raise BadOption(f"{name}={getattr(spec, name)!r} must be True or False")
+    if not isinstance(spec.description, str):
+        raise BadOption(f"description={spec.description!r} must be text")
     if spec.start is not None and spec.end is not None and spec.end < spec.start:
         raise BadOption("the schedule's end lies before its start")
     return spec
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)

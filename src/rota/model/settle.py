@@ -17,6 +17,7 @@ from rota.model.firing import overlap_key
 from rota.model.history import Move, folded
 from rota.model.job import Job
 from rota.model.outcome import (
+    Died,
     Failed,
     GivenBack,
     Outcome,
@@ -79,18 +80,18 @@ def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: fl
             return _finish(job, State.FAILED, now, error=error)
         case GivenBack(reason):
             return _requeue(job, now, reason)
+        case Died(reason):
+            return _die(
+                job, now, f"process died: {reason}", f"processes died while they ran this job; the last: {reason}"
+            )
         case _:
             assert_never(outcome)
 
 
 def rescue(job: Job, now: int) -> Change:
     """What becomes of a running job whose lease ran out: its worker is dead, stuck or cut off."""
-    deaths = job.deaths + 1
-    reason = f"worker lost: {job.holder} stopped renewing its lease (death {deaths} of {MAX_DEATHS})"
-    if deaths >= MAX_DEATHS and not job.cancel_reason:
-        error = f"parked: {deaths} workers died while they ran this job; the last was {job.holder}"
-        return _finish(job, State.FAILED, now, deaths=deaths, error=error)
-    return _requeue(job, now, reason, deaths=deaths)
+    reason = f"worker lost: {job.holder} stopped renewing its lease"
+    return _die(job, now, reason, f"workers died while they ran this job; the last was {job.holder}")
 
 
 def release(job: Job, now: int) -> Change:
@@ -133,6 +134,14 @@ def _fail(job: Job, error: str, policy: RetryPolicy, now: int, random: float, *,
     pause = policy.backoff.pause(failures, random) if after is None else after
     reason = f"retry {failures} of {policy.retries}: {error.partition(chr(10))[0]}"
     return _wait(job, now + pause, now, reason, attempts=job.attempts + 1, failures=failures, error=error)
+
+
+def _die(job: Job, now: int, reason: str, of_many: str) -> Change:
+    """A death spends no retry; the last one that a job may have parks it."""
+    deaths = job.deaths + 1
+    if deaths >= MAX_DEATHS and not job.cancel_reason:
+        return _finish(job, State.FAILED, now, deaths=deaths, error=f"parked: {deaths} {of_many}")
+    return _requeue(job, now, f"{reason} (death {deaths} of {MAX_DEATHS})", deaths=deaths)
 
 
 def _wait(

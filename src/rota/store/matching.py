@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.errors import BadOption
 from rota.model.state import State
 
 if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.settle import Change
     from rota.store.contract import JobFilter, Retention
+
+
+def check_cursor(cursor: str | None) -> str | None:
+    """A page's cursor, where it is one that a list of jobs or occurrences gave."""
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
+        raise BadOption(f"cursor {cursor!r} is none that a list gave")
+    return cursor
 
 
 def matches(job: Job, where: JobFilter) -> bool:

@@ -35,7 +35,7 @@ from rota.store.contract import (
     Store,
 )
 from rota.store.counting import Counts
-from rota.store.matching import has_lapsed, is_held_by, is_running, is_same, is_stale, matches
+from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same, is_stale, matches
 from rota.store.memory_ledger import Ledger
 from rota.store.memory_locks import Locks
 
@@ -154,6 +154,7 @@ class MemoryStore(Store):
             return [self._jobs[job_id] for job_id in ids if job_id in self._jobs]
 
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+        check_cursor(cursor)
         with self._lock:
             found = (job for job in self._jobs.values() if matches(job, where))
             newest = sorted(found, key=lambda job: -job.seq)
@@ -198,6 +199,7 @@ class MemoryStore(Store):
     def list_occurrences(
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Occurrence]:
+        check_cursor(cursor)
         with self._lock:
             schedule = self._schedules.get(schedule_id)
             since = schedule.created_at if schedule else 0  # jobs of an earlier namesake are none of its records

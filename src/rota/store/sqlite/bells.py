@@ -67,6 +67,8 @@ class SocketBells:
         self._seen: tuple[int, tuple[str, ...]] = (-1, ())
 
     def open(self) -> None:
+        if self._sender is not None:
+            return
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LOCK_PATIENCE = 15.0  # seconds that a write waits for another process's transaction
 OLDEST = (3, 35, 0)  # RETURNING came with it
 
+_NO_SPACE = {"SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE"}  # what a full disk says where SQLite needs room to open
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"}
 
 
@@ -48,6 +49,8 @@ class Database:
         """Make the folder and the file where they are missing, for this user alone."""
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or newer is needed")
+        if self._writer is not None:
+            return
         with self._told():
             self._make_folder()
             refuse_network(self.path.parent)
@@ -145,7 +148,7 @@ class Database:
                 f"{self.path} has been locked by another process for {LOCK_PATIENCE:.0f} s; nothing was written. "
                 "End the program that keeps a transaction open, then try again"
             )
-        if "full" in text:
+        if "full" in text or getattr(err, "sqlite_errorname", "") in _NO_SPACE:
             return StoreUnavailable(f"no space is left for {self.path}; nothing was written. Free some, then go on")
         if "not a database" in text or "malformed" in text:
             return SchemaMismatch(f"{self.path} is not a SQLite database ({text}); name another file")

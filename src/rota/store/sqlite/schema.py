@@ -58,6 +58,8 @@ def current_version(connection: sqlite3.Connection, namespace: str) -> int:
             )
         return 0
     row = connection.execute(f"SELECT value FROM {namespace}_meta WHERE name = 'version'").fetchone()
+    if row is not None and not str(row[0]).isdecimal():
+        raise SchemaMismatch(f"the file has a table {namespace}_meta that Rota did not make; choose another namespace")
     version = int(row[0]) if row else 0
     if version > VERSION:
         raise SchemaMismatch(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.errors import BadOption
 from rota.failpoints import reach
 from rota.model.state import FINAL, State
 from rota.store.contract import (
@@ -30,6 +29,7 @@ from rota.store.contract import (
     Store,
 )
 from rota.store.counting import Counts
+from rota.store.matching import check_cursor
 from rota.store.sqlite import schema
 from rota.store.sqlite.bells import SocketBells
 from rota.store.sqlite.clock import lease_now, wall_now
@@ -166,7 +166,7 @@ class SqliteStore(Store):
 
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
         with self._database.read() as connection:
-            return self._jobs.page(connection, where, _checked(cursor), limit)
+            return self._jobs.page(connection, where, check_cursor(cursor), limit)
 
     def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
         connection = check_transaction(transaction, self.path)
@@ -220,7 +220,7 @@ class SqliteStore(Store):
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Occurrence]:
         with self._database.read() as connection:
-            return self._ledger.page(connection, schedule_id, start, end, _checked(cursor), limit)
+            return self._ledger.page(connection, schedule_id, start, end, check_cursor(cursor), limit)
 
     # Queues, nodes, logs, upkeep.
 
@@ -241,9 +241,9 @@ class SqliteStore(Store):
             ]
 
     def beat(self, node: Node, *, now: int | None = None) -> int:
-        at = self._at(now)
-        data = msgspec.json.encode(msgspec.structs.replace(node, beat_at=at)).decode()
         with self._database.write() as connection:
+            at = self._at(now)  # not before: a wait for the lock would set the node's clock back
+            data = msgspec.json.encode(msgspec.structs.replace(node, beat_at=at)).decode()
             connection.execute(f"INSERT OR REPLACE INTO {self.namespace}_node VALUES (?, ?, ?)", (node.id, at, data))
         return at
 
@@ -375,9 +375,3 @@ def _is_same(change: Change, row: tuple[Any, ...]) -> bool:
     """Whether the job still is what the change was decided on: cancelled and retried meanwhile, its past is longer."""
     was = change.job
     return (row[1], row[2], row[7], row[8]) == (was.state, was.lease_no, was.key, len(was.past))
-
-
-def _checked(cursor: str | None) -> str | None:
-    if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
-        raise BadOption(f"cursor {cursor!r} is none that a list gave")
-    return cursor

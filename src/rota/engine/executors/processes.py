@@ -1,0 +1,136 @@
+"""Processes: plain functions, each slot a thread that has one child process run them, kept warm and replaced in time.
+
+A child may hold its interpreter, leak, crash or hang: the worker's threads go on, and the child is killed if need be.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rota.engine.executors.attempt import Attempt
+from rota.engine.executors.offspring import Offspring
+from rota.engine.runner import describe
+from rota.model.outcome import Died, Failed
+
+if TYPE_CHECKING:
+    from rota.engine.run import Run
+    from rota.model.outcome import Outcome
+
+log = logging.getLogger("rota.worker")
+
+CHECK = 5.0  # seconds between two looks at an idle child
+STOP_FOR = 3.0  # seconds that stop() waits for children to end
+
+
+class Recycling(Struct, frozen=True, kw_only=True):
+    """When a child is replaced: after so many jobs, at an age, or when it has grown."""
+
+    jobs: int = 1_000
+    age: float = 3_600.0
+    memory: int = 512 * 1024**2
+
+    def is_due(self, child: Offspring) -> bool:
+        if child.jobs >= self.jobs or time.monotonic() >= child.born_at + self.age:
+            return True
+        return child.weigh() > self.memory
+
+
+class ProcessExecutor:
+    """Grows to as many children as there is work for, up to its slots."""
+
+    def __init__(self, slots: int, recycling: Recycling | None = None) -> None:
+        self._slots = slots
+        self._recycling = recycling or Recycling()
+        self._line: SimpleQueue[Run | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._current: dict[int, Run] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+
+    def submit(self, run: Run) -> None:
+        run.is_watched = True
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+            elif len(self._threads) < self._slots:
+                self._add_thread()
+        self._line.put(run)
+
+    @property
+    def stuck(self) -> int:
+        """Children that still run what was given up already, and are about to be killed."""
+        return sum(run.is_over for run in list(self._current.values()))
+
+    def stop(self) -> None:
+        """Kill what runs, let go of what is idle, and wait until all have been reaped."""
+        self._stopping.set()
+        for _ in self._threads:
+            self._line.put(None)
+        until = time.monotonic() + STOP_FOR
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _add_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"rota-process-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        child: Offspring | None = None
+        while not self._stopping.is_set():
+            try:
+                run = self._line.get(timeout=CHECK)
+            except Empty:
+                child = self._kept(child)
+                continue
+            if run is None:
+                break
+            if not run.is_over:
+                child = self._do(run, child)
+            with self._lock:
+                self._idle += 1
+        if child is not None:
+            child.end()
+
+    def _do(self, run: Run, child: Offspring | None) -> Offspring | None:
+        """Run a job in this child or a new one; answers the child to keep."""
+        self._current[threading.get_ident()] = run
+        try:
+            child = self._fit(run, child)
+            outcome = Attempt(run, child, self._stopping.is_set).outcome()
+        except Exception as err:
+            log.exception("job %s could not be run in a process", run.job.id)
+            outcome = Failed(f"no process could run it: {describe(err)}")
+            if child is not None:
+                child.kill()
+        if isinstance(outcome, Died):
+            log.warning("job %s (%s): %s", run.job.id, run.job.task, outcome.reason)
+        self._tell(run, outcome)
+        return self._kept(child)
+
+    def _tell(self, run: Run, outcome: Outcome) -> None:
+        del self._current[threading.get_ident()]  # before it is told: this slot is free, not stuck
+        run.finish(outcome)
+
+    def _fit(self, run: Run, child: Offspring | None) -> Offspring:
+        """A living child, and one whose past leaves this job most of its memory."""
+        cap = run.task.options.memory if run.task is not None else None
+        if child is not None and (child.exit_code is not None or (cap is not None and child.weigh() > cap / 2)):
+            child.end()
+            child = None
+        return child or Offspring()
+
+    def _kept(self, child: Offspring | None) -> Offspring | None:
+        if child is None:
+            return None
+        if child.exit_code is not None or child.is_deaf or self._recycling.is_due(child):
+            child.end()
+            return None
+        return child

@@ -1,0 +1,98 @@
+"""Wire: what a worker and its child processes say to each other, as framed messages over one socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from rota.engine.executors.sources import Source
+from rota.model.job import Job
+from rota.model.outcome import (
+    Died,
+    Failed,
+    GivenBack,
+    RetryAsked,
+    Snoozed,
+    Stopped,
+    Succeeded,
+    TaskUnknown,
+    Undecodable,
+)
+
+if TYPE_CHECKING:
+    from rota.model.outcome import Outcome
+
+_HEAD = 4  # bytes of a frame's length
+
+
+class Order(Struct, frozen=True, tag=True):
+    """Run this job. Its payload is the JSON that the store keeps; no object of the user's is ever pickled."""
+
+    job: Job
+    source: Source
+    log_level: int
+
+
+class Began(Struct, frozen=True, tag=True):
+    """The task was found, and is called now."""
+
+
+class Said(Struct, frozen=True, tag=True):
+    """Text that the task wrote; a log record is a whole line."""
+
+    level: str
+    text: str
+    is_record: bool = False
+
+
+class Ended(Struct, frozen=True, tag=True):
+    """How the task ended: an outcome's name and fields."""
+
+    kind: str
+    fields: list[Any]
+
+
+Message = Order | Began | Said | Ended
+
+_OUTCOMES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (Succeeded, Failed, RetryAsked, Snoozed, Stopped, TaskUnknown, Undecodable, GivenBack, Died)
+}
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Message).decode
+
+
+def pack(message: Message) -> bytes:
+    body = _encode(message)
+    return len(body).to_bytes(_HEAD) + body
+
+
+def ended(outcome: Outcome) -> Ended:
+    return Ended(type(outcome).__name__, list(outcome))
+
+
+def outcome_in(message: Ended) -> Outcome:
+    outcome: Outcome = _OUTCOMES[message.kind](*message.fields)
+    return outcome
+
+
+class Frames:
+    """Puts messages together from bytes as they come."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[Message]:
+        self._rest += data
+        messages: list[Message] = []
+        at = 0
+        while len(self._rest) >= at + _HEAD:
+            end = at + _HEAD + int.from_bytes(self._rest[at : at + _HEAD])
+            if len(self._rest) < end:
+                break
+            messages.append(_decode(self._rest[at + _HEAD : end]))
+            at = end
+        del self._rest[:at]
+        return messages

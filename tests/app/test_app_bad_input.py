@@ -1,0 +1,315 @@
+"""Bad input: each slip is a clear error of its own, told before anything is stored."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.steps import work
+from rota import (
+    App,
+    BadCron,
+    BadDuration,
+    BadName,
+    BadOption,
+    BadPayload,
+    BadStoreUrl,
+    BadTrigger,
+    NaiveDatetime,
+    RotaError,
+    UnknownTask,
+    UnknownZone,
+    backoff,
+    calendar,
+    cron,
+    every,
+    once,
+)
+from rota.errors import PayloadTooLarge
+from rota.model.job import NewJob
+
+NAIVE = datetime(2026, 1, 1, 12)
+
+
+@pytest.fixture
+def tick(app):
+    @app.task(name="shop.tick")
+    def tick(value: Any = None) -> None: ...
+
+    yield tick
+    assert app.jobs.list().items == []
+    assert app.schedules.list().items == []
+
+
+def nested(depth: int) -> list:
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+NAIVE_CALLS = {
+    "at": lambda _app, tick: tick.using(at=NAIVE).enqueue(),
+    "a date as at": lambda _app, tick: tick.using(at=date(2026, 1, 1)).enqueue(),
+    "text as at": lambda _app, tick: tick.using(at="2026-01-01").enqueue(),
+    "start": lambda app, tick: app.schedules.put("s", tick.job(), every("1h"), start=NAIVE),
+    "end": lambda app, tick: app.schedules.put("s", tick.job(), every("1h"), end=NAIVE),
+    "until": lambda app, _tick: app.schedules.pause("s", until=NAIVE),
+    "since": lambda app, _tick: app.jobs.list(since=NAIVE),
+    "before": lambda app, _tick: app.jobs.list(until=NAIVE),
+    "log start": lambda app, _tick: app.jobs.logs("x", start=NAIVE),
+    "log end": lambda app, _tick: app.jobs.logs("x", end=NAIVE),
+    "occurrences": lambda app, _tick: app.schedules.occurrences("s", NAIVE, NAIVE),
+    "once": lambda _app, _tick: once(NAIVE),
+    "declared": lambda app, tick: app.schedule(every("1h"), start=NAIVE)(tick),
+}
+
+
+@pytest.mark.parametrize("call", NAIVE_CALLS.values(), ids=NAIVE_CALLS)
+def test_a_datetime_without_a_zone_is_refused_with_the_fix(app, tick, call):
+    with pytest.raises(NaiveDatetime, match=r"(timezone|datetime)"):
+        call(app, tick)
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "CEST", "", "Europe/paris ", "../etc/passwd", "+02:00", 5])
+def test_a_zone_that_nobody_knows_is_refused(app, tick, zone):
+    with pytest.raises(UnknownZone, match="timezone"):
+        App("memory://", tz=zone)
+    with pytest.raises(UnknownZone, match="timezone"):
+        app.schedules.put("s", tick.job(), every("1h"), tz=zone)
+    with pytest.raises(UnknownZone, match="timezone"):
+        app.schedules.put("s", tick.job(), cron("0 0 * * *", tz=zone))
+
+
+def test_a_zone_that_is_nearly_right_is_answered_with_the_right_one():
+    with pytest.raises(UnknownZone, match="did you mean 'Europe/Zurich'"):
+        App("memory://", tz="Europe/Zürich")
+
+
+@pytest.mark.parametrize("expression", ["* * * *", "99 * * * *", "0 0 30 2 *", "every day", "", "0 0 * * * * * *"])
+def test_a_bad_cron_is_refused_where_it_is_written(expression):
+    with pytest.raises(BadCron):
+        cron(expression)
+
+
+@pytest.mark.parametrize("trigger", ["0 9 * * *", "every 10s", None, 60, timedelta(hours=1), every])
+def test_a_trigger_is_a_trigger_and_no_text(app, tick, trigger):
+    for put in (
+        lambda: app.schedules.put("s", tick.job(), trigger),
+        lambda: app.schedules.put_many([("s", tick.job(), trigger)]),
+        lambda: app.schedule(trigger)(tick),
+    ):
+        with pytest.raises(BadTrigger, match=r"is not a trigger; write cron\('0 9 \* \* \*'\), every\('5m'\)"):
+            put()
+
+
+@pytest.mark.parametrize("value", [object(), {1, object()}, lambda: None, 1j, "\ud800", {("a", "b"): 1}, type])
+def test_an_argument_that_json_cannot_hold_is_refused_and_names_the_task(tick, value):
+    with pytest.raises(BadPayload, match=r"the arguments of shop.tick cannot be kept as JSON"):
+        tick.enqueue(value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [math.nan], {"a": {"b": math.inf}}])
+def test_a_number_that_json_does_not_have_is_refused_and_never_null(tick, value):
+    with pytest.raises(BadPayload, match=r"shop.tick hold (nan|-?inf), which JSON cannot keep"):
+        tick.enqueue(value)
+
+
+def test_meta_must_be_json_too(tick):
+    with pytest.raises(BadPayload, match="cannot be kept as JSON"):
+        tick.using(meta={"a": object()}).enqueue()
+    with pytest.raises(BadPayload, match="JSON cannot keep"):
+        tick.using(meta={"a": math.nan}).enqueue()
+
+
+def test_a_large_argument_is_refused_with_its_size_and_the_way_out(tick):
+    with pytest.raises(PayloadTooLarge, match=r"take 300,\d+ bytes; at most 262,144 .*pass its key"):
+        tick.enqueue("x" * 300_000)
+
+
+@pytest.mark.parametrize("depth", [65, 500, 100_000])
+def test_a_deep_argument_is_refused(tick, depth):
+    with pytest.raises(BadPayload, match=r"(nested deeper than 64 levels|cannot be kept as JSON)"):
+        tick.enqueue(nested(depth))
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "why"),
+    [
+        ((), {}, "missing a required argument: 'a'"),
+        ((1, 2, 3), {}, "too many positional arguments"),
+        ((1,), {"c": 1}, "unexpected keyword argument 'c'"),
+        ((1,), {"a": 1}, "multiple values for argument 'a'"),
+    ],
+)
+def test_a_call_that_the_function_would_refuse_is_refused_at_once(app, args, kwargs, why):
+    @app.task(name="shop.add")
+    def add(a: int, b: int = 0) -> int:
+        return a + b
+
+    with pytest.raises(BadPayload, match=rf"shop.add\(.*\).*: .*{why}"):
+        add.enqueue(*args, **kwargs)
+    with pytest.raises(BadPayload, match=why):
+        add.job(*args, **kwargs)
+    assert app.jobs.list().items == []
+
+
+@pytest.mark.parametrize("name", ["", "has space", "a.b", "x" * 128, "ünï", None, 5, "a/b"])
+def test_a_schedule_id_has_plain_characters(app, tick, name):
+    for put in (
+        lambda: app.schedules.put(name, tick.job(), every("1h")),
+        lambda: app.schedules.put_many([(name, tick.job(), every("1h"))]),
+    ):
+        with pytest.raises(BadName, match=r"schedule id .*: use 1 to 127 of the characters A-Z a-z 0-9 _ -"):
+            put()
+
+
+@pytest.mark.parametrize("queue", ["", "has space", "x" * 128, 5, "a\nb", "a/b"])
+def test_a_queue_has_a_plain_name(app, tick, queue):
+    for call in (
+        lambda: tick.using(queue=queue),
+        lambda: app.task(queue=queue)(lambda: None),
+        lambda: app.schedules.put("s", tick.job(), every("1h"), queue=queue),
+        lambda: app.start(queues=[queue]),
+    ):
+        with pytest.raises(BadName, match="queue name"):
+            call()
+
+
+@pytest.mark.parametrize("priority", [101, -101, "urgent", 1.5, True, None, [5]])
+def test_a_priority_is_a_small_whole_number_or_one_of_three_names(app, priority):
+    with pytest.raises(BadOption, match="must be a whole number from -100 to 100, or low, normal or high"):
+        app.task(name="x", priority=priority)(lambda: None)
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, 5, "a\x00b", "\ud800"])
+def test_a_key_is_short_text(tick, key):
+    with pytest.raises(BadName, match=r"key .*: use 1 to 255 characters of text"):
+        tick.using(key=key)
+
+
+@pytest.mark.parametrize("retries", [-1, 1.5, True, "3", 10**9])
+def test_retries_are_a_whole_number(app, tick, retries):
+    for call in (lambda: tick.using(retries=retries), lambda: app.task(name="x", retries=retries)(lambda: None)):
+        with pytest.raises(BadOption, match=r"retries=.* must be a whole number from 0"):
+            call()
+
+
+@pytest.mark.parametrize("duration", [5, 0.5, "", "5", "soon", "0s", "-5s", "1m1h", timedelta(seconds=-1)])
+def test_a_duration_has_a_unit_and_is_positive(app, tick, duration):
+    for call in (
+        lambda: tick.using(delay=duration),
+        lambda: tick.using(timeout=duration),
+        lambda: tick.using(key="k", key_for=duration),
+        lambda: app.task(name="x", timeout=duration)(lambda: None),
+        lambda: app.task(name="x", backoff=duration)(lambda: None),
+        lambda: app.schedules.put("s", tick.job(), every("1h"), grace=duration),
+        lambda: app.schedules.put("s", tick.job(), every("1h"), jitter=duration),
+        lambda: every(duration),
+    ):
+        with pytest.raises(BadDuration, match="duration"):
+            call()
+
+
+def test_a_delay_and_an_instant_contradict_each_other(tick):
+    with pytest.raises(BadOption, match="give delay= or at=, not both"):
+        tick.using(delay="5m", at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "4", 10_001, None])
+def test_concurrency_is_a_positive_whole_number(app, concurrency):
+    with pytest.raises(BadOption, match=r"concurrency=.* must be a whole number from 1 to 10,000"):
+        app.start(concurrency=concurrency)
+    app.start(concurrency=1)
+    app.stop()
+
+
+@pytest.mark.parametrize("queues", [[], "default", (), None])
+def test_a_worker_needs_a_list_of_queues(app, queues):
+    with pytest.raises(BadOption, match="must be a list of at least one queue name"):
+        app.start(queues=queues)
+
+
+def test_a_drain_is_a_duration(app):
+    with pytest.raises(BadDuration, match="duration 25 has no unit"):
+        app.start(drain=25)
+    with app.running(drain="1s"):
+        pass
+
+
+def test_an_end_before_the_start_is_refused(app, tick):
+    start, end = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+    with pytest.raises(BadOption, match="end lies before its start"):
+        app.schedules.put("s", tick.job(), every("1h"), start=start, end=end)
+
+
+@pytest.mark.parametrize(
+    "options", [{"catchup_limit": "many"}, {"max_runs": "3"}, {"max_runs": 2.5}, {"enabled": "no"}]
+)
+def test_an_option_of_the_wrong_type_is_refused(app, tick, options):
+    with pytest.raises(BadOption, match=next(iter(options))):
+        app.schedules.put("s", tick.job(), every("1h"), **options)
+
+
+@pytest.mark.parametrize("options", [{"retrys": 3}, {"que": "mail"}])
+def test_an_option_that_no_task_has_is_refused(app, options):
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        app.task(**options)(lambda: None)
+
+
+def test_an_unknown_task_is_told_with_those_that_are_known(app):
+    app.task(name="shop.tick")(lambda: None)
+    with pytest.raises(UnknownTask, match=r"no task is named 'nothing'; known are shop.tick"):
+        app.registry.get("nothing")
+
+
+def test_a_job_of_a_task_that_no_worker_knows_waits_and_says_so(app):
+    app.open().add_jobs([NewJob(id="odd", task="nobody.knows", payload=b"[]")])
+    work(app)
+    job = app.jobs.get("odd")
+    assert job.state == "scheduled"
+    assert app.jobs.history("odd")[-1].reason == "task 'nobody.knows' is unknown to this worker"
+
+
+@pytest.mark.parametrize(
+    "url", ["", "rota.db", "mysql://localhost/x", "sqlite://", "sqlite:///", "sqlite:rota.db", "http://x", 5]
+)
+def test_a_url_that_names_no_store_is_refused_with_those_that_do(url):
+    with pytest.raises(BadStoreUrl, match="sqlite:///"):
+        App(url).open()
+
+
+def test_a_password_is_not_shown():
+    with pytest.raises(BadStoreUrl) as caught:
+        App("mysql://ann:hunter2@localhost/x").open()
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("namespace", ["", "1a", "a-b", "a b", "x; DROP TABLE", "a" * 32])
+def test_a_namespace_is_an_identifier(tmp_path, namespace):
+    with pytest.raises(BadStoreUrl, match="namespace"):
+        App(f"sqlite:///{tmp_path}/rota.db", namespace=namespace).open()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "has space", "ünï", 5])
+def test_an_app_has_a_plain_name(name):
+    with pytest.raises(BadName, match="app name"):
+        App("memory://", name=name)
+
+
+def test_every_refusal_is_an_error_of_ours_and_of_pythons_kind():
+    assert issubclass(BadPayload, TypeError)
+    assert issubclass(BadOption, ValueError)
+    assert issubclass(BadTrigger, ValueError)
+    assert issubclass(UnknownTask, LookupError)
+    assert all(issubclass(kind, RotaError) for kind in (BadPayload, BadOption, BadTrigger, UnknownTask))
+
+
+@pytest.mark.parametrize("build", [lambda: calendar(months=0), calendar, lambda: backoff("0s")])
+def test_a_rule_without_sense_is_refused_where_it_is_written(build):
+    with pytest.raises(RotaError):
+        build()

@@ -1,0 +1,71 @@
+"""dev as a real process: live lines, and reloads when the code changes."""
+
+from __future__ import annotations
+
+import signal
+
+from rota.model.state import State
+
+GREET = """
+from rota import App
+
+app = App()
+
+
+@app.task(retries=0)
+def greet(name: str):
+    print("hello", name)
+    return {"ann": 1}[name]
+"""
+
+
+def test_dev_shows_jobs_and_takes_up_changed_code(rota, started):
+    jobs = rota.folder / "jobs.py"
+    jobs.write_text(GREET)
+    process = started("dev", "jobs.py")
+    process.wait_for("ready")
+    rota.enqueue("greet", "ann")
+    assert "│           jobs.greet('ann')  hello ann" in process.wait_for("hello ann")
+    process.wait_for("ms  jobs.greet('ann')")
+    rota.enqueue("greet", "bob")
+    assert "✘ " in process.wait_for("ms  jobs.greet('bob')  KeyError: 'bob'")
+    process.wait_for("""return {"ann": 1}[name]""")  # its traceback
+
+    jobs.write_text(GREET.replace("import App", "import Apq"))
+    process.wait_for("jobs.py changed")
+    process.wait_for("error: jobs.py cannot be imported (ImportError")
+    assert "from rota import Apq" in process.stderr
+    process.wait_for(f"waiting for a change in {rota.folder}")
+
+    jobs.write_text(GREET.replace("hello", "welcome"))
+    process.wait_for("reloaded")
+    rota.enqueue("greet", "ann")
+    process.wait_for("jobs.greet('ann')  welcome ann")
+    process.signal(signal.SIGINT)
+    assert process.end() == 130
+    assert "SIGINT: stopping" in process.stderr
+    assert "rota/engine" not in process.stderr
+    assert "\x1b" not in process.stderr
+
+
+def test_a_reload_waits_two_seconds_and_hands_back_what_still_runs(rota, started, store):
+    job_id = rota.enqueue("hold", "gate")
+    process = started("dev", "jobs.py")
+    process.wait_for("holding")
+    (rota.folder / "other.py").write_text("")
+    process.wait_for("other.py changed")
+    process.wait_for("reloading: waiting up to 2 s for 1 running")
+    process.wait_for("given back to its queue")
+    process.wait_for("reloaded")
+    (rota.folder / "gate").touch()
+    process.wait_for("✔ ")
+    assert store.get_jobs([job_id])[0].state is State.SUCCEEDED
+    process.signal(signal.SIGTERM)
+    assert process.end() == 0
+
+
+def test_a_target_that_is_broken_from_the_start_ends_with_3(rota, started):
+    (rota.folder / "jobs.py").write_text("1 / 0")
+    process = started("dev", "jobs.py")
+    assert process.end() == 3
+    assert "ZeroDivisionError" in process.stderr

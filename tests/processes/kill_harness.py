@@ -1,0 +1,200 @@
+"""Processes that a test starts, watches and kills; and the ground on which they work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from killable_app import LEASE, build, note
+
+from rota.model.state import FINAL
+from rota.testing.simulation.history import all_schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.store.sqlite import SqliteStore
+
+HANG_LIMIT = 60.0  # seconds; only what is broken waits this long
+HERE = Path(__file__).parent
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Look again and again until something is true."""
+    deadline = time.monotonic() + HANG_LIMIT
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {HANG_LIMIT:g} s for {what}"
+        pause.wait(0.01)
+
+
+class Child:
+    """A process of our own, with its lines collected as they come."""
+
+    def __init__(self, command: list[str], folder: Path, lease: str) -> None:
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, LEASE: lease},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.pid = self._process.pid
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def is_stopped(self) -> bool:
+        return "State:\tT" in Path(f"/proc/{self.pid}/status").read_text()
+
+    def has_said(self, *texts: str) -> bool:
+        return any(text in line for line in list(self.lines) for text in texts)
+
+    def wait_for(self, *texts: str) -> None:
+        """Wait for a line with one of these texts."""
+        wait_until(lambda: self.has_said(*texts) or not self.is_alive, f"{texts} from process {self.pid}")
+        self._reader.join(0 if self.is_alive else HANG_LIMIT)
+        assert self.has_said(*texts), f"it ended without {texts}:\n{self.output}"
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def end(self) -> int:
+        """Wait for its end: the exit code, or minus the signal that killed it."""
+        try:
+            code = self._process.wait(HANG_LIMIT)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGUSR1)  # it tells where its threads are
+            wait_until(lambda: self.has_said("most recent call first"), "its traceback")
+            raise AssertionError(f"process {self.pid} does not end:\n{self.output}") from None
+        self._reader.join(HANG_LIMIT)
+        return code
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+
+class Ground:
+    """One folder, one store, and the processes that share them."""
+
+    def __init__(self, folder: Path, lease: str = "1s") -> None:
+        self.folder = folder
+        self.lease = lease
+        self.app = build(folder, lease)
+        self.store: SqliteStore = self.app.open()
+        self.children: list[Child] = []
+
+    # Processes.
+
+    def start(self, role: str, **options: object) -> Child:
+        """A process with a role of killed_child.py: start("worker", die_at="run.before")."""
+        words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        return self._start([str(HERE / "killed_child.py"), role, *words])
+
+    def start_rota(self, *words: str) -> Child:
+        """`python -m rota …`, with {app} standing for the app's file."""
+        return self._start(["-m", "rota", *(word.format(app=HERE / "killable_app.py") for word in words)])
+
+    def finish(self) -> None:
+        """A fresh process does whatever is left, and stops when told to."""
+        last = self.start("node", concurrency=8)
+        last.wait_for("node.started")
+        wait_until(lambda: self.is_done() or not last.is_alive, "the end of all work")
+        last.signal(signal.SIGTERM)
+        assert last.end() == 0, last.output
+
+    def freeze(self, child: Child) -> None:
+        """SIGSTOP outside of a transaction: who is stopped inside one keeps its lock, and nobody can write."""
+        while True:
+            child.signal(signal.SIGSTOP)
+            wait_until(lambda: child.is_stopped, "the process to stop")
+            if not self.is_locked():
+                return
+            child.signal(signal.SIGCONT)
+
+    def is_locked(self) -> bool:
+        """Whether some process is inside a transaction."""
+        connection = sqlite3.connect(self.store.path, timeout=0, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return True
+        finally:
+            connection.close()
+        return False
+
+    def close(self) -> None:
+        for child in self.children:
+            child.close()
+        self.app.close()
+
+    def _start(self, words: list[str]) -> Child:
+        child = Child([sys.executable, *words], self.folder, self.lease)
+        self.children.append(child)
+        return child
+
+    # Work.
+
+    def enqueue(self, task: str, *args: object, count: int = 1, **options: object) -> list[str]:
+        requests = [self.app.registry.find(task).using(**options).job(*args) for _ in range(count)]
+        ids = [job.id for job in self.app.enqueue_many(requests)]
+        for job_id in ids:
+            note(self.folder, "accepted", job_id)
+        return ids
+
+    def job(self, job_id: str):
+        (found,) = self.store.get_jobs([job_id])
+        return found
+
+    def states(self, ids: list[str]) -> list[str]:
+        return [job.state.value for job in self.store.get_jobs(ids)]
+
+    def count(self, *states: str) -> int:
+        return sum(queue.counts.get(state, 0) for queue in self.store.list_queues() for state in states)
+
+    def is_done(self) -> bool:
+        """Whether every job has ended and no schedule will make another."""
+        is_quiet = all(schedule.due_at is None for schedule in all_schedules(self.store))
+        live = {state for queue in self.store.list_queues() for state, n in queue.counts.items() if n} - FINAL
+        return is_quiet and not live
+
+    # What was written down.
+
+    def noted(self, name: str) -> list[str]:
+        path = self.folder / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    def runs(self) -> list[tuple[str, int]]:
+        """Every execution that began: the job and the number of its lease."""
+        return [(job_id, int(lease_no)) for job_id, lease_no in map(str.split, self.noted("ran"))]
+
+    def runs_of(self, job_id: str) -> list[int]:
+        return [lease_no for of, lease_no in self.runs() if of == job_id]
+
+    def open_gate(self, name: str = "gate") -> None:
+        (self.folder / name).touch()

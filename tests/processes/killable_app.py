@@ -1,0 +1,84 @@
+"""The app whose processes are killed. Everything that it does is written into its folder, by appending whole lines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+from rota import App, current_job, every
+from rota.engine.run import current_run
+from rota.model.micros import datetime_of
+from rota.model.retry import Backoff
+
+LEASE = "KILLABLE_LEASE"  # the environment says how long a lease is
+
+
+def build(folder: Path, lease: str = "1s") -> App:
+    """The app on a folder of its own. Building it touches nothing."""
+    app = App(f"sqlite:///{folder}/rota.db", name="killable", lease=lease)
+
+    def note_run() -> None:
+        run = current_run()
+        note(folder, "ran", run.job.id, run.job.lease_no)
+
+    @app.task(name="quick")
+    def quick(number: int = 0) -> int:
+        note_run()
+        return number
+
+    @app.task(name="flaky", retries=2, backoff=Backoff(first=100_000, factor=1.0))
+    def flaky() -> None:
+        note_run()
+        if current_job.attempt <= 2:
+            raise RuntimeError("not yet")
+
+    @app.task(name="slow")
+    def slow(seconds: float) -> None:
+        note_run()
+        threading.Event().wait(seconds)
+
+    @app.task(name="gated")
+    def gated(gate: str) -> None:
+        """Runs until a file appears, whatever it is told."""
+        note_run()
+        wait_for_gate(folder / gate)
+
+    @app.task(name="gated_in_its_process")
+    def gated_in_its_process() -> None:
+        """As gated, with a gate for each process."""
+        note_run()
+        wait_for_gate(folder / f"gate-{os.getpid()}")
+
+    @app.task(name="deadly", retries=0)
+    def deadly() -> None:
+        note_run()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return app
+
+
+def put_schedules(app: App, seconds: int) -> None:
+    """Two schedules that fire every second, for so many seconds."""
+    tasks, end = app.registry, datetime_of(app.open().now()) + timedelta(seconds=seconds)
+    app.schedules.put("tick", tasks.find("quick").job(), every("1s"), overlap="allow", end=end)
+    app.schedules.put("line", tasks.find("slow").job(0.3), every("1s"), overlap="queue", end=end)
+
+
+def note(folder: Path, name: str, *words: object) -> None:
+    """Append one line to a file; a line is there whole, or not at all, whoever dies."""
+    descriptor = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, (" ".join(map(str, words)) + "\n").encode())
+    finally:
+        os.close(descriptor)
+
+
+def wait_for_gate(gate: Path) -> None:
+    while not gate.exists():
+        threading.Event().wait(0.02)
+
+
+app = build(Path.cwd(), os.environ.get(LEASE, "1s"))

@@ -1,0 +1,111 @@
+"""kill -9 at every named point: whoever dies there, a fresh process finishes the work as if nothing had happened."""
+
+from __future__ import annotations
+
+import signal
+from typing import NamedTuple
+
+import pytest
+from kill_checks import check_all
+from killable_app import put_schedules
+
+from rota.failpoints import NAMES
+from rota.model.payload import unpack_call
+from rota.testing.simulation.history import all_jobs, all_schedules
+
+
+class Kill(NamedTuple):
+    """Who dies, where, and at which passage."""
+
+    point: str
+    role: str
+    nth: int = 1
+
+
+KILLS = [
+    Kill("add.before_commit", "enqueuer", 8),
+    Kill("add.after_commit", "enqueuer", 8),
+    Kill("exchange.before", "worker"),
+    Kill("exchange.before_commit", "worker"),  # the first claims, …
+    Kill("exchange.before_commit", "worker", 2),  # … the second also settles
+    Kill("exchange.after_commit", "worker"),
+    Kill("exchange.after_commit", "worker", 2),
+    Kill("run.before", "worker", 2),
+    Kill("run.after", "worker", 2),
+    Kill("extend.before", "worker"),
+    Kill("extend.before_commit", "worker"),
+    Kill("extend.after_commit", "worker"),
+    Kill("rescue.before", "rescuer"),
+    Kill("change.before_commit", "rescuer"),
+    Kill("change.after_commit", "rescuer"),
+    Kill("rescue.after", "rescuer"),
+    Kill("change.before_commit", "canceller", 3),
+    Kill("change.after_commit", "canceller", 3),
+    Kill("fire.before", "scheduler"),
+    Kill("fire.before_commit", "scheduler", 2),
+    Kill("fire.after_commit", "scheduler"),
+    Kill("fire.after", "scheduler", 2),
+    Kill("edit.before_commit", "editor", 2),  # reworded, then paused, …
+    Kill("edit.after_commit", "editor", 2),
+    Kill("edit.before_commit", "editor", 3),  # … resumed, …
+    Kill("edit.after_commit", "editor", 4),  # … and re-timed
+    Kill("prune.before_commit", "pruner"),
+    Kill("prune.after_commit", "pruner"),
+    Kill("delete.before_commit", "deleter", 2),
+    Kill("delete.after_commit", "deleter", 2),
+]
+
+
+def test_every_point_has_its_kill():
+    assert {kill.point for kill in KILLS} == set(NAMES)
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=lambda kill: f"{kill.point}-{kill.role}-{kill.nth}")
+def test_a_kill_at_any_point_loses_and_doubles_nothing(ground, kill):
+    put_schedules(ground.app, seconds=2)
+    ground.enqueue("slow", 2.0 if kill.point.startswith("extend") else 0.3)  # long enough for a lease to be renewed
+    ground.enqueue("quick", count=6)
+    ground.enqueue("flaky")
+    role = kill.role
+    if role == "rescuer":
+        assert ground.start("worker", die_at="run.before").end() == -signal.SIGKILL
+        role = "worker"
+    victim = ground.start(role, die_at=kill.point, nth=kill.nth)
+    assert victim.end() == -signal.SIGKILL, victim.output
+    check_the_moment(ground, kill)
+    ground.finish()
+    pruned = [job_id for job_id, _ in ground.runs()] if role == "pruner" else []
+    check_all(ground, gone=[*ground.noted("deleted"), *pruned])
+
+
+def check_the_moment(ground, kill):
+    """What a transaction did is there whole after its commit, and not at all before."""
+    is_done = kill.point.endswith("after_commit")
+    verb = kill.point.partition(".")[0]
+    match verb, kill.role:
+        case "add", _:
+            numbers = [
+                unpack_call(job.payload).args for job in all_jobs(ground.store) if job.task == "quick" and job.priority
+            ]
+            assert ([int(ground.noted("tried")[-1])] in numbers) == is_done
+            assert len(ground.noted("tried")) == kill.nth
+        case "exchange", _ if kill.nth == 1:
+            assert (ground.count("running") > 0) == is_done
+            assert ground.runs() == []
+        case "change", "rescuer":
+            assert (ground.count("running") == 0) == is_done
+        case "change", "canceller":
+            assert ground.count("cancelled") == kill.nth - (not is_done)
+        case "fire", _:
+            counts = {schedule.run_count > 0 for schedule in all_schedules(ground.store)}
+            assert counts == {is_done or kill.nth > 1 or kill.point == "fire.after"}
+        case "edit", _:
+            schedule = ground.app.schedules.get("edited").record
+            assert (schedule.pause is not None) == ((kill.nth, is_done) in {(2, True), (3, False)})
+            assert schedule.generation == (2 if (kill.nth, is_done) == (4, True) else 1)
+        case "delete", _:
+            first, second = ground.noted("deleted")
+            assert ground.store.get_jobs([first]) == []
+            assert (ground.store.get_jobs([second]) == []) == is_done
+        case "prune", _:
+            assert (len(ground.store.get_jobs(ground.noted("accepted"))) < len(ground.noted("accepted"))) == is_done

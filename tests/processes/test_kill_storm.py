@@ -1,0 +1,46 @@
+"""Schedulers and workers that are killed at random while jobs keep coming."""
+
+from __future__ import annotations
+
+import signal
+from random import Random
+
+from kill_checks import check_all
+from kill_harness import wait_until
+from killable_app import put_schedules
+
+from rota.model.state import State
+from rota.testing.simulation.history import all_occurrences
+
+SEED = 20_240_229
+KILLS = 25
+ROLES = ["scheduler"] * 3 + ["worker"] * 4
+
+
+def test_schedulers_and_workers_killed_at_random_lose_and_double_nothing(make_ground):
+    ground = make_ground(lease="2s")
+    random = Random(SEED)
+    put_schedules(ground.app, seconds=8)
+    crowd = [ground.start(role) for role in ROLES]
+    enqueuer = ground.start("enqueuer", count=10_000)
+    for _ in range(KILLS):
+        place = random.randrange(len(crowd))
+        goal = len(ground.runs()) + random.randrange(1, 40)
+        wait_until(lambda goal=goal: len(ground.runs()) >= goal, "executions")
+        victim = crowd[place]
+        victim.wait_for("node.started")
+        victim.signal(signal.SIGKILL)
+        assert victim.end() == -signal.SIGKILL
+        crowd[place] = ground.start(ROLES[place])
+    ground.open_gate("enough")
+    assert enqueuer.end() == 0, enqueuer.output
+    for child in crowd:
+        child.wait_for("node.started")
+        child.signal(signal.SIGTERM)
+    assert [child.end() for child in crowd] == [0] * len(crowd)
+    ground.finish()
+
+    jobs = check_all(ground, may_park=True)
+    assert sum(job.deaths for job in jobs) > 0
+    assert sum(job.state is State.SUCCEEDED for job in jobs) > 200
+    assert [sum(line.count for line in all_occurrences(ground.store, name)) for name in ("tick", "line")] == [8, 8]

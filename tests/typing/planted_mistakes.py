@@ -1,0 +1,27 @@
+"""Seven mistakes, each on a line that says so: every type checker must report exactly these lines."""
+
+from __future__ import annotations
+
+from rota import App, every
+
+app = App("memory://")
+
+
+@app.task
+def greet(name: str, times: int = 1) -> str:
+    return name * times
+
+
+greet.enqueue(5)  # mistake: wrong type
+greet.enqueue()  # mistake: missing
+greet.enqueue("a", 2, 3)  # mistake: extra
+greet.enqueue("a", tims=2)  # mistake: unknown keyword
+greet.using(priority=5).enqueue("a", "b")  # mistake: wrong type through using
+
+
+@app.task(retries="three")  # mistake: wrong type of option
+def send() -> None: ...
+
+
+@app.schedule(every("1h"), overlaps="skip")  # mistake: wrong name of option
+def tick() -> None: ...
