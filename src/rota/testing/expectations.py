@@ -1,0 +1,58 @@
+"""Expectations: which jobs a test asks for, and what it is told where they are not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rota.model.payload import unpack_call
+from rota.tasks import Overrides
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.jobs import Job
+    from rota.tasks import Task
+
+MOST_SHOWN = 20
+
+
+def matching(
+    jobs: Sequence[Job[Any]], task: Task[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Job[Any]]:
+    """The jobs of a task with these arguments, however the call spells them; without any, whatever theirs are."""
+    mine = [job for job in jobs if job.task == task.name]
+    if not args and not kwargs:
+        return mine
+    call = unpack_call(task.request(args, kwargs, Overrides()).payload)  # as JSON keeps them
+    wanted = _canonical(task, call.args, call.kwargs)
+    return [job for job in mine if _canonical(task, job.args, job.kwargs) == wanted]
+
+
+def mismatch(
+    task: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, count: int, found: int, jobs: Sequence[Job[Any]]
+) -> str:
+    """What was wanted, what was found, and what was enqueued instead."""
+    wanted = spelled(task, args, kwargs) if args or kwargs else task
+    times = "1 job" if count == 1 else f"{count} jobs"
+    return f"wanted {times} of {wanted}, found {found or 'none'}; {_listed(jobs)}"
+
+
+def spelled(task: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """A call as one would write it."""
+    parts = [repr(value) for value in args] + [f"{name}={value!r}" for name, value in kwargs.items()]
+    return f"{task}({', '.join(parts)})"
+
+
+def _listed(jobs: Sequence[Job[Any]]) -> str:
+    if not jobs:
+        return "nothing was enqueued"
+    lines = [f"  {spelled(job.task, job.args, job.kwargs)} is {job.state}" for job in jobs[:MOST_SHOWN]]
+    more = [f"  … and {len(jobs) - MOST_SHOWN} more"] if len(jobs) > MOST_SHOWN else []
+    return "\n".join(["enqueued were:", *lines, *more])
+
+
+def _canonical(task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> bytes | None:
+    try:
+        return task.signature.canonical(tuple(args), kwargs)
+    except TypeError:
+        return None  # enqueued under another signature

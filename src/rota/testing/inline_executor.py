@@ -1,0 +1,95 @@
+"""The inline executor: runs a task to its end before submit() returns."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from rota.engine.capture import capture
+from rota.engine.runner import run_async, run_here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from rota.engine.run import Run
+    from rota.model.outcome import Outcome
+    from rota.tasks import Task
+
+
+class InlineExecutor:
+    """Plain functions in the calling thread; coroutines on a loop of their own, in a thread that is waited for."""
+
+    def __init__(
+        self,
+        note: Callable[[Run, BaseException], None],
+        before_end: Callable[[], None],
+        *,
+        keeps_logs: bool,
+    ) -> None:
+        self._note = note  # hears of what a task raised
+        self._before_end = before_end
+        self._keeps_logs = keeps_logs
+
+    @property
+    def stuck(self) -> int:
+        return 0
+
+    def submit(self, run: Run) -> None:
+        assert run.task is not None
+        is_async = run.task.is_async
+        run.task = self._watched(run.task, run)
+        with self._captured():
+            outcome = _run_on_a_loop(run) if is_async else run_here(run)
+        self._before_end()
+        run.finish(outcome)
+
+    def stop(self) -> None:
+        """Nothing to do: no threads."""
+
+    def _captured(self) -> AbstractContextManager[None]:
+        return _streams() if self._keeps_logs else nullcontext()
+
+    def _watched(self, task: Task[Any, Any], run: Run) -> Task[Any, Any]:
+        """The same task, whose exceptions are noted as they pass: an outcome keeps no more than their text."""
+        function, note = task.function, self._note
+
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except BaseException as err:
+                note(run, err)
+                raise
+
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await function(*args, **kwargs)
+            except BaseException as err:
+                note(run, err)
+                raise
+
+        watched = copy.copy(task)
+        watched.function = coroutine if task.is_async else plain
+        return watched
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """What the task prints and logs becomes its job's log, as in a worker."""
+    capture.begin()
+    try:
+        yield
+    finally:
+        capture.end()
+
+
+def _run_on_a_loop(run: Run) -> Outcome:
+    """In a thread of its own, because the caller's may have a running loop already."""
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(asyncio.run(run_async(run))), name="rota-kit-loop")
+    thread.start()
+    thread.join()
+    return outcomes[0]

@@ -1,0 +1,238 @@
+"""Kit: an app under test. Its jobs and schedules run step by step in the test's own thread, on the test's clock.
+
+The engine is the real one; only time, the store and the threads are the test's. What happens at one instant happens
+in this order: lost jobs are rescued, schedules fire, jobs run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from rota.errors import BadOption, Refused
+from rota.jobs import Job
+from rota.model.micros import datetime_of
+from rota.testing.clock import ManualClock
+from rota.testing.expectations import matching, mismatch
+from rota.testing.failures import RunawayJobs
+from rota.testing.kit_store import KitStore
+from rota.testing.lost_reports import CrashedAfter, DeliveredTwice
+from rota.testing.stepper import Stepper
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from rota.app import App
+    from rota.model.job import Job as JobRecord
+    from rota.tasks import Task
+    from rota.testing.failures import Failure
+    from rota.testing.lost_reports import LostReports
+
+MOST_AT_ONCE = 10_000  # jobs at one instant
+
+
+class Kit:
+    """`with Kit(app, clock) as kit:` puts the app on a memory store that lives as long as the block.
+
+    `inline` runs a job as soon as it is enqueued. `raise_errors` raises what a task raised inside the test.
+    `keep_logs` makes what tasks print their jobs' logs, as a worker does; without it, it goes where a test's goes.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        clock: ManualClock | None = None,
+        *,
+        inline: bool = False,
+        raise_errors: bool = False,
+        keep_logs: bool = False,
+    ) -> None:
+        self.app = app
+        self.clock = clock or ManualClock()
+        self._is_inline = inline
+        self._raises = raise_errors
+        self._keeps_logs = keep_logs
+        self._store = KitStore(self.clock)
+        self._stepper: Stepper | None = None
+        self._own_store: Any = None
+
+    def __enter__(self) -> Self:
+        app = self.app
+        if app.is_open:
+            raise Refused(
+                f"{app!r} has its store open already ({app.open().describe()}); a kit gives it another one. "
+                "Call app.close() first, and enqueue nothing while modules are imported"
+            )
+        self._store = KitStore(self.clock)
+        self._own_store = app.use_store(self._store)
+        self._stepper = Stepper(app, self._store, self.clock, app.lease_for, keeps_logs=self._keeps_logs)
+        try:
+            app.open()
+            app.sync_schedules()
+        except BaseException:
+            self._leave()
+            raise
+        self._store.after_adding = self._run_inline if self._is_inline else None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._leave()
+
+    # Moving.
+
+    def run_due(self, *, raise_errors: bool | None = None) -> list[Job[Any]]:
+        """Run everything that is due now, and what that makes due; answers the jobs that ended.
+
+        The clock stands still, but for jobs whose report is lost: it moves on to the end of their lease.
+        """
+        before = len(self._store.ended)
+        self._pass_until(self.clock.micros(), raises=raise_errors)
+        self._outlast_leases(raises=raise_errors)
+        return self._handles(self._store.ended[before:])
+
+    def run_next(self, *, raise_errors: bool | None = None) -> Job[Any] | None:
+        """Fire what is due and run one job; None where there is none to run."""
+        stepper = self._running()
+        stepper.fire()
+        job = self._step(stepper, raises=raise_errors)
+        if job is None and stepper.worker.lost:
+            self.clock.move_to(min(stepper.worker.lost.values()))
+            stepper.fire()
+            job = self._step(stepper, raises=raise_errors)
+        return None if job is None else next(handle for handle in reversed(self.jobs) if handle.id == job.id)
+
+    def travel(self, duration: str | timedelta, *, raise_errors: bool | None = None) -> list[Job[Any]]:
+        """Let time pass, stopping at every instant at which something is due; answers the jobs that ended.
+
+        Inside a task it stands for the time that the task takes: meanwhile everything else goes on.
+        """
+        end = ManualClock(self.clock.now)
+        end.travel(duration)
+        return self.travel_to(end.now, raise_errors=raise_errors)
+
+    def travel_to(self, instant: str | datetime, *, raise_errors: bool | None = None) -> list[Job[Any]]:
+        """As travel, to an instant."""
+        end = ManualClock(self.clock.now)
+        end.travel_to(instant)
+        before = len(self._store.ended)
+        self._pass_until(end.micros(), raises=raise_errors)
+        return self._handles(self._store.ended[before:])
+
+    # Looking.
+
+    @property
+    def jobs(self) -> list[Job[Any]]:
+        """Every job that there ever was, oldest first, also those that were removed at their end."""
+        return self._handles(self._store.seen)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Every attempt that failed, whatever became of its job."""
+        return list(self._running().worker.failures)
+
+    def fired(self, schedule_id: str) -> list[datetime]:
+        """The nominal times for which a schedule has made jobs, in order."""
+        known = {job.schedule_id for job in self._store.seen} | set(self.app.declared)
+        if schedule_id not in known and not self._store.get_schedules([schedule_id]):
+            raise BadOption(
+                f"no schedule has the id {schedule_id!r}; known are {', '.join(sorted(filter(None, known)))}"
+            )
+        made = [job.fire_at for job in self._store.seen if job.schedule_id == schedule_id and job.fire_at is not None]
+        return [datetime_of(at) for at in sorted(made)]
+
+    def enqueued(self, task: Task[Any, Any] | str | None = None) -> list[Job[Any]]:
+        """The jobs that code has enqueued, whether they have run since or not; what schedules made is not shown."""
+        jobs = self._handles([job for job in self._store.seen if job.made_by is None])
+        return jobs if task is None else matching(jobs, self._task(task), (), {})
+
+    def assert_enqueued(self, task: Task[Any, Any] | str, /, *args: Any, count: int = 1, **kwargs: Any) -> None:
+        """Exactly so many jobs of this task were enqueued, with these arguments, or with any where none are given."""
+        __tracebackhide__ = True  # pytest shows the test's own line
+        wanted, jobs = self._task(task), self.enqueued()
+        found = len(matching(jobs, wanted, args, kwargs))
+        if found != count:
+            raise AssertionError(mismatch(wanted.name, args, kwargs, count=count, found=found, jobs=jobs))
+
+    def assert_not_enqueued(self, task: Task[Any, Any] | str, /, *args: Any, **kwargs: Any) -> None:
+        """No job of this task was enqueued (with these arguments, where some are given)."""
+        __tracebackhide__ = True
+        self.assert_enqueued(task, *args, count=0, **kwargs)
+
+    # Proving that a task may run twice.
+
+    def deliver_twice(self, task: Task[Any, Any] | str) -> LostReports:
+        """Each job of this task runs, has its report lost, is rescued when its lease is over, and runs again."""
+        return DeliveredTwice(self._running().rules, self._task(task).name)
+
+    def crash_after(self, task: Task[Any, Any] | str, n: int = 1) -> LostReports:
+        """The next n runs of this task do their work and die before they report it; their jobs run again."""
+        if n < 1:
+            raise BadOption(f"n={n!r} must be at least 1")
+        return CrashedAfter(self._running().rules, self._task(task).name, n)
+
+    # What these are made of.
+
+    def _pass_until(self, end: int, *, raises: bool | None = None) -> None:
+        """Work off every instant from now to `end`."""
+        stepper = self._running()
+        self._work_off(stepper, raises=raises)
+        while (at := stepper.next_at()) is not None and at <= end:
+            self.clock.move_to(at)
+            self._work_off(stepper, raises=raises)
+        self.clock.move_to(max(end, self.clock.micros()))
+
+    def _outlast_leases(self, *, raises: bool | None = None) -> None:
+        """Where a report was lost, time passes until its job is rescued and has run again."""
+        lost = self._running().worker.lost
+        while lost:
+            self._pass_until(max(lost.values()), raises=raises)
+
+    def _work_off(self, stepper: Stepper, *, raises: bool | None) -> None:
+        """Everything that is due at this instant."""
+        instant = self.clock.micros()
+        stepper.fire()
+        for _ in range(MOST_AT_ONCE):
+            if self._step(stepper, raises=raises) is None:
+                return
+            if self.clock.micros() != instant:  # a task let time pass
+                instant = self.clock.micros()
+                stepper.fire()
+        raise RunawayJobs(
+            f"{MOST_AT_ONCE:,} jobs ran at {self.clock.now.isoformat()} and there are more; the last to end was of "
+            f"{self._store.ended[-1].task}. Does a task enqueue itself without a delay?"
+        )
+
+    def _step(self, stepper: Stepper, *, raises: bool | None) -> JobRecord | None:
+        worker = stepper.worker
+        failed_before = len(worker.failures)
+        job = stepper.run_one()
+        if worker.interrupts:
+            raise worker.interrupts.pop()
+        if (self._raises if raises is None else raises) and len(worker.failures) > failed_before:
+            raise worker.failures[failed_before].cause
+        return job
+
+    def _run_inline(self) -> None:
+        stepper = self._running()
+        while self._step(stepper, raises=None) is not None:
+            pass
+        self._outlast_leases()
+
+    def _handles(self, records: list[JobRecord]) -> list[Job[Any]]:
+        return [Job(self.app.jobs, record.id, record=record) for record in records]
+
+    def _task(self, task: Task[Any, Any] | str) -> Task[Any, Any]:
+        return self.app.registry.get(task if isinstance(task, str) else task.name)
+
+    def _running(self) -> Stepper:
+        if self._stepper is None:
+            raise Refused("this kit is not in use; write `with Kit(app, clock) as kit:`")
+        return self._stepper
+
+    def _leave(self) -> None:
+        """Give the app its own store back, unopened, as it was."""
+        stepper, self._stepper = self._stepper, None
+        if stepper is not None:
+            stepper.close()
+        self._store.after_adding = None
+        self.app.close()
+        self.app.use_store(self._own_store)

@@ -1,0 +1,127 @@
+"""The kit's store: a memory store on a manual clock, which remembers every job that it has ever seen."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rota.model.job import Job
+from rota.store.contract import Exchange
+from rota.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_values
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rota.model.job import NewJob
+    from rota.model.occurrence import Occurrence
+    from rota.model.settle import Change
+    from rota.store.contract import Added, JobFilter, Page, Pruned, Retention
+    from rota.testing.clock import ManualClock
+
+
+class KitStore(MemoryStore):
+    """Jobs that are removed once they have succeeded stay known here, so that a test can ask about them."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._known = self._jobs = _Known()
+        self.after_adding: Callable[[], None] | None = None  # what inline mode does about new jobs
+
+    def now(self) -> int:
+        return self._clock.micros()
+
+    def describe(self) -> str:
+        return "memory (a test's)"
+
+    @property
+    def seen(self) -> list[Job]:
+        """Every job that ever was, oldest first, as it was last."""
+        return list(self._known.seen.values())
+
+    @property
+    def ended(self) -> list[Job]:
+        """The jobs in the order in which they ended."""
+        return self._known.ended
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(self._known.queues)
+
+    def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+        with self._lock, self._known.whole():
+            return super().list_jobs(where, cursor=cursor, limit=limit)
+
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Occurrence]:
+        with self._lock, self._known.whole():
+            return super().list_occurrences(schedule_id, start, end, cursor=cursor, limit=limit)
+
+    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+        with self._lock, self._known.whole():
+            return super().prune(retention, limit, now=now)
+
+    def recount(self) -> dict[str, int]:
+        with self._lock, self._known.whole():
+            return super().recount()
+
+    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+        added = super().add_jobs(jobs, now=now)
+        if self.after_adding is not None:
+            self.after_adding()
+        return added
+
+    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
+        """Accept them at once: a kit cannot see whether the caller's transaction commits."""
+        del transaction
+        return self.add_jobs(jobs)
+
+    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
+        """End the job at once, likewise."""
+        del transaction
+        return not self.exchange(Exchange(holder=holder, settled=[change])).refused
+
+
+class _Known(dict[str, Job]):
+    """The jobs of a store. What leaves it is still seen; what has ended is not looked through for what to do next.
+
+    The memory store looks through all its jobs at every step. Years of ended ones would make each step a slow one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, Job] = {}
+        self.ended: list[Job] = []
+        self.queues: dict[str, None] = {}
+        self._live: dict[str, Job] = {}
+        self._is_whole = False
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """For those who list jobs: values() has them all."""
+        before, self._is_whole = self._is_whole, True
+        try:
+            yield
+        finally:
+            self._is_whole = before
+
+    def values(self) -> dict_values[str, Job]:
+        return super().values() if self._is_whole else self._live.values()
+
+    def __setitem__(self, job_id: str, job: Job) -> None:
+        before = self.seen.get(job_id)
+        if job.is_live:
+            self._live[job_id] = job
+        else:
+            self._live.pop(job_id, None)
+            if before is None or before.is_live:
+                self.ended.append(job)
+        self.seen[job_id] = job
+        self.queues[job.queue] = None
+        super().__setitem__(job_id, job)
+
+    def __delitem__(self, job_id: str) -> None:
+        self._live.pop(job_id, None)
+        super().__delitem__(job_id)

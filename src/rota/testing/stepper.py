@@ -1,0 +1,193 @@
+"""Stepper: the real services over one store, turned by hand, in the thread that asks."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.engine.leases import LeaseKeeper
+from rota.engine.rescuer import Rescuer
+from rota.engine.scheduler import Scheduler
+from rota.engine.store_clock import StoreClock
+from rota.engine.worker import Worker, WorkerSettings
+from rota.jobs import Job
+from rota.model.micros import SECOND, datetime_of
+from rota.model.names import new_id
+from rota.model.outcome import Failed, Undecodable
+from rota.model.state import State
+from rota.signals import JobSignal
+from rota.testing.failures import Failure
+from rota.testing.inline_executor import InlineExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.app import App
+    from rota.engine.run import Run
+    from rota.model.job import Job as JobRecord
+    from rota.model.outcome import Outcome
+    from rota.store.contract import Exchanged
+    from rota.testing.clock import ManualClock
+    from rota.testing.kit_store import KitStore
+    from rota.testing.lost_reports import LostReports
+
+HOLDER = "kit"
+DEEPEST = 1_000  # jobs that run within one another, each letting time pass
+
+
+class Stepper:
+    """One worker, scheduler and rescuer, each of which moves when it is told to."""
+
+    def __init__(self, app: App, store: KitStore, clock: ManualClock, lease_for: int, *, keeps_logs: bool) -> None:
+        self._store = store
+        self._clock = clock
+        random = Random()  # noqa: S311 - ids
+        store_clock = _ExactClock(clock)
+        self.rules: list[LostReports] = []
+        self.worker = KitWorker(app, store, store_clock, self.rules, lease_for, self._look_after, keeps_logs=keeps_logs)
+        self._keeper = LeaseKeeper(store, self.worker, app.events, store_clock)
+        self._scheduler = Scheduler(store, app.events, store_clock, lambda: new_id(random, clock.micros()))
+        self._rescuer = Rescuer(store, app.events, store_clock, lease_for=lease_for)
+
+    def fire(self) -> None:
+        """Rescue what was lost, and fire every schedule that is due."""
+        self._look_after()
+        lapsed = [job_id for job_id, until in self.worker.lost.items() if until <= self._clock.micros()]
+        if lapsed:
+            while self._rescuer.turn() == 0.0:
+                pass
+            for job_id in lapsed:
+                del self.worker.lost[job_id]
+        while self._scheduler.turn() == 0.0:
+            pass
+
+    def run_one(self) -> JobRecord | None:
+        """Run the first job in line, and report it."""
+        return self.worker.run_one()
+
+    def next_at(self) -> int | None:
+        """The next instant at which something is to be done."""
+        runs = (run for run in self.worker.runs.values() if run.deadline is not None and not run.is_over)
+        instants = [
+            self._store.due_schedules(1).next_due_at,
+            self.worker.next_due_at,
+            *self.worker.lost.values(),
+            *(round((run.deadline or 0) * SECOND) + 1 for run in runs),
+        ]
+        return min((at for at in instants if at is not None and at > self._clock.micros()), default=None)
+
+    def close(self) -> None:
+        self._scheduler.close()
+        self.worker.close()
+
+    def _look_after(self) -> None:
+        """Jobs whose task is letting time pass: their leases are renewed, and their timeouts and cancels seen to."""
+        if self.worker.runs:
+            self._keeper.turn()
+
+
+class KitWorker(Worker):
+    """The real worker, which takes one job at a time and may die before its report."""
+
+    def __init__(
+        self,
+        app: App,
+        store: KitStore,
+        clock: StoreClock,
+        rules: list[LostReports],
+        lease_for: int,
+        look_after: Callable[[], None],
+        *,
+        keeps_logs: bool,
+    ) -> None:
+        executor = InlineExecutor(self._note, look_after, keeps_logs=keeps_logs)
+        super().__init__(
+            store,
+            app.registry,
+            app.events,
+            clock,
+            holder=HOLDER,
+            settings=WorkerSettings(concurrency=DEEPEST, lease_for=lease_for),
+            random=_Unjittered(),
+            threads=executor,
+            loop=executor,
+            processes=executor,
+        )
+        self.failures: list[Failure] = []
+        self.interrupts: list[BaseException] = []  # Ctrl-C, pytest.fail(): the test's, not the job's
+        self.lost: dict[str, int] = {}  # jobs whose report was lost, and when their lease runs out
+        self.next_due_at: int | None = None
+        self._jobs = app.jobs
+        self._kit_store = store
+        self._rules = rules
+        self._raised: dict[Run, BaseException] = {}
+        self._wanted = 0
+        self._ran: JobRecord | None = None
+
+    def run_one(self) -> JobRecord | None:
+        self._ran = None
+        self._wanted = 1
+        reply = self.exchange()
+        self._wanted = 0
+        self.next_due_at = reply.next_due_at
+        self.dispatch(reply.claimed)
+        while self._reporter:
+            self.exchange()
+        return self._ran
+
+    def exchange(self) -> Exchanged:
+        """With every queue that has a job: a kit serves them all."""
+        self.settings = msgspec.structs.replace(self.settings, queues=self._kit_store.queues)
+        return super().exchange()
+
+    def report(self, run: Run, outcome: Outcome) -> None:
+        self._ran = run.job
+        error = self._raised.pop(run, None)
+        if error is not None and _is_the_tests(error):
+            self.interrupts.append(error)
+        if run.started is not None and any(rule.loses(run) for rule in self._rules):
+            self._die(run)
+            return
+        if isinstance(outcome, (Failed, Undecodable)):
+            job = Job[Any](self._jobs, run.job.id, record=run.job)
+            at = datetime_of(self.clock.now())
+            self.failures.append(Failure(job, run.job.attempts + 1, at, outcome.error, error))
+        super().report(run, outcome)
+
+    def _want(self) -> int:
+        return min(self._wanted, super()._want())
+
+    def _note(self, run: Run, error: BaseException) -> None:
+        self._raised[run] = error
+
+    def _die(self, run: Run) -> None:
+        """The work is done and nobody hears of it: the lease runs out, and the job is rescued."""
+        self._let_go(run)
+        for job in self._kit_store.get_jobs([run.job.id]):
+            if job.state is State.RUNNING and job.lease_until is not None:  # not ended by the task's own transaction
+                self.lost[job.id] = job.lease_until
+
+
+class _ExactClock(StoreClock):
+    """The manual clock to the microsecond: nothing passes between two replies."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock.micros, clock.monotonic)
+
+    def now(self) -> int:
+        return self._ask()
+
+
+class _Unjittered(Random):
+    """No luck: a back-off lasts as long as it was declared to."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def _is_the_tests(error: BaseException) -> bool:
+    return not isinstance(error, (Exception, JobSignal, SystemExit, GeneratorExit)) and (
+        type(error).__name__ != "CancelledError"
+    )
