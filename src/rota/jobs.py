@@ -125,6 +125,11 @@ class Job(Generic[R_co]):
         return self.record.attempts
 
     @property
+    def progress(self) -> str | None:
+        """How far its last attempt said it was: "3/10"."""
+        return self.record.progress
+
+    @property
     def error(self) -> str | None:
         """What the last attempt failed with: one line, then the traceback."""
         return self.record.error

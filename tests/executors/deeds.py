@@ -208,3 +208,8 @@ def refuses_a_transaction() -> None:
 @app.task
 def in_a_thread() -> int:
     return os.getpid()
+
+
+@apart
+def walks() -> None:
+    current_job.progress(2, 5, "on its way")

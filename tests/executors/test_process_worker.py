@@ -220,3 +220,9 @@ if __name__ == "__main__":
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=10)
     until(lambda: not is_alive(child))
+
+
+def test_progress_of_a_child_is_kept(deeds_app):
+    job = deeds.walks.enqueue()
+    job.result("30s")
+    assert deeds_app.jobs.get(job.id).progress == "2/5 on its way"

@@ -1,4 +1,4 @@
-"""LogKeeper: brings what running jobs have written to the store, twice a second."""
+"""LogKeeper: brings what running jobs have written, and how far they say they are, to the store, twice a second."""
 
 from __future__ import annotations
 
@@ -28,10 +28,22 @@ class LogKeeper(Service):
         self._worker = worker
 
     def turn(self) -> float:
-        for run in list(self._worker.runs.values()):
-            if not run.is_over:
-                keep_lines(self._store, run)
+        runs = [run for run in list(self._worker.runs.values()) if not run.is_over]
+        for run in runs:
+            keep_lines(self._store, run)
+        keep_progress(self._store, self._worker.holder, runs)
         return PAUSE
+
+
+def keep_progress(store: Store, holder: str, runs: list[Run]) -> None:
+    """Write how far runs say they are, where they have said so since the last time."""
+    notes = []
+    for run in runs:
+        text, run.progress = run.progress, None
+        if text is not None:
+            notes.append((run.job.id, run.job.lease_no, text))
+    if notes:
+        store.note_progress(holder, notes)
 
 
 def keep_lines(store: Store, run: Run, *, is_over: bool = False) -> None:

@@ -49,8 +49,10 @@ class Run:
         "log",
         "monotonic",
         "now",
+        "on_progress",
         "on_stop",
         "policy",
+        "progress",
         "renewed_at",
         "started",
         "stop_reason",
@@ -70,6 +72,8 @@ class Run:
         self.job = job
         self.now = now  # the store's clock, for the times of log lines
         self.log: JobLog | None = None  # made with the first line
+        self.progress: str | None = None  # what it last said, until the store has it
+        self.on_progress: Callable[[str], None] | None = None  # who hears of it at once, where that is another process
         self.task: Task[Any, Any] | None = None
         self.args: list[Any] = []
         self.kwargs: dict[str, Any] = {}
@@ -203,6 +207,14 @@ class CurrentJob:
     def cancelled(self) -> bool:
         """Whether it was asked to stop, or no longer owns its job. Long loops look at this."""
         return self._run.stop_reason is not None
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Say how far it is: `current_job.progress(3, 10)`. It is kept within a second, the last word counts."""
+        share = f"{done:g}/{total:g}" if total is not None else f"{done:g}"
+        run = self._run
+        run.progress = f"{share} {note}".strip()[:200]
+        if run.on_progress is not None:
+            run.on_progress(run.progress)
 
     def finish_in(self, connection: object, result: object = None) -> None:
         """End this job as succeeded with the caller's own transaction: its effects and its end commit together.

@@ -17,7 +17,7 @@ from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
-from rota.engine.log_keeper import keep_lines
+from rota.engine.log_keeper import keep_lines, keep_progress
 from rota.engine.pace import Pace
 from rota.engine.quarantine import Quarantine, is_suspect
 from rota.engine.reporter import Report, Reporter
@@ -289,6 +289,7 @@ class Worker(Service):
         """Lines that the store cannot digest are dropped, and that is told: they must not keep the job from ending."""
         try:
             keep_lines(self._store, run, is_over=True)
+            keep_progress(self._store, self.holder, [run])
         except StoreUnavailable:
             raise
         except Exception:

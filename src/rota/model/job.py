@@ -62,6 +62,7 @@ class Job(Struct, frozen=True):
     error: str | None = None  # of the last attempt that failed
     result: bytes | None = None
     past: bytes = b""  # packed moves of earlier attempts
+    progress: str | None = None  # how far the running attempt says it is: "3/10 note"
 
     @property
     def is_live(self) -> bool:

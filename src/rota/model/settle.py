@@ -270,6 +270,7 @@ def claim(job: Job, holder: str, now: int, lease_until: int) -> Job:
         job,
         state=State.RUNNING,
         started_at=now,
+        progress=None,  # of the attempt before
         lease_no=job.lease_no + 1,
         holder=holder,
         lease_until=lease_until,

@@ -263,6 +263,10 @@ class Store(ABC):
         """Ask running jobs to stop; says which of them are running."""
 
     @abstractmethod
+    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+        """Keep how far running jobs are: (job, lease_no, text); what the holder no longer owns is left alone."""
+
+    @abstractmethod
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         """Remove jobs that have ended; their occurrences stay. Says which were removed."""
 

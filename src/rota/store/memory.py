@@ -141,6 +141,13 @@ class MemoryStore(Store):
                 self._jobs[job.id] = msgspec.structs.replace(job, cancel_reason=why)
             return [job.id for job in running]
 
+    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+        with self._lock:
+            for job_id, lease_no, text in notes:
+                job = self._jobs.get(job_id)
+                if job is not None and is_running(job) and (job.lease_no, job.holder) == (lease_no, holder):
+                    self._put(msgspec.structs.replace(job, progress=text))
+
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now
         with self._lock:
@@ -358,7 +365,7 @@ class MemoryStore(Store):
         """Write changes that were found to hold, then what they set in motion."""
         for change in changes:
             self._counts.move(change.job.queue, change.job.state, change.state)
-            self._put(apply(change))
+            self._put(msgspec.structs.replace(apply(change), progress=self._jobs[change.id].progress))
         for change in changes:
             if change.state.is_final:
                 self._note_end(change, now)

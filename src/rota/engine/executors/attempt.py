@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rota.engine.capture import log_of
 from rota.engine.executors.sources import source_of
-from rota.engine.executors.wire import Began, Ended, Order, Said, outcome_in
+from rota.engine.executors.wire import Began, Ended, Order, Reached, Said, outcome_in
 from rota.engine.run import too_late
 from rota.model.outcome import Died, Failed, GivenBack, Stopped
 
@@ -69,6 +69,8 @@ class Attempt:
             match message:
                 case Said(level, text, is_record):
                     log_of(run).line(level, text) if is_record else log_of(run).write(level, text)
+                case Reached(progress):
+                    run.progress = progress
                 case Began():
                     self._has_begun = True
                     self._child.weigh()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.engine.capture import MOST_BYTES, level_of
 from rota.engine.executors.sources import find_task
-from rota.engine.executors.wire import Began, Frames, Message, Order, Said, ended, pack
+from rota.engine.executors.wire import Began, Frames, Message, Order, Reached, Said, ended, pack
 from rota.engine.run import Run
 from rota.engine.runner import describe, outcome_of, run_here
 from rota.model.outcome import Failed, Outcome
@@ -106,11 +106,16 @@ class Child:
             return Failed(f"{order.job.task} cannot be loaded from {place}: {describe(err)}", may_retry=False)
         run = Run(order.job, float("inf"), lambda _run, _outcome: None)
         run.end_in = _refuse_transaction
+        run.on_progress = self._tell_progress
         problem = run.prepare(_Only(task))
         if problem is not None:
             return problem
         with self._streams():
             return self._call(run)
+
+    def _tell_progress(self, text: str) -> None:
+        if os.getpid() == self._pid:
+            self._send(Reached(text))
 
     def _call(self, run: Run) -> Outcome:
         self._must_raise = False

@@ -47,6 +47,12 @@ class Said(Struct, frozen=True, tag=True):
     is_record: bool = False
 
 
+class Reached(Struct, frozen=True, tag=True):
+    """How far the task says it is."""
+
+    progress: str
+
+
 class Ended(Struct, frozen=True, tag=True):
     """How the task ended: an outcome's name and fields."""
 
@@ -54,7 +60,7 @@ class Ended(Struct, frozen=True, tag=True):
     fields: list[Any]
 
 
-Message = Order | Began | Said | Ended
+Message = Order | Began | Said | Reached | Ended
 
 _OUTCOMES: dict[str, Any] = {
     kind.__name__: kind

@@ -119,7 +119,8 @@ class JobTable:
         best, values = self._best(queues, ask.want)
         lease_at, boot = lease
         rows = connection.execute(
-            f"UPDATE {self._name} SET state = 'running', started_at = ?, lease_no = lease_no + 1, holder = ?, "
+            f"UPDATE {self._name} SET state = 'running', started_at = ?, progress = NULL, "
+            "lease_no = lease_no + 1, holder = ?, "
             f"lease_until = ?, lease_boot = ? WHERE seq IN ({best}) RETURNING {JOB_COLUMNS}",
             (now, ask.holder, lease_at + ask.lease_for, boot, *values),
         ).fetchall()

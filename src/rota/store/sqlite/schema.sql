@@ -31,6 +31,7 @@ CREATE TABLE {ns}_job (
     error         TEXT,
     result        BLOB,
     past          BLOB    NOT NULL,
+    progress      TEXT,
     lease_boot    TEXT       -- the boot that the lease clock counts from; another boot voids the lease
 );
 

@@ -155,6 +155,15 @@ class SqliteStore(Store):
         with self._database.write() as connection:
             return self._jobs.request_cancels(connection, ids, reason)
 
+    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+        rows = [(text, job_id, lease_no, holder) for job_id, lease_no, text in notes]
+        with self._database.write() as connection:
+            connection.executemany(
+                f"UPDATE {self.namespace}_job SET progress = ? "
+                "WHERE id = ? AND state = 'running' AND lease_no = ? AND holder = ?",
+                rows,
+            )
+
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now
         with self._write("delete") as (connection, counts):

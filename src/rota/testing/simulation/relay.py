@@ -108,6 +108,9 @@ class Relay(Store):
             "request_cancels", (ids, reason), lambda: self.inner.request_cancels(ids, reason, now=self.at(now))
         )
 
+    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+        return self.relay("note_progress", (notes,), lambda: self.inner.note_progress(holder, notes))
+
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         return self.relay("delete_jobs", (ids,), lambda: self.inner.delete_jobs(ids, now=self.at(now)))
 

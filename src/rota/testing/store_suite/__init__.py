@@ -62,6 +62,7 @@ from rota.testing.store_suite.overlaps import (
     TestOverlapQueue,
     TestOverlapSkip,
 )
+from rota.testing.store_suite.progress import TestProgress
 from rota.testing.store_suite.pruning import TestPruningByAge, TestPruningByNumber, TestPruningInBatches
 from rota.testing.store_suite.queues import TestCounters, TestQueues
 from rota.testing.store_suite.races import TestRacesOfCallers, TestRacesOfSchedulers, TestRacesOfWorkers
@@ -128,6 +129,7 @@ __all__ = [
     "TestParking",
     "TestPausedQueues",
     "TestPausesWithAnEnd",
+    "TestProgress",
     "TestPromotion",
     "TestPruningByAge",
     "TestPruningByNumber",
