@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-system check test bench format clean
+.PHONY: help setup setup-system demo check test bench format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -18,6 +18,9 @@ $(VENV)/.ready: pyproject.toml
 
 setup-system:  ## Install what only the system's packages bring (nothing yet)
 	@true
+
+demo: setup  ## Run a lively sample app and show it in the terminal (Ctrl-C ends it)
+	$(BIN)/rota demo $(args)
 
 check: setup  ## Format, lint, types and layers
 	$(BIN)/ruff format --check .

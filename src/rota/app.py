@@ -266,6 +266,11 @@ class App:
         """How long its workers own a job without a word (microseconds)."""
         return self._lease_for
 
+    @property
+    def retention(self) -> Retention:
+        """How long what has ended is kept."""
+        return self._retention
+
     def use_store(self, store: str | Store | None) -> str | Store | None:
         """Use another store than the one that was given, before it is opened; answers the one given before."""
         before, self._given = self._given, store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+from rota.cli.reloading import Code, folder_of
 from rota.model.state import State
 
 GREET = """
@@ -69,3 +70,28 @@ def test_a_target_that_is_broken_from_the_start_ends_with_3(rota, started):
     process = started("dev", "jobs.py")
     assert process.end() == 3
     assert "ZeroDivisionError" in process.stderr
+
+
+def test_the_code_of_a_target_is_beside_its_file_or_in_its_package(rota):
+    package = rota.folder / "shop" / "tasks"
+    package.mkdir(parents=True)
+    (rota.folder / "shop" / "__init__.py").touch()
+    assert folder_of("jobs.py:app") == rota.folder
+    assert folder_of("shop/tasks/mail.py") == package
+    assert folder_of("shop.tasks.mail:app") == rota.folder / "shop"
+    assert folder_of("jobs") == rota.folder
+    assert folder_of("nowhere") == rota.folder
+
+
+def test_what_changes_in_the_code_is_noticed_and_the_rest_is_not(rota):
+    for name in (".hidden", "venv/lib", "shop"):
+        (rota.folder / name).mkdir(parents=True)
+    (rota.folder / "venv" / "pyvenv.cfg").touch()
+    code = Code(rota.folder)
+    for name in (".hidden/a.py", "venv/lib/b.py", "shop/notes.txt"):
+        (rota.folder / name).touch()
+    assert code.changed() == []
+    (rota.folder / "shop" / "c.py").touch()
+    (rota.folder / "jobs.py").unlink()
+    assert code.changed() == ["jobs.py", "shop/c.py"]
+    assert code.changed() == []

@@ -9,20 +9,26 @@ from typing import Any, NoReturn
 import click
 
 from rota import __version__
+from rota.cli.demo import demo
+from rota.cli.dev import dev
+from rota.cli.doctor import doctor
 from rota.cli.endings import tell
 from rota.cli.enqueue import enqueue
 from rota.cli.groups import Group
+from rota.cli.health import health
 from rota.cli.jobs import jobs
 from rota.cli.next import next_runs
 from rota.cli.operate import migrate, nodes, queues
+from rota.cli.prune import prune
 from rota.cli.run import run, scheduler, worker
 from rota.cli.schedules import schedules
+from rota.cli.stats import stats
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Run": (run, worker, scheduler),
+    "Run": (dev, demo, run, worker, scheduler),
     "Jobs": (enqueue, jobs),
     "Schedules": (schedules, next_runs),
-    "Operate": (queues, nodes, migrate),
+    "Operate": (stats, queues, nodes, health, doctor, prune, migrate),
 }
 
 

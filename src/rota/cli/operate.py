@@ -69,7 +69,7 @@ def list_queues(app: App, out: Output) -> None:
     store = app.open()
     found = store.list_queues()
     now = datetime_of(store.now())
-    out.rows(found, _queue_columns(now), QueueFacts, _queue_facts, empty=f"{store.describe()} has no queues yet")
+    out.rows(found, _queue_columns(now), QueueFacts, queue_facts, empty=f"{store.describe()} has no queues yet")
 
 
 @queues.command("pause")
@@ -112,7 +112,7 @@ def list_nodes(app: App, out: Output) -> None:
 @store_option
 def migrate(target: str | None, store_url: str | None, *, plan: bool) -> None:
     """Make the store's tables, or bring them up to date."""
-    store = _store_of(target, store_url)
+    store = store_of(target, store_url)
     scripts = store.pending_migrations()
     if not scripts:
         say(f"{store.describe()} is up to date; there is nothing to do")
@@ -126,7 +126,8 @@ def migrate(target: str | None, store_url: str | None, *, plan: bool) -> None:
         say(f"{store.describe()} is up to date now: {count(len(scripts), 'step')} done")
 
 
-def _store_of(target: str | None, store_url: str | None) -> Store:
+def store_of(target: str | None, store_url: str | None) -> Store:
+    """The store of --store, of the app, or of this folder, unopened."""
     if not target:
         return find_store(store_url, "rota")
     app = load_target(target).app
@@ -145,7 +146,7 @@ def _pause(app: App, names: tuple[str, ...], out: Output, *, paused: bool) -> No
         say(f"{done} queue {name}" + ("" if name in known else " (no job has been in it yet)"))
     if out.form != "table":
         changed = [queue for queue in store.list_queues() if queue.name in names]
-        out.rows(changed, [], QueueFacts, _queue_facts, empty="")
+        out.rows(changed, [], QueueFacts, queue_facts, empty="")
 
 
 def _queue_columns(now: datetime) -> list[Column[QueueInfo]]:
@@ -170,7 +171,7 @@ def _age(queue: QueueInfo, now: datetime) -> str:
     return span((now - datetime_of(queue.oldest_at)).total_seconds()) if queue.oldest_at is not None else "-"
 
 
-def _queue_facts(queue: QueueInfo) -> QueueFacts:
+def queue_facts(queue: QueueInfo) -> QueueFacts:
     return QueueFacts(
         name=queue.name,
         state="paused" if queue.is_paused else "open",

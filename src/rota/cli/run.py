@@ -94,7 +94,7 @@ def serve(
     until_empty: bool = False,
 ) -> None:
     """Load the app, say what will run, run it, and end with the code that the reason to stop asks for."""
-    loaded = _load(target, store_url, needs_tasks=worker)
+    loaded = load(target, store_url, needs_tasks=worker)
     app = loaded.app
     set_up_logging(log_level)
     log_successes(app)
@@ -128,7 +128,8 @@ def queues_of(app: App) -> tuple[str, ...]:
     return tuple(sorted({"default"} | tasks | schedules))
 
 
-def _load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Target:
+def load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Target:
+    """The app that a target names, on the store that is wanted."""
     if not target:
         raise click.UsageError("no TARGET is given and ROTA_APP is not set, so there is no app to run")
     loaded = load_target(target)

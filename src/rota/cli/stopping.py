@@ -42,6 +42,8 @@ class Stopping:
     def wait(self, app: App, node: Node) -> int:
         """Wait for a reason to stop, stop, and answer the exit code."""
         first = self._news.get()
+        if node.worker is not None:
+            node.worker.drain()  # before it is told: a second signal must not hand back what is then claimed again
         log.info(_why(first, node))
         threading.Thread(target=self._stop, args=(app,), name="rota-stop", daemon=True).start()
         while (news := self._news.get()) != STOPPED:

@@ -1,0 +1,206 @@
+"""Checks: what a doctor looks at in a store that answers. Each finds one thing or several, and says what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct
+
+from rota.cli.liveness import is_alive
+from rota.cli.schedule_page import read_schedules
+from rota.cli.where import matching_jobs
+from rota.cli.words import count, first_line, listed, relative
+from rota.model.micros import datetime_of
+from rota.model.state import State
+from rota.store.contract import JobFilter
+from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.connection import file_system_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rota.store.contract import QueueInfo, Store
+
+MOST_JOBS = 10_000  # waiting jobs that are looked through for unknown tasks
+MOST_OVERDUE = 1_000
+LEAST_ROOM = 200 * 1024 * 1024
+FLEETING = ("tmpfs", "ramfs")
+
+Verdict = Literal["ok", "warning", "problem"]
+
+
+class Facts(Struct, kw_only=True):
+    """What JSON and CSV say about a check."""
+
+    about: str
+    verdict: str
+    finding: str
+    todo: str | None
+
+
+class Check(NamedTuple):
+    """One finding."""
+
+    about: str
+    verdict: Verdict
+    finding: str
+    todo: str = ""
+
+    def facts(self) -> Facts:
+        return Facts(about=self.about, verdict=self.verdict, finding=self.finding, todo=self.todo or None)
+
+
+class Examination:
+    """What the checks look at: read once, so that they speak of one moment."""
+
+    def __init__(self, store: Store, version: tuple[str, str] | None) -> None:
+        self.store = store
+        self.version = version  # of the app that was named
+        self.now = store.now()
+        self.nodes = store.list_nodes()
+        self.alive = [node for node in self.nodes if is_alive(node, self.now)]
+        self.workers = [node for node in self.alive if "worker" in node.roles]
+        self.queues = store.list_queues()
+        self.schedules = list(read_schedules(store))
+
+
+def examine(seen: Examination) -> Iterator[Check]:
+    """All checks, the store's own first."""
+    if isinstance(seen.store, SqliteStore):
+        yield from _file(seen.store.path)
+    yield from _counters(seen.store)
+    yield from _nodes(seen)
+    yield from _queues(seen)
+    yield from _tasks(seen)
+    yield from _schedules(seen)
+
+
+def _file(path: Path) -> Iterator[Check]:
+    found = [*_place(path.resolve()), *_access(path)]
+    yield from found
+    if not found:
+        yield Check("file", "ok", f"on a disk ({file_system_of(path.parent)}) with room; its owner alone may open it")
+
+
+def _place(path: Path) -> Iterator[Check]:
+    kind = file_system_of(path.parent)  # a network's is refused by the store itself
+    if kind in FLEETING:
+        yield Check("file", "warning", f"{path} is on {kind}, which a restart empties", "move it to a disk")
+    free = shutil.disk_usage(path.parent).free
+    if free < LEAST_ROOM:
+        todo = "make room: a full disk stops all work"
+        yield Check("file", "warning", f"only {free // 2**20:,} MiB are free beside {path}", todo)
+
+
+def _access(path: Path) -> Iterator[Check]:
+    for place, way in ((path, "file"), (path.parent, "folder")):
+        if not os.access(place, os.W_OK):
+            todo = f"let this user write to it, or run as its owner ({place.owner()})"
+            yield Check("file", "problem", f"the {way} {place} cannot be written by this user", todo)
+    hidden = not path.parent.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) and not hidden:
+        todo = f"chmod 600 {path}: jobs' arguments may be private"
+        yield Check("file", "warning", f"others than its owner may open {path}", todo)
+
+
+def _counters(store: Store) -> Iterator[Check]:
+    off = store.recount()
+    if not off:
+        yield Check("counters", "ok", "they equal a fresh count")
+    for name, number in sorted(off.items()):
+        todo = "jobs are safe, only numbers are wrong; this is a bug of Rota, please report it"
+        yield Check("counters", "problem", f"{name} is off by {number:+,}", todo)
+
+
+def _nodes(seen: Examination) -> Iterator[Check]:
+    if not seen.alive:
+        yield Check("nodes", "warning", "none is alive", "`rota run TARGET` starts one")
+    for node in seen.nodes:
+        if node not in seen.alive:
+            heard = relative(datetime_of(node.beat_at), datetime_of(seen.now))
+            todo = "it died, hangs, or cannot reach the store; what it ran is given to others"
+            yield Check("nodes", "warning", f"{node.id} was heard of {heard}", todo)
+    mixed = list(_versions(seen))
+    yield from mixed
+    if seen.alive and not mixed:
+        yield Check("nodes", "ok", f"{len(seen.alive)} alive, of one version for each app")
+
+
+def _versions(seen: Examination) -> Iterator[Check]:
+    """Nodes of one app that run different code."""
+    for app in sorted({node.app for node in seen.alive}):
+        nodes = [node for node in seen.alive if node.app == app]
+        if seen.version is not None and seen.version[0] == app:
+            wanted = seen.version[1]
+            for node in nodes:
+                if node.version != wanted:
+                    finding = f"{node.id} runs {app} {_version(node.version)}, the code here is {_version(wanted)}"
+                    yield Check("nodes", "warning", finding, "restart it with the code that is wanted")
+        elif len(versions := sorted({node.version for node in nodes})) > 1:
+            finding = f"{app} runs in versions {listed([_version(text) for text in versions])} at once"
+            yield Check(
+                "nodes", "warning", finding, "fine during a deploy; else restart the old ones: `rota nodes list`"
+            )
+
+
+def _version(text: str) -> str:
+    return text or "(no version)"
+
+
+def _queues(seen: Examination) -> Iterator[Check]:
+    worked = {name for node in seen.workers for name in node.queues}
+    found = [check for queue in seen.queues for check in _queue(seen, queue, is_worked=queue.name in worked)]
+    yield from found
+    if not found:
+        yield Check("queues", "ok", "no waiting job lacks a live worker")
+
+
+def _queue(seen: Examination, queue: QueueInfo, *, is_worked: bool) -> Iterator[Check]:
+    ready, later = queue.counts.get(State.QUEUED.value, 0), queue.counts.get(State.SCHEDULED.value, 0)
+    if not ready + later:
+        return
+    waiting = f"queue {queue.name} has {count(ready + later, 'waiting job')}"
+    if queue.is_paused:
+        yield Check("queues", "warning", f"{waiting} and is paused", f"`rota queues resume {queue.name}`")
+    if not is_worked:
+        verdict: Verdict = "problem" if ready or _has_overdue(seen, queue.name) else "warning"
+        todo = f"`rota worker TARGET -q {queue.name}` starts one"
+        yield Check("queues", verdict, f"{waiting} and no live worker", todo)
+
+
+def _has_overdue(seen: Examination, queue: str) -> bool:
+    """Whether a job's time has come: without a worker nobody makes it ready."""
+    where = JobFilter(states=(State.SCHEDULED,), queue=queue)
+    return any(job.run_at <= seen.now for job in matching_jobs(seen.store, where, most=MOST_OVERDUE))
+
+
+def _tasks(seen: Examination) -> Iterator[Check]:
+    if not seen.workers:
+        return  # said already, and all would be unknown
+    known = {task for node in seen.workers for task in node.tasks}
+    where = JobFilter(states=(State.QUEUED, State.SCHEDULED, State.HELD))
+    wanted = {job.task for job in matching_jobs(seen.store, where, most=MOST_JOBS)}
+    wanted |= {shown.record.spec.task for shown in seen.schedules if shown.state == "on"}
+    for task in sorted(wanted - known):
+        todo = f"deploy the code that has it, or cancel: `rota jobs cancel --where task:{task}`"
+        yield Check("tasks", "problem", f"{task} has jobs or schedules, and no live worker knows it", todo)
+    if wanted <= known:
+        yield Check("tasks", "ok", "live workers know the task of every waiting job and schedule")
+
+
+def _schedules(seen: Examination) -> Iterator[Check]:
+    is_fired = any("scheduler" in node.roles for node in seen.alive)
+    turned_on = sum(shown.state == "on" for shown in seen.schedules)
+    broken = [shown for shown in seen.schedules if shown.state == "broken"]
+    for shown in broken:
+        todo = f"mend its rule where it is defined, or `rota schedules remove {shown.id}`"
+        yield Check("schedules", "problem", f"{shown.id} is broken: {first_line(shown.problem)}", todo)
+    if turned_on and not is_fired:
+        finding = f"{count(turned_on, 'schedule')} on, and no live node that fires them"
+        yield Check("schedules", "problem", finding, "`rota run TARGET` or `rota scheduler TARGET` starts one")
+    elif not broken:
+        yield Check("schedules", "ok", f"{turned_on} on, none broken")

@@ -1,0 +1,121 @@
+"""dev: as run, for a person who writes the code: a live line per job, and reloads when a file changes."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli.banner import banner
+from rota.cli.endings import INTERRUPTED, tell
+from rota.cli.live_lines import LiveLines
+from rota.cli.log_lines import LEVELS, set_up_logging
+from rota.cli.options import store_option
+from rota.cli.output import heading, say
+from rota.cli.reloading import Code, folder_of, start_anew, was_reloaded
+from rota.cli.run import (
+    TARGET_HELP,
+    concurrency_option,
+    drain_option,
+    load,
+    queues_of,
+    queues_option,
+    target_argument,
+)
+from rota.cli.watching import CHANGED, Watching
+from rota.cli.words import count, listed
+from rota.errors import RotaError
+
+if TYPE_CHECKING:
+    from rota.cli.target import Target
+
+
+@click.command(epilog=TARGET_HELP)
+@target_argument
+@queues_option
+@concurrency_option
+@drain_option
+@store_option
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    metavar="LEVEL",
+    default="warning",
+    help="debug, info, warning or error, beside the live lines.  [default: warning]",
+)
+def dev(target: str | None, store_url: str | None, **options: Any) -> None:
+    """Run an app while you write it; reloads when it changes."""
+    typed_in = Path.cwd()
+    is_again = was_reloaded()
+    code = Code(folder_of(target or ""))
+    try:
+        loaded = _prepare(target, store_url)
+    except RotaError as err:
+        if not is_again:
+            raise
+        tell(err)
+        say(f"waiting for a change in {code.folder}")
+        _say_changed(code.wait())
+        start_anew(typed_in)
+    reason = _serve(loaded, code, is_again=is_again, **options)
+    if reason == CHANGED:
+        start_anew(typed_in)
+    click.get_current_context().exit(INTERRUPTED if reason == signal.SIGINT else 0)
+
+
+def _prepare(target: str | None, store_url: str | None) -> Target:
+    """The app, with its store open and its schedules there."""
+    loaded = load(target, store_url, needs_tasks=True)
+    try:
+        loaded.app.sync_schedules()
+    except BaseException:
+        loaded.app.close()
+        raise
+    return loaded
+
+
+def _serve(
+    loaded: Target,
+    code: Code,
+    *,
+    is_again: bool,
+    queues: tuple[str, ...],
+    concurrency: int,
+    drain: str,
+    log_level: str,
+) -> int:
+    """Run the services; answer why they ended."""
+    app = loaded.app
+    set_up_logging(log_level)
+    lines, watching = LiveLines(app, shows_tracebacks=True), Watching()
+    try:
+        app.open()
+        taken = queues or queues_of(app)
+        for line in () if is_again else banner(loaded, taken, concurrency, is_scheduler=True):
+            say(line)
+        watching.listen()
+        lines.start()
+        node = app.start(queues=taken, concurrency=concurrency, drain=drain)
+        say(_reloaded(loaded) if is_again else f"\nready; reloads when a .py file in {code.folder} changes\n")
+        code.watch(lambda changed: _end(watching, changed))
+        return watching.watch(app, node)
+    finally:
+        lines.stop()
+        app.close()
+
+
+def _reloaded(loaded: Target) -> str:
+    tasks, schedules = count(len(loaded.app.registry), "task"), count(len(loaded.app.declared), "schedule")
+    return f"{heading(f'reloaded {loaded.name}')}: {tasks}, {schedules}"
+
+
+def _end(watching: Watching, changed: list[str]) -> None:
+    _say_changed(changed)
+    watching.end(CHANGED)
+
+
+def _say_changed(changed: list[str]) -> None:
+    names = [*changed[:3], "others"] if len(changed) > 3 else changed
+    say(f"{listed(names)} changed")

@@ -1,0 +1,69 @@
+"""doctor: looks for what is wrong or soon will be, and says what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.app import App
+from rota.cli.checks import Check, Examination, Facts, examine
+from rota.cli.endings import FAILED
+from rota.cli.health import why_unusable
+from rota.cli.options import app_option, find_store, output_option, store_option
+from rota.cli.output import Output, write
+from rota.cli.target import load_target
+from rota.cli.words import count, listed, printable
+from rota.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.store.contract import Store
+
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+@click.command()
+@app_option
+@store_option
+@output_option
+def doctor(target: str | None, store_url: str | None, out: Output) -> None:
+    """Look for what is wrong; exit with 1 on a problem."""
+    app = load_target(target).app if target else App()
+    is_named = target is not None and not store_url
+    store = app.find_store() if is_named else find_store(store_url, app.namespace)
+    found = list(_checks(store, (app.name, app.version) if target else None))
+    if out.form == "table":
+        for line in _lines(found):
+            write(line)
+    else:
+        out.rows(found, [], Facts, Check.facts, empty="")
+    click.get_current_context().exit(FAILED if any(check.verdict == "problem" for check in found) else 0)
+
+
+def _checks(store: Store, version: tuple[str, str] | None) -> Iterator[Check]:
+    reason = why_unusable(store)
+    if reason:
+        yield Check("store", "problem", reason, "the other checks need it; mend this, then ask again")
+        return
+    try:
+        store.open()
+        yield Check("store", "ok", f"{store.describe()} answers; its tables are current")
+        yield from examine(Examination(store, version))
+    except StoreError as err:
+        yield Check("store", "problem", str(err), "see to the store, then ask again")
+    finally:
+        store.close()
+
+
+def _lines(found: list[Check]) -> Iterator[str]:
+    for check in found:
+        word = click.style(f"{check.verdict:<8}", fg=COLOURS[check.verdict])
+        yield f"{word} {check.about:<10} {printable(check.finding)}"
+        if check.todo:
+            yield f"{'':20}→ {check.todo}"
+    verdicts = [check.verdict for check in found]
+    parts = [count(verdicts.count(word), word) for word in ("problem", "warning") if word in verdicts]
+    yield ""
+    yield listed(parts) if parts else "all is well"

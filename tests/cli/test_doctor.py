@@ -1,0 +1,107 @@
+"""doctor: each thing that may be wrong is found, with what to do about it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from cli.processes import wait_until
+from rota.store.contract import Node
+
+
+@pytest.fixture
+def found(rota):
+    """Examines, and answers the findings of one kind."""
+
+    def examine(about: str, *words: str, code: int) -> list[tuple[str, str]]:
+        rota("doctor", *words, code=code)
+        checks = json.loads(rota("doctor", *words, "-o", "json", code=code).stdout)
+        assert all(check["todo"] for check in checks if check["verdict"] != "ok")
+        return [(check["verdict"], check["finding"]) for check in checks if check["about"] == about]
+
+    return examine
+
+
+def beat(store, **more) -> None:
+    facts = {"id": "n", "host": "h", "pid": 1, "roles": ("worker", "scheduler"), "queues": ("default",), "app": "app"}
+    store.beat(Node(**{**facts, **more}))
+
+
+def test_all_is_well_where_a_node_runs(rota, started, store):
+    started("run", "jobs.py")
+    wait_until(store.list_nodes)
+    lines = rota("doctor", "--app", "jobs.py").stdout.splitlines()
+    assert lines[-1] == "all is well"
+    assert {line.split()[0] for line in lines[:-2]} == {"ok"}
+    assert [line.split()[1] for line in lines[:-2]] == [
+        "store", "file", "counters", "nodes", "queues", "tasks", "schedules"
+    ]  # fmt: skip
+
+
+def test_a_store_that_is_not_there_is_a_problem(found, rota):
+    ((verdict, finding),) = found("store", code=1)
+    assert (verdict, "there is no store at" in finding) == ("problem", True)
+    assert not (rota.folder / ".rota").exists()
+
+
+def test_a_file_that_others_may_open_is_a_warning(found, rota):
+    rota("migrate", "--store", "sqlite:///open.db")
+    rota.folder.chmod(0o755)
+    (rota.folder / "open.db").chmod(0o644)
+    checks = found("file", "--store", "sqlite:///open.db", code=0)
+    assert ("warning", f"others than its owner may open {rota.folder}/open.db") in checks
+
+
+def test_counters_that_are_off_are_a_problem(found, rota, store):
+    rota.enqueue("greet", "ann")
+    beat(store, tasks=("jobs.greet",))
+    assert found("counters", code=0) == [("ok", "they equal a fresh count")]
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("UPDATE rota_count SET n = n + 2 WHERE name = 'queued'")
+    connection.close()
+    assert found("counters", code=1) == [("problem", "default/queued is off by +2")]
+
+
+def test_waiting_jobs_without_a_worker_are_a_problem(found, rota, store):
+    rota.enqueue("send", "ann", "--in", "1h")
+    beat(store, tasks=("jobs.send",))
+    assert found("queues", code=0) == [("warning", "queue mail has 1 waiting job and no live worker")]
+    rota.enqueue("send", "bob")
+    assert found("queues", code=1) == [("problem", "queue mail has 2 waiting jobs and no live worker")]
+    beat(store, queues=("mail",), tasks=("jobs.send",))
+    rota("queues", "pause", "mail")
+    assert found("queues", code=0) == [("warning", "queue mail has 2 waiting jobs and is paused")]
+
+
+def test_a_task_that_no_live_worker_knows_is_a_problem(found, rota, store):
+    rota.enqueue("greet", "ann")
+    beat(store, tasks=("jobs.divide",))
+    assert found("tasks", code=1) == [
+        ("problem", "jobs.greet has jobs or schedules, and no live worker knows it"),
+    ]
+    beat(store, tasks=("jobs.greet",))
+    assert [verdict for verdict, _ in found("tasks", code=0)] == ["ok"]
+
+
+def test_schedules_need_a_scheduler_and_a_rule_that_can_be_read(found, rota, store):
+    rota.sync()
+    assert found("schedules", code=1) == [("problem", "1 schedule on, and no live node that fires them")]
+    beat(store, tasks=("jobs.report",))
+    assert found("schedules", code=0) == [("ok", "1 on, none broken")]
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("UPDATE rota_schedule SET problem = 'no such zone' WHERE id = 'report'")
+    connection.close()
+    assert found("schedules", code=1) == [("problem", "report is broken: no such zone")]
+
+
+def test_silent_nodes_and_mixed_versions_are_warnings(found, rota, store):
+    rota("migrate")
+    beat(store, version="1")
+    store.beat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60_000_000)
+    assert found("nodes", code=0)[0] == ("warning", "old was heard of 60 s ago")
+    beat(store, id="m", version="2")
+    assert ("warning", "app runs in versions 1 and 2 at once") in found("nodes", code=0)
+    checks = found("nodes", "--app", "jobs.py", code=0)
+    assert ("warning", "n runs app 1, the code here is (no version)") in checks

@@ -1,0 +1,82 @@
+"""stats, health and prune."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from rota.store.contract import Node
+
+SECOND = 1_000_000
+
+
+def test_stats_count_jobs_nodes_and_schedules(rota, store):
+    rota.sync()
+    rota.enqueue("divide", "1", "0")
+    rota.work()
+    rota.enqueue("send", "ann")
+    rota.enqueue("send", "bob", "--in", "1h")
+    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), concurrency=4, running=1))
+    store.beat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60 * SECOND)
+    facts = rota.data("stats")
+    assert facts["jobs"] == {
+        "queued": 1, "running": 0, "scheduled": 1, "held": 0, "succeeded": 0, "failed": 1, "cancelled": 0
+    }  # fmt: skip
+    assert {queue["name"]: queue["queued"] for queue in facts["queues"]} == {"default": 0, "mail": 1}
+    assert facts["nodes"] == {"alive": 1, "silent": 1}
+    assert facts["schedules"] == {"on": 1, "paused": 0, "disabled": 1, "finished": 0, "broken": 0}
+    assert facts["oldest_queue"] == "mail"
+    text = rota("stats").stdout
+    assert "all           1        0          1          0       1          0" in text
+    assert "1 alive and 1 silent; running 1 of at most 4 jobs" in text
+    assert "1 on and 1 disabled" in text
+    assert ", in queue mail" in text
+
+
+def test_stats_of_a_new_store(rota):
+    rota("migrate")
+    text = rota("stats").stdout
+    assert "nothing waits" in text
+    assert "none; `rota run TARGET` starts one" in text
+
+
+def test_a_store_that_answers_is_healthy(rota):
+    rota("migrate")
+    assert rota("health").stdout == f"healthy: sqlite file {rota.folder}/.rota/rota.db answers\n"
+    assert rota.data("health")["healthy"] is True
+
+
+def test_health_with_live_wants_a_fresh_beat(rota, store):
+    assert "no node is running" in rota("health", "--live", code=1).stdout
+    store.beat(Node(id="n", host="h", pid=1, roles=("worker",)), now=store.now() - 16 * SECOND)
+    assert "no node was heard of since 16 s ago" in rota("health", "--live", code=1).stdout
+    store.beat(Node(id="m", host="h", pid=1, roles=("scheduler",)))
+    assert "healthy: 1 node alive" in rota("health", "--live").stdout
+
+
+def test_health_says_why_not_and_changes_nothing(rota):
+    assert "there is no store at" in rota("health", code=1).stdout
+    assert not (rota.folder / ".rota").exists()
+    sqlite3.connect("empty.db").execute("CREATE TABLE t (x)").connection.close()
+    assert "`rota migrate` brings" in rota("health", "--store", "sqlite:///empty.db", code=1).stdout
+    (rota.folder / "text.db").write_text("no database" * 100)
+    assert "not a SQLite database" in rota("health", "--store", "sqlite:///text.db", code=1).stdout
+    assert "one process" in rota("health", "--store", "memory://", code=1).stdout
+
+
+def test_prune_removes_all_that_was_kept_long_enough(rota, store):
+    rota.enqueue("greet", "ann")
+    rota.enqueue("divide", "1", "0")
+    rota.work()
+    short = "from rota.store.contract import Retention\n" + (rota.folder / "jobs.py").read_text()
+    (rota.folder / "jobs.py").write_text(short.replace("App()", "App(retention=Retention(succeeded_for=0))"))
+    store.beat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 7200 * SECOND)
+    assert rota("prune", "--defaults").stdout == "removed 1 silent node\n"
+    assert rota("prune", "--app", "jobs.py").stdout == "removed 1 job\n"
+    assert [job["task"] for job in rota.data("jobs", "list")] == ["jobs.divide"]
+    assert rota.data("prune", "--app", "jobs.py") == {"jobs": 0, "occurrences": 0, "nodes": 0}
+    assert "nothing was kept long enough" in rota("prune", "--defaults").stdout
+
+
+def test_prune_does_not_guess_how_long_things_are_kept(rota):
+    rota("migrate")
+    assert "--app or ROTA_APP, or take what App() keeps with --defaults" in rota("prune", code=2).stderr
