@@ -10,7 +10,7 @@ import signal
 import threading
 from datetime import timedelta
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from kill_harness import wait_until
@@ -59,7 +59,7 @@ def serve(options: argparse.Namespace, **services: bool) -> None:
     news: SimpleQueue[str] = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: news.put("signal"))
     node = app.start(concurrency=options.concurrency, drain=options.drain, **services)
-    news.get()
+    _next(news)
 
     def stop() -> None:
         try:
@@ -69,10 +69,19 @@ def serve(options: argparse.Namespace, **services: bool) -> None:
 
     threading.Thread(target=stop).start()
     say("stopping")
-    while news.get() != "stopped":
+    while _next(news) != "stopped":
         node.hurry()
     app.close()
     say("stopped")
+
+
+def _next(news: SimpleQueue[str]) -> str:
+    """What comes next; a signal that arrives just before a wait begins is handled at the next look."""
+    while True:
+        try:
+            return news.get(timeout=0.25)
+        except Empty:
+            continue
 
 
 def worker(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from rota.cli.endings import INTERRUPTED
@@ -19,6 +19,7 @@ log = logging.getLogger("rota.cli")
 
 STOPPED = -1  # the node is down
 EMPTY = 0  # there is nothing left to do
+LOOK = 0.25  # seconds: handlers of signals run between two looks, never inside a wait that has begun
 
 
 class Stopping:
@@ -41,16 +42,24 @@ class Stopping:
 
     def wait(self, app: App, node: Node) -> int:
         """Wait for a reason to stop, stop, and answer the exit code."""
-        first = self._news.get()
+        first = self.news()
         if node.worker is not None:
             node.worker.drain()  # before it is told: a second signal must not hand back what is then claimed again
         log.info(_why(first, node))
         threading.Thread(target=self._stop, args=(app,), name="rota-stop", daemon=True).start()
-        while (news := self._news.get()) != STOPPED:
+        while (news := self.news()) != STOPPED:
             if news != EMPTY:
                 log.warning("told again to stop: what still runs is handed back now")
                 node.hurry()
         return INTERRUPTED if first == signal.SIGINT else 0
+
+    def news(self) -> int:
+        """The next reason. A signal that comes just before the wait begins is handled at its next look, not never."""
+        while True:
+            try:
+                return self._news.get(timeout=LOOK)
+            except Empty:
+                continue
 
     def _watch(self, worker: Worker) -> None:
         worker.is_idle.wait()

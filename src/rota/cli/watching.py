@@ -31,14 +31,14 @@ class Watching(Stopping):
 
     def watch(self, app: App, node: Node, *, reload_drain: float = 2.0) -> int:
         """Wait for a reason to stop, stop, and answer the reason."""
-        first = self._news.get()
+        first = self.news()
         drain = min(reload_drain, node.settings.drain_for) if first == CHANGED else node.settings.drain_for
         words = _sentence(first, node, drain)
         if node.worker is not None:
             node.worker.drain()  # before a second signal can come: what that hands back must not be claimed anew
         say(words)
         threading.Thread(target=self._stop_within, args=(app, drain), name="rota-stop", daemon=True).start()
-        while (news := self._news.get()) != STOPPED:
+        while (news := self.news()) != STOPPED:
             if news > 0:
                 say("what still runs is handed back now")
                 node.hurry()
