@@ -247,9 +247,8 @@ class Registry:
         self._tasks: dict[str, Task[Any, Any]] = {}
 
     def add(self, task: Task[Any, Any]) -> None:
-        if task.name in self._tasks:
+        if self._tasks.setdefault(task.name, task) is not task:  # one step, whatever other threads register
             raise DuplicateName(f"a task named '{task.name}' is registered already; give one of them another name=")
-        self._tasks[task.name] = task
 
     def find(self, name: str) -> Task[Any, Any] | None:
         return self._tasks.get(name)

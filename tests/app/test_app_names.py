@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -141,3 +142,40 @@ def test_an_app_says_what_it_has(app):
     app.task(charge)
     assert repr(app) == "<app app: 1 tasks, 0 schedules>"
     assert [task.name for task in app.registry] == ["test_app_names.charge"]
+
+
+def test_tasks_may_be_registered_from_many_threads():
+    app = App("memory://")
+    gate = threading.Barrier(8)
+
+    def register(number: int) -> None:
+        gate.wait()
+        for index in range(50):
+            app.task(len, name=f"task-{number}-{index}")
+
+    threads = [threading.Thread(target=register, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(app.registry) == 400
+
+
+def test_one_name_registered_from_many_threads_is_taken_once():
+    app = App("memory://")
+    gate = threading.Barrier(8)
+    refused: list[str] = []
+
+    def register() -> None:
+        gate.wait()
+        try:
+            app.task(len, name="same")
+        except DuplicateName as err:
+            refused.append(str(err))
+
+    threads = [threading.Thread(target=register) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 7

@@ -126,7 +126,7 @@ def test_a_broken_schedule_is_set_aside_with_its_reason_and_the_others_fire(stag
     assert broken.explain().startswith("cannot be evaluated")
     (event,) = [event for event in stage.heard if event.name == "schedule.broken"]
     assert event.data == {"schedule_id": "broken", "error": broken.problem}
-    assert "broken cannot be evaluated and is set aside" in caplog.text
+    assert "schedule broken (engine.tick) cannot be fired and is set aside" in caplog.text
 
 
 def test_a_broken_schedule_is_looked_at_once_and_not_for_ever(stage):
@@ -248,4 +248,24 @@ def test_a_schedule_that_cannot_be_planned_for_any_reason_is_set_aside_alone(sta
         scheduler._guarded_turn()
     assert [job.schedule_id for job in stage.app.jobs.list().items] == ["sound"]
     assert stage.app.schedules.get("odd").problem
+    assert "service.failed" not in stage.names()
+
+
+def test_a_firing_that_the_store_cannot_digest_is_set_aside_alone(stage, tick, monkeypatch, caplog):
+    """The others of its batch fire, the log names the schedule, and the record keeps the reason."""
+    stage.app.schedules.put_many([("odd", tick.job(), every("10s")), ("sound", tick.job(), every("10s"))])
+    stage.skip(10)
+    scheduler = stage.a_scheduler()
+    fire = scheduler._store.fire
+
+    def choke(firings, **options):
+        if any(firing.schedule.id == "odd" for firing in firings):
+            raise RuntimeError("cannot write this")
+        return fire(firings, **options)
+
+    monkeypatch.setattr(scheduler._store, "fire", choke)
+    scheduler._guarded_turn()
+    assert [job.schedule_id for job in stage.app.jobs.list().items] == ["sound"]
+    assert stage.app.schedules.get("odd").problem == "RuntimeError: cannot write this"
+    assert "schedule odd (" in caplog.text
     assert "service.failed" not in stage.names()

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
+from rota.errors import StoreUnavailable
 from rota.failpoints import reach
 from rota.model.edit import park
 from rota.model.firing import Firing, plan
@@ -56,10 +57,24 @@ class Scheduler(Service):
         """Decide about each schedule, then record all decisions in one call."""
         firings = [firing for schedule in schedules if (firing := self._plan(schedule, now))]
         reach("fire.before")
-        fired = self._store.fire(firings)
+        try:
+            fired = self._store.fire(firings)
+        except StoreUnavailable:
+            raise  # nothing was fired, so everything is still due
+        except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
+            self._take_apart(firings, now, err)
+            return
         reach("fire.after")
         for firing, result in zip(firings, fired, strict=True):
             self._tell(firing, result, now)
+
+    def _take_apart(self, firings: list[Firing], now: int, err: Exception) -> None:
+        """Fire one by one; the one that fails by itself is set aside with the reason."""
+        if len(firings) > 1:
+            for firing in firings:
+                self.fire([firing.schedule], now)
+        elif firings:
+            self._set_aside(firings[0].schedule, now, err)
 
     def wait(self, seconds: float) -> None:
         if self._bell is None:
@@ -81,13 +96,14 @@ class Scheduler(Service):
         try:
             return plan(schedule, now, self._new_id)
         except Exception as err:  # noqa: BLE001 - whatever was stored, the others must fire
-            problem = f"{type(err).__name__}: {err}"
-            log.error(  # noqa: TRY400 - the message says it all
-                "schedule %s cannot be evaluated and is set aside: %s", schedule.id, problem
-            )
-            self._store.edit_schedules([park(schedule, now, problem)])
-            self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
+            self._set_aside(schedule, now, err)
             return None
+
+    def _set_aside(self, schedule: Schedule, now: int, err: Exception) -> None:
+        problem = f"{type(err).__name__}: {err}"
+        log.error("schedule %s (%s) cannot be fired and is set aside: %s", schedule.id, schedule.spec.task, problem)
+        self._store.edit_schedules([park(schedule, now, problem)])
+        self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
 
     def _tell(self, firing: Firing, result: Fired, now: int) -> None:
         schedule = firing.schedule
