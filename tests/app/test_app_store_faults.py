@@ -16,6 +16,7 @@ import pytest
 
 from app.steps import PATIENCE, work
 from rota import App, SchemaMismatch, StoreError, StoreUnavailable, every
+from rota.store.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -345,3 +346,13 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
         with pytest.raises(StoreUnavailable, match=r"cannot use .*rota\.db: "):
             an_app(path).open()
     assert list(folder.iterdir()) == []
+
+
+def test_opening_an_open_store_again_takes_nothing_more(tmp_path):
+    store = SqliteStore(tmp_path / "rota.db")
+    store.open()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        store.open()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    store.close()

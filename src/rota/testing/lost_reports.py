@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rota.engine.run import Run
 
 
-class LostReports:
+class LostReports(ABC):
     """A rule about one task's runs. It holds until the kit ends, or for the length of a `with` block."""
 
     def __init__(self, rules: list[LostReports], task: str) -> None:
@@ -20,8 +21,9 @@ class LostReports:
         """Whether this run's report never arrives."""
         return run.job.task == self._task and self._applies(run)
 
+    @abstractmethod
     def _applies(self, run: Run) -> bool:
-        raise NotImplementedError
+        """Whether the rule covers this run of its task."""
 
     def stop(self) -> None:
         """Let reports arrive again."""
