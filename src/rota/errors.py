@@ -28,6 +28,7 @@ RotaError
 ├── LeaseLost                   a worker no longer owns the job that it runs
 └── StoreError                  the store cannot do its part
     ├── StoreUnavailable        out of reach, locked or full: worth another try
+    ├── StoreMoved              all that it held was moved, or is being moved, to another store
     ├── BadStoreUrl             a URL that names no store
     └── SchemaMismatch          the store was made by a newer Rota, or by something else
 """
@@ -181,6 +182,10 @@ class StoreError(RotaError):
 
 class StoreUnavailable(StoreError):
     """The store is out of reach, locked or full: the same call may go through later."""
+
+
+class StoreMoved(StoreError):
+    """The store takes no more work: what it held was moved, or is being moved, to another one."""
 
 
 class BadStoreUrl(StoreError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -11,7 +12,18 @@ from rota.errors import BadStoreUrl
 if TYPE_CHECKING:
     from rota.store.contract import Store
 
-KINDS = ("sqlite:///file.db", "memory://")
+KINDS = ("sqlite:///file.db", "redis://host", "postgresql://host/database", "mongodb://host", "memory://")
+SERVERS = {  # scheme -> the module of its store, and the extra that brings its driver
+    "redis": ("redis", "redis"),
+    "rediss": ("redis", "redis"),
+    "valkey": ("redis", "redis"),
+    "valkeys": ("redis", "redis"),
+    "unix": ("redis", "redis"),
+    "postgresql": ("postgres", "postgres"),
+    "postgres": ("postgres", "postgres"),
+    "mongodb": ("mongo", "mongo"),
+    "mongodb+srv": ("mongo", "mongo"),
+}
 
 
 def store_from_url(url: str, *, namespace: str = "rota", folder: Path | None = None) -> Store:
@@ -23,6 +35,8 @@ def store_from_url(url: str, *, namespace: str = "rota", folder: Path | None = N
         return MemoryStore()
     if scheme == "sqlite":
         return _sqlite(_sqlite_path(url, folder or Path.cwd()), namespace)
+    if scheme in SERVERS:
+        return _server(url, *SERVERS[scheme], namespace)
     raise BadStoreUrl(f"{masked(str(url))!r} names no store that this Rota has; use one of {', '.join(KINDS)}")
 
 
@@ -37,6 +51,19 @@ def masked(url: str) -> str:
     if parts.password is None:
         return url
     return url.replace(f":{parts.password}@", ":***@")
+
+
+def _server(url: str, module: str, extra: str, namespace: str) -> Store:
+    try:
+        chosen = import_module(f"rota.store.{module}")
+    except ModuleNotFoundError as err:
+        if err.name is not None and err.name.startswith("rota"):
+            raise
+        raise BadStoreUrl(
+            f"{masked(url)!r} needs the package {err.name!r}, which is not installed; install rota[{extra}]"
+        ) from err
+    store: Store = chosen.from_url(url, namespace=namespace)
+    return store
 
 
 def _sqlite(path: Path, namespace: str) -> Store:

@@ -1,0 +1,43 @@
+"""What a store does with schedules and their occurrences."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Schedule
+    from rota.store.contract.values import Due, Fired, Page
+
+
+class ScheduleVerbs(ABC):
+    """Schedules: edited, found when due, fired; and what became of each expected time."""
+
+    @abstractmethod
+    def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
+        """Apply edits, each whole or not at all; says which were refused because the version had moved on."""
+
+    @abstractmethod
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]: ...
+
+    @abstractmethod
+    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+        """Schedules by id."""
+
+    @abstractmethod
+    def due_schedules(self, limit: int, *, now: int | None = None) -> Due: ...
+
+    @abstractmethod
+    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
+        """Make the jobs and advance the schedules, each in one step guarded by its version."""
+
+    @abstractmethod
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Occurrence]:
+        """What became of the expected times in start <= t < end, oldest first."""

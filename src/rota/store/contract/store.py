@@ -1,0 +1,55 @@
+"""The store as a whole: its life, its clock, its bells, and all the verbs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from rota.store.contract.jobs import JobVerbs
+from rota.store.contract.moving import MovingVerbs
+from rota.store.contract.operations import LockVerbs, LogVerbs, NodeVerbs, QueueVerbs, UpkeepVerbs
+from rota.store.contract.schedules import ScheduleVerbs
+
+if TYPE_CHECKING:
+    from rota.store.contract.values import Channel
+
+
+class Bell(ABC):
+    """A signal that something may be waiting. It may ring for nothing; polling is the net under it."""
+
+    @abstractmethod
+    def wait(self, timeout: float) -> bool:
+        """Block until it rings or the time is over; True if it rang."""
+
+    @abstractmethod
+    def ring(self) -> None:
+        """Wake the one who waits, from any thread of this process."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class Store(JobVerbs, ScheduleVerbs, QueueVerbs, NodeVerbs, LogVerbs, LockVerbs, UpkeepVerbs, MovingVerbs, ABC):
+    """Where jobs, schedules, occurrences and logs live."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Connect, and make or migrate what is needed."""
+
+    @abstractmethod
+    def pending_migrations(self) -> list[str]:
+        """What open() would run to bring an unopened store up to date, as scripts; asking changes nothing."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Where it is, for people: no secrets."""
+
+    @abstractmethod
+    def now(self) -> int:
+        """The store's clock."""
+
+    @abstractmethod
+    def listen(self, channel: Channel) -> Bell: ...

@@ -1,0 +1,172 @@
+"""The values that cross the contract: what goes into a store's verbs and what comes out."""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+from msgspec import Struct
+
+from rota.model.job import Job
+from rota.model.micros import SECOND
+from rota.model.schedule import Schedule
+from rota.model.settle import Change
+from rota.model.state import State
+
+Item = TypeVar("Item")
+
+LARGEST_PAGE = 200
+LARGEST_BATCH = 1_000
+MOST_PROMOTED = 500  # scheduled jobs that one claim makes ready; the next claim goes on
+
+Channel = Literal["jobs", "schedules"]
+
+
+class Features(Struct, frozen=True, kw_only=True):
+    """What differs between stores; the suite reads it and the docs print it."""
+
+    kind: str
+    is_durable: bool  # survives the end of its process
+    is_shared: bool  # several processes may use it at once
+    enqueues_in_transactions: bool = False
+
+
+class Page(Struct, Generic[Item], frozen=True):
+    """Some items, and where the next page begins (None: this was the last)."""
+
+    items: list[Item]
+    cursor: str | None = None
+
+
+class Added(Struct, frozen=True):
+    """What became of one new job: made, or found to be there already under its key."""
+
+    id: str
+    existed: bool = False
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """What a worker brings and what it wants, in one call."""
+
+    holder: str
+    settled: list[Change] = []
+    want: int = 0
+    queues: tuple[str, ...] = ("default",)
+    lease_for: int = 30 * SECOND
+
+
+class Refusal(Struct, frozen=True):
+    """A write that the store did not take, because the world had moved on."""
+
+    id: str
+    why: Literal["lease", "cancel"]  # the lease was lost; or the job was asked to stop meanwhile
+    reason: str = ""
+
+
+class Exchanged(Struct, frozen=True, kw_only=True):
+    """What the store gives back."""
+
+    now: int
+    refused: list[Refusal] = []
+    claimed: list[Job] = []
+    next_due_at: int | None = None  # when the next scheduled job of these queues is due; None: none is waiting
+
+
+class Extended(Struct, frozen=True, kw_only=True):
+    """What became of the leases that a worker wants to keep."""
+
+    now: int
+    lost: list[str] = []
+    cancels: dict[str, str] = {}  # jobs of this holder that were asked to stop, and why
+
+
+class Due(Struct, frozen=True, kw_only=True):
+    """The schedules that a scheduler must look at."""
+
+    now: int
+    schedules: list[Schedule] = []
+    next_due_at: int | None = None  # when the first of the others is due
+
+
+class Fired(Struct, frozen=True, kw_only=True):
+    """What one firing became. Not accepted: somebody else fired or edited the schedule first."""
+
+    schedule_id: str
+    is_accepted: bool
+    jobs: list[str] = []
+    skipped: int = 0
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs a list shows; what is None does not matter."""
+
+    states: tuple[State, ...] = ()
+    queue: str | None = None
+    task: str | None = None  # a trailing * matches any ending
+    schedule_id: str | None = None
+    key: str | None = None
+    since: int | None = None  # created at or after
+    until: int | None = None  # created before
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A process that runs a worker, a scheduler, or both."""
+
+    id: str
+    host: str
+    pid: int
+    roles: tuple[str, ...]
+    queues: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    concurrency: int = 0
+    running: int = 0
+    app: str = ""
+    version: str = ""
+    started_at: int = 0
+    beat_at: int = 0
+
+
+class QueueInfo(Struct, frozen=True, kw_only=True):
+    """A line of jobs, in numbers."""
+
+    name: str
+    is_paused: bool = False
+    counts: dict[str, int] = {}  # the jobs that are kept, by state
+    totals: dict[str, int] = {}  # jobs that ever ended, by state
+    oldest_at: int | None = None  # since when the first in line, of any priority, has been waiting
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """One line that a job wrote."""
+
+    job_id: str
+    at: int
+    level: str
+    text: str
+    number: int = 0  # given by the store; rises within a job
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long what has ended is kept (microseconds), and how much of it at most."""
+
+    succeeded_for: int = 24 * 3600 * SECOND
+    failed_for: int = 30 * 24 * 3600 * SECOND
+    cancelled_for: int = 24 * 3600 * SECOND
+    most_finished: int = 1_000_000
+    occurrences_for: int = 400 * 24 * 3600 * SECOND
+    most_occurrences: int = 1_000
+    nodes_for: int = 3600 * SECOND
+
+    def kept_for(self, state: State) -> int:
+        return {State.SUCCEEDED: self.succeeded_for, State.FAILED: self.failed_for}.get(state, self.cancelled_for)
+
+
+class Pruned(Struct, frozen=True):
+    """How much an upkeep round removed."""
+
+    jobs: int = 0
+    occurrences: int = 0
+    nodes: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.jobs + self.occurrences + self.nodes

@@ -1,0 +1,133 @@
+"""A server as a process of our own: started on a free port, waited for, stopped, killed and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+START_WITHIN = 60.0  # a loaded machine, a cold disk
+STOP_WITHIN = 30.0
+
+
+class ServerFailed(Exception):
+    """A server that did not start; says what it wrote."""
+
+
+class Server(ABC):
+    """One server with a folder of its own, which goes when it is closed."""
+
+    name: str
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"rota-{self.name}-", dir=folder))
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What starts it, in the foreground."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether it answers; False or any OSError means not yet."""
+
+    @abstractmethod
+    def url(self) -> str:
+        """Where it is, as a store's URL."""
+
+    def prepare(self) -> None:  # noqa: B027 - most need nothing
+        """What must be there before the first start."""
+
+    def start(self) -> Self:
+        """Start it, or start it again on the same port and data, and wait until it answers."""
+        if self._process is None and not (self.folder / "output.log").exists():
+            self.prepare()
+        with (self.folder / "output.log").open("ab") as output:
+            self._process = subprocess.Popen(  # noqa: S603 - a command of our own
+                self.command(), stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self.folder
+            )
+        self._wait_until_ready(self._process)
+        return self
+
+    def stop(self) -> None:
+        """End it in good order."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it by kill -9."""
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Stop it where it is; it keeps its connections and answers nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """End it and remove all that it kept."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def output(self) -> str:
+        """The end of what it wrote."""
+        with contextlib.suppress(OSError):
+            return (self.folder / "output.log").read_text(errors="replace")[-2_000:]
+        return ""
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        until = time.monotonic() + START_WITHIN
+        while time.monotonic() < until:
+            if process.poll() is not None:
+                raise ServerFailed(f"{self.name} ended with {process.returncode} at its start:\n{self.output()}")
+            with contextlib.suppress(OSError):
+                if self.is_ready():
+                    return
+            time.sleep(0.02)  # a server that starts sends no signal
+        raise ServerFailed(f"{self.name} did not answer within {START_WITHIN:g} s:\n{self.output()}")
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
