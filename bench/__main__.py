@@ -17,6 +17,11 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "time": "bench.time_suite",
     "core": "bench.core_suite",
     "sqlite": "bench.sqlite_suite",
+    "redis": "bench.redis_suite",
+    "postgres": "bench.postgres_suite",
+    "mongo": "bench.mongo_suite",
+    "growth": "bench.growth_suite",
+    "living": "bench.living_suite",
 }
 RESULTS = Path(__file__).parent / "results"
 HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")

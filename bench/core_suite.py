@@ -24,6 +24,7 @@ TOOLS = {"pip", "setuptools", "wheel"}  # what an environment comes with
 
 FEW, MANY, MANY_QUICK = 1_000, 1_000_000, 100_000
 CROWD, CROWD_QUICK = 10_000, 2_000
+FILE = "rota.db"
 
 
 def facts() -> dict[str, str]:
@@ -43,8 +44,12 @@ def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
     return [*figures, *import_figures(rounds, seconds), install_figure(), disk.figure(), yardstick(rounds)]
 
 
+def file_in(folder: str) -> str:
+    return f"sqlite:///{Path(folder) / FILE}"
+
+
 def wakeup_figures(rounds: int, seconds: float, number: int) -> list[Figure]:
-    with scratch() as folder, loaded(folder, FEW, due=10) as few, loaded(folder, number, due=10) as many:
+    with scratch() as folder, loaded(file_in(folder), FEW, due=10) as few, loaded(file_in(folder), number, 10) as many:
         times = race({"few": firing(few, 10), "many": firing(many, 10)}, rounds, seconds)
         looks = race({"few": again(few.turn), "many": again(many.turn)}, rounds, seconds)
         title = f"wake-up, {number:,} schedules vs {FEW:,}"
@@ -52,7 +57,7 @@ def wakeup_figures(rounds: int, seconds: float, number: int) -> list[Figure]:
             compare(f"{title}, 10 due", times["many"], times["few"], FLAT_MUST),
             compare(f"{title}, none due", looks["many"], looks["few"], FLAT_MUST, is_binding=False),
             growth_figure(many, rounds, f"wake-up, {number:,} schedules: growth"),
-            *state_figures(few, rounds, seconds),
+            *state_figures(few, Path(folder) / FILE, rounds, seconds),
         ]
 
 
@@ -75,15 +80,16 @@ def growth_figure(wakeup: Wakeup, rounds: int, name: str) -> Figure:
     sizes: list[float] = []
     for _ in range(rounds):
         wakeup.advance()
-        command = (sys.executable, "-m", "bench.wakeup", wakeup.file, str(wakeup.clocked.at))
+        command = (sys.executable, "-m", "bench.wakeup", wakeup.url, wakeup.namespace, str(wakeup.clocked.at))
         sizes.append(float(output(command)))
     return within(name, median(sizes), sizes, GROWTH_LIMIT, "MB")
 
 
-def state_figures(wakeup: Wakeup, rounds: int, seconds: float) -> list[Figure]:
+def state_figures(wakeup: Wakeup, file: Path, rounds: int, seconds: float) -> list[Figure]:
     """One schedule's state, read and written as the scheduler and the API do it; beside them the bare statements."""
     store, name = wakeup.store, "far-500"
-    bare = sqlite3.connect(wakeup.file, isolation_level=None)
+    table = f"{wakeup.namespace}_schedule"
+    bare = sqlite3.connect(file, isolation_level=None)
     bare.execute("PRAGMA synchronous = FULL")
 
     def write() -> None:
@@ -93,10 +99,10 @@ def state_figures(wakeup: Wakeup, rounds: int, seconds: float) -> list[Figure]:
             raise AssertionError("nobody else writes here, and yet the version had moved on")
 
     def bare_read() -> None:
-        bare.execute("SELECT * FROM rota_schedule WHERE id = ?", (name,)).fetchone()
+        bare.execute(f"SELECT * FROM {table} WHERE id = ?", (name,)).fetchone()  # noqa: S608 - a name of our own
 
     def bare_write() -> None:
-        bare.execute("UPDATE rota_schedule SET version = version + 1 WHERE id = ?", (name,))
+        bare.execute(f"UPDATE {table} SET version = version + 1 WHERE id = ?", (name,))  # noqa: S608
 
     read = partial(store.get_schedules, [name])
     reads = race({"ours": again(read), "bare": again(bare_read)}, rounds, seconds)
@@ -109,7 +115,7 @@ def state_figures(wakeup: Wakeup, rounds: int, seconds: float) -> list[Figure]:
 
 
 def tick_figures(rounds: int, seconds: float, crowd: int) -> list[Figure]:
-    with scratch() as folder, loaded(folder, 100, due=100) as tick, loaded(folder, crowd, due=crowd) as rush:
+    with scratch() as folder, loaded(file_in(folder), 100, 100) as tick, loaded(file_in(folder), crowd, crowd) as rush:
         times = race({"tick": firing(tick, 100), "rush": firing(rush, crowd, rush.turn_all)}, rounds, seconds)
     each = [total / crowd for total in times["rush"]]
     note = f"{1 / median(each):,.0f} firings/s"

@@ -1,25 +1,22 @@
-"""Jobs on one SQLite file: Rota beside Huey and beside a bare loop, each trial in a process and a file of its own."""
+"""Jobs on one SQLite file, each trial on a file of its own."""
 
 import sqlite3
-from functools import partial
-from statistics import median
 
-from bench.environments import FILES, Disk, Entrant, environment, packages
-from bench.measure import Figure, compare, turns, within, yardstick
+from bench.environments import FILES, Entrant, environment, packages
+from bench.jobs import Field, Musts, Peer
+from bench.measure import Figure
 
-ENTRANTS = {
-    "rota": Entrant("rota_sqlite.py"),
-    "limit": Entrant("limit_sqlite.py"),
-    "huey": Entrant("huey_sqlite.py", "huey", ("fsync",)),
-    "huey nosync": Entrant("huey_sqlite.py", "huey", ("nosync",)),
-}
-COUNTS = {"drain": 20_000, "single": 2_000, "bulk": 50_000, "latency": 200}
-QUICK_COUNTS = {"drain": 5_000, "single": 500, "bulk": 10_000, "latency": 50}
-CPU_LIMIT = 0.03  # seconds of a worker per 1,000 no-op jobs
-
-Samples = dict[str, list[dict[str, float]]]
-
-informs = partial(compare, is_binding=False)
+FIELD = Field(
+    rota=Entrant("rota_store.py", options=("sqlite:///rota.db",)),
+    limit=Entrant("limit_sqlite.py"),
+    peers={
+        "Huey": Peer(Entrant("huey_sqlite.py", "huey", ("fsync",)), "2 threads, synchronous=FULL; at most once"),
+        "Huey without fsync": Peer(
+            Entrant("huey_sqlite.py", "huey", ("nosync",)), "may lose what it took", is_rival=False
+        ),
+    },
+    musts=Musts(drain_peer=5, drain_limit=0.18, single_peer=0.9, bulk_limit=0.25, latency_limit=1 / 2),
+)
 
 
 def facts() -> dict[str, str]:
@@ -31,63 +28,4 @@ def facts() -> dict[str, str]:
 
 
 def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
-    counts = QUICK_COUNTS if quick else COUNTS
-    disk = Disk()
-    samples = {scenario: trials(scenario, count, rounds, disk) for scenario, count in counts.items()}
-    return [
-        *drain_figures(samples["drain"]),
-        *single_figures(samples["single"]),
-        *bulk_figures(samples["bulk"]),
-        *latency_figures(samples["latency"]),
-        disk.figure(),
-        yardstick(rounds),
-    ]
-
-
-def trials(scenario: str, count: int, rounds: int, disk: Disk) -> Samples:
-    print(f"{scenario}: {count:,} jobs a trial ...", flush=True)
-    samples: Samples = {name: [] for name in ENTRANTS}
-    for name in turns(ENTRANTS, rounds):
-        disk.ask()
-        samples[name].append(ENTRANTS[name].trial(scenario, count))
-    return samples
-
-
-def drain_figures(samples: Samples) -> list[Figure]:
-    ours = seconds(samples, "rota")
-    cpu = [1_000 * sample["cpu"] for sample in samples["rota"]]
-    return [
-        informs("drain vs Huey", ours, seconds(samples, "huey"), 5, note="2 threads, synchronous=FULL; at most once"),
-        informs("drain vs Huey without fsync", ours, seconds(samples, "huey nosync"), note="may lose what it took"),
-        informs("drain, share of the limit", ours, seconds(samples, "limit"), 0.18, note="batches of 100"),
-        within("drain, worker CPU per 1,000 jobs", median(cpu), cpu, CPU_LIMIT, "ms", is_binding=False),
-    ]
-
-
-def single_figures(samples: Samples) -> list[Figure]:
-    ours = seconds(samples, "rota")
-    return [
-        informs("single enqueue vs Huey", ours, seconds(samples, "huey"), 0.9),
-        informs("single enqueue vs Huey without fsync", ours, seconds(samples, "huey nosync")),
-        informs("single enqueue, share of the limit", ours, seconds(samples, "limit")),
-    ]
-
-
-def bulk_figures(samples: Samples) -> list[Figure]:
-    ours = seconds(samples, "rota")
-    return [
-        informs("bulk enqueue vs Huey", ours, seconds(samples, "huey"), note="a group: one commit each"),
-        informs("bulk enqueue, share of the limit", ours, seconds(samples, "limit"), 0.25, note="batches of 1,000"),
-    ]
-
-
-def latency_figures(samples: Samples) -> list[Figure]:
-    ours = seconds(samples, "rota")
-    return [
-        informs("idle to running, p50, vs Huey", ours, seconds(samples, "huey"), note="polls every 5 ms"),
-        informs("idle to running, p50, share of the limit", ours, seconds(samples, "limit"), 1 / 2),
-    ]
-
-
-def seconds(samples: Samples, name: str) -> list[float]:
-    return [sample["seconds"] for sample in samples[name]]
+    return FIELD.run(rounds, quick)

@@ -1,6 +1,6 @@
-"""A scheduler beside a file with many schedules, some of which are due whenever the benchmark's clock says so.
+"""A scheduler beside a store with many schedules, some of which are due whenever the benchmark's clock says so.
 
-As a program, it prints by how many bytes a process grows as it wakes up: `python -m bench.wakeup FILE CLOCK`.
+As a program, it prints by how many bytes a process grows as it wakes up: `python -m bench.wakeup URL NAMESPACE CLOCK`.
 """
 
 import sys
@@ -50,11 +50,12 @@ class Clocked:
 
 
 class Wakeup:
-    """An app's file and its scheduler. Every minute of the clock, the same schedules are due."""
+    """An app's store and its scheduler. Every minute of the clock, the same schedules are due."""
 
-    def __init__(self, file: Path, at: int) -> None:
-        self.file = file
-        self.app = rota.App(f"sqlite:///{file}")
+    def __init__(self, url: str, namespace: str, at: int) -> None:
+        self.url = url
+        self.namespace = namespace
+        self.app = rota.App(url, namespace=namespace)
         self.store = self.app.open()
         self.clocked = Clocked(self.store, at)
         random = Random(1)
@@ -84,10 +85,10 @@ class Wakeup:
 
 
 @contextmanager
-def loaded(folder: str, schedules: int, due: int) -> Iterator[Wakeup]:
-    """A new file with so many schedules, of which so many are due each minute; the others are far from it."""
-    file = Path(folder) / f"{schedules}-{due}.db"
-    app = rota.App(f"sqlite:///{file}")
+def loaded(url: str, schedules: int, due: int) -> Iterator[Wakeup]:
+    """A new namespace with so many schedules, of which so many are due each minute; the others are far from it."""
+    namespace = f"n{schedules}_{due}"
+    app = rota.App(url, namespace=namespace)
     job = app.task(name="noop")(lambda: None).job()
     app.schedules.put_many(((f"due-{n}", job, rota.cron("* * * * *")) for n in range(due)), overlap="allow")
     for start in range(due, schedules, CHUNK):
@@ -97,7 +98,7 @@ def loaded(folder: str, schedules: int, due: int) -> Iterator[Wakeup]:
     print(f"\rloaded {schedules:,} schedules, {due:,} of them due" + " " * 20)
     now = app.open().now()
     app.close()
-    wakeup = Wakeup(file, now - now % MINUTE + MINUTE)
+    wakeup = Wakeup(url, namespace, now - now % MINUTE + MINUTE)
     try:
         wakeup.turn_all()  # whatever became due while loading
         yield wakeup
@@ -110,9 +111,9 @@ def far(number: int) -> datetime:
     return FAR + timedelta(seconds=number * 7919 % 31_536_000)
 
 
-def growth(file: str, at: str) -> int:
+def growth(url: str, namespace: str, at: str) -> int:
     """By how many bytes this process grows, at its highest, while it wakes up once."""
-    wakeup = Wakeup(Path(file), int(at))
+    wakeup = Wakeup(url, namespace, int(at))
     Path("/proc/self/clear_refs").write_text("5")  # the highest point is forgotten
     before = memory("VmRSS")
     wakeup.turn()

@@ -1,4 +1,4 @@
-"""What every contender is asked to do, each time in a process of its own and on a fresh file.
+"""What every contender is asked to do, each time in a process of its own and on a fresh file or server.
 
 A contender's script calls main() with its class and prints, as JSON, the seconds (and CPU seconds) that a step took.
 Interpreters of other environments import this, so the standard library must do.
@@ -57,7 +57,8 @@ class Contender(ABC):
 def main(make: Make) -> None:
     scenario, folder, count, *options = sys.argv[1:]
     os.chdir(folder)
-    print(json.dumps(SCENARIOS[scenario](lambda ran: make(ran, *options), int(count))))
+    print(json.dumps(SCENARIOS[scenario](lambda ran: make(ran, *options), int(count))), flush=True)
+    os._exit(0)  # some leave threads and loops behind that would not end, or not in silence
 
 
 def drain(make: Make, count: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Rota on SQLite as it comes: at least once, fenced, with its history and counters; no scheduler beside it."""
+"""Rota on any store as it comes: at least once, fenced, with its history and counters; no scheduler beside it."""
 
 from trial import Contender, Ran, main
 
@@ -6,10 +6,10 @@ from rota import App
 
 
 class Rota(Contender):
-    """An app on a file, with its default worker."""
+    """An app on a store, with its default worker."""
 
-    def __init__(self, ran: Ran) -> None:
-        self.app = App("sqlite:///rota.db")
+    def __init__(self, ran: Ran, url: str) -> None:
+        self.app = App(url)
         self.node = None
 
         @self.app.task(name="noop")

@@ -1,0 +1,27 @@
+"""Jobs on MongoDB: one private standalone server with its journal, a fresh database for each trial."""
+
+from functools import partial
+
+from pymongo import MongoClient
+
+from bench.environments import FILES
+from bench.jobs import Lineup, Musts
+from bench.measure import Figure
+from rota.testing.servers.mongo import MongoServer
+
+LINEUP = Lineup(
+    limit="limit_mongo.py",
+    peers={"Celery": ("celery_queue.py", "celery", "solo pool, late acknowledgement, polls every 10 ms; w:1", 0.25)},
+    musts=Musts(drain_peer=4, drain_limit=0.4, single_peer=1.5, bulk_limit=0.5, latency_limit=1 / 1.3, cpu=0.05),
+)
+
+
+def facts() -> dict[str, str]:
+    return LINEUP.facts("MongoDB 6.0 standalone, majority writes")
+
+
+def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
+    FILES.mkdir(exist_ok=True)
+    with MongoServer(FILES) as server:
+        url = f"mongodb://127.0.0.1:{server.port}/bench"
+        return LINEUP.on(url, partial(MongoClient(url).drop_database, "bench")).run(rounds, quick)
