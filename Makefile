@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-system demo check test bench format clean
+.PHONY: help setup setup-system demo check test bench docs format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,8 +16,13 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-setup-system:  ## Install what only the system's packages bring (nothing yet)
-	@true
+setup-system:  ## Install what only the system's packages bring: pgbouncer, for the tests behind a pooler
+	@if command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ]; then exit 0; \
+	elif ! command -v apt-get >/dev/null; then \
+	    echo "pgbouncer is missing and there is no apt-get here: install it by your system's means" >&2; exit 1; \
+	fi; \
+	sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	$$sudo apt-get update -qq && $$sudo apt-get install -y --no-install-recommends pgbouncer
 
 demo: setup  ## Run a lively sample app and show it in the terminal (Ctrl-C ends it)
 	$(BIN)/rota demo $(args)
@@ -33,6 +38,9 @@ test: setup  ## Run all tests (options: args="-k cron", samples=200000 for the l
 
 bench: setup  ## Measure (options: only=time rounds=5 quick=1)
 	$(BIN)/python -m bench $(if $(only),--only $(only)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
+
+docs: setup  ## Write docs/reference from the code
+	$(BIN)/python -m tools.reference
 
 format: setup  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .

@@ -1,20 +1,25 @@
 """App: the one place that wires things together. It owns its tasks, schedules, store and events; nothing is global.
 
-Nothing happens at import: the store is opened when it is first needed.
+Nothing happens at import: the settings are read and the store is opened when they are first needed.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
+import os
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from random import SystemRandom
+from random import Random
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
 
+import msgspec
+
 from rota.arguments import decode_value
+from rota.config.loader import Resolved, from_code, resolve
 from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
 from rota.jobs import Job, Jobs
@@ -23,64 +28,83 @@ from rota.model.job import NewJob
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_schedule_id, new_id
 from rota.model.schedule import Origin
+from rota.model.sizes import bytes_of
 from rota.observe.logs import log_events
 from rota.schedules import Schedules, make_spec
 from rota.store.contract import LARGEST_BATCH, Retention, Store
-from rota.store.urls import default_store, store_from_url
+from rota.store.urls import absolute, default_store, store_from_client, store_from_url
 from rota.tasks import AsyncTask, Overrides, Registry, Task, default_name, make_options
-from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
     from datetime import timedelta
+    from typing import TypeAlias
+
+    from psycopg_pool import ConnectionPool
+    from pymongo import MongoClient
+    from redis import Redis
+    from redis.cluster import RedisCluster
 
     from rota.aio import Aio
+    from rota.config.settings import Settings
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
     from rota.schedules import ScheduleKeywords
     from rota.tasks import Decorator, Request, TaskKeywords
     from rota.triggers import Trigger
 
+    Place: TypeAlias = str | Store | Redis | RedisCluster | ConnectionPool[Any] | MongoClient[Any]
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+log = logging.getLogger("rota.app")
+
+_random = Random()  # noqa: S311 - ids guard nothing; its own, because a program may seed the shared one
+os.register_at_fork(after_in_child=_random.seed)  # no two processes make the same ids
 
 
 class App:
     """Tasks and schedules under one name, on one store.
 
-    `App()` keeps everything in a SQLite file, .rota/rota.db; `App("sqlite:///jobs.db")` names another place.
+    `App()` keeps everything in a SQLite file, .rota/rota.db; `App("redis://localhost")` names another place, and a
+    client or a pool that you have already will do as well: `App(psycopg_pool.ConnectionPool(…))`.
+    What is not said here is looked up when it is first needed: in ROTA_* variables, then in rota.yaml.
     """
 
     def __init__(
         self,
-        store: str | Store | None = None,
+        store: Place | None = None,
         *,
         name: str = "app",
         version: str = "",
-        namespace: str = "rota",
-        tz: str = "UTC",
-        lease: str = "30s",
+        namespace: str | None = None,
+        tz: str | None = None,
+        lease: str | None = None,
         retention: Retention | None = None,
     ) -> None:
         self.name = check_name("app", name)
         self.version = version
-        self.namespace = namespace
-        self.tz = zone_name(tz) or "UTC"
         self.registry = Registry()
         self.events = Events()
         log_events(self.events)
         self.folder = Path.cwd()  # where the default store goes; a loaded target sets its own
         self.jobs = Jobs(self.open, self._decode_result)
-        self.schedules = Schedules(self.open, self.jobs, self._new_id, self.tz)
+        self._here = self.folder  # where rota.yaml is looked for, however the process moves
+        self._said = from_code(store=store, namespace=namespace, tz=tz, lease=lease, retention=retention)
+        self._resolved: Resolved | None = None
         self._given = store
         self._store: Store | None = None
         self._opening = threading.Lock()
-        self._lease_for = span_of(lease)
-        self._retention = retention or Retention()
-        self._declared: dict[str, ScheduleSpec] = {}
-        self._random = SystemRandom()
+        self._retention = retention
+        self._declared: dict[str, ScheduleSpec] = {}  # one without a timezone follows the app's
         self._node: Node | None = None
         self._aio: Aio | None = None
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules that the store has, and the verbs about them."""
+        return Schedules(self.open, self.jobs, self._new_id, self.tz)
 
     # Declaring.
 
@@ -115,7 +139,7 @@ class App:
             if schedule_id in self._declared:
                 raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
             request = task.request((), {}, Overrides())
-            self._declared[schedule_id] = make_spec(trigger, request, default_tz=self.tz, **options)
+            self._declared[schedule_id] = make_spec(trigger, request, default_tz="", **options)
             return task
 
         return cast("Decorator", declare)
@@ -136,7 +160,8 @@ class App:
         transaction = _one_transaction(requests)
         jobs: list[Job[Any]] = []
         for start in range(0, len(requests), LARGEST_BATCH):
-            batch = [self._new_job(request) for request in requests[start : start + LARGEST_BATCH]]
+            at = time.time_ns() // 1000
+            batch = [self._new_job(request, at) for request in requests[start : start + LARGEST_BATCH]]
             added = store.add_jobs(batch) if transaction is None else store.add_jobs_in(transaction, batch)
             jobs += [Job(self.jobs, result.id, existed=result.existed) for result in added]
             if self.events.wants("job.enqueued"):
@@ -170,26 +195,39 @@ class App:
         *,
         worker: bool = True,
         scheduler: bool = True,
-        queues: Sequence[str] = ("default",),
-        concurrency: int = 16,
-        drain: str = "25s",
+        queues: Sequence[str] | None = None,
+        concurrency: int | None = None,
+        drain: str | None = None,
+        recycle_jobs: int | None = None,
+        recycle_age: str | timedelta | None = None,
+        recycle_memory: str | int | None = None,
     ) -> Node:
-        """Start the services in threads of this process."""
+        """Start the services in threads of this process. What is not said here, the settings say."""
         from rota.engine.node import Node, NodeSettings  # noqa: PLC0415 - who only enqueues needs no engine
         from rota.engine.worker import WorkerSettings  # noqa: PLC0415
 
         if self._node is not None:
             raise BadOption("this app runs already; stop() it first")
-        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= 10_000:
+        said = self.settings
+        at_once = said.worker.concurrency if concurrency is None else concurrency
+        if isinstance(at_once, bool) or not isinstance(at_once, int) or not 1 <= at_once <= 10_000:
             raise BadOption(f"concurrency={concurrency!r} must be a whole number from 1 to 10,000")
+        taken = _check_queues((said.worker.queues or ("default",)) if queues is None else queues)
         self.open()
         self.sync_schedules()
         settings = NodeSettings(
             worker=worker,
             scheduler=scheduler,
-            work=WorkerSettings(queues=_check_queues(queues), concurrency=concurrency, lease_for=self._lease_for),
-            retention=self._retention,
-            drain_for=span_of(drain) / 1e6,
+            work=WorkerSettings(
+                queues=taken,
+                concurrency=at_once,
+                lease_for=self.lease_for,
+                recycle_jobs=said.worker.recycle_jobs if recycle_jobs is None else _check_recycle_jobs(recycle_jobs),
+                recycle_age=said.worker.recycle_age if recycle_age is None else span_of(recycle_age),
+                recycle_memory=said.worker.recycle_memory if recycle_memory is None else bytes_of(recycle_memory),
+            ),
+            retention=self.retention,
+            drain_for=(said.drain if drain is None else span_of(drain)) / 1e6,
             app=self.name,
             version=self.version,
         )
@@ -224,10 +262,51 @@ class App:
     def sync_schedules(self) -> int:
         """Bring the store to the schedules that the code declares; what is unchanged is left alone."""
         origin = Origin("code", self.name, self.version)
-        declared = list(self._declared.items())
+        declared = list(self.declared.items())
         return sum(
             self.schedules.register(declared[start : start + 500], origin) for start in range(0, len(declared), 500)
         )
+
+    # The settings.
+
+    @property
+    def resolved(self) -> Resolved:
+        """The settings with where each came from; read when first needed."""
+        if self._resolved is None:
+            found = resolve(self._here, self._said)
+            for overruled in found.overruled:
+                if overruled.origin.kind == "environment" and not isinstance(self._given, Store):
+                    words = overruled.origin.words
+                    log.warning(
+                        "%s has no effect: the code of app %r gives its own %s", words, self.name, overruled.path
+                    )
+            self._resolved = found
+        return self._resolved
+
+    @property
+    def settings(self) -> Settings:
+        """What counts: what was said in code, else ROTA_* variables, else rota.yaml, else the defaults."""
+        return self.resolved.settings
+
+    @property
+    def namespace(self) -> str:
+        """Which of several Rota systems in one store."""
+        return self.settings.namespace
+
+    @property
+    def tz(self) -> str:
+        """The timezone of schedules that name none."""
+        return self.settings.tz
+
+    @property
+    def lease_for(self) -> int:
+        """How long its workers own a job without a word (microseconds)."""
+        return self.settings.lease
+
+    @property
+    def retention(self) -> Retention:
+        """How long what has ended is kept."""
+        return self._retention or self.settings.retention.as_retention()
 
     # The store.
 
@@ -254,24 +333,17 @@ class App:
     @property
     def declared(self) -> dict[str, ScheduleSpec]:
         """The schedules that the code declares, by id."""
-        return dict(self._declared)
+        return {
+            name: spec if spec.tz else msgspec.structs.replace(spec, tz=self.tz)
+            for name, spec in self._declared.items()
+        }
 
     @property
     def is_open(self) -> bool:
         """Whether its store is open."""
         return self._store is not None
 
-    @property
-    def lease_for(self) -> int:
-        """How long its workers own a job without a word (microseconds)."""
-        return self._lease_for
-
-    @property
-    def retention(self) -> Retention:
-        """How long what has ended is kept."""
-        return self._retention
-
-    def use_store(self, store: str | Store | None) -> str | Store | None:
+    def use_store(self, store: Place | None) -> Place | None:
         """Use another store than the one that was given, before it is opened; answers the one given before."""
         before, self._given = self._given, store
         return before
@@ -280,9 +352,21 @@ class App:
         """The store that this app would open, unopened."""
         if isinstance(self._given, Store):
             return self._given
-        if self._given is None:
-            return default_store(self.folder, namespace=self.namespace)
-        return store_from_url(self._given, namespace=self.namespace, folder=self.folder)
+        if self._given is not None and not isinstance(self._given, str):
+            return store_from_client(self._given, namespace=self.namespace)
+        if (url := self.store_url) is not None:
+            return store_from_url(url, namespace=self.namespace)
+        return default_store(self.resolved.folder or self.folder, namespace=self.namespace)
+
+    @property
+    def store_url(self) -> str | None:
+        """The URL that names its store, in a form that another process can use; None where none does."""
+        if isinstance(self._given, str):
+            return absolute(self._given, self.folder)
+        found, origin = self.resolved.settings.store, self.resolved.origins["store"]
+        if self._given is not None or found is None or origin.kind == "code":
+            return None
+        return absolute(found, origin.folder or Path.cwd())
 
     def _add_task(self, function: Any, options: TaskKeywords) -> Task[Any, Any]:
         if not callable(function) or isinstance(function, (Task, type)):
@@ -296,10 +380,10 @@ class App:
         self.registry.add(task)
         return task
 
-    def _new_job(self, request: Request) -> NewJob:
+    def _new_job(self, request: Request, at: int) -> NewJob:
         overrides = request.overrides
         return NewJob(
-            id=self._new_id(),
+            id=new_id(_random, at),
             task=request.task,
             payload=request.payload,
             queue=request.queue,
@@ -318,7 +402,7 @@ class App:
         return decode_value(packed, task.signature.returns if task else Any)
 
     def _new_id(self) -> str:
-        return new_id(self._random, time.time_ns() // 1000)
+        return new_id(_random, time.time_ns() // 1000)
 
     def __repr__(self) -> str:
         return f"<app {self.name}: {len(self.registry)} tasks, {len(self._declared)} schedules>"
@@ -336,3 +420,9 @@ def _check_queues(queues: Sequence[str]) -> tuple[str, ...]:
     if isinstance(queues, str) or not queues:
         raise BadOption(f"queues={queues!r} must be a list of at least one queue name")
     return tuple(check_name("queue", queue) for queue in queues)
+
+
+def _check_recycle_jobs(jobs: object) -> int:
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise BadOption(f"recycle_jobs={jobs!r} must be a whole number of jobs, at least 1")
+    return jobs

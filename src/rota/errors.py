@@ -13,6 +13,7 @@ RotaError
 │   └── DuplicateName           a task or schedule that is registered already
 ├── BadPayload (TypeError)      arguments that cannot be kept as JSON
 │   └── PayloadTooLarge         … or are larger than 256 KiB
+├── BadSettings (ValueError)    a rota.yaml or a ROTA_* variable that makes no sense
 ├── BadTarget                   a TARGET from which no app can be loaded
 ├── NotFound (LookupError)
 │   ├── JobNotFound
@@ -110,6 +111,17 @@ class BadPayload(RotaError, TypeError):
 
 class PayloadTooLarge(BadPayload):
     """Arguments that are larger than a store should carry."""
+
+
+class BadSettings(RotaError, ValueError):
+    """Settings that make no sense: each complaint says where, what was got and what is wanted."""
+
+    exit_code = 2
+
+    def __init__(self, *complaints: str) -> None:
+        self.complaints = complaints
+        more = f" (and {len(complaints) - 1} more: `rota lint` shows all)" if len(complaints) > 1 else ""
+        super().__init__(f"{complaints[0]}{more}")
 
 
 class BadTarget(RotaError):

@@ -50,6 +50,8 @@ Logs = list[LogEntry]
 class Job(Generic[R_co]):
     """One request to run a task. What is shown was read when first asked for; refresh() reads it anew."""
 
+    __slots__ = ("_jobs", "_record", "existed", "id")
+
     def __init__(self, jobs: Jobs, job_id: str, *, existed: bool = False, record: JobRecord | None = None) -> None:
         self._jobs = jobs
         self._record = record
@@ -58,44 +60,54 @@ class Job(Generic[R_co]):
 
     @property
     def record(self) -> JobRecord:
+        """The job as the store keeps it."""
         if self._record is None:
             self._record = self._jobs.read(self.id)
         return self._record
 
     def refresh(self) -> Job[R_co]:
+        """Read it anew, and answer itself."""
         self._record = self._jobs.read(self.id)
         return self
 
     @property
     def state(self) -> str:
+        """scheduled, queued, running, succeeded, failed, cancelled or held."""
         return self.record.state.value
 
     @property
     def task(self) -> str:
+        """The name of its task."""
         return self.record.task
 
     @property
     def queue(self) -> str:
+        """The line that it waits in."""
         return self.record.queue
 
     @property
     def priority(self) -> int:
+        """From -100 to 100, higher first."""
         return self.record.priority
 
     @property
     def key(self) -> str | None:
+        """While it is live, no other job has this key."""
         return self.record.key
 
     @property
     def args(self) -> list[Any]:
+        """Its arguments by position, as JSON gives them back."""
         return unpack_call(self.record.payload).args
 
     @property
     def kwargs(self) -> dict[str, Any]:
+        """Its arguments by name, as JSON gives them back."""
         return unpack_call(self.record.payload).kwargs
 
     @property
     def schedule_id(self) -> str | None:
+        """The schedule that made it, where one did."""
         return self.record.schedule_id
 
     @property
@@ -105,6 +117,7 @@ class Job(Generic[R_co]):
 
     @property
     def created_at(self) -> datetime:
+        """When the store accepted it."""
         return datetime_of(self.record.created_at)
 
     @property
@@ -114,14 +127,17 @@ class Job(Generic[R_co]):
 
     @property
     def started_at(self) -> datetime | None:
+        """When its last attempt began."""
         return optional_datetime(self.record.started_at)
 
     @property
     def finished_at(self) -> datetime | None:
+        """When it ended for good."""
         return optional_datetime(self.record.finished_at)
 
     @property
     def attempts(self) -> int:
+        """How many attempts have ended; deaths of workers are not among them."""
         return self.record.attempts
 
     @property
@@ -269,6 +285,7 @@ class Jobs:
             raise Refused(f"job {job_id} is {record.state}; cancel it first, then delete it")
 
     def read(self, job_id: str) -> JobRecord:
+        """The job as the store keeps it; JobNotFound where there is none."""
         found = self._store().get_jobs([job_id])
         if not found:
             raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned")

@@ -168,12 +168,15 @@ class Schedules:
         return self._change(schedule_id, lambda s, now: edits.pause(s, now, reason=reason, by=by, until=end))
 
     def resume(self, schedule_id: str) -> ScheduleView:
+        """Fire again from now on; what was missed meanwhile stays skipped."""
         return self._change(schedule_id, edits.resume)
 
     def enable(self, schedule_id: str) -> ScheduleView:
+        """Turn it on: it fires from now on."""
         return self._change(schedule_id, edits.enable)
 
     def disable(self, schedule_id: str) -> ScheduleView:
+        """Turn it off until it is enabled, whatever is deployed; what waits is cancelled."""
         return self._change(schedule_id, edits.disable)
 
     def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:

@@ -6,7 +6,6 @@ A task knows the model, not the store: who accepts its requests is handed in by 
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from hashlib import blake2b
 from pathlib import Path
@@ -20,6 +19,7 @@ from rota.model.micros import micros_of, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.payload import Call, pack_call
 from rota.model.retry import MOST_RETRIES, Backoff, RetryPolicy
+from rota.model.sizes import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -31,9 +31,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ExecutorName = Literal["thread", "process"]
-
-
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,3})?)\s*(B|[KMGT]i?B?)?", re.IGNORECASE | re.ASCII)
 
 
 class TaskOptions(NamedTuple):
@@ -66,6 +63,9 @@ class Overrides(NamedTuple):
     transaction: Any = None  # the caller's own: the job exists if and when it commits
 
 
+NOTHING_ELSE = Overrides()
+
+
 class Request(Struct, frozen=True):
     """A call that was not sent yet: `greet.job("world")`."""
 
@@ -77,10 +77,12 @@ class Request(Struct, frozen=True):
 
     @property
     def queue(self) -> str:
+        """The line that its job will wait in."""
         return self.overrides.queue or self.options.queue
 
     @property
     def priority(self) -> int:
+        """From -100 to 100, higher first."""
         return self.options.priority if self.overrides.priority is None else self.overrides.priority
 
     @property
@@ -90,6 +92,7 @@ class Request(Struct, frozen=True):
 
     @property
     def key_for(self) -> int:
+        """How long its key holds after its creation, even if it ends before (microseconds)."""
         return self.overrides.key_for or (self.options.unique_for if self.overrides.key is None else 0)
 
 
@@ -143,15 +146,15 @@ class Task(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Have a worker run it; the job is accepted when this returns."""
-        return self.sender.send([self.request(args, kwargs, Overrides())])[0]
+        return self.sender.send([self.request(args, kwargs, NOTHING_ELSE)])[0]
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """As enqueue, from a coroutine."""
-        return (await self.sender.asend([self.request(args, kwargs, Overrides())]))[0]
+        return (await self.sender.asend([self.request(args, kwargs, NOTHING_ELSE)]))[0]
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> Request:
         """The request, not sent yet: for enqueue_many and schedules."""
-        return self.request(args, kwargs, Overrides())
+        return self.request(args, kwargs, NOTHING_ELSE)
 
     def using(
         self,
@@ -188,6 +191,7 @@ class Task(Generic[P, R]):
         return Configured(self, overrides)
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: Overrides) -> Request:
+        """The request for this call; refuses arguments that the function or JSON would not take."""
         self.signature.check(args, kwargs)
         call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout)
         payload = pack_call(call, what=self.name)
@@ -332,16 +336,6 @@ def check_findable(function: Callable[..., Any], name: str) -> None:
             f"{name} cannot have executor='process': a process imports the task's module and looks for it there, "
             f"and {place or repr(function)} is made at run time; define it with def at a module's top level"
         )
-
-
-def bytes_of(size: object) -> int:
-    """A size such as "512MB" in bytes; each unit is 1,024 of the one below."""
-    number, unit = size, ""
-    if isinstance(size, str) and (found := _SIZE.fullmatch(size.strip())):
-        number, unit = float(found[1]), (found[2] or "").upper()
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 1 <= number <= 2**60:
-        raise BadOption(f"memory={size!r} is no size; write it as '512MB' or '2GB'")
-    return int(number * 1024 ** "BKMGT".index(unit[:1] or "B"))
 
 
 def check_retries(retries: object) -> int:

@@ -219,7 +219,7 @@ def test_a_delay_and_an_instant_contradict_each_other(tick):
         tick.using(delay="5m", at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-@pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "4", 10_001, None])
+@pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "4", 10_001])
 def test_concurrency_is_a_positive_whole_number(app, concurrency):
     with pytest.raises(BadOption, match=r"concurrency=.* must be a whole number from 1 to 10,000"):
         app.start(concurrency=concurrency)
@@ -227,7 +227,7 @@ def test_concurrency_is_a_positive_whole_number(app, concurrency):
     app.stop()
 
 
-@pytest.mark.parametrize("queues", [[], "default", (), None])
+@pytest.mark.parametrize("queues", [[], "default", ()])
 def test_a_worker_needs_a_list_of_queues(app, queues):
     with pytest.raises(BadOption, match="must be a list of at least one queue name"):
         app.start(queues=queues)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,12 +65,22 @@ class Started:
         return code
 
     def close(self) -> None:
+        """With its own children: they keep its output open."""
         if self.process.poll() is None:
+            children = self.children
             self.process.kill()
+            for pid in children:
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
         self._reader.join()
         self.process.stdout.close()
         self.process.stderr.close()
+
+    @property
+    def children(self) -> list[int]:
+        """The processes that it has started and that are still there."""
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     @property
     def stderr(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from rota.cli.reloading import Code, folder_of
@@ -65,6 +66,22 @@ def test_a_reload_waits_two_seconds_and_hands_back_what_still_runs(rota, started
     assert process.end() == 0
 
 
+def test_dev_takes_up_changed_settings_and_goes_on_with_the_old_ones_while_they_cannot_be_read(rota, started):
+    settings = rota.folder / "rota.yaml"
+    settings.write_text("app: jobs.py\n")
+    process = started("dev")
+    process.wait_for("ready")
+    settings.write_text("app: jobs.py\nlease: soon\n")
+    process.wait_for("rota.yaml changed")
+    process.wait_for("error: rota.yaml:2: lease: got 'soon'")
+    settings.write_text("app: other.py\nlease: 20s\n")
+    (rota.folder / "other.py").write_text(GREET)
+    process.wait_for("reloaded")
+    assert "other.py" in process.wait_for("1 task, 0 schedules")
+    process.signal(signal.SIGTERM)
+    assert process.end() == 0
+
+
 def test_a_target_that_is_broken_from_the_start_ends_with_3(rota, started):
     (rota.folder / "jobs.py").write_text("1 / 0")
     process = started("dev", "jobs.py")
@@ -95,3 +112,16 @@ def test_what_changes_in_the_code_is_noticed_and_the_rest_is_not(rota):
     (rota.folder / "jobs.py").unlink()
     assert code.changed() == ["jobs.py", "shop/c.py"]
     assert code.changed() == []
+
+
+def test_settings_are_noticed_wherever_they_are(rota):
+    (rota.folder / "shop").mkdir()
+    settings = rota.folder / "rota.yaml"
+    settings.write_text("lease: 20s\n")
+    code = Code(rota.folder / "shop", settings)
+    settings.write_text("lease: 30s\n")
+    os.utime(settings, ns=(1, 1))
+    (rota.folder / "shop" / "rota.yaml").touch()
+    assert code.changed() == ["../rota.yaml", "rota.yaml"]
+    settings.unlink()
+    assert code.changed() == ["../rota.yaml"]

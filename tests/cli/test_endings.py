@@ -114,7 +114,7 @@ def test_8_timed_out(rota):
 def test_help_is_in_sections_and_short(rota):
     text = rota("--help").stdout
     sections = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    assert sections == ["Options:", "Run:", "Jobs:", "Schedules:", "Operate:"]
+    assert sections == ["Options:", "Run:", "Jobs:", "Schedules:", "Operate:", "Move:"]
     assert "..." not in text.partition("Options")[2]
 
 

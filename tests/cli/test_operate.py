@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from cli.processes import wait_until
 from rota.store.contract import Node
@@ -65,6 +66,17 @@ def test_migrate_makes_the_tables_once(rota):
     assert "is up to date now: 1 step done" in rota("migrate").stderr
     assert "there is nothing to do" in rota("migrate").stderr
     assert rota("migrate", "--plan").stdout == ""
+
+
+def test_asking_what_migrate_would_do_changes_nothing_of_a_file_that_is_not_ours(rota):
+    file = rota.folder / "theirs.db"
+    with closing(sqlite3.connect(file)) as theirs:
+        theirs.execute("CREATE TABLE note (text)")
+        theirs.commit()
+    before = file.read_bytes()
+    assert "CREATE TABLE rota_job" in rota("migrate", "--plan", "--store", f"sqlite:///{file}").stdout
+    assert file.read_bytes() == before
+    assert sorted(path.name for path in rota.folder.glob("theirs*")) == ["theirs.db"]
 
 
 def test_migrate_uses_the_namespace_and_the_store_of_the_app(rota):

@@ -79,4 +79,38 @@ def test_prune_removes_all_that_was_kept_long_enough(rota, store):
 
 def test_prune_does_not_guess_how_long_things_are_kept(rota):
     rota("migrate")
-    assert "--app or ROTA_APP, or take what App() keeps with --defaults" in rota("prune", code=2).stderr
+    (rota.folder / "rota.yaml").write_text("lease: 20s\n")
+    said = rota("prune", code=2).stderr
+    assert "--app or ROTA_APP, write `retention` into rota.yaml, or take what App() keeps with --defaults" in said
+
+
+def test_prune_needs_no_app_where_the_settings_say_how_long_things_are_kept(rota):
+    rota.enqueue("greet", "ann")
+    rota.enqueue("divide", "1", "0")
+    rota.work()
+    (rota.folder / "rota.yaml").write_text("retention:\n  most_finished: 1\n")
+    assert rota("prune").stdout == "removed 1 job\n"
+    assert [job["task"] for job in rota.data("jobs", "list")] == ["jobs.divide"]
+    assert "nothing was kept long enough" in rota("prune", env={"ROTA_RETENTION_MOST_FINISHED": "5"}).stdout
+
+
+def test_ready_wants_a_worker_for_each_queue_that_waits_and_a_scheduler_for_schedules(rota, store):
+    assert "no node is running" in rota("health", "--ready", code=1).stdout
+    rota.sync()
+    rota.enqueue("send", "ann")
+    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
+    assert rota("health", "--live").stdout.startswith("healthy: 1 node alive")
+    said = rota("health", "--ready", code=1).stdout
+    assert "no live worker takes queue mail and no live node fires schedules; `rota nodes list`" in said
+    store.beat(Node(id="s", host="h", pid=1, roles=("scheduler",)))
+    assert "fires schedules" not in rota("health", "--ready", code=1).stdout
+    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default", "mail")))
+    assert rota("health", "--ready").stdout == "healthy: 2 nodes alive, heard of now, ready\n"
+
+
+def test_a_paused_queue_keeps_nobody_from_being_ready(rota, store):
+    rota.enqueue("send", "ann")
+    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
+    rota("health", "--ready", code=1)
+    rota("queues", "pause", "mail")
+    assert rota.data("health", "--ready")["healthy"] is True

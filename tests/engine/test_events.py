@@ -14,7 +14,7 @@ from rota.engine.node import Node, NodeSettings
 from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.model.outcome import Stopped
-from rota.store.contract import Exchange
+from rota.store.contract import Exchange, Seal
 
 
 @pytest.fixture
@@ -84,6 +84,12 @@ def fire_in_every_way(stage, scheduler, work) -> None:
         scheduler.fire(due.schedules, due.now)
 
 
+def move_the_store(stage, worker) -> None:
+    stage.still.seal(Seal(target="elsewhere"))
+    worker.turn()
+    stage.still.seal(None)
+
+
 def break_down(stage, scheduler) -> None:
     stage.store.fail("due_schedules")
     for _ in range(2):
@@ -101,6 +107,7 @@ def test_every_kind_of_event_is_emitted_by_something(stage, gate, hold, work):
     stage.work_until(worker, lambda: stopped.id in worker.runs)
     worker.runs[stopped.id].finish(Stopped("cancelled by hand"))
     stage.work_until(worker, lambda: "job.cancelled" in stage.names())
+    move_the_store(stage, worker)
     fire_in_every_way(stage, scheduler, work)
     break_down(stage, scheduler)
     stage.skip(400 * 24 * 3600)

@@ -79,7 +79,8 @@ def test_start_and_stop_are_told(app, heard):
     with app.running():
         heard.wait("node.started")
     heard.wait("node.stopped")
-    assert [name for name in heard.names if name.startswith("node.")] == ["node.started", "node.stopped"]
+    told = [name for name in heard.names if name.startswith("node.")]
+    assert told == ["node.starting", "node.started", "node.stopped"]
 
 
 def test_start_stop_and_what_could_not_be_drained_are_logged(app, gate, caplog):

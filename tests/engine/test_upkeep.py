@@ -38,7 +38,8 @@ def test_a_job_whose_lease_ran_out_goes_back_into_its_queue(stage, work):
     assert job.refresh().state == "queued"
     assert (job.record.deaths, job.record.failures) == (1, 0)
     (event,) = [event for event in stage.heard if event.name == "job.rescued"]
-    assert event.data == {"job_id": job.id, "worker": "dead", "state": "queued", "task": "engine.work"}
+    how = "stopped renewing its lease"
+    assert event.data == {"job_id": job.id, "worker": "dead", "how": how, "state": "queued", "task": "engine.work"}
     assert "dead stopped renewing its lease" in stage.app.jobs.history(job.id)[-1].reason
 
 

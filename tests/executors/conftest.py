@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from every_store import _servers_end_with_the_session  # noqa: F401 - a fixture
 from executors.bench import Bench
 
 

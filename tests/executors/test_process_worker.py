@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from every_store import SERVED, fresh_place
 from executors import deeds
 from executors.bench import exists, is_alive, pid_in, until
 from rota import App, JobFailed
+from rota.cli.run import load
 from rota.cli.target import load_target
 from rota.model.micros import SECOND
 from rota.store.memory import MemoryStore
@@ -126,7 +128,7 @@ def test_a_cancelled_job_is_stopped(deeds_app, tmp_path):
 
 
 def test_leases_go_on_while_a_child_holds_its_interpreter(monkeypatch):
-    monkeypatch.setattr(deeds.app, "_lease_for", SECOND)
+    monkeypatch.setattr(type(deeds.app), "lease_for", SECOND)
     with on_a_fresh_store() as app:
         job = deeds.holds_the_interpreter.enqueue()
         assert job.result(timeout=PATIENT) == 1
@@ -154,9 +156,13 @@ def test_a_file_target_is_loaded_in_the_child_as_the_command_line_loads_it(a_fil
         assert [(line.level, line.text) for line in app.jobs.logs(job.id)] == [("info", "noted")]
 
 
-def test_what_a_task_enqueues_goes_to_the_workers_store(a_file, tmp_path):
-    app = load_target(str(a_file())).app
-    app.use_store(f"sqlite:///{tmp_path}/other.db")
+@pytest.mark.parametrize("kind", ["sqlite", *[kind for kind in SERVED if kind == "redis"]])
+def test_what_a_task_enqueues_goes_to_the_store_of_the_command_line(a_file, tmp_path, kind, monkeypatch):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    place = fresh_place(kind, folder)
+    monkeypatch.setenv("ROTA_NAMESPACE", place.namespace)
+    app = load(str(a_file()), place.url, needs_tasks=True).app
     with running(app):
         other = app.registry.get("enqueue_another").enqueue().result(timeout=PATIENT)
         assert app.jobs.get(other).result(timeout=PATIENT) == 21

@@ -11,9 +11,10 @@ from rota.errors import StoreUnavailable
 from rota.model import firing, settle
 from rota.model.occurrence import noted
 from rota.model.state import State
-from rota.store import memory
 from rota.store.contract import Extended
+from rota.store.counting import Counts
 from rota.store.memory import MemoryStore
+from rota.store.memory import store as memory
 
 replace = msgspec.structs.replace
 
@@ -175,4 +176,4 @@ def bury_log_lines(patch):
 
 def miscount_removals(patch):
     """A removed job stays in the counters."""
-    patch.setattr(memory.Counts, "remove", lambda *_: None)
+    patch.setattr(Counts, "remove", lambda *_: None)

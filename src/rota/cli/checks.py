@@ -72,6 +72,7 @@ def examine(seen: Examination) -> Iterator[Check]:
     """All checks, the store's own first."""
     if isinstance(seen.store, SqliteStore):
         yield from _file(seen.store.path)
+    yield from _settings(seen.store)
     yield from _counters(seen.store)
     yield from _nodes(seen)
     yield from _queues(seen)
@@ -105,6 +106,12 @@ def _access(path: Path) -> Iterator[Check]:
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) and not hidden:
         todo = f"chmod 600 {path}: jobs' arguments may be private"
         yield Check("file", "warning", f"others than its owner may open {path}", todo)
+
+
+def _settings(store: Store) -> Iterator[Check]:
+    for warning in store.warnings():
+        finding, _, todo = warning.partition("; ")
+        yield Check("server", "warning", finding, todo)
 
 
 def _counters(store: Store) -> Iterator[Check]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +29,9 @@ from rota.cli.run import (
 )
 from rota.cli.watching import CHANGED, Watching
 from rota.cli.words import count, listed
-from rota.errors import RotaError
+from rota.config.finding import find_file
+from rota.config.loader import resolve
+from rota.errors import BadSettings, RotaError
 
 if TYPE_CHECKING:
     from rota.cli.target import Target
@@ -42,14 +47,13 @@ if TYPE_CHECKING:
     "--log-level",
     type=click.Choice(LEVELS),
     metavar="LEVEL",
-    default="warning",
-    help="debug, info, warning or error, beside the live lines.  [default: warning]",
+    help="debug, info, warning or error, beside the live lines.  [setting: log.level; default: warning]",
 )
 def dev(target: str | None, store_url: str | None, **options: Any) -> None:
     """Run an app while you write it; reloads when it changes."""
     typed_in = Path.cwd()
     is_again = was_reloaded()
-    code = Code(folder_of(target or ""))
+    code = Code(folder_of(target or ""), find_file(typed_in, os.environ))
     try:
         loaded = _prepare(target, store_url)
     except RotaError as err:
@@ -57,9 +61,9 @@ def dev(target: str | None, store_url: str | None, **options: Any) -> None:
             raise
         tell(err)
         say(f"waiting for a change in {code.folder}")
-        _say_changed(code.wait())
+        _wait_for_change(code, typed_in)
         start_anew(typed_in)
-    reason = _serve(loaded, code, is_again=is_again, **options)
+    reason = _serve(loaded, code, typed_in, is_again=is_again, **options)
     if reason == CHANGED:
         start_anew(typed_in)
     click.get_current_context().exit(INTERRUPTED if reason == signal.SIGINT else 0)
@@ -79,27 +83,30 @@ def _prepare(target: str | None, store_url: str | None) -> Target:
 def _serve(
     loaded: Target,
     code: Code,
+    typed_in: Path,
     *,
     is_again: bool,
     queues: tuple[str, ...],
-    concurrency: int,
-    drain: str,
-    log_level: str,
+    concurrency: int | None,
+    drain: str | None,
+    log_level: str | None,
 ) -> int:
     """Run the services; answer why they ended."""
     app = loaded.app
-    set_up_logging(log_level)
+    set_up_logging(log_level or app.settings.log.level or "warning")
     lines, watching = LiveLines(app, shows_tracebacks=True), Watching()
     try:
         app.open()
-        taken = queues or queues_of(app)
-        for line in () if is_again else banner(loaded, taken, concurrency, is_scheduler=True):
+        taken = queues or app.settings.worker.queues or queues_of(app)
+        at_once = concurrency or app.settings.worker.concurrency
+        for line in () if is_again else banner(loaded, taken, at_once, is_scheduler=True):
             say(line)
         watching.listen()
         lines.start()
-        node = app.start(queues=taken, concurrency=concurrency, drain=drain)
-        say(_reloaded(loaded) if is_again else f"\nready; reloads when a .py file in {code.folder} changes\n")
-        code.watch(lambda changed: _end(watching, changed))
+        node = app.start(queues=taken, concurrency=at_once, drain=drain)
+        say(_reloaded(loaded) if is_again else f"\nready; reloads when rota.yaml or a .py in {code.folder} changes\n")
+        look = partial(_end_at_change, watching, code, typed_in)
+        threading.Thread(target=look, name="rota-reload", daemon=True).start()
         return watching.watch(app, node)
     finally:
         lines.stop()
@@ -111,9 +118,21 @@ def _reloaded(loaded: Target) -> str:
     return f"{heading(f'reloaded {loaded.name}')}: {tasks}, {schedules}"
 
 
-def _end(watching: Watching, changed: list[str]) -> None:
-    _say_changed(changed)
+def _end_at_change(watching: Watching, code: Code, typed_in: Path) -> None:
+    _wait_for_change(code, typed_in)
     watching.end(CHANGED)
+
+
+def _wait_for_change(code: Code, typed_in: Path) -> None:
+    """Block until something has changed. Settings that cannot be read change nothing: a fresh process would end."""
+    while True:
+        _say_changed(code.wait())
+        try:
+            resolve(typed_in)
+        except BadSettings as err:
+            tell(err)
+        else:
+            return
 
 
 def _say_changed(changed: list[str]) -> None:

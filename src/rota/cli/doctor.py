@@ -49,6 +49,11 @@ def _checks(store: Store, version: tuple[str, str] | None) -> Iterator[Check]:
         return
     try:
         store.open()
+        seal = store.sealed()
+        if seal is not None:
+            finding, _, todo = str(seal.refusal(store.describe())).partition("; ")
+            yield Check("store", "problem", finding, todo)
+            return
         yield Check("store", "ok", f"{store.describe()} answers; its tables are current")
         yield from examine(Examination(store, version))
     except StoreError as err:

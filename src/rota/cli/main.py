@@ -9,26 +9,34 @@ from typing import Any, NoReturn
 import click
 
 from rota import __version__
+from rota.cli.completion import completion, offer
+from rota.cli.config import config
+from rota.cli.copy import copy
 from rota.cli.demo import demo
 from rota.cli.dev import dev
 from rota.cli.doctor import doctor
 from rota.cli.endings import tell
 from rota.cli.enqueue import enqueue
+from rota.cli.export import export
 from rota.cli.groups import Group
 from rota.cli.health import health
+from rota.cli.init import init
 from rota.cli.jobs import jobs
+from rota.cli.lint import lint
 from rota.cli.next import next_runs
 from rota.cli.operate import migrate, nodes, queues
 from rota.cli.prune import prune
 from rota.cli.run import run, scheduler, worker
 from rota.cli.schedules import schedules
 from rota.cli.stats import stats
+from rota.cli.top import top
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Run": (dev, demo, run, worker, scheduler),
+    "Run": (init, dev, demo, run, worker, scheduler),
     "Jobs": (enqueue, jobs),
-    "Schedules": (schedules, next_runs),
-    "Operate": (stats, queues, nodes, health, doctor, prune, migrate),
+    "Schedules": (schedules, next_runs, lint),
+    "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, config, completion),
+    "Move": (copy, export),
 }
 
 
@@ -67,3 +75,4 @@ def main() -> None:
 
 for _command in (command for commands in SECTIONS.values() for command in commands):
     main.add_command(_command)
+offer(main)

@@ -129,7 +129,7 @@ def migrate(target: str | None, store_url: str | None, *, plan: bool) -> None:
 def store_of(target: str | None, store_url: str | None) -> Store:
     """The store of --store, of the app, or of this folder, unopened."""
     if not target:
-        return find_store(store_url, "rota")
+        return find_store(store_url)
     app = load_target(target).app
     if store_url:
         return find_store(store_url, app.namespace)

@@ -1,7 +1,8 @@
-"""Options that commands share: which app, which store, in which form."""
+"""Options that commands share: which settings, which app, which store, in which form."""
 
 from __future__ import annotations
 
+import os
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,25 +11,61 @@ import click
 
 from rota.app import App
 from rota.cli.output import FORMS, Output
-from rota.cli.target import load_target
-from rota.errors import StoreError
+from rota.cli.target import load_target, make_importable, target_from
+from rota.config.environment import CONFIG
+from rota.config.loader import resolve
+from rota.errors import BadSettings, StoreError
 from rota.model.micros import span_of
 from rota.store.sqlite import SqliteStore
-from rota.store.urls import default_store, store_from_url
+from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.store.contract import Store
 
-store_option = click.option(
-    "--store", "store_url", envvar="ROTA_STORE", metavar="URL", help="Use this store.  [env: ROTA_STORE]"
+
+def _use_config(context: click.Context, _option: click.Parameter, name: str | None) -> None:
+    """Make it ROTA_CONFIG while the command runs, so that the processes which it starts read the same file."""
+    if name is None:
+        return
+    path = Path(name).expanduser().absolute()
+    if not path.exists() and not context.resilient_parsing:
+        raise BadSettings(f"--config names {path}, and there is no such file")
+    before = os.environ.get(CONFIG)
+    os.environ[CONFIG] = str(path)
+    context.call_on_close(
+        lambda: os.environ.pop(CONFIG, None) if before is None else os.environ.update({CONFIG: before})
+    )
+
+
+def known_target(context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    """The target that was named, else the one that the settings name. The folder of rota.yaml is importable."""
+    try:
+        found = resolve(Path.cwd())
+    except BadSettings:
+        if context.resilient_parsing:
+            return given
+        raise
+    if found.folder is not None:
+        make_importable(found.folder)
+    return given or target_from(found)
+
+
+config_option = click.option(
+    "--config",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_use_config,
+    help="Read this file.  [env: ROTA_CONFIG; default: the rota.yaml of this project]",
 )
+_store_option = click.option("--store", "store_url", metavar="URL", help="Use this store.  [env: ROTA_STORE]")
 app_option = click.option(
     "--app",
     "target",
-    envvar="ROTA_APP",
     metavar="TARGET",
+    callback=known_target,
     help="The app: jobs.py, package.module or module:app.  [env: ROTA_APP]",
 )
 output_option = click.option(
@@ -41,6 +78,11 @@ output_option = click.option(
     callback=lambda _context, _option, form: Output(form),
     help="Write data as table, json, jsonl or csv.  [default: table]",
 )
+
+
+def store_option(function: Callable[..., None]) -> Callable[..., None]:
+    """--store, and --config beside it: both say where to look."""
+    return _store_option(config_option(function))
 
 
 def check_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
@@ -84,11 +126,12 @@ def open_shared(app: App) -> App:
     return app
 
 
-def find_store(url: str | None, namespace: str) -> Store:
-    """The store of --store, whose relative path starts here; or this folder's own."""
-    if url is None:
-        return default_store(Path.cwd(), namespace=namespace)
-    return store_from_url(url, namespace=namespace, folder=Path.cwd())
+def find_store(url: str | None, namespace: str | None = None) -> Store:
+    """The store of --store, whose relative path starts here; or the one that the settings name."""
+    bare = App(namespace=namespace)
+    if url is not None:
+        bare.use_store(store_from_url(url, namespace=bare.namespace, folder=Path.cwd()))
+    return bare.find_store()
 
 
 def _existing(store: Store) -> Store:
@@ -96,6 +139,6 @@ def _existing(store: Store) -> Store:
     if isinstance(store, SqliteStore) and not store.path.exists():
         raise StoreError(
             f"there is no store at {store.path}; name it with --store URL or ROTA_STORE, name the app with --app or "
-            "ROTA_APP, or make it with `rota migrate`"
+            "ROTA_APP, write either into rota.yaml, or make the store with `rota migrate`"
         )
     return store

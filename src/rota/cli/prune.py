@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
 
+from rota.app import App
 from rota.cli.options import app_on_store, app_option, output_option, store_option
 from rota.cli.words import count, listed
-from rota.store.contract import Pruned, Retention
+from rota.config.loader import resolve
+from rota.store.contract import Pruned
 
 if TYPE_CHECKING:
     from rota.cli.output import Output
-    from rota.store.contract import Store
+    from rota.store.contract import Retention, Store
 
 BATCH = 500  # at a time: others want to write too
 
@@ -26,26 +29,34 @@ class PrunedFacts(Struct, kw_only=True):
     nodes: int
 
 
-@click.command(epilog="Nodes prune by themselves, a little every minute. How long things are kept, the app says.")
-@click.option("--defaults", is_flag=True, help="Without an app: keep things for as long as App() does.")
+@click.command(
+    epilog="Nodes prune by themselves, a little every minute. How long things are kept, the app or rota.yaml says."
+)
+@click.option("--defaults", is_flag=True, help="Without an app: keep things for as long as App() does here.")
 @app_option
 @store_option
 @output_option
 def prune(target: str | None, store_url: str | None, out: Output, *, defaults: bool) -> None:
     """Remove jobs and records that were kept long enough."""
-    if not target and not defaults:
+    if not target and not defaults and not _is_said():
         raise click.UsageError(
-            "how long things are kept is the app's to say: name it with --app or ROTA_APP, "
-            "or take what App() keeps with --defaults"
+            "how long things are kept is the app's or rota.yaml's to say: name the app with --app or ROTA_APP, write "
+            "`retention` into rota.yaml, or take what App() keeps with --defaults"
         )
     app = app_on_store(target, store_url)
     try:
-        retention = Retention() if defaults else app.retention
+        retention = App().retention if defaults else app.retention
         pruned = _prune(app.open(), retention)
     finally:
         app.close()
     facts = PrunedFacts(jobs=pruned.jobs, occurrences=pruned.occurrences, nodes=pruned.nodes)
     out.page(facts, lambda: [_sentence(pruned)])
+
+
+def _is_said() -> bool:
+    """Whether the settings say how long things are kept."""
+    origins = resolve(Path.cwd()).origins
+    return any(origin.kind != "default" for path, origin in origins.items() if path.startswith("retention."))
 
 
 def _prune(store: Store, retention: Retention) -> Pruned:

@@ -1,4 +1,4 @@
-"""Reloading: notices that the code has changed, and starts this process anew with it."""
+"""Reloading: notices that the code or its settings have changed, and starts this process anew with them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from rota.config.finding import NAME
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 LOOK = 1.0  # seconds between two looks
 
@@ -18,22 +20,20 @@ _AGAIN = "_ROTA_RELOADED"  # tells the process that it is not the first
 
 
 class Code:
-    """The Python files of a folder, as they were when it was made: before they are imported, so that none is missed."""
+    """The Python files of a folder, and the settings: as they were when it was made, before they are read, so that no
+    change is missed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Path | None = None) -> None:
         self.folder = folder
-        self._seen = _times(folder)
+        self._settings = settings  # may be elsewhere; a rota.yaml in the folder is seen in any case
+        self._seen = self._times()
 
     def changed(self) -> list[str]:
         """Which files were changed, added or removed since the last look."""
-        now = _times(self.folder)
+        now = self._times()
         before, self._seen = self._seen, now
         paths = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
         return [os.path.relpath(path, self.folder) for path in paths]
-
-    def watch(self, tell: Callable[[list[str]], None]) -> None:
-        """Look once a second, in a thread, until something has changed; then tell."""
-        threading.Thread(target=lambda: tell(self.wait()), name="rota-reload", daemon=True).start()
 
     def wait(self) -> list[str]:
         """Block until something has changed."""
@@ -41,6 +41,12 @@ class Code:
         while not (changed := self.changed()):
             pause.wait(LOOK)
         return changed
+
+    def _times(self) -> dict[str, int]:
+        times = dict(_watched(str(self.folder)))
+        if self._settings is not None:
+            times |= _time_of(str(self._settings.absolute()))
+        return times
 
 
 def folder_of(target: str) -> Path:
@@ -65,11 +71,7 @@ def start_anew(folder: Path) -> NoReturn:
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _AGAIN: "1"})  # noqa: S606
 
 
-def _times(folder: Path) -> dict[str, int]:
-    return dict(_python_files(str(folder)))
-
-
-def _python_files(folder: str) -> Iterator[tuple[str, int]]:
+def _watched(folder: str) -> Iterator[tuple[str, int]]:
     """Files with their times; not those of virtual environments, nor of hidden folders."""
     for place, folders, files in os.walk(folder):
         if "pyvenv.cfg" in files:
@@ -77,9 +79,12 @@ def _python_files(folder: str) -> Iterator[tuple[str, int]]:
             continue
         folders[:] = [name for name in folders if not name.startswith((".", "__pycache__", "node_modules"))]
         for name in files:
-            if name.endswith(".py"):
-                path = os.path.join(place, name)  # noqa: PTH118 - once a second for each file
-                try:
-                    yield path, os.stat(path).st_mtime_ns  # noqa: PTH116
-                except OSError:
-                    continue  # an editor is just replacing it
+            if name.endswith(".py") or name == NAME:
+                yield from _time_of(os.path.join(place, name)).items()  # noqa: PTH118 - once a second for each file
+
+
+def _time_of(path: str) -> dict[str, int]:
+    try:
+        return {path: os.stat(path).st_mtime_ns}  # noqa: PTH116
+    except OSError:
+        return {}  # an editor is just replacing it

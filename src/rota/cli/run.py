@@ -1,37 +1,42 @@
-"""run, worker and scheduler: an app's services in this process, until they are told to stop."""
+"""run, worker and scheduler: an app's services in this process, until they are told to stop.
+
+The first two become a parent process; its workers come back here, with a line to it.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rota.cli.banner import banner
 from rota.cli.log_lines import LEVELS, log_successes, set_up_logging
-from rota.cli.options import check_duration, find_store, store_option
+from rota.cli.options import check_duration, known_target, store_option
 from rota.cli.output import say
 from rota.cli.stopping import Stopping
+from rota.cli.supervising import check_shared, supervised
 from rota.cli.target import Target, check_tasks, load_target
+from rota.store.urls import absolute
 
 if TYPE_CHECKING:
     from rota.app import App
+    from rota.cli.tether import Tether
 
-TARGET_HELP = "TARGET is jobs.py, package.module or module:app; without it, ROTA_APP says which."
+TARGET_HELP = "TARGET is jobs.py, package.module or module:app; without it, ROTA_APP or rota.yaml says which."
 
-target_argument = click.argument("target", required=False, envvar="ROTA_APP")
+target_argument = click.argument("target", required=False, callback=known_target)
 drain_option = click.option(
     "--drain",
-    default="25s",
     metavar="DURATION",
     callback=check_duration,
-    help="How long a first SIGTERM or Ctrl-C waits for running jobs.  [default: 25s]",
+    help="How long a first SIGTERM or Ctrl-C waits for running jobs.  [setting: drain; default: 25s]",
 )
 level_option = click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     metavar="LEVEL",
-    default="info",
-    help="debug, info, warning or error.  [default: info]",
+    help="debug, info, warning or error.  [setting: log.level; default: info]",
 )
 queues_option = click.option(
     "-q",
@@ -39,10 +44,14 @@ queues_option = click.option(
     multiple=True,
     metavar="NAMES",
     callback=lambda _context, _option, given: _split(given),
-    help="Work on these queues only: -q mail,default.  [default: those of the app's tasks]",
+    help="Work on these queues only: -q mail,default.  [setting: worker.queues; default: those of the app's tasks]",
 )
 concurrency_option = click.option(
-    "-c", "--concurrency", type=click.IntRange(1, 10_000), metavar="N", default=16, help="Jobs at once.  [default: 16]"
+    "-c",
+    "--concurrency",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Jobs at once.  [setting: worker.concurrency; default: 16]",
 )
 
 
@@ -53,8 +62,9 @@ concurrency_option = click.option(
 @drain_option
 @store_option
 @level_option
+@supervised
 def run(**options: Any) -> None:
-    """Work on jobs and fire schedules, in one process."""
+    """Work on jobs and fire schedules."""
     serve(worker=True, scheduler=True, **options)
 
 
@@ -66,6 +76,7 @@ def run(**options: Any) -> None:
 @drain_option
 @store_option
 @level_option
+@supervised
 def worker(**options: Any) -> None:
     """Work on jobs."""
     serve(worker=True, scheduler=False, **options)
@@ -84,35 +95,43 @@ def scheduler(**options: Any) -> None:
 def serve(
     target: str | None,
     store_url: str | None,
-    drain: str,
-    log_level: str,
+    drain: str | None,
+    log_level: str | None,
     *,
     worker: bool,
     scheduler: bool,
     queues: tuple[str, ...] = (),
-    concurrency: int = 16,
+    concurrency: int | None = None,
     until_empty: bool = False,
+    tether: Tether | None = None,
 ) -> None:
     """Load the app, say what will run, run it, and end with the code that the reason to stop asks for."""
     loaded = load(target, store_url, needs_tasks=worker)
     app = loaded.app
-    set_up_logging(log_level)
+    set_up_logging(log_level or app.settings.log.level or "info")
     log_successes(app)
     stopping = Stopping()
     try:
         app.open()
+        check_shared(app, tether)
         app.sync_schedules()
-        taken = (queues or queues_of(app)) if worker else ()
-        for line in banner(loaded, taken, concurrency, is_scheduler=scheduler):
-            say(line)
+        taken = (queues or app.settings.worker.queues or queues_of(app)) if worker else ()
+        at_once = concurrency or app.settings.worker.concurrency
+        if tether is None or tether.shows_banner:
+            for line in banner(loaded, taken, at_once, is_scheduler=scheduler):
+                say(line)
         stopping.listen()
+        if tether is not None:
+            app.on("node.starting", tether.introduce)
         node = app.start(
             worker=worker,
             scheduler=scheduler,
             queues=taken or ("default",),
-            concurrency=concurrency,
+            concurrency=at_once,
             drain=drain,
         )
+        if tether is not None:
+            tether.hold(node, stopping)
         if until_empty and node.worker is not None:
             stopping.end_when_empty(node.worker)
         code = stopping.wait(app, node)
@@ -131,12 +150,14 @@ def queues_of(app: App) -> tuple[str, ...]:
 def load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Target:
     """The app that a target names, on the store that is wanted."""
     if not target:
-        raise click.UsageError("no TARGET is given and ROTA_APP is not set, so there is no app to run")
+        raise click.UsageError(
+            "no TARGET is given and ROTA_APP is not set, nor is `app` in a rota.yaml, so there is no app to run"
+        )
     loaded = load_target(target)
     if needs_tasks:
         check_tasks(loaded)
     if store_url:
-        loaded.app.use_store(find_store(store_url, loaded.app.namespace))
+        loaded.app.use_store(absolute(store_url, Path.cwd()))
     return loaded
 
 

@@ -19,6 +19,8 @@ log = logging.getLogger("rota.cli")
 
 STOPPED = -1  # the node is down
 EMPTY = 0  # there is nothing left to do
+ASKED = -4  # the parent process wants it to drain, …
+HURRIED = -5  # … or to end at once
 LOOK = 0.25  # seconds: handlers of signals run between two looks, never inside a wait that has begun
 
 
@@ -31,10 +33,20 @@ class Stopping:
 
     def __init__(self) -> None:
         self._news: SimpleQueue[int] = SimpleQueue()
+        self._asked_by = ""
 
     def listen(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _frame: self._news.put(number))
+
+    def ask(self, why: str) -> None:
+        """Drain, if that has not begun yet; any thread may say so."""
+        self._asked_by = self._asked_by or why
+        self._news.put(ASKED)
+
+    def hurry(self) -> None:
+        """Hand back what still runs; any thread may say so."""
+        self._news.put(HURRIED)
 
     def end_when_empty(self, worker: Worker) -> None:
         """Stop once nothing is ready and nothing runs."""
@@ -45,10 +57,13 @@ class Stopping:
         first = self.news()
         if node.worker is not None:
             node.worker.drain()  # before it is told: a second signal must not hand back what is then claimed again
-        log.info(_why(first, node))
+        log.info(self._why(first, node))
         threading.Thread(target=self._stop, args=(app,), name="rota-stop", daemon=True).start()
+        awaited = 1 if first == ASKED else 0  # who stops a whole service signals the parent and the worker
         while (news := self.news()) != STOPPED:
-            if news != EMPTY:
+            is_signal = news > 0
+            awaited -= is_signal
+            if news == HURRIED or (is_signal and awaited < 0):
                 log.warning("told again to stop: what still runs is handed back now")
                 node.hurry()
         return INTERRUPTED if first == signal.SIGINT else 0
@@ -71,12 +86,11 @@ class Stopping:
         finally:
             self._news.put(STOPPED)
 
-
-def _why(first: int, node: Node) -> str:
-    if first == EMPTY:
-        return "nothing is ready and nothing runs: stopping"
-    running = len(node.worker.runs) if node.worker else 0
-    name = signal.Signals(first).name
-    if not running:
-        return f"{name}: stopping"
-    return f"{name}: waiting up to {node.settings.drain_for:g} s for {running} running; once more stops at once"
+    def _why(self, first: int, node: Node) -> str:
+        if first == EMPTY:
+            return "nothing is ready and nothing runs: stopping"
+        running = len(node.worker.runs) if node.worker else 0
+        name = signal.Signals(first).name if first > 0 else self._asked_by
+        if not running:
+            return f"{name}: stopping"
+        return f"{name}: waiting up to {node.settings.drain_for:g} s for {running} running; once more stops at once"

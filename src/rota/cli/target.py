@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -18,6 +19,8 @@ from rota.errors import BadTarget
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from rota.config.loader import Resolved
 
 _OWN_FOLDER = str(Path(rota.__file__).parent)
 
@@ -40,13 +43,21 @@ class BrokenTarget(BadTarget):
 def load_target(text: str) -> Target:
     """Import what the text names and find the app in it."""
     place, _, attribute = text.partition(":")
-    _make_importable(Path.cwd())
-    if not place.endswith(".py") and "/" not in place:
+    make_importable(Path.cwd())
+    if not _is_file(place):
         return _find_app(_import_module(place), place, attribute)
     path = Path(place).parent.resolve() / Path(place).name
     target = _find_app(_import_file(place, path), place, attribute)
     target.app.folder = path.parent
     return target
+
+
+def target_from(found: Resolved) -> str | None:
+    """The target that the settings name; a file's path begins where they were said."""
+    text, origin = found.settings.app, found.origins["app"]
+    if text is None or origin.folder is None or not _is_file(text.partition(":")[0]):
+        return text
+    return os.path.relpath(origin.folder / text)
 
 
 def check_tasks(target: Target) -> None:
@@ -58,6 +69,15 @@ def check_tasks(target: Target) -> None:
         )
 
 
+def make_importable(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _is_file(place: str) -> bool:
+    return place.endswith(".py") or "/" in place
+
+
 def _import_file(place: str, path: Path) -> ModuleType:
     """Import a file under its stem, so that its tasks have the names that its importers give them."""
     if not path.is_file():
@@ -65,7 +85,7 @@ def _import_file(place: str, path: Path) -> ModuleType:
     if path.suffix != ".py":
         raise BadTarget(f"{place} is not a Python file; a target is jobs.py, package.module or module:app")
     _check_stem(place, path)
-    _make_importable(path.parent)
+    make_importable(path.parent)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None  # noqa: S101 - a .py file always has a loader
     assert spec.loader is not None  # noqa: S101
@@ -117,11 +137,6 @@ def _named_app(module: ModuleType, place: str, attribute: str) -> App:
     instead = f"it has {', '.join(known)}" if known else "it has no App at all"
     what = f"has nothing called {attribute!r}" if found is None else f"has {attribute!r}, but that is no App"
     raise BadTarget(f"{place} {what}; {instead}")
-
-
-def _make_importable(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
 
 
 def _check_stem(place: str, path: Path) -> None:

@@ -6,21 +6,28 @@ inside a run it goes to that run's log, elsewhere it passes through. A job that 
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, TextIO
+from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from rota.engine.run import current_run
 
 if TYPE_CHECKING:
+    from codecs import IncrementalDecoder
     from collections.abc import Callable, Iterable
+
+    from _typeshed import ReadableBuffer
 
     from rota.engine.run import Run
 
 MOST_LINES = 10_000
 MOST_BYTES = 1024 * 1024
 LONGEST_LINE = 64 * 1024  # a line that never ends is cut here
+
+_Decoder = getincrementaldecoder("utf-8")
 
 
 class JobLog:
@@ -32,6 +39,7 @@ class JobLog:
         self._lock = threading.Lock()
         self._lines: list[tuple[int, str, str]] = []  # time, level, text
         self._open: dict[str, str] = {}  # level -> a line that has not ended yet
+        self._decoders: dict[str, IncrementalDecoder] = {}  # level -> the half of a character that bytes ended with
         self._in_flight: list[tuple[int, str, str]] = []  # taken, and not yet known to be in the store
         self._count = 0
         self._bytes = 0
@@ -48,6 +56,13 @@ class JobLog:
                 rest = rest[LONGEST_LINE:]
             if rest:
                 self._open[level] = rest
+
+    def write_bytes(self, level: str, data: bytes) -> None:
+        """Take bytes as UTF-8; what is none is shown as \\xff."""
+        with self._lock:
+            decoder = self._decoders.setdefault(level, _Decoder("backslashreplace"))
+            text = decoder.decode(data)
+        self.write(level, text)
 
     def line(self, level: str, text: str) -> None:
         """Take a whole line (a log record, which may span several)."""
@@ -90,6 +105,19 @@ class JobLog:
         self._lines.append((self._now(), level, text))
 
 
+class _Bytes(io.BufferedIOBase):
+    """What lies under a job's sys.stdout: bytes become lines of its log, too."""
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        return self._stream.write_bytes(bytes(data))
+
+
 class _Stream:
     """A stand-in for sys.stdout or sys.stderr."""
 
@@ -106,9 +134,21 @@ class _Stream:
         log_of(run).write(self._level, text)
         return len(text)
 
+    def write_bytes(self, data: bytes) -> int:
+        run = current_run()
+        if run is None:
+            return self._original.buffer.write(data)
+        log_of(run).write_bytes(self._level, data)
+        return len(data)
+
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
+
+    @property
+    def buffer(self) -> io.BufferedIOBase | BinaryIO:
+        """The bytes under it: a job's own inside a job."""
+        return self._original.buffer if current_run() is None else _Bytes(self)
 
     def flush(self) -> None:
         if not getattr(self._original, "closed", False):

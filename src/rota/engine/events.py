@@ -32,7 +32,9 @@ NAMES = frozenset(
         "schedule.broken",
         "store.unavailable",
         "store.back",
+        "store.moved",  # sealed: it is being left for another store, or filled from one
         "service.failed",
+        "node.starting",  # it has a name, and has claimed nothing yet
         "node.started",
         "node.stopped",
         "pruned",

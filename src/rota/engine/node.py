@@ -15,7 +15,7 @@ from rota.engine.capture import capture
 from rota.engine.leases import LeaseKeeper
 from rota.engine.log_keeper import LogKeeper
 from rota.engine.pruner import Pruner
-from rota.engine.rescuer import Rescuer
+from rota.engine.rescuer import Rescuer, free_jobs_of
 from rota.engine.scheduler import Scheduler
 from rota.engine.service import Service
 from rota.engine.store_clock import StoreClock
@@ -63,6 +63,7 @@ class Node:
         self._build(registry)
 
     def start(self) -> None:
+        self.events.emit("node.starting", self.clock.now(), node=self.id)
         if self.worker is not None:
             capture.begin()
         for service in self.services:
@@ -98,6 +99,22 @@ class Node:
     def is_healthy(self) -> bool:
         """Whether every loop has turned lately."""
         return all(time.monotonic() < service.turns_by for service in self.services)
+
+    @property
+    def stuck(self) -> int:
+        """Threads that still run what was given up already; only the end of the process frees them."""
+        return self.worker.threads.stuck if self.worker is not None else 0
+
+    def take_over(self, dead: str, how: str) -> int:
+        """Free the jobs of another node, which is known to be dead, without waiting for its leases; how many."""
+        freed = free_jobs_of(dead, how, self._store, self.events, self.clock)
+        self._store.forget_node(dead)
+        return freed
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the store is sealed, so that there is no work to be had."""
+        return any(service.is_moved for service in self.services)
 
     def _build(self, registry: Registry) -> None:
         store, events, clock, settings = self._store, self.events, self.clock, self.settings

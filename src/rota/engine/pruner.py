@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
+from rota.errors import StoreMoved
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
@@ -27,7 +28,10 @@ class Pruner(Service):
         self._retention = retention
 
     def turn(self) -> float:
-        pruned = self._store.prune(self._retention, BATCH)
+        try:
+            pruned = self._store.prune(self._retention, BATCH)
+        except StoreMoved:
+            return PAUSE  # it stands still on purpose; those who miss work there say so
         if pruned.total:
             self.events.emit("pruned", self.clock.now(), jobs=pruned.jobs, occurrences=pruned.occurrences)
         return BREATH if pruned.jobs >= BATCH else PAUSE

@@ -1,7 +1,7 @@
 """Rescuer: finds running jobs whose worker stopped renewing its lease, and gives them to others.
 
 It runs in every node and is safe to run many times at once: a rescue is applied only where the lease still is the one
-that ran out.
+that ran out. Where a worker is known to be dead, nobody waits for its leases: its jobs are settled in its own name.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
 from rota.failpoints import reach
-from rota.model.settle import rescue
+from rota.model.settle import LAPSED, rescue
+from rota.model.state import State
+from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
+    from rota.model.job import Job
+    from rota.model.settle import Change
     from rota.store.contract import Store
 
 BATCH = 100
+ROUNDS = 3  # looks at the jobs of a dead worker; its leases see to what is left then
 
 
 class Rescuer(Service):
@@ -43,14 +50,47 @@ class Rescuer(Service):
         reach("rescue.before")
         refused = {refusal.id for refusal in self._store.rescue_jobs(changes)}
         reach("rescue.after")
-        for change in changes:
-            if change.id not in refused:
-                self.events.emit(
-                    "job.rescued",
-                    now,
-                    job_id=change.id,
-                    worker=change.job.holder,
-                    state=change.state,
-                    task=change.job.task,
-                )
+        _tell(self.events, now, [change for change in changes if change.id not in refused], LAPSED)
         return 0.0 if len(lapsed) == BATCH else self._pause
+
+
+def free_jobs_of(dead: str, how: str, store: Store, events: Events, clock: StoreClock) -> int:
+    """Take back what a worker held that is known to be dead, and say how it died; answers how many jobs those were.
+
+    It is written as that worker's own last report: the store takes it where the lease still is the dead one's, and
+    refuses it where a rescue came first. What is refused because of a late cancellation is decided anew.
+    """
+    freed = 0
+    for _ in range(ROUNDS):
+        now = clock.now()
+        changes = [rescue(job, now, how) for job in _held_by(dead, store)]
+        if not changes:
+            break
+        for start in range(0, len(changes), BATCH):
+            batch = changes[start : start + BATCH]
+            refused = {refusal.id for refusal in store.exchange(Exchange(holder=dead, settled=batch)).refused}
+            done = [change for change in batch if change.id not in refused]
+            _tell(events, now, done, how)
+            freed += len(done)
+    return freed
+
+
+def _held_by(holder: str, store: Store) -> Iterator[Job]:
+    cursor, is_last = None, False
+    while not is_last:
+        page = store.list_jobs(JobFilter(states=(State.RUNNING,)), cursor=cursor, limit=LARGEST_PAGE)
+        yield from (job for job in page.items if job.holder == holder)
+        cursor, is_last = page.cursor, page.cursor is None
+
+
+def _tell(events: Events, now: int, changes: list[Change], how: str) -> None:
+    for change in changes:
+        events.emit(
+            "job.rescued",
+            now,
+            job_id=change.id,
+            worker=change.job.holder,
+            how=how,
+            state=change.state,
+            task=change.job.task,
+        )

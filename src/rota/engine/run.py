@@ -87,7 +87,7 @@ class Run:
         self.lease_end = self.renewed_at + lease_seconds
         self.stop_reason: str | None = None
         self.on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
-        self.end_in: Callable[[object, Any], bool] | None = None  # ends the job with a caller's transaction
+        self.end_in: Callable[[Run, object, Any], bool] | None = None  # ends the job with a caller's transaction
         self.ended_in = False
         self.is_lost = False
         self.is_over = False
@@ -173,6 +173,7 @@ class CurrentJob:
 
     @property
     def id(self) -> str:
+        """Its id."""
         return self._run.job.id
 
     @property
@@ -182,6 +183,7 @@ class CurrentJob:
 
     @property
     def schedule_id(self) -> str | None:
+        """The schedule that made it, where one did."""
         return self._run.job.schedule_id
 
     @property
@@ -224,7 +226,7 @@ class CurrentJob:
         run = self._run
         if run.end_in is None:
             raise LookupError("finish_in() is only known inside a worker")
-        if not run.end_in(connection, result):
+        if not run.end_in(run, connection, result):
             raise LeaseLost("the lease was lost: another worker may run this job now; roll back")
         run.ended_in = True
 

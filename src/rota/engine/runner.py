@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.engine.run import _current, words_of
+from rota.errors import StoreMoved
 from rota.failpoints import reach
 from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded
 from rota.model.payload import LARGEST, refuse_not_finite
@@ -89,7 +90,7 @@ def outcome_of(err: BaseException, run: Run) -> Outcome:
             return Stopped(run.stop_reason)
         case _:
             may_retry = run.task is not None and run.task.options.retry.may_retry(err)
-            return Failed(describe(err), may_retry=may_retry)
+            return Failed(describe(err), may_retry=may_retry, met_seal=isinstance(err, StoreMoved))
 
 
 def describe(err: BaseException) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from rota.engine.service import Service
-from rota.errors import StoreUnavailable
+from rota.engine.service import LONGEST_PAUSE, Service
+from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.edit import park
 from rota.model.firing import Firing, plan
@@ -43,6 +43,10 @@ class Scheduler(Service):
     def turn(self) -> float:
         if self._bell is None:
             self._bell = self._store.listen("schedules")
+        if self.is_moved:
+            if self._store.sealed() is not None:
+                return LONGEST_PAUSE
+            self.tell_open()
         asked_at = self.clock.monotonic()
         due = self._store.due_schedules(BATCH)
         self.clock.sync(due.now, asked_at)
@@ -59,7 +63,7 @@ class Scheduler(Service):
         reach("fire.before")
         try:
             fired = self._store.fire(firings)
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreMoved):
             raise  # nothing was fired, so everything is still due
         except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
             self._take_apart(firings, now, err)

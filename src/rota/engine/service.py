@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from rota.errors import StoreUnavailable
+from rota.errors import StoreMoved, StoreUnavailable
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
@@ -36,6 +36,7 @@ class Service(ABC):
         self._thread: threading.Thread | None = None
         self._faults = 0
         self._is_away = False  # the store was out of reach when last asked
+        self.is_moved = False  # the store is sealed: it is being left for another, or filled from one
 
     @abstractmethod
     def turn(self) -> float:
@@ -70,6 +71,17 @@ class Service(ABC):
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 
+    def tell_moved(self, err: StoreMoved) -> None:
+        """Say that there is no more work to be had here, once. The loop goes on: a move may be called off."""
+        if not self.is_moved:
+            self.is_moved = True
+            self.events.emit("store.moved", 0, service=self.name, error=str(err))
+
+    def tell_open(self) -> None:
+        """Say that the store takes work again."""
+        self.is_moved = False
+        self.events.emit("store.back", self.clock.now(), service=self.name)
+
     def _loop(self) -> None:
         self.started.set()
         while not self._stopping.is_set():
@@ -85,6 +97,9 @@ class Service(ABC):
             pause = self.turn()
         except StoreUnavailable as err:
             return self._fault("store.unavailable", err)
+        except StoreMoved as err:
+            self.tell_moved(err)
+            return LONGEST_PAUSE
         except Exception as err:
             log.exception("%s failed; it goes on", self.name)
             return self._fault("service.failed", err)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rota.engine.executors.loop import LoopExecutor
-from rota.engine.executors.processes import ProcessExecutor
+from rota.engine.executors.processes import ProcessExecutor, Recycling
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.log_keeper import keep_lines, keep_progress
@@ -24,10 +23,10 @@ from rota.engine.reporter import Report, Reporter
 from rota.engine.run import Run, words_of
 from rota.engine.runner import success
 from rota.engine.service import Service
-from rota.errors import StoreUnavailable
+from rota.errors import StoreError, StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.micros import SECOND
-from rota.model.outcome import GivenBack, Undecodable
+from rota.model.outcome import Failed, GivenBack, Undecodable
 from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange
@@ -56,6 +55,18 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     concurrency: int = 16
     lease_for: int = 30 * SECOND
     poll: float = POLL
+    recycle_jobs: int | None = None  # when a child process is replaced: after so many jobs, …
+    recycle_age: int | None = None  # … at this age (microseconds), …
+    recycle_memory: int | None = None  # … or with more bytes than this; None leaves it at Recycling's own
+
+    @property
+    def recycling(self) -> Recycling:
+        usual = Recycling()
+        return Recycling(
+            jobs=usual.jobs if self.recycle_jobs is None else self.recycle_jobs,
+            age=usual.age if self.recycle_age is None else self.recycle_age / SECOND,
+            memory=usual.memory if self.recycle_memory is None else self.recycle_memory,
+        )
 
 
 class Worker(Service):
@@ -87,7 +98,7 @@ class Worker(Service):
         self.is_idle = threading.Event()  # nothing to claim, nothing running
         self.threads: Executor = threads or ThreadExecutor(settings.concurrency)
         self.loop: Executor = loop or LoopExecutor()
-        self.processes: Executor = processes or ProcessExecutor(settings.concurrency)
+        self.processes: Executor = processes or ProcessExecutor(settings.concurrency, settings.recycling)
         self._store = store
         self._registry = registry
         self._reporter = Reporter(random)
@@ -102,7 +113,13 @@ class Worker(Service):
 
     def turn(self) -> float:
         self._event.clear()
-        reply = self.exchange()
+        if self.is_moved and self._store.sealed() is None:
+            self.tell_open()
+        try:
+            reply = self.exchange()
+        except StoreMoved as err:
+            self.tell_moved(err)
+            reply = self.exchange()  # wanting nothing any more: what has ended is settled still
         self.dispatch(reply.claimed)
         return self._pause(reply)
 
@@ -124,7 +141,7 @@ class Worker(Service):
         self._asked_at = self.clock.monotonic()
         try:
             reply = self._store.exchange(ask)
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreMoved):
             raise
         except Exception as err:
             self._take_apart(reports, err)
@@ -150,7 +167,7 @@ class Worker(Service):
                 self.clock.monotonic,
                 self._asked_at,
             )
-            run.end_in = partial(self._end_in, run)
+            run.end_in = self._end_in  # not bound to the run: that circle would be left to the garbage collector
             self.runs[job.id] = run
             if self.is_draining:
                 run.finish(GivenBack())
@@ -176,6 +193,8 @@ class Worker(Service):
     def report(self, run: Run, outcome: Outcome) -> None:
         """A run has ended; any thread may say so."""
         self._pace.ended()
+        if isinstance(outcome, Failed) and outcome.met_seal and self._is_sealed():
+            outcome = GivenBack("given back: it needed the store, which is being moved")
         self._reporter.put(run, outcome)
         self.wake()
 
@@ -222,8 +241,15 @@ class Worker(Service):
         is_apart = run.task is not None and run.task.options.executor == "process"
         return self.processes if is_apart else self.threads
 
+    def _is_sealed(self) -> bool:
+        """Whether it was this worker's own store that a task found sealed."""
+        try:
+            return self._store.sealed() is not None
+        except StoreError:
+            return False
+
     def _want(self) -> int:
-        if self.is_draining:
+        if self.is_draining or self.is_moved:
             return 0
         held = sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot any more
         return self._quarantine.limit(
@@ -241,7 +267,7 @@ class Worker(Service):
             self.is_idle.clear()
         elif self.is_draining:
             self.drained.set()
-        elif self._asked_for and (reply.next_due_at is None or reply.next_due_at > reply.now):
+        elif self.is_moved or (self._asked_for and (reply.next_due_at is None or reply.next_due_at > reply.now)):
             self.is_idle.set()
         if self._bell is None and self._want():
             self._bell = self._store.listen("jobs")

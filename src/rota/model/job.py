@@ -8,7 +8,7 @@ from rota.model.history import Move, pack_moves
 from rota.model.state import State
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A request that no store has accepted yet. Times may be relative: the store's clock decides what they mean."""
 
     id: str
@@ -29,7 +29,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     reason: str = "enqueued"
 
 
-class Job(Struct, frozen=True):
+class Job(Struct, frozen=True, gc=False):
     """A job as a store keeps it. (Positional, because stores read a hundred of them from rows at a time.)"""
 
     id: str
@@ -97,6 +97,18 @@ def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Jo
         waits_for=new.waits_for if is_held else None,
         past=_first_line(state, now, new.reason),
     )
+
+
+OWN_FIELDS = ("id", "task", "payload", "queue", "priority")  # what plain requests differ in, and their jobs alike
+
+
+def is_plain(new: NewJob) -> bool:
+    """Whether a request says no more than its own fields: plain ones accepted at one instant differ in those alone."""
+    said = (new.key, new.run_at, new.delay, new.schedule_id, new.fire_at, new.made_by, new.waits_for, new.reason)
+    return said == _NOTHING_MORE and not new.key_for and new.after_at is None and not new.generation
+
+
+_NOTHING_MORE = (None, None, 0, None, None, None, None, "enqueued")
 
 
 def _first_line(state: State, now: int, reason: str) -> bytes:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rota.errors import BadName, BadOption
+from rota.errors import BadName, BadOption, BadStoreUrl
 
 if TYPE_CHECKING:
     from random import Random
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,127}", re.ASCII)
 _SCHEDULE_ID = re.compile(r"[A-Za-z0-9_-]{1,127}", re.ASCII)
+_NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}", re.ASCII)
+_STORES_OWN = ("pg_", "sqlite")  # how names begin that PostgreSQL and SQLite keep for themselves
 LONGEST_KEY = 255
+NAMESPACE_WANTED = "a letter, then up to 30 letters, digits or _, not beginning with pg_ or sqlite"
 
 PRIORITIES = {"low": -10, "normal": 0, "high": 10}
 
@@ -28,6 +31,14 @@ def check_schedule_id(name: object) -> str:
     if not isinstance(name, str) or not _SCHEDULE_ID.fullmatch(name):
         raise BadName(f"schedule id {name!r}: use 1 to 127 of the characters A-Z a-z 0-9 _ -")
     return name
+
+
+def check_namespace(namespace: object) -> str:
+    """What stands at the head of tables, keys and collections: one rule, so that a system can move to any store."""
+    is_good = isinstance(namespace, str) and _NAMESPACE.fullmatch(namespace)
+    if not is_good or str(namespace).lower().startswith(_STORES_OWN):
+        raise BadStoreUrl(f"namespace {namespace!r}: use {NAMESPACE_WANTED}")
+    return str(namespace)
 
 
 def check_key(key: object) -> str:

@@ -16,6 +16,7 @@ class Failed(NamedTuple):
 
     error: str  # its first line says what, the rest is the traceback
     may_retry: bool = True  # False for exceptions that the task's policy gives up on
+    met_seal: bool = False  # it needed a store that is being moved: where that is its own, it goes on in the other
 
 
 class RetryAsked(NamedTuple):

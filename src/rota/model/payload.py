@@ -30,7 +30,7 @@ _decoder = msgspec.json.Decoder(Call)
 def pack_call(call: Call, *, what: str) -> bytes:
     """The call as JSON; `what` names the task in errors."""
     try:
-        packed = msgspec.json.encode(call)
+        packed = msgspec.json.encode(_shortened(call))
     except (TypeError, ValueError, OverflowError, RecursionError) as err:
         raise BadPayload(f"the arguments of {what} cannot be kept as JSON: {err}") from err
     if len(packed) > LARGEST:
@@ -43,6 +43,15 @@ def pack_call(call: Call, *, what: str) -> bytes:
     if packed.count(b"[") + packed.count(b"{") > DEEPEST and _is_too_deep(packed):
         raise BadPayload(f"the arguments of {what} are nested deeper than {DEEPEST} levels")
     return packed
+
+
+def _shortened(call: Call) -> object:
+    """The call without what it leaves unsaid at its end: most say no more than their arguments."""
+    if call.retries is not None or call.timeout is not None:
+        return call
+    if call.meta:
+        return (call.args, call.kwargs, call.meta)
+    return (call.args, call.kwargs) if call.kwargs else (call.args,)
 
 
 def unpack_call(payload: bytes) -> Call:

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
     from rota.model.retry import RetryPolicy
 
+LAPSED = "stopped renewing its lease"
 
-class Change(Struct, frozen=True, kw_only=True):
+
+class Change(Struct, frozen=True, kw_only=True, gc=False):
     """One move of one job: what it was decided on, and every field that it sets."""
 
     job: Job  # as it was when this was decided
@@ -63,6 +65,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float, *, keep: bool = True) -> Change:
     """What becomes of a running job. `keep=False` removes it once it has succeeded."""
+    now = _no_earlier_than_its_start(job, now)
     match outcome:
         case Succeeded(result):
             return _finish(job, State.SUCCEEDED, now, result=result, is_removal=not keep)
@@ -88,10 +91,16 @@ def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: fl
             assert_never(outcome)
 
 
-def rescue(job: Job, now: int) -> Change:
-    """What becomes of a running job whose lease ran out: its worker is dead, stuck or cut off."""
-    reason = f"worker lost: {job.holder} stopped renewing its lease"
-    return _die(job, now, reason, f"workers died while they ran this job; the last was {job.holder}")
+def rescue(job: Job, now: int, how: str = LAPSED) -> Change:
+    """What becomes of a running job whose worker is lost: its lease ran out, or somebody saw how it died."""
+    lost = f"{job.holder} {how}"
+    now = _no_earlier_than_its_start(job, now)
+    return _die(job, now, f"worker lost: {lost}", f"workers died while they ran this job; the last: {lost}")
+
+
+def _no_earlier_than_its_start(job: Job, now: int) -> int:
+    """What a node knows of the store's clock may lag by a reply's time; no attempt ends before it began."""
+    return max(now, job.started_at or 0)
 
 
 def release(job: Job, now: int) -> Change:

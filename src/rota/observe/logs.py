@@ -23,6 +23,7 @@ _LEVELS = {
     "schedule.refused": logging.DEBUG,
     "store.unavailable": logging.WARNING,
     "store.back": logging.INFO,
+    "store.moved": logging.ERROR,
 }
 
 
@@ -49,9 +50,7 @@ def sentence(event: Event) -> str:
         case "job.retried":
             return f"{job} failed and will be tried again: {_first_line(data.get('error'))}"
         case "job.rescued":
-            return (
-                f"{job} was held by {data.get('worker')}, which stopped renewing its lease; it is {data.get('state')}"
-            )
+            return f"{job} was held by {data.get('worker')}, which {data.get('how')}; it is {data.get('state')}"
         case "job.refused":
             return f"{job} ended here too late: its lease was lost, and what this worker reports is dropped"
         case "job.returned":
@@ -62,10 +61,19 @@ def sentence(event: Event) -> str:
             return f"schedule {data.get('schedule_id')} skipped {data.get('count')} occurrences"
         case "schedule.refused":
             return f"schedule {data.get('schedule_id')} was fired or edited by somebody else first"
-        case "store.unavailable":
-            return f"{data.get('service')} waits for the store: {data.get('error')}"
         case _:
-            return f"{data.get('service')} reaches the store again"
+            return _about_the_store(event)
+
+
+def _about_the_store(event: Event) -> str:
+    service, error = event.data.get("service"), event.data.get("error")
+    match event.name:
+        case "store.unavailable":
+            return f"{service} waits for the store: {error}"
+        case "store.moved":
+            return f"{service} gets no more work: {error}"
+        case _:
+            return f"{service} reaches the store again"
 
 
 def _first_line(error: object) -> str:

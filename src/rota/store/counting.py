@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rota.model.state import FINAL, State
-from rota.store.contract import QueueInfo
+from rota.store.contract import QueueInfo, QueueRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +37,10 @@ class Counts:
     def remove(self, queue: str, state: State, number: int = 1) -> None:
         self._counts[queue, state.value] -= number
 
+    def add_total(self, queue: str, state: str, number: int) -> None:
+        """Jobs that ended so, in another store."""
+        self._counts[queue, TOTAL + state] += number
+
     def grew(self, *states: State) -> bool:
         """Whether some queue has more jobs in one of these states than before."""
         names = {state.value for state in states}
@@ -66,3 +70,10 @@ class Counts:
         keys = counted.keys() | kept.keys()
         off = {f"{queue}/{name}": kept.get((queue, name), 0) - counted[queue, name] for queue, name in keys}
         return {name: number for name, number in off.items() if number}
+
+
+def lacking(queue: QueueRecord, totals: dict[str, int]) -> dict[str, int]:
+    """By how much a queue's totals here are lower than in a record of it, where they are."""
+    return {
+        state: number - totals.get(state, 0) for state, number in queue.totals.items() if number > totals.get(state, 0)
+    }

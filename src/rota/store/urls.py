@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from rota.errors import BadStoreUrl
+from rota.model.masking import masked
 
 if TYPE_CHECKING:
     from rota.store.contract import Store
@@ -23,6 +24,11 @@ SERVERS = {  # scheme -> the module of its store, and the extra that brings its 
     "postgres": ("postgres", "postgres"),
     "mongodb": ("mongo", "mongo"),
     "mongodb+srv": ("mongo", "mongo"),
+}
+CLIENTS = {  # the library of a client that a user has -> the module and the class of its store
+    "redis": ("redis", "RedisStore"),
+    "psycopg_pool": ("postgres", "PostgresStore"),
+    "pymongo": ("mongo", "MongoStore"),
 }
 
 
@@ -40,17 +46,29 @@ def store_from_url(url: str, *, namespace: str = "rota", folder: Path | None = N
     raise BadStoreUrl(f"{masked(str(url))!r} names no store that this Rota has; use one of {', '.join(KINDS)}")
 
 
+def absolute(url: str, folder: Path) -> str:
+    """The URL in a form that means the same in every folder."""
+    if not url.startswith("sqlite:"):
+        return url
+    return f"sqlite:///{quote(str(_sqlite_path(url, folder).absolute()))}"
+
+
+def store_from_client(client: object, *, namespace: str = "rota") -> Store:
+    """The store on a client or pool that the caller has: it is used, and never closed."""
+    for kind in type(client).__mro__:
+        module = CLIENTS.get(kind.__module__.partition(".")[0])
+        if module is not None:
+            store: Store = import_module(f"rota.store.{module[0]}").__dict__[module[1]](client, namespace=namespace)
+            return store
+    raise BadStoreUrl(
+        f"a {type(client).__qualname__} is no store; give a URL ({', '.join(KINDS)}), a client of redis-py or PyMongo, "
+        "or a psycopg_pool.ConnectionPool"
+    )
+
+
 def default_store(folder: Path, *, namespace: str = "rota") -> Store:
     """The store of `App()`: a file in .rota, nothing to configure."""
     return _sqlite(folder / ".rota" / "rota.db", namespace)
-
-
-def masked(url: str) -> str:
-    """The URL without its password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return url.replace(f":{parts.password}@", ":***@")
 
 
 def _server(url: str, module: str, extra: str, namespace: str) -> Store:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rota.model.job import NewJob
     from rota.model.occurrence import Occurrence
     from rota.model.settle import Change
-    from rota.store.contract import Added, JobFilter, Page, Pruned, Retention
+    from rota.store.contract import Added, JobFilter, Page, Part, Pruned, Record, Retention
     from rota.testing.clock import ManualClock
 
 
@@ -66,6 +66,10 @@ class KitStore(MemoryStore):
     def recount(self) -> dict[str, int]:
         with self._lock, self._known.whole():
             return super().recount()
+
+    def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
+        with self._lock, self._known.whole():
+            return super().dump(part, cursor=cursor, limit=limit)
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         added = super().add_jobs(jobs, now=now)

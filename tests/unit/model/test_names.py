@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.errors import BadName, BadOption
-from rota.model.names import check_key, check_name, check_priority, check_schedule_id, new_id
+from rota.errors import BadName, BadOption, BadStoreUrl
+from rota.model.names import check_key, check_name, check_namespace, check_priority, check_schedule_id, new_id
 from unit.model.values import NOON
 
 PLAIN = "abcXYZ019._:-"
@@ -85,3 +85,17 @@ def test_ids_are_28_hex_digits_and_rise_with_time():
 def test_ids_of_one_millisecond_differ():
     random = Random(7)
     assert len({new_id(random, NOON) for _ in range(10_000)}) == 10_000
+
+
+@pytest.mark.parametrize("namespace", ["rota", "a", "Ab_9", "a" * 31, "pg", "postgres", "my_sqlite"])
+def test_a_plain_namespace_is_given_back(namespace):
+    assert check_namespace(namespace) == namespace
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    ["", "9a", "_a", "a.b", "a-b", "a$", "a" * 32, "a\n", "ü", "pg_a", "PG_a", "sqlite", "SQLite_a", None, 7, b"a"],
+)
+def test_any_other_namespace_is_refused_with_what_is_allowed(namespace):
+    with pytest.raises(BadStoreUrl, match=r"namespace .*: use a letter, then up to 30 letters, digits or _, not"):
+        check_namespace(namespace)

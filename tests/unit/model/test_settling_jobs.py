@@ -44,6 +44,20 @@ def settled(job, outcome, policy=THREE, random=0.0, **options):
     return apply(settle(job, outcome, policy, NOON, random, **options))
 
 
+# A worker's clock.
+
+
+@pytest.mark.parametrize("outcome", [Succeeded(b"1"), Failed("Boom: it broke", may_retry=False), Stopped("why")])
+def test_no_attempt_ends_before_it_began_however_far_a_workers_clock_lags(outcome):
+    job = a_job(started_at=NOON + SECOND)
+    assert settled(job, outcome).finished_at == NOON + SECOND
+
+
+def test_no_worker_is_lost_before_it_began():
+    job = a_job(started_at=NOON + SECOND, deaths=MAX_DEATHS - 1)
+    assert apply(rescue(job, NOON)).finished_at == NOON + SECOND
+
+
 # Each outcome.
 
 

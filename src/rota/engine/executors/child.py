@@ -211,5 +211,5 @@ class _Only:
         return self._task
 
 
-def _refuse_transaction(_transaction: object, _result: object) -> bool:
+def _refuse_transaction(_run: Run, _transaction: object, _result: object) -> bool:
     raise LookupError("finish_in() needs the worker's own store; a task with executor='process' cannot use it")

@@ -8,19 +8,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rota.engine.executors.attempt import Attempt
 from rota.engine.executors.offspring import Offspring
+from rota.engine.executors.slots import Slots
 from rota.engine.runner import describe
 from rota.model.outcome import Died, Failed
 
 if TYPE_CHECKING:
     from rota.engine.run import Run
-    from rota.model.outcome import Outcome
 
 log = logging.getLogger("rota.worker")
 
@@ -41,46 +41,27 @@ class Recycling(Struct, frozen=True, kw_only=True):
         return child.weigh() > self.memory
 
 
-class ProcessExecutor:
-    """Grows to as many children as there is work for, up to its slots."""
+class ProcessExecutor(Slots):
+    """Grows to as many children as there is work for, up to its slots; a stuck one is about to be killed."""
+
+    thread_name = "rota-process"
 
     def __init__(self, slots: int, recycling: Recycling | None = None) -> None:
-        self._slots = slots
+        super().__init__(slots)
         self._recycling = recycling or Recycling()
-        self._line: SimpleQueue[Run | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._idle = 0
-        self._current: dict[int, Run] = {}
-        self._lock = threading.Lock()
         self._stopping = threading.Event()
 
     def submit(self, run: Run) -> None:
         run.is_watched = True
-        with self._lock:
-            if self._idle:
-                self._idle -= 1
-            elif len(self._threads) < self._slots:
-                self._add_thread()
-        self._line.put(run)
-
-    @property
-    def stuck(self) -> int:
-        """Children that still run what was given up already, and are about to be killed."""
-        return sum(run.is_over for run in list(self._current.values()))
+        super().submit(run)
 
     def stop(self) -> None:
         """Kill what runs, let go of what is idle, and wait until all have been reaped."""
         self._stopping.set()
-        for _ in self._threads:
-            self._line.put(None)
+        super().stop()
         until = time.monotonic() + STOP_FOR
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
-
-    def _add_thread(self) -> None:
-        thread = threading.Thread(target=self._work, name=f"rota-process-{len(self._threads)}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
 
     def _work(self) -> None:
         child: Offspring | None = None
@@ -94,14 +75,13 @@ class ProcessExecutor:
                 break
             if not run.is_over:
                 child = self._do(run, child)
-            with self._lock:
-                self._idle += 1
+            self._free()
         if child is not None:
             child.end()
 
     def _do(self, run: Run, child: Offspring | None) -> Offspring | None:
         """Run a job in this child or a new one; answers the child to keep."""
-        self._current[threading.get_ident()] = run
+        self._begin(run)
         try:
             child = self._fit(run, child)
             outcome = Attempt(run, child, self._stopping.is_set).outcome()
@@ -112,12 +92,9 @@ class ProcessExecutor:
                 child.kill()
         if isinstance(outcome, Died):
             log.warning("job %s (%s): %s", run.job.id, run.job.task, outcome.reason)
-        self._tell(run, outcome)
-        return self._kept(child)
-
-    def _tell(self, run: Run, outcome: Outcome) -> None:
-        del self._current[threading.get_ident()]  # before it is told: this slot is free, not stuck
+        self._end()
         run.finish(outcome)
+        return self._kept(child)
 
     def _fit(self, run: Run, child: Offspring | None) -> Offspring:
         """A living child, and one whose past leaves this job most of its memory."""

@@ -28,7 +28,7 @@ class Source(Struct, frozen=True):
     qualname: str
     file: str | None = None
     folder: str | None = None  # its app's
-    store: str | None = None  # its app's, where the command line may have chosen another than the code
+    store: str | None = None  # its app's, which the command line may have chosen; None: the code makes its own client
     is_store_shared: bool = True
 
 
@@ -51,7 +51,7 @@ def source_of(task: Task[Any, Any]) -> Source:
         qualname=task.function.__qualname__,
         file=str(Path(file).absolute()) if is_lone and file else None,
         folder=str(app.folder),
-        store=None if path is None else f"sqlite:///{quote(str(path))}",
+        store=app.store_url if path is None else f"sqlite:///{quote(str(path))}",
         is_store_shared=store.features.is_shared,
     )
 
@@ -63,7 +63,7 @@ def find_task(source: Source, name: str) -> Task[Any, Any]:
         module = _load(source)
     finally:
         _loading.clear()
-    task = _in_apps(module, name) or _at(module, source.qualname)
+    task = task_in(module, name, source.qualname)
     if task is None:
         place = source.file or source.module
         raise UnknownTask(
@@ -72,6 +72,11 @@ def find_task(source: Source, name: str) -> Task[Any, Any]:
         )
     _place(task.sender, source)
     return task
+
+
+def task_in(module: ModuleType, name: str, qualname: str) -> Task[Any, Any] | None:
+    """The task that a process finds in a module: by its name in an app there, else where its function stands."""
+    return _in_apps(module, name) or _at(module, qualname)
 
 
 def refuse_while_loading() -> None:

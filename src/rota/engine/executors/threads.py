@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-from queue import SimpleQueue
-from typing import TYPE_CHECKING
+import os
 
+from rota.engine.executors.slots import Slots
 from rota.engine.runner import run_here
 
-if TYPE_CHECKING:
-    from rota.engine.run import Run
 
+class ThreadExecutor(Slots):
+    """Runs tasks in its slots' own threads."""
 
-class ThreadExecutor:
-    """Grows to as many threads as there is work for, up to its slots; they are daemons, so none delays an exit."""
-
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
-        self._line: SimpleQueue[Run | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._idle = 0
-        self._current: dict[int, Run] = {}
-        self._lock = threading.Lock()
-
-    def submit(self, run: Run) -> None:
-        with self._lock:
-            if self._idle:
-                self._idle -= 1
-            elif len(self._threads) < self._slots:
-                self._add_thread()
-        self._line.put(run)
-
-    @property
-    def stuck(self) -> int:
-        """Threads that still run what was given up already (a timeout, a lost lease)."""
-        return sum(run.is_over for run in list(self._current.values()))
-
-    def stop(self) -> None:
-        for _ in self._threads:
-            self._line.put(None)
-
-    def _add_thread(self) -> None:
-        thread = threading.Thread(target=self._work, name=f"rota-run-{len(self._threads)}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+    thread_name = "rota-run"
 
     def _work(self) -> None:
+        worker = os.getpid()
         while (run := self._line.get()) is not None:
             if not run.is_over:
-                self._current[threading.get_ident()] = run
+                self._begin(run)
                 outcome = run_here(run)
-                del self._current[threading.get_ident()]  # before it is told: this thread is free, not stuck
+                if os.getpid() != worker:
+                    os._exit(0)  # a child that the task forked and let return here: the job is the parent's to end
+                self._end()
                 run.finish(outcome)
-            with self._lock:
-                self._idle += 1
+            self._free()

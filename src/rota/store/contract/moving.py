@@ -1,11 +1,18 @@
-"""How a store is left for another: it is sealed, gives out all that it holds, and the other takes it in."""
+"""How a store is left for another: it is sealed, gives out all that it holds, and the other takes it in.
+
+A sealed store takes no more work and lets nobody change what waits in it; what runs may still come to its end. Once
+nothing runs, it stands still, so that it can be copied page by page, and a copy that was killed can go on. The store
+that is being filled is sealed too: nothing there runs before all of it is there.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from rota.errors import StoreMoved
 from rota.model.job import Job
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
@@ -19,12 +26,28 @@ if TYPE_CHECKING:
 Part = Literal["queues", "locks", "schedules", "occurrences", "jobs", "logs"]
 
 
-class Seal(Struct, frozen=True, kw_only=True):
-    """That a store is being left, and for which other one."""
+class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """That a store is being left, and for which other one; or that it is being filled."""
 
     target: str  # for people: no secrets
+    source: str = ""  # where this store is the one that is being filled: from which other one
+    id: str = ""  # of the move: both stores' seals have the same
     is_done: bool = False  # all was copied; until then it may be unsealed without loss
     at: int = 0
+
+    def refusal(self, store: str) -> StoreMoved:
+        """What a sealed store answers to whoever brings or wants work."""
+        if self.source:
+            return StoreMoved(
+                f"{store} is being filled from {self.source} and takes no work before all is there; wait until "
+                "`rota copy` has ended, and start it again where it was stopped"
+            )
+        if self.is_done:
+            return StoreMoved(f"all that {store} held was moved to {self.target}; restart with the URL of that store")
+        return StoreMoved(
+            f"{store} is being moved to {self.target} and takes no more work; restart with the URL of that store once "
+            "`rota copy` has ended, or call the move off with `rota copy --undo`"
+        )
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True):
@@ -45,22 +68,36 @@ class LockRecord(Struct, frozen=True, kw_only=True):
 Record = QueueRecord | LockRecord | Schedule | Occurrence | Job | LogLine
 
 
-class MovingVerbs:
+class MovingVerbs(ABC):
     """Moving: everything that a store holds, out of one and into another."""
 
+    @abstractmethod
     def seal(self, seal: Seal | None) -> None:
-        """Take no more work (None: take it again). On a sealed store add_jobs, edit_schedules, fire, and an exchange
-        that wants jobs raise StoreMoved; what runs may still be settled, extended, rescued and logged."""
-        raise NotImplementedError
+        """Take no more work (None: take it again).
 
+        On a sealed store these raise `seal.refusal(self.describe())`, in the same step that would have written:
+        add_jobs, add_jobs_in, edit_schedules, fire, an exchange that wants jobs (its settled ones are then not taken
+        either), change_jobs, delete_jobs, pause_queue, prune, acquire_lock. What runs may still be settled (also in a
+        transaction), extended, asked to stop, rescued and logged; what it held back is released; nodes may beat;
+        everything may be read; and records may be loaded.
+        """
+
+    @abstractmethod
     def sealed(self) -> Seal | None:
-        raise NotImplementedError
+        """The seal as it was given."""
 
+    @abstractmethod
     def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
-        """Everything of one part as it is kept, in an order that a load keeps: jobs as they stand in line,
-        occurrences only where no job is their record."""
-        raise NotImplementedError
+        """Everything of one part as it is kept, in an order that a load keeps: jobs as they stand in line, a job's
+        logs by number, occurrences only where no job is their record."""
 
+    @abstractmethod
     def load(self, records: Sequence[Record]) -> int:
-        """Take records as they are, and count them; what is there already is left alone. Says how many were new."""
-        raise NotImplementedError
+        """Take records as they are, all or none; what is there already is left alone. Says how many were new.
+
+        A job gets a new place, behind those that are there; all else of it stays, but a running one's lease has run
+        out (lease_until is 0), whatever the clocks say: its worker is on the other store. Counters of states count
+        what is loaded; totals are taken from queue records alone. What is there already: a job or schedule of that
+        id, an occurrence of that schedule and through_at, a log line of that job and number, a lock with a number as
+        high, a queue with totals as high and that pause.
+        """

@@ -81,4 +81,9 @@ class UpkeepVerbs(ABC):
 
     @abstractmethod
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
-        """Remove a bounded batch of what was kept long enough."""
+        """Remove a bounded batch of what was kept long enough.
+
+        Ended jobs go when their state's time is over; then, where more than `most_finished` would still be kept, the
+        oldest of the others, until that many are. A job whose key still holds stays and counts: the next oldest goes
+        in its place. Records of occurrences and silent nodes go by their own times and numbers.
+        """

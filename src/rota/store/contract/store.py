@@ -47,6 +47,10 @@ class Store(JobVerbs, ScheduleVerbs, QueueVerbs, NodeVerbs, LogVerbs, LockVerbs,
     def describe(self) -> str:
         """Where it is, for people: no secrets."""
 
+    def warnings(self) -> list[str]:
+        """What in the settings of an opened store's server may lose jobs, for people; each says what to do."""
+        return []
+
     @abstractmethod
     def now(self) -> int:
         """The store's clock."""

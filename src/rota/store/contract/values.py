@@ -28,6 +28,7 @@ class Features(Struct, frozen=True, kw_only=True):
     is_durable: bool  # survives the end of its process
     is_shared: bool  # several processes may use it at once
     enqueues_in_transactions: bool = False
+    counters_are_exact: bool = True  # False: after a crash they may be off until upkeep has seen to them
 
 
 class Page(Struct, Generic[Item], frozen=True):

@@ -86,6 +86,17 @@ class Database:
         with self._told():
             yield self._reader()
 
+    @contextmanager
+    def look(self) -> Iterator[sqlite3.Connection]:
+        """A look at a file that is not open, whoever made it: nothing about it is changed."""
+        with self._told():
+            place = f"{self.path.as_uri()}?mode=ro"
+            connection = sqlite3.connect(place, uri=True, isolation_level=None, timeout=LOCK_PATIENCE)
+            try:
+                yield connection
+            finally:
+                connection.close()
+
     def _begin(self) -> sqlite3.Connection:
         """Take the write lock, waiting for other processes in small jittered steps."""
         connection = self._writer_here()

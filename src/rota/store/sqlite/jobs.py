@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rota.model.job import Job, NewJob, accept
+from rota.model.job import OWN_FIELDS, Job, NewJob, accept, is_plain
 from rota.model.occurrence import noted, of_job
 from rota.model.settle import Change, release, still_awaited
 from rota.model.state import State
@@ -34,22 +34,38 @@ class JobTable:
             f"INSERT INTO {self._name} ({JOB_COLUMNS.replace('seq, ', '')}) "
             f"VALUES ({', '.join('?' * (len(JOB_FIELDS) - 1))}) ON CONFLICT (id) DO NOTHING"
         )
+        self._insert_plain = _insert_plain(self._name)
         self._update = (
             f"UPDATE {self._name} SET state = ?, run_at = ?, queued_at = ?, started_at = ?, finished_at = ?, "
             "attempts = ?, failures = ?, deaths = ?, cancel_reason = ?, error = ?, result = ?, past = ?, key = ?, "
             "holder = ?, lease_until = NULL, lease_boot = NULL WHERE seq = ?"
         )
+        self._end = f"{self._update} AND id = ? AND state = 'running' AND lease_no = ? AND holder = ?"
 
     # Adding.
 
     def add(self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts) -> list[Added]:
         """Insert jobs; those whose key is taken answer with the job that has it."""
-        if any(new.key or new.waits_for for new in jobs):
-            return [self._add_one(connection, new, now, counts) for new in jobs]
-        fresh = [accept(new, now) for new in jobs]
-        if self.insert(connection, fresh, counts):
+        if all(map(is_plain, jobs)):
+            are_in = self._insert_all_plain(connection, jobs, now, counts)
+        elif any(new.key or new.waits_for for new in jobs):
+            are_in = False
+        else:
+            are_in = self.insert(connection, [accept(new, now) for new in jobs], counts)
+        if are_in:
             return [Added(new.id) for new in jobs]
         return [self._add_one(connection, new, now, counts) for new in jobs]
+
+    def _insert_all_plain(
+        self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts
+    ) -> bool:
+        """As insert, for the most common jobs by far: only what they differ in is bound."""
+        rows = [(new.id, new.task, new.payload, new.queue, new.priority, now) for new in jobs]
+        if not self._write_rows(connection, self._insert_plain, rows):
+            return False
+        for queue, number in Counter(new.queue for new in jobs).items():
+            counts.add(queue, State.QUEUED, number)
+        return True
 
     def _add_one(self, connection: sqlite3.Connection, new: NewJob, now: int, counts: Counts) -> Added:
         """Insert a job unless it is there already, by its id or by its key."""
@@ -65,14 +81,20 @@ class JobTable:
 
     def insert(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> bool:
         """Insert jobs, all or, where one of them is there already, none."""
+        if not self._write_rows(connection, self._insert, [_without_seq(job) for job in jobs]):
+            return False
+        for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
+            counts.add(queue, state, number)
+        return True
+
+    def _write_rows(self, connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> bool:
+        """Have a statement write one row for each of these, or none at all."""
         connection.execute("SAVEPOINT jobs")
-        inserted = connection.executemany(self._insert, [_without_seq(job) for job in jobs]).rowcount
-        if inserted != len(jobs) and jobs:
+        written = connection.executemany(statement, rows).rowcount
+        if written != len(rows) and rows:
             connection.execute("ROLLBACK TO jobs")
             return False
         connection.execute("RELEASE jobs")
-        for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
-            counts.add(queue, state, number)
         return True
 
     def state_of(self, connection: sqlite3.Connection, job_id: str) -> State | None:
@@ -156,6 +178,21 @@ class JobTable:
 
     # Settling.
 
+    def end(
+        self, connection: sqlite3.Connection, holder: str, changes: Sequence[Change], now: int, counts: Counts
+    ) -> bool:
+        """End jobs whose leases the holder has, all of them; False, with nothing changed, where one must be looked at.
+
+        What a worker reports is mostly this: one fenced statement each, and nothing is read first.
+        """
+        if not all(change.state.is_final for change in changes):
+            return False
+        rows = [(*_row_of_change(change), change.id, change.job.lease_no, holder) for change in changes]
+        if not self._write_rows(connection, self._end, rows):
+            return False
+        self._follow(connection, changes, now, counts)
+        return True
+
     def settle(
         self,
         connection: sqlite3.Connection,
@@ -202,10 +239,14 @@ class JobTable:
         return row[0] if row else None
 
     def apply(self, connection: sqlite3.Connection, changes: Sequence[Change], now: int, counts: Counts) -> None:
-        """Write changes that were found to hold, and what they set in motion."""
+        """Write changes that were found to hold, and what follows from them."""
         if not changes:
             return
         connection.executemany(self._update, [_row_of_change(change) for change in changes])
+        self._follow(connection, changes, now, counts)
+
+    def _follow(self, connection: sqlite3.Connection, changes: Sequence[Change], now: int, counts: Counts) -> None:
+        """What changes set in motion, once they are written."""
         counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
         ended = [change for change in changes if change.state.is_final]
         if ended:
@@ -362,6 +403,27 @@ class JobTable:
             query = f"SELECT {columns} FROM {self._name} WHERE {column} IN ({marks}) {extra}"
             rows += connection.execute(query, chunk)
         return rows
+
+
+def _insert_plain(table: str) -> str:
+    """The statement for plain requests: what the model makes of all of them alike stands in it as it is."""
+    sample = NewJob(id="", task="", payload=b"")
+    one, two = accept(sample, 1), accept(sample, 2)
+    values = {field: f"?{number}" for number, field in enumerate(OWN_FIELDS, 1)}
+    for field in JOB_FIELDS:
+        value = getattr(one, field)
+        if field in values or field == "seq" or value is None:
+            continue
+        values[field] = f"?{len(OWN_FIELDS) + 1}" if value != getattr(two, field) else _literal(value)
+    columns, marks = ", ".join(values), ", ".join(values.values())
+    return f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"
+
+
+def _literal(value: str | int | bytes) -> str:
+    """A constant of the model as SQL writes it."""
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def _without_seq(job: Job) -> tuple[Any, ...]:

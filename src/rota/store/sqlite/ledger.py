@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 from rota.model.occurrence import Occurrence, fold, of_job
 from rota.store.contract import Page
-from rota.store.sqlite.rows import JOB_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
+from rota.store.sqlite.rows import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
     from rota.store.contract import Retention
-
-_COLUMNS = "schedule_id, through_at, after_at, count, outcome, reason"
 
 
 class Ledger:
@@ -35,7 +33,7 @@ class Ledger:
                 [(other.schedule_id, other.through_at) for other in replaced],
             )
             connection.execute(
-                f"INSERT OR REPLACE INTO {self._name} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO {self._name} ({OCCURRENCE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
                 row_of_occurrence(joined),
             )
 
@@ -48,7 +46,7 @@ class Ledger:
         """Ranges and kept jobs together, oldest first."""
         after = int(cursor) if cursor else start - 1
         ranges = connection.execute(
-            f"SELECT {_COLUMNS} FROM {self._name} "
+            f"SELECT {OCCURRENCE_COLUMNS} FROM {self._name} "
             "WHERE schedule_id = ? AND through_at > ? AND iif(count = 1, through_at, after_at + 1) < ? "
             "ORDER BY through_at LIMIT ?",
             (schedule_id, after, end, limit + 1),
@@ -103,9 +101,9 @@ class Ledger:
     def _neighbours(self, connection: sqlite3.Connection, line: Occurrence) -> list[Occurrence]:
         """The range that ends where this line begins, and the first that ends after it."""
         rows = connection.execute(
-            f"SELECT {_COLUMNS} FROM {self._name} WHERE schedule_id = :id AND through_at = :before UNION ALL "
-            f"SELECT * FROM (SELECT {_COLUMNS} FROM {self._name} WHERE schedule_id = :id AND through_at > :through "
-            "ORDER BY through_at LIMIT 1)",
+            f"SELECT {OCCURRENCE_COLUMNS} FROM {self._name} WHERE schedule_id = :id AND through_at = :before UNION ALL "
+            f"SELECT * FROM (SELECT {OCCURRENCE_COLUMNS} FROM {self._name} "
+            "WHERE schedule_id = :id AND through_at > :through ORDER BY through_at LIMIT 1)",
             {"id": line.schedule_id, "before": line.after_at, "through": line.through_at},
         )
         return [occurrence_of(row) for row in rows]

@@ -22,6 +22,7 @@ SCHEDULE_COLUMNS = (
     "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "
     "run_count, last, problem"
 )
+OCCURRENCE_COLUMNS = "schedule_id, through_at, after_at, count, outcome, reason"
 
 _STATES = {state.value: state for state in State}
 _encode = msgspec.json.encode

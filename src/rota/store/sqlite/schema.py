@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from rota.errors import BadStoreUrl, SchemaMismatch
+from rota.errors import SchemaMismatch
 
 if TYPE_CHECKING:
     import sqlite3
@@ -15,14 +14,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MIGRATIONS: dict[int, str] = {1: "schema.sql"}  # version reached -> script that leads there from the one before
-
-_NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}", re.ASCII)
-
-
-def check_namespace(namespace: str) -> str:
-    if not _NAMESPACE.fullmatch(namespace):
-        raise BadStoreUrl(f"namespace {namespace!r}: use a letter, then up to 30 letters, digits or _")
-    return namespace
 
 
 def migrate(database: Database, namespace: str) -> None:
@@ -38,8 +29,8 @@ def migrate(database: Database, namespace: str) -> None:
 
 
 def pending(database: Database, namespace: str) -> list[str]:
-    """The SQL that migrate() would run."""
-    with database.read() as connection:
+    """The SQL that migrate() would run on a file that is not open."""
+    with database.look() as connection:
         return scripts_after(current_version(connection, namespace), namespace)
 
 

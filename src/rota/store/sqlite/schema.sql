@@ -98,11 +98,10 @@ CREATE TABLE {ns}_lock (
 ) WITHOUT ROWID;
 
 CREATE TABLE {ns}_log (
-    number INTEGER PRIMARY KEY,
     job_id TEXT    NOT NULL,
+    number INTEGER NOT NULL,  -- within the job
     at     INTEGER NOT NULL,
     level  TEXT    NOT NULL,
-    text   TEXT    NOT NULL
-);
-
-CREATE INDEX {ns}_log_job ON {ns}_log (job_id, number);
+    text   TEXT    NOT NULL,
+    PRIMARY KEY (job_id, number)
+) WITHOUT ROWID;

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.failpoints import reach
+from rota.model.names import check_namespace
 from rota.model.state import FINAL, State
 from rota.store.contract import (
     Added,
@@ -37,6 +38,7 @@ from rota.store.sqlite.connection import Database
 from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
 from rota.store.sqlite.locks import LockTable
+from rota.store.sqlite.moving import Dumper, Loader, Seals
 from rota.store.sqlite.schedules import ScheduleTable
 from rota.store.sqlite.transactions import check_transaction
 
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel
+    from rota.store.contract import Bell, Channel, Part, Record, Seal
 
 
 class SqliteStore(Store):
@@ -60,12 +62,15 @@ class SqliteStore(Store):
 
     def __init__(self, path: str | Path, *, namespace: str = "rota") -> None:
         self.path = Path(path).absolute()
-        self.namespace = schema.check_namespace(namespace)
+        self.namespace = check_namespace(namespace)
         self._database = Database(self.path)
         self._bells = SocketBells(self.path.with_name(self.path.name + "-bells"))
         self._ledger = Ledger(self.namespace)
         self._jobs = JobTable(self.namespace, self._ledger)
         self._locks = LockTable(self.namespace)
+        self._seals = Seals(self.namespace)
+        self._dumper = Dumper(self.namespace)
+        self._loader = Loader(self.namespace, self._jobs)
         self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger)
 
     def open(self) -> None:
@@ -76,12 +81,7 @@ class SqliteStore(Store):
     def pending_migrations(self) -> list[str]:
         if not self.path.exists():
             return schema.scripts_after(0, self.namespace)
-        database = Database(self.path)
-        database.open()
-        try:
-            return schema.pending(database, self.namespace)
-        finally:
-            database.close()
+        return schema.pending(Database(self.path), self.namespace)
 
     def close(self) -> None:
         self._bells.close()
@@ -99,7 +99,7 @@ class SqliteStore(Store):
     # Jobs.
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
-        with self._write("add") as (connection, counts):
+        with self._work("add") as (connection, counts):
             added = self._jobs.add(connection, jobs, self._at(now), counts)
         self._bells.ring("jobs")
         return added
@@ -110,7 +110,8 @@ class SqliteStore(Store):
             idle = self._if_idle(ask, at)
             if idle is not None:
                 return idle
-        with self._write("exchange") as (connection, counts):
+        begin = self._work if ask.want > 0 else self._write
+        with begin("exchange") as (connection, counts):
             at = self._at(now)  # anew: another process's transaction may have taken a while
             refused = self._settle(connection, ask, at, counts)
             queues = self._open_queues(connection, ask.queues)
@@ -145,10 +146,13 @@ class SqliteStore(Store):
         def has_lapsed(change: Change, row: tuple[Any, ...]) -> bool:
             return _is_same(change, row) and bool(row[5] <= lease_at or row[6] != boot)
 
-        return self._change(changes, now, has_lapsed)
+        return self._change(changes, now, has_lapsed, self._write)
 
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        return self._change(changes, now, lambda change, row: _is_same(change, row) and row[1] != State.RUNNING)
+        def is_at_rest(change: Change, row: tuple[Any, ...]) -> bool:
+            return _is_same(change, row) and row[1] != State.RUNNING
+
+        return self._change(changes, now, is_at_rest, self._work)
 
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
         del now  # a request has no time of its own
@@ -166,7 +170,7 @@ class SqliteStore(Store):
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now
-        with self._write("delete") as (connection, counts):
+        with self._work("delete") as (connection, counts):
             return self._jobs.remove(connection, ids, counts)
 
     def get_jobs(self, ids: Sequence[str]) -> list[Job]:
@@ -179,6 +183,7 @@ class SqliteStore(Store):
 
     def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
         connection = check_transaction(transaction, self.path)
+        self._refuse_if_sealed(connection)
         counts = Counts()
         added = self._jobs.add(connection, jobs, wall_now(), counts)
         self._keep_counts(connection, counts)
@@ -195,7 +200,7 @@ class SqliteStore(Store):
     # Schedules and occurrences.
 
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
-        with self._write("edit") as (connection, counts):
+        with self._work("edit") as (connection, counts):
             at = self._at(now)
             refused = [edit.id for edit in edits if not self._schedules.edit(connection, edit, at, counts)]
         self._bells.ring("schedules")
@@ -219,7 +224,7 @@ class SqliteStore(Store):
         return due
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
-        with self._write("fire") as (connection, counts):
+        with self._work("fire") as (connection, counts):
             at = self._at(now)
             results = [self._schedules.fire(connection, firing, at, counts) for firing in firings]
         self._bells.ring("jobs")
@@ -235,6 +240,7 @@ class SqliteStore(Store):
 
     def pause_queue(self, queue: str, *, paused: bool) -> None:
         with self._database.write() as connection:
+            self._refuse_if_sealed(connection)
             connection.execute(f"INSERT OR REPLACE INTO {self.namespace}_queue VALUES (?, ?)", (queue, int(paused)))
         self._bells.ring("jobs")
 
@@ -266,11 +272,13 @@ class SqliteStore(Store):
             connection.execute(f"DELETE FROM {self.namespace}_node WHERE id = ?", (node_id,))
 
     def append_logs(self, lines: Sequence[LogLine]) -> None:
-        rows = [(line.job_id, line.at, line.level, line.text, line.job_id) for line in lines]
+        rows = [(line.job_id, line.at, line.level, line.text) for line in lines]
+        last = f"SELECT max(number) FROM {self.namespace}_log WHERE job_id = ?1"
         with self._database.write() as connection:
             connection.executemany(
-                f"INSERT INTO {self.namespace}_log (job_id, at, level, text) "
-                f"SELECT ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM {self.namespace}_job WHERE id = ?)",
+                f"INSERT INTO {self.namespace}_log (job_id, number, at, level, text) "
+                f"SELECT ?1, 1 + coalesce(({last}), 0), ?2, ?3, ?4 "
+                f"WHERE EXISTS (SELECT 1 FROM {self.namespace}_job WHERE id = ?1)",
                 rows,
             )
 
@@ -288,6 +296,7 @@ class SqliteStore(Store):
 
     def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
         with self._database.write() as connection:
+            self._refuse_if_sealed(connection)
             return self._locks.acquire(connection, name, token, ttl, lease_now(now))
 
     def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
@@ -305,20 +314,42 @@ class SqliteStore(Store):
 
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
         at = self._at(now)
-        with self._write("prune") as (connection, counts):
+        with self._work("prune") as (connection, counts):
             ids: list[str] = []
             for state in sorted(FINAL):
                 room = limit - len(ids)
                 ids += self._jobs.stale(connection, state, at - retention.kept_for(state), at, room)
-            surplus = self._ended(connection) - retention.most_finished
-            ids += self._jobs.oldest_ended(connection, at, max(0, min(surplus - len(ids), limit - len(ids))))
-            removed = self._jobs.remove(connection, list(dict.fromkeys(ids)), counts)
+            surplus = min(self._ended(connection) - retention.most_finished, limit)
+            if surplus > len(ids):  # the oldest may be stale ones that are among the ids already
+                oldest = self._jobs.oldest_ended(connection, at, surplus + len(ids))
+                ids = list(dict.fromkeys([*ids, *oldest]))[:surplus]
+            removed = self._jobs.remove(connection, ids, counts)
             lines = self._ledger.prune(connection, retention, at, limit)
             nodes = connection.execute(
                 f"DELETE FROM {self.namespace}_node WHERE beat_at <= ?",
                 (at - retention.nodes_for,),
             ).rowcount
         return Pruned(len(removed), lines, nodes)
+
+    # Moving.
+
+    def seal(self, seal: Seal | None) -> None:
+        with self._database.write() as connection:
+            self._seals.put(connection, seal)
+        self._bells.ring("jobs")
+        self._bells.ring("schedules")
+
+    def sealed(self) -> Seal | None:
+        with self._database.read() as connection:
+            return self._seals.get(connection)
+
+    def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
+        with self._database.read() as connection:
+            return self._dumper.page(connection, part, cursor, limit)
+
+    def load(self, records: Sequence[Record]) -> int:
+        with self._write("load") as (connection, counts):
+            return self._loader.load(connection, records, counts)
 
     # What the verbs are made of.
 
@@ -335,6 +366,18 @@ class SqliteStore(Store):
             self._keep_counts(connection, counts)
         reach(f"{verb}.after_commit")
 
+    @contextmanager
+    def _work(self, verb: str) -> Iterator[tuple[sqlite3.Connection, Counts]]:
+        """A transaction that brings or wants work, or changes what waits: a sealed store refuses it."""
+        with self._write(verb) as (connection, counts):
+            self._refuse_if_sealed(connection)
+            yield connection, counts
+
+    def _refuse_if_sealed(self, connection: sqlite3.Connection) -> None:
+        seal = self._seals.get(connection)
+        if seal is not None:
+            raise seal.refusal(self.describe())
+
     def _keep_counts(self, connection: sqlite3.Connection, counts: Counts) -> None:
         connection.executemany(
             f"INSERT INTO {self.namespace}_count VALUES (?, ?, ?) "
@@ -345,6 +388,8 @@ class SqliteStore(Store):
     def _if_idle(self, ask: Exchange, now: int) -> Exchanged | None:
         """The answer where there is nothing to claim, without a write."""
         with self._database.read() as connection:
+            if ask.want > 0:
+                self._refuse_if_sealed(connection)
             queues = self._open_queues(connection, ask.queues)
             if queues and ask.want > 0 and self._jobs.has_work(connection, queues, now):
                 return None
@@ -354,10 +399,12 @@ class SqliteStore(Store):
         def is_held(change: Change, row: tuple[Any, ...]) -> bool:
             return bool(row[1] == "running" and row[2] == change.job.lease_no and row[3] == ask.holder)
 
-        return self._jobs.settle(connection, ask.settled, now, counts, is_held) if ask.settled else []
+        if not ask.settled or self._jobs.end(connection, ask.holder, ask.settled, now, counts):
+            return []
+        return self._jobs.settle(connection, ask.settled, now, counts, is_held)
 
-    def _change(self, changes: Sequence[Change], now: int | None, still_holds: Any) -> list[Refusal]:
-        with self._write("change") as (connection, counts):
+    def _change(self, changes: Sequence[Change], now: int | None, still_holds: Any, begin: Any) -> list[Refusal]:
+        with begin("change") as (connection, counts):
             refused = self._jobs.settle(connection, changes, self._at(now), counts, still_holds)
         self._bells.ring("jobs")
         return refused

@@ -57,7 +57,11 @@ class Server(ABC):
             self._process = subprocess.Popen(  # noqa: S603 - a command of our own
                 self.command(), stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self.folder
             )
-        self._wait_until_ready(self._process)
+        try:
+            self._wait_until_ready(self._process)
+        except BaseException:
+            self.kill()  # nobody else would
+            raise
         return self
 
     def stop(self) -> None:
@@ -71,6 +75,8 @@ class Server(ABC):
     def freeze(self) -> None:
         """Stop it where it is; it keeps its connections and answers nothing."""
         self._signal(signal.SIGSTOP)
+        while self._process is not None and not is_stopped(self._process.pid):
+            time.sleep(0.001)  # its threads stop one by one
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
@@ -123,6 +129,15 @@ class Server(ABC):
                     return
             time.sleep(0.02)  # a server that starts sends no signal
         raise ServerFailed(f"{self.name} did not answer within {START_WITHIN:g} s:\n{self.output()}")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether every thread of a process stands still."""
+    states = [
+        task.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
+        for task in Path(f"/proc/{pid}/task").glob("*/stat")
+    ]
+    return all(state in "TtZX" for state in states)
 
 
 def free_port() -> int:

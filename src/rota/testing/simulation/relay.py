@@ -28,10 +28,13 @@ if TYPE_CHECKING:
         LogLine,
         Node,
         Page,
+        Part,
         Pruned,
         QueueInfo,
+        Record,
         Refusal,
         Retention,
+        Seal,
     )
 
 Reply = TypeVar("Reply")
@@ -39,7 +42,7 @@ Reply = TypeVar("Reply")
 READS = frozenset(
     {
         "now", "lapsed_jobs", "get_jobs", "list_jobs", "get_schedules", "list_schedules", "list_occurrences",
-        "list_queues", "list_nodes", "list_logs", "recount",
+        "list_queues", "list_nodes", "list_logs", "recount", "sealed", "dump",
     }
 )  # fmt: skip  # not due_schedules: what was found due, and when, is what a firing was decided on
 
@@ -198,3 +201,17 @@ class Relay(Store):
 
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
         return self.relay("prune", (retention, limit), lambda: self.inner.prune(retention, limit, now=self.at(now)))
+
+    # Moving.
+
+    def seal(self, seal: Seal | None) -> None:
+        return self.relay("seal", (seal,), lambda: self.inner.seal(seal))
+
+    def sealed(self) -> Seal | None:
+        return self.relay("sealed", (), self.inner.sealed)
+
+    def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
+        return self.relay("dump", (part,), lambda: self.inner.dump(part, cursor=cursor, limit=limit))
+
+    def load(self, records: Sequence[Record]) -> int:
+        return self.relay("load", (records,), lambda: self.inner.load(records))

@@ -48,6 +48,15 @@ from rota.testing.store_suite.listing import TestFilters, TestGettingJobs, TestL
 from rota.testing.store_suite.lives import TestStoreLife
 from rota.testing.store_suite.locks import TestLocks
 from rota.testing.store_suite.logs import TestLogs
+from rota.testing.store_suite.moving import (
+    TestDumping,
+    TestLoadedJobs,
+    TestLoadedQueuesAndLocks,
+    TestLoadedSchedules,
+    TestLoading,
+    TestThereAndBack,
+    source,
+)
 from rota.testing.store_suite.nodes import TestNodes
 from rota.testing.store_suite.occurrences import (
     TestFolding,
@@ -70,6 +79,7 @@ from rota.testing.store_suite.random_walk import TestRandomWalk
 from rota.testing.store_suite.rescuing import TestLapsedJobs, TestParking, TestRescuing
 from rota.testing.store_suite.revoking import TestAfterRevoking, TestRevoking
 from rota.testing.store_suite.schedules import TestEditingSchedules, TestLastRun, TestListingSchedules, TestVersionGuard
+from rota.testing.store_suite.sealing import TestRunningOutOnASealedStore, TestSealing
 from rota.testing.store_suite.settling import (
     TestAutoRemove,
     TestCancelRequestedMeanwhile,
@@ -94,6 +104,7 @@ __all__ = [
     "TestCounters",
     "TestDeletingByHand",
     "TestDueSchedules",
+    "TestDumping",
     "TestEditingSchedules",
     "TestExtendingLeases",
     "TestFilters",
@@ -112,6 +123,10 @@ __all__ = [
     "TestLinesOfHeldJobs",
     "TestListingJobs",
     "TestListingSchedules",
+    "TestLoadedJobs",
+    "TestLoadedQueuesAndLocks",
+    "TestLoadedSchedules",
+    "TestLoading",
     "TestLocks",
     "TestLogs",
     "TestLostLeases",
@@ -143,12 +158,16 @@ __all__ = [
     "TestRescuing",
     "TestRetryingByHand",
     "TestRevoking",
+    "TestRunningOutOnASealedStore",
+    "TestSealing",
     "TestSettlingManyAtOnce",
     "TestStoreLife",
     "TestStoresOwnClock",
+    "TestThereAndBack",
     "TestUniqueKeys",
     "TestVersionGuard",
     "TestWaitingForWhatHasEnded",
     "TestWindows",
+    "source",
     "store",
 ]

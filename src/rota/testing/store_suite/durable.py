@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from rota.errors import StoreMoved
 from rota.model.edit import pause
 from rota.model.outcome import Failed
-from rota.store.contract import Exchange, Refusal
+from rota.store.contract import Exchange, Refusal, Seal
+from rota.store.memory import MemoryStore
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_line, a_node
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.furnished import copy_all, furnish, movable
 from rota.testing.store_suite.steps import (
     add,
     add_job,
@@ -103,6 +108,28 @@ class TestDurableStore:
             before = store.list_queues(now=T0)
         with opened(make_store) as store:
             assert store.list_queues(now=T0) == before
+            check_store(store)
+
+    def test_a_seal_outlives_the_handle(self, make_store: Callable[[], Store]) -> None:
+        seal = Seal(target="elsewhere", id="move-1", at=T0)
+        with opened(make_store) as store:
+            store.seal(seal)
+        with opened(make_store) as store:
+            assert store.sealed() == seal
+            with pytest.raises(StoreMoved):
+                add_job(store)
+            store.seal(None)
+        with opened(make_store) as store:
+            assert store.sealed() is None
+
+    def test_what_was_loaded_is_there_again(self, make_store: Callable[[], Store]) -> None:
+        source = MemoryStore()
+        furnish(source)
+        with opened(make_store) as store:
+            copy_all(source, store)
+        with opened(make_store) as store:
+            assert movable(store) == movable(source)
+            assert copy_all(source, store) == 0
             check_store(store)
 
     def test_logs_and_nodes_are_there_again(self, make_store: Callable[[], Store]) -> None:

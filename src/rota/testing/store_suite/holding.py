@@ -9,16 +9,16 @@ import pytest
 from rota.model.edit import disable
 from rota.model.history import history_of
 from rota.model.outcome import Failed, GivenBack, Outcome, Stopped, Succeeded
-from rota.model.settle import cancel
+from rota.model.settle import cancel, settle
 from rota.model.state import State
-from rota.testing.store_suite.builders import HOUR, MINUTE, T0
+from rota.store.contract import Exchange
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_policy
 from rota.testing.store_suite.steps import (
     add_job,
     add_schedule,
     cancel_waiting,
     change_schedule,
     claim,
-    claim_one,
     fire,
     history,
     ids,
@@ -33,9 +33,18 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
+    from rota.model.job import Job
     from rota.store.contract import Store
 
 ENDS: list[Outcome] = [Succeeded(), Failed("boom", may_retry=False), Stopped("enough")]
+
+
+def settle_and_claim(store: Store, jobs: list[Job], *, want: int = 9, now: int = T0) -> list[Job]:
+    """End these and take what is next, in one exchange."""
+    changes = [settle(job, Succeeded(), a_policy(), now, 0.0) for job in jobs]
+    reply = store.exchange(Exchange(holder=WORKER, settled=changes, want=want), now=now)
+    assert reply.refused == []
+    return reply.claimed
 
 
 class TestHeldJobs:
@@ -56,8 +65,37 @@ class TestHeldJobs:
     def test_a_released_job_is_claimed_in_the_same_exchange(self, store: Store) -> None:
         first = running_job(store)
         held = add_job(store, waits_for=first.id)
-        succeed(store, first)
-        assert claim_one(store).id == held
+        assert ids(settle_and_claim(store, [first])) == [held]
+
+    def test_a_claim_that_releases_jobs_takes_them_where_they_stand_in_line(self, store: Store) -> None:
+        first = running_job(store)
+        older = add_job(store)
+        held = [add_job(store, waits_for=first.id) for _ in range(2)]
+        younger = add_job(store)
+        better = add_job(store, priority=1)
+        best = add_job(store, priority=2, waits_for=first.id)
+        assert ids(settle_and_claim(store, [first])) == [best, better, older, *held, younger]
+
+    def test_a_claim_that_releases_jobs_leaves_the_last_in_line(self, store: Store) -> None:
+        first = running_job(store)
+        older = add_job(store)
+        held = [add_job(store, waits_for=first.id) for _ in range(3)]
+        younger = add_job(store, priority=1)
+        due = add_job(store, delay=MINUTE)
+        assert ids(settle_and_claim(store, [first], want=3, now=T0 + MINUTE)) == [younger, older, held[0]]
+        assert ids(claim(store, 9, now=T0 + MINUTE)) == [*held[1:], due]
+
+    def test_jobs_of_several_that_end_at_once_are_one_line(self, store: Store) -> None:
+        firsts = [running_job(store) for _ in range(2)]
+        held = [add_job(store, waits_for=firsts[n % 2].id) for n in range(4)]
+        assert ids(settle_and_claim(store, firsts[::-1])) == held
+
+    def test_a_released_job_of_another_queue_is_not_claimed(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id, queue="other")
+        mine = add_job(store, waits_for=first.id)
+        assert ids(settle_and_claim(store, [first])) == [mine]
+        assert ids(claim(store, queues=("other",))) == [held]
 
     def test_a_release_is_one_line(self, store: Store) -> None:
         first = running_job(store)

@@ -108,3 +108,27 @@ class TestPruningByNumber:
             succeeded_job(store, now=T0 + n)
         batches = [store.prune(Retention(most_finished=0), 2, now=T0 + MINUTE).jobs for _ in range(4)]
         assert batches == [2, 2, 1, 0]
+
+    def test_a_job_whose_key_holds_stays_and_the_next_oldest_goes_in_its_place(self, store: Store) -> None:
+        keyed = succeeded_job(store, key="k", key_for=DAY)
+        made = [succeeded_job(store, now=T0 + n) for n in range(1, 6)]
+        assert store.prune(Retention(most_finished=2), 100, now=T0 + MINUTE).jobs == 4
+        assert ids(all_jobs(store)) == [made[-1], keyed]
+        assert store.prune(Retention(most_finished=0), 100, now=T0 + MINUTE).jobs == 1
+        assert ids(all_jobs(store)) == [keyed]
+
+    def test_one_batch_takes_what_is_too_old_and_what_is_too_many(self, store: Store) -> None:
+        for n in range(2):
+            succeeded_job(store, now=T0 + n)
+        fresh = [succeeded_job(store, now=T0 + HOUR + n) for n in range(3)]
+        retention = Retention(succeeded_for=HOUR, most_finished=1)
+        assert store.prune(retention, 100, now=T0 + HOUR + MINUTE).jobs == 4
+        assert ids(all_jobs(store)) == fresh[-1:]
+
+    def test_the_oldest_stays_where_enough_others_were_kept_long_enough(self, store: Store) -> None:
+        oldest = failed_job(store)
+        for n in range(2):
+            succeeded_job(store, now=T0 + 1 + n)
+        retention = Retention(succeeded_for=HOUR, failed_for=DAY, most_finished=2)
+        assert store.prune(retention, 100, now=T0 + HOUR + MINUTE).jobs == 2
+        assert ids(all_jobs(store)) == [oldest]

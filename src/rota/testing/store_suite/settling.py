@@ -161,6 +161,32 @@ class TestSettlingManyAtOnce:
         assert reply.refused == [Refusal(job.id, "lease")]
         assert read(store, job.id).state is State.SUCCEEDED
 
+    @pytest.mark.parametrize("outcome", GOING_ON, ids=str)
+    def test_the_first_change_counts_where_it_is_not_final_too(self, store: Store, outcome: Outcome) -> None:
+        job = running_job(store)
+        changes = [settle(job, said, a_policy(1), AT, 0.0) for said in (outcome, Succeeded(b"2"))]
+        reply = store.exchange(Exchange(holder=WORKER, settled=changes), now=AT)
+        assert reply.refused == [Refusal(job.id, "lease")]
+        assert read(store, job.id) == apply(changes[0])
+
+    def test_the_first_change_counts_where_its_job_is_claimed_anew_in_that_step(self, store: Store) -> None:
+        job = running_job(store)
+        changes = [settle(job, said, a_policy(), AT, 0.0) for said in (GivenBack(), Succeeded(b"2"))]
+        reply = store.exchange(Exchange(holder=WORKER, settled=changes, want=1), now=AT)
+        assert reply.refused == [Refusal(job.id, "lease")]
+        assert [(again.id, again.lease_no, again.result) for again in reply.claimed] == [(job.id, 2, None)]
+        assert read(store, job.id) == reply.claimed[0]
+
+    def test_a_change_refused_for_a_cancel_leaves_the_job_to_the_next_one(self, store: Store) -> None:
+        job = running_job(store)
+        store.request_cancels([job.id], "enough", now=T0)
+        outcomes: list[Outcome] = [Snoozed(MINUTE), GivenBack(), Succeeded(b"2"), Failed("boom", may_retry=False)]
+        changes = [settle(job, outcome, a_policy(), AT, 0.0) for outcome in outcomes]
+        reply = store.exchange(Exchange(holder=WORKER, settled=changes), now=AT)
+        asked = Refusal(job.id, "cancel", "enough")
+        assert reply.refused == [asked, asked, Refusal(job.id, "lease")]
+        assert read(store, job.id) == apply(changes[2])
+
 
 class TestRefusedSettles:
     @pytest.mark.parametrize("outcome", OUTCOMES, ids=str)

@@ -6,8 +6,11 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import pytest
+
+from rota.errors import StoreMoved
 from rota.model.edit import disable
-from rota.store.contract import Refusal
+from rota.store.contract import Refusal, Seal
 from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import MINUTE, RIVAL, T0, a_job
 from rota.testing.store_suite.fixtures import opened
@@ -90,6 +93,15 @@ class TestSharedStore:
             assert (store.recount(), other.recount()) == ({}, {})
             assert store.list_queues(now=T0) == other.list_queues(now=T0)
         assert store.list_queues(now=T0)[0].totals == {"succeeded": 1}
+
+    def test_a_store_sealed_by_one_is_sealed_for_all(self, store: Store, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as other:
+            add_job(other)
+            store.seal(Seal(target="elsewhere"))
+            with pytest.raises(StoreMoved):
+                claim(other)
+            other.seal(None)
+        assert len(claim(store)) == 1
 
     def test_closing_one_handle_leaves_the_others_open(self, store: Store, make_store: Callable[[], Store]) -> None:
         with opened(make_store) as other:

@@ -31,6 +31,18 @@ class Locks:
         self._held[name] = ("", 0, number)  # the number stays: the next owner's is higher
         return True
 
+    def numbers(self) -> list[tuple[str, int]]:
+        """The last number of every name."""
+        return [(name, self._held[name][2]) for name in sorted(self._held)]
+
+    def load(self, name: str, number: int) -> bool:
+        """Go on from a number that was given elsewhere; False where a higher one was given here."""
+        token, until, last = self._held.get(name, ("", 0, 0))
+        if number <= last:
+            return False
+        self._held[name] = (token, until, number)
+        return True
+
     def _owner(self, name: str, now: int) -> tuple[str, int]:
         """Who has the lock now ("": nobody), and the last number that was given."""
         token, until, number = self._held.get(name, ("", 0, 0))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rota.model.occurrence import fold
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rota.model.occurrence import Occurrence
     from rota.store.contract import Retention
 
@@ -25,6 +27,19 @@ class Ledger:
         lines = self.of(line.schedule_id)
         joined, replaced = fold(line, *lines)
         self._lines[line.schedule_id] = [other for other in lines if other not in replaced] + [joined]
+
+    def load(self, line: Occurrence) -> bool:
+        """Keep a line as it is; False where there is one already."""
+        lines = self._lines.setdefault(line.schedule_id, [])
+        if any(other.through_at == line.through_at for other in lines):
+            return False
+        lines.append(line)
+        return True
+
+    def __iter__(self) -> Iterator[Occurrence]:
+        """All lines of all schedules."""
+        for lines in self._lines.values():
+            yield from lines
 
     def forget(self, schedule_id: str) -> None:
         self._lines.pop(schedule_id, None)

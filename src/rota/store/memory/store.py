@@ -1,9 +1,7 @@
-"""The memory store: the contract in plain Python, to be read first. It ends with its process."""
+"""MemoryStore: jobs and schedules in plain Python; what operates and moves it is joined in."""
 
 from __future__ import annotations
 
-import time
-from threading import RLock
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +11,6 @@ from rota.model.job import Job, NewJob, accept
 from rota.model.occurrence import noted, of_job, of_skip
 from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
 from rota.model.state import State
-from rota.store.bells import LocalBells
 from rota.store.contract import (
     MOST_PROMOTED,
     Added,
@@ -23,21 +20,14 @@ from rota.store.contract import (
     Extended,
     Features,
     Fired,
-    Item,
     JobFilter,
-    LogLine,
-    Node,
     Page,
-    Pruned,
-    QueueInfo,
     Refusal,
-    Retention,
-    Store,
 )
-from rota.store.counting import Counts
-from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same, is_stale, matches
-from rota.store.memory_ledger import Ledger
-from rota.store.memory_locks import Locks
+from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same, matches
+from rota.store.memory.moving import MemoryMoving
+from rota.store.memory.operations import MemoryOperations
+from rota.store.memory.state import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -49,24 +39,10 @@ if TYPE_CHECKING:
     from rota.store.contract import Bell, Channel
 
 
-class MemoryStore(Store):
-    """Everything in this process. Each verb holds the lock, so each is one atomic step."""
+class MemoryStore(MemoryOperations, MemoryMoving):
+    """Jobs and schedules in this process."""
 
     features = Features(kind="memory", is_durable=False, is_shared=False)
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._bells = LocalBells()
-        self._jobs: dict[str, Job] = {}
-        self._keys: dict[str, str] = {}  # unique key -> the id of the job that has it
-        self._schedules: dict[str, Schedule] = {}
-        self._ledger = Ledger()
-        self._paused: set[str] = set()
-        self._nodes: dict[str, Node] = {}
-        self._logs: dict[str, list[LogLine]] = {}
-        self._locks = Locks()
-        self._counts = Counts()
-        self._seq = 0
 
     def open(self) -> None:
         """Nothing to do."""
@@ -80,9 +56,6 @@ class MemoryStore(Store):
     def describe(self) -> str:
         return "memory (this process only)"
 
-    def now(self) -> int:
-        return time.time_ns() // 1000
-
     def listen(self, channel: Channel) -> Bell:
         return self._bells.listen(channel)
 
@@ -90,6 +63,7 @@ class MemoryStore(Store):
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         with self._lock:
+            self._check_open()
             at = self._at(now)
             added = [self._add(job, at) for job in jobs]
         self._bells.ring("jobs")
@@ -97,6 +71,8 @@ class MemoryStore(Store):
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         with self._lock:
+            if ask.want > 0:
+                self._check_open()
             at = self._at(now)
             refused = self._change_all(ask.settled, at, lambda change, job: is_held_by(ask.holder, change, job))
             claimed = self._claim(ask, at) if ask.want > 0 else []
@@ -130,7 +106,9 @@ class MemoryStore(Store):
 
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
         at = self._at(now)
-        return self._decided(changes, at, lambda change, job: is_same(change, job) and not is_running(job))
+        with self._lock:
+            self._check_open()
+            return self._decided(changes, at, lambda change, job: is_same(change, job) and not is_running(job))
 
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
         del now  # a request has no time of its own
@@ -151,6 +129,7 @@ class MemoryStore(Store):
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now
         with self._lock:
+            self._check_open()
             ended = [job for job in self.get_jobs(list(dict.fromkeys(ids))) if job.state.is_final]
             for job in ended:
                 self._remove(job)
@@ -166,12 +145,13 @@ class MemoryStore(Store):
             found = (job for job in self._jobs.values() if matches(job, where))
             newest = sorted(found, key=lambda job: -job.seq)
         rest = [job for job in newest if cursor is None or job.seq < int(cursor)]
-        return _page(rest, limit, lambda job: str(job.seq))
+        return page_of(rest, limit, lambda job: str(job.seq))
 
     # Schedules and occurrences.
 
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
         with self._lock:
+            self._check_open()
             at = self._at(now)
             refused = [edit.id for edit in edits if not self._edit(edit, at)]
         self._bells.ring("schedules")
@@ -185,7 +165,7 @@ class MemoryStore(Store):
     def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
         with self._lock:
             ids = sorted(name for name in self._schedules if cursor is None or name > cursor)
-            return _page([self._schedules[name] for name in ids], limit, lambda schedule: schedule.id)
+            return page_of([self._schedules[name] for name in ids], limit, lambda schedule: schedule.id)
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         with self._lock:
@@ -198,6 +178,7 @@ class MemoryStore(Store):
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         with self._lock:
+            self._check_open()
             at = self._at(now)
             results = [self._fire(firing, at) for firing in firings]
         self._bells.ring("jobs")
@@ -216,88 +197,9 @@ class MemoryStore(Store):
         after = int(cursor) if cursor else start - 1
         shown = [line for line in lines if line.through_at > after and line.earliest_at < end]
         shown.sort(key=lambda line: line.through_at)
-        return _page(shown, limit, lambda line: str(line.through_at))
-
-    # Queues, nodes, logs, upkeep.
-
-    def pause_queue(self, queue: str, *, paused: bool) -> None:
-        with self._lock:
-            (self._paused.add if paused else self._paused.discard)(queue)
-        self._bells.ring("jobs")
-
-    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
-        del now
-        with self._lock:
-            names = sorted(self._paused | self._counts.queues())
-            return [
-                self._counts.info(name, is_paused=name in self._paused, oldest_at=self._oldest(name)) for name in names
-            ]
-
-    def beat(self, node: Node, *, now: int | None = None) -> int:
-        with self._lock:
-            at = self._at(now)
-            self._nodes[node.id] = msgspec.structs.replace(node, beat_at=at)
-            return at
-
-    def list_nodes(self) -> list[Node]:
-        with self._lock:
-            return sorted(self._nodes.values(), key=lambda node: node.id)
-
-    def forget_node(self, node_id: str) -> None:
-        with self._lock:
-            self._nodes.pop(node_id, None)
-
-    def append_logs(self, lines: Sequence[LogLine]) -> None:
-        with self._lock:
-            for line in (line for line in lines if line.job_id in self._jobs):
-                kept = self._logs.setdefault(line.job_id, [])
-                kept.append(msgspec.structs.replace(line, number=len(kept) + 1))
-
-    def list_logs(
-        self, job_id: str, *, after: int = 0, start: int | None = None, end: int | None = None, limit: int = 200
-    ) -> list[LogLine]:
-        with self._lock:
-            lines = [line for line in self._logs.get(job_id, []) if line.number > after]
-        lines = [line for line in lines if start is None or line.at >= start]
-        return [line for line in lines if end is None or line.at < end][:limit]
-
-    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
-        with self._lock:
-            return self._locks.acquire(name, token, ttl, self._at(now))
-
-    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
-        with self._lock:
-            return self._locks.extend(name, token, ttl, self._at(now))
-
-    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
-        with self._lock:
-            return self._locks.release(name, token, self._at(now))
-
-    def recount(self) -> dict[str, int]:
-        with self._lock:
-            return self._counts.differences((job.queue, job.state) for job in self._jobs.values())
-
-    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
-        with self._lock:
-            at = self._at(now)
-            finished = sorted(
-                (job for job in self._jobs.values() if job.finished_at), key=lambda job: job.finished_at or 0
-            )
-            surplus = {job.id for job in finished[: max(0, len(finished) - retention.most_finished)]}
-            free = (job for job in finished if job.key_until <= at)
-            old = [job for job in free if job.id in surplus or is_stale(job, retention, at)][:limit]
-            for job in old:
-                self._remove(job)
-            lines = self._ledger.prune(retention, at)
-            silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
-            for node_id in silent:
-                del self._nodes[node_id]
-            return Pruned(jobs=len(old), occurrences=lines, nodes=len(silent))
+        return page_of(shown, limit, lambda line: str(line.through_at))
 
     # What the verbs are made of. The lock is held.
-
-    def _at(self, now: int | None) -> int:
-        return self.now() if now is None else now
 
     def _add(self, new: NewJob, now: int) -> Added:
         if new.id in self._jobs:
@@ -319,22 +221,6 @@ class MemoryStore(Store):
             return job.id
         self._put(msgspec.structs.replace(job, key=None))
         return None
-
-    def _next_seq(self) -> int:
-        self._seq += 1
-        return self._seq
-
-    def _insert(self, job: Job) -> None:
-        self._counts.add(job.queue, job.state)
-        self._put(job)
-
-    def _put(self, job: Job) -> None:
-        before = self._jobs.get(job.id)
-        if before is not None and before.key and before.key != job.key:
-            self._keys.pop(before.key, None)
-        if job.key:
-            self._keys[job.key] = job.id
-        self._jobs[job.id] = job
 
     def _decided(
         self, changes: Sequence[Change], now: int, still_holds: Callable[[Change, Job], bool]
@@ -413,17 +299,6 @@ class MemoryStore(Store):
         self._put(msgspec.structs.replace(job, lease_until=until))
         return True
 
-    def _remove(self, job: Job) -> None:
-        """A job goes; its occurrence stays, folded into a range."""
-        schedule = self._schedules.get(job.schedule_id or "")
-        if schedule is not None and job.fire_at and job.fire_at > schedule.created_at:  # not of an earlier namesake
-            self._ledger.record(of_job(job))
-        self._counts.remove(job.queue, job.state)
-        if job.key:
-            self._keys.pop(job.key, None)
-        self._logs.pop(job.id, None)
-        del self._jobs[job.id]
-
     def _edit(self, edit: Edit, now: int) -> bool:
         current = self._schedules.get(edit.id)
         if not edit.holds_for(current.version if current else None, current.created_at if current else None):
@@ -483,15 +358,3 @@ class MemoryStore(Store):
     def _last_held(self, schedule_id: str) -> str | None:
         held = [job for job in self._jobs.values() if job.schedule_id == schedule_id and job.state is State.HELD]
         return max(held, key=lambda job: job.seq).id if held else None
-
-    def _oldest(self, queue: str) -> int | None:
-        first: dict[int, Job] = {}  # in line, by priority
-        for job in self._jobs.values():
-            if job.state is State.QUEUED and job.queue == queue:
-                first[job.priority] = min(job, first.get(job.priority, job), key=lambda other: other.seq)
-        return min((job.queued_at or job.run_at for job in first.values()), default=None)
-
-
-def _page(items: list[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:
-    shown = items[:limit]
-    return Page(shown, cursor_of(shown[-1]) if len(items) > limit else None)

@@ -1,0 +1,121 @@
+"""config: the settings that count here, and where each was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+from msgspec import Struct
+
+from rota.app import App
+from rota.cli.groups import Group
+from rota.cli.options import app_option, output_option, store_option
+from rota.cli.output import Column, Output, say, warn
+from rota.cli.target import load_target
+from rota.config.kinds import Whole
+from rota.config.settings import KEYS, Key, value_at
+from rota.errors import BadTarget
+from rota.model.masking import masked
+from rota.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from rota.config.loader import Resolved
+
+APP, STORE = list(KEYS).index("app"), list(KEYS).index("store")
+
+
+class SettingFacts(Struct, kw_only=True):
+    """What JSON and CSV say about a setting; durations and sizes are text."""
+
+    key: str
+    value: Any
+    origin: str  # default, rota.yaml:3, ROTA_LEASE, code, --store
+    overruled: str | None  # who says otherwise, to no effect
+    variable: str
+
+
+class Shown(NamedTuple):
+    """A setting as it counts."""
+
+    key: Key
+    value: Any
+    origin: str
+    overruled: str | None
+
+
+@click.group(cls=Group)
+def config() -> None:
+    """Look at the settings."""
+
+
+@config.command("show", epilog="Later ones overrule earlier ones: default, rota.yaml, ROTA_* variables, code, options.")
+@app_option
+@store_option
+@output_option
+def show_config(target: str | None, store_url: str | None, out: Output) -> None:
+    """Every setting, and where it was said."""
+    app = _app(target)
+    found = app.resolved
+    say(f"settings file: {found.file}" if found.file else "no rota.yaml in this folder or above it in this project")
+    shown = [_shown(key, found) for key in KEYS.values()]
+    if click.get_current_context().get_parameter_source("target") is ParameterSource.COMMANDLINE:
+        shown[APP] = shown[APP]._replace(value=target, origin="--app")
+    shown[STORE] = _shown_store(app, store_url, shown[STORE])
+    out.rows(shown, _columns(), SettingFacts, _facts, empty="")
+
+
+def _app(target: str | None) -> App:
+    """The app, whose code may say some settings; a bare one where it cannot be loaded."""
+    if target:
+        try:
+            return load_target(target).app
+        except BadTarget as err:
+            warn(f"what the code says is not shown: {err}")
+    return App()
+
+
+def _shown(key: Key, found: Resolved) -> Shown:
+    others = [overruled.origin.words for overruled in found.overruled if overruled.path == key.path]
+    value = value_at(found.settings, key.path)
+    return Shown(key, value, found.origins[key.path].words, ", ".join(others) or None)
+
+
+def _shown_store(app: App, store_url: str | None, shown: Shown) -> Shown:
+    """The store that is used, also where no setting names it."""
+    if store_url:
+        return shown._replace(value=masked(store_url), origin="--store", overruled=None)
+    if shown.value is not None:
+        return shown._replace(value=masked(shown.value))
+    store = app.find_store()
+    return shown._replace(value=f"sqlite:///{store.path}" if isinstance(store, SqliteStore) else store.describe())
+
+
+def _columns() -> list[Column[Shown]]:
+    return [
+        Column("setting", lambda shown: shown.key.path),
+        Column("value", _words, "wrap"),
+        Column("from", _from_words, "wrap"),
+    ]
+
+
+def _words(shown: Shown) -> str:
+    if shown.value is None:
+        return shown.key.otherwise.replace("`", "")
+    return shown.key.kind.text(shown.value)
+
+
+def _from_words(shown: Shown) -> str:
+    return f"{shown.origin} (not {shown.overruled})" if shown.overruled else shown.origin
+
+
+def _facts(shown: Shown) -> SettingFacts:
+    key, value = shown.key, shown.value
+    is_plain = value is None or isinstance(key.kind, Whole) or isinstance(value, tuple)
+    return SettingFacts(
+        key=key.path,
+        value=value if is_plain else key.kind.text(value),
+        origin=shown.origin,
+        overruled=shown.overruled,
+        variable=key.variable,
+    )

@@ -1,0 +1,216 @@
+"""copy: moves everything from one store to another, while the system is live."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Struct
+
+from rota.app import App
+from rota.cli.copy_progress import progress
+from rota.cli.endings import FAILED
+from rota.cli.options import check_duration, output_option
+from rota.cli.output import say
+from rota.cli.words import count, listed, span
+from rota.errors import StoreError
+from rota.model.micros import span_of
+from rota.moving import check, move, undo
+from rota.store.sqlite import SqliteStore
+from rota.store.urls import store_from_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.cli.output import Output
+    from rota.moving import Moved
+    from rota.store.contract import Store
+
+NOUNS = {
+    "schedules": "schedule",
+    "occurrences": "occurrence",
+    "jobs": "job",
+    "logs": "log line",
+    "queues": "queue",
+    "locks": "lock",
+}
+
+
+class CopyFacts(Struct, kw_only=True):
+    """What is in the target now (or would be), and how it got there."""
+
+    source: str
+    target: str
+    done: bool  # the source is sealed for good, and the target takes work
+    jobs: int = 0
+    schedules: int = 0
+    occurrences: int = 0
+    logs: int = 0
+    queues: int = 0
+    locks: int = 0
+    copied: int = 0  # records, by this run; an earlier one that was stopped may have copied others
+    given_back: int = 0  # jobs that still ran after the wait: they start anew in the target
+    seconds: float = 0.0
+
+
+@click.command(
+    epilog="The source takes no more work from the moment this starts. Stopped on the way, it goes on when it is "
+    "started again with the same words."
+)
+@click.option("--from", "source_url", metavar="URL", required=True, help="The store to leave.")
+@click.option("--to", "target_url", metavar="URL", help="The store to go to; it must be empty.")
+@click.option(
+    "--wait",
+    default="60s",
+    callback=check_duration,
+    metavar="DURATION",
+    help="Let running jobs end for so long; what is left starts anew in the target.  [default: 60s]",
+)
+@click.option("--namespace", metavar="NAME", help="Of both stores.  [default: as in rota.yaml, else rota]")
+@click.option("--undo", "is_undo", is_flag=True, help="Open the source again, where its copy has not ended.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@output_option
+def copy(
+    source_url: str,
+    target_url: str | None,
+    wait: str,
+    namespace: str | None,
+    out: Output,
+    *,
+    is_undo: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Move everything from one store to another."""
+    named = namespace or App().namespace
+    if is_undo:
+        if target_url is not None or dry_run:
+            raise click.UsageError("--undo takes --from alone: it opens that store again")
+        _undo(_store(source_url, named))
+        return
+    if target_url is None:
+        raise click.UsageError("say where to copy: --to URL")
+    source, target = _store(source_url, named), _store(target_url, named)
+    if dry_run:
+        _plan(source, target, out)
+    else:
+        _move(source, target, span_of(wait), out, is_sure=yes)
+
+
+def _undo(source: Store) -> None:
+    with _opened(_existing(source)):
+        seal = undo(source)
+    say(
+        f"{source.describe()} takes work again; what was copied to {seal.target} stays there, sealed: "
+        "empty that store before you copy to it again"
+    )
+
+
+def _plan(source: Store, target: Store, out: Output) -> None:
+    """What would be moved; neither store is changed, nor made."""
+    with _opened(_existing(source)):
+        if not target.pending_migrations():
+            with _opened(target):
+                check(source, target)
+        facts = _facts(source, target, _counted(source))
+    out.page(facts, lambda: [f"would move {_sentence(facts)} from {facts.source} to {facts.target}; nothing was done"])
+
+
+def _move(source: Store, target: Store, wait: int, out: Output, *, is_sure: bool) -> None:
+    began = time.monotonic()
+    with _opened(_existing(source)), _opened(target):
+        check(source, target)
+        if not is_sure:
+            _ask(source, target)
+        with progress() as tell, _told_how_to_go_on(source):
+            moved = move(source, target, wait=wait, tell=tell)
+        facts = _facts(source, target, moved.records, moved, time.monotonic() - began)
+    out.page(facts, lambda: _lines(facts))
+
+
+def _facts(
+    source: Store, target: Store, records: dict[str, int], moved: Moved | None = None, seconds: float = 0.0
+) -> CopyFacts:
+    return CopyFacts(
+        source=source.describe(),
+        target=target.describe(),
+        done=moved is not None,
+        copied=moved.copied if moved else 0,
+        given_back=moved.given_back if moved else 0,
+        seconds=round(seconds, 3),
+        **records,
+    )
+
+
+def _lines(facts: CopyFacts) -> Iterator[str]:
+    yield f"moved {_sentence(facts)} from {facts.source} to {facts.target} in {span(facts.seconds)}"
+    if facts.given_back:
+        yield f"{count(facts.given_back, 'job')} still ran after the wait and will start anew there"
+    yield f"restart everything with the URL of {facts.target}; {facts.source} is sealed and may go"
+
+
+def _sentence(facts: CopyFacts) -> str:
+    numbers = [(getattr(facts, part), noun) for part, noun in NOUNS.items()]
+    return listed([count(number, noun) for number, noun in numbers if number]) or "nothing"
+
+
+def _ask(source: Store, target: Store) -> None:
+    """Have a person confirm; a script meant it."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    question = f"move everything from {source.describe()} to {target.describe()}? The first takes no more work then"
+    if not click.confirm(question, err=True):
+        say("nothing was done")
+        click.get_current_context().exit(FAILED)
+
+
+def _counted(source: Store) -> dict[str, int]:
+    """How much there is of what people know by name; the rest is counted as it is copied."""
+    jobs = sum(sum(queue.counts.values()) for queue in source.list_queues())
+    schedules, cursor = 0, None
+    while True:
+        page = source.list_schedules(cursor=cursor, limit=200)
+        schedules, cursor = schedules + len(page.items), page.cursor
+        if cursor is None:
+            return {"jobs": jobs, "schedules": schedules, "queues": len(source.list_queues())}
+
+
+def _store(url: str, namespace: str) -> Store:
+    store = store_from_url(url, namespace=namespace, folder=Path.cwd())
+    if not store.features.is_shared:
+        raise StoreError(f"a {store.describe()} lives and ends with one process; name a store that processes share")
+    return store
+
+
+def _existing(store: Store) -> Store:
+    """Refuse to make an empty store where somebody wants to leave a full one."""
+    if isinstance(store, SqliteStore) and not store.path.exists():
+        raise StoreError(f"there is no store at {store.path}; check what --from names")
+    return store
+
+
+@contextmanager
+def _opened(store: Store) -> Iterator[Store]:
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def _told_how_to_go_on(source: Store) -> Iterator[None]:
+    """Whoever stops a copy on its way leaves two sealed stores, and should know what that means."""
+    try:
+        yield
+    except (KeyboardInterrupt, StoreError):
+        say(
+            f"the copy has not ended: both stores stay sealed. Start it again with the same words and it goes on; "
+            f"`rota copy --undo` with this --from opens {source.describe()} again instead"
+        )
+        raise

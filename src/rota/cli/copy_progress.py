@@ -1,0 +1,83 @@
+"""How far a copy is: bars on a terminal, a line now and then in a pipe; both on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rota.cli.output import say
+from rota.cli.words import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import TaskID
+
+    from rota.moving import Step, Tell
+
+SILENCE = 5.0  # seconds between two lines about the same part
+VERBS = {"copy": "copying", "check": "checking"}
+
+
+@contextmanager
+def progress() -> Iterator[Tell]:
+    """Who hears of each step, in the form that fits stderr."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    with _bars() as tell:
+        yield tell
+
+
+class Lines:
+    """A line when something new begins, and every few seconds while it goes on."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, str] | None = None
+        self._said_at = 0.0
+
+    def __call__(self, step: Step) -> None:
+        what = (step.phase, step.part)
+        if what == self._last and time.monotonic() < self._said_at + SILENCE:
+            return
+        self._last, self._said_at = what, time.monotonic()
+        say(words(step))
+
+
+def words(step: Step) -> str:
+    if step.phase == "wait":
+        return f"waiting for {count(step.done, 'running job')}" if step.done else "nothing runs any more"
+    total = f" of {step.total:,}" if step.total is not None else ""
+    return f"{VERBS[step.phase]} {step.part}: {step.done:,}{total}"
+
+
+@contextmanager
+def _bars() -> Iterator[Tell]:
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as shown:
+        bars: dict[
+            tuple[str, str], tuple[TaskID, int]
+        ] = {}  # of each phase and part: its bar, and the most it ever had
+
+        def tell(step: Step) -> None:
+            what = (step.phase, step.part)
+            if step.phase == "wait" and not step.done and what not in bars:
+                return  # nothing ran
+            if what not in bars:
+                bars[what] = (shown.add_task(_title(step), total=None), step.done)
+            bar, most = bars[what]
+            most = max(most, step.done)
+            bars[what] = (bar, most)
+            done = most - step.done if step.phase == "wait" else step.done
+            shown.update(bar, completed=done, total=most if step.phase == "wait" else step.total or step.done)
+
+        yield tell
+
+
+def _title(step: Step) -> str:
+    return "running jobs end" if step.phase == "wait" else f"{VERBS[step.phase]} {step.part}"

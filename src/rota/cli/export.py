@@ -1,0 +1,188 @@
+"""export: all schedules, or jobs, as text that people and programs can read. Pages are written as they are read."""
+
+from __future__ import annotations
+
+import textwrap
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from rota.cli.job_page import page_facts_of
+from rota.cli.jobs import WHERE_HELP
+from rota.cli.options import on_a_store
+from rota.cli.output import write
+from rota.cli.where import filter_from, matching_jobs
+from rota.cli.words import instant
+from rota.errors import BadPayload
+from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.model.payload import Call, unpack_call
+from rota.store.contract import LARGEST_PAGE
+from rota.triggers.duration import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rota.app import App
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Store
+
+FORMAT = 1  # of the file; rises when a reader of older ones would misunderstand it
+
+
+class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
+    """A schedule as its author and its operators defined it; what was not said is left out."""
+
+    trigger: str  # its compact text form, which the next Rota reads back
+    tz: str
+    task: str
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    meta: dict[str, Any] = {}
+    retries: int | None = None
+    timeout: str | None = None
+    queue: str
+    priority: int
+    overlap: str
+    catchup: str
+    catchup_limit: int
+    grace: str
+    jitter: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    max_runs: int | None = None
+    run_on_start: bool = False
+    enabled: bool
+    paused: dict[str, Any] | None = None
+    description: str = ""
+    origin: dict[str, str]
+    created_at: datetime
+    run_count: int
+    problem: str | None = None  # why it cannot be evaluated, where it cannot
+
+
+@click.command(epilog="Everything goes to stdout: `rota export > schedules.yaml`.")
+@click.option("--jobs", "is_jobs", is_flag=True, help="Export jobs with their histories, newest first.")
+@click.option("--where", metavar="FILTER", help=f"With --jobs. {WHERE_HELP}")
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["yaml", "json", "jsonl"]),
+    metavar="FORM",
+    help="Write yaml, json or jsonl.  [default: yaml; with --jobs: jsonl]",
+)
+@on_a_store
+def export(app: App, where: str | None, form: str | None, *, is_jobs: bool) -> None:
+    """Write all schedules, or jobs, to stdout."""
+    store = app.open()
+    if where is not None and not is_jobs:
+        raise click.UsageError("--where chooses jobs; add --jobs")
+    if is_jobs and form == "yaml":
+        raise click.UsageError("jobs are written as jsonl or json, not as yaml: there may be millions")
+    for text in _jobs(store, where or "", form or "jsonl") if is_jobs else _schedules(store, form or "yaml"):
+        write(text, nl=False)
+
+
+def _jobs(store: Store, where: str, form: str) -> Iterator[bytes]:
+    lines = (msgspec.json.encode(page_facts_of(job)) for job in matching_jobs(store, filter_from(where, store.now())))
+    return _joined(lines, b"\n", b"", b"\n") if form == "jsonl" else _joined(lines, b",\n", b"[\n", b"\n]\n")
+
+
+def _schedules(store: Store, form: str) -> Iterator[bytes]:
+    found = _all(store)
+    if form == "jsonl":
+        return _joined((_line(schedule) for schedule in found), b"\n", b"", b"\n")
+    if form == "json":
+        entries = (
+            msgspec.json.encode(schedule.id) + b": " + msgspec.json.encode(exported(schedule)) for schedule in found
+        )
+        return _joined(entries, b",\n", f'{{"format": {FORMAT}, "schedules": {{\n'.encode(), b"\n}}\n")
+    head = f"# The schedules of {store.describe()}, {instant(datetime_of(store.now()))}\nformat: {FORMAT}\nschedules:"
+    return _joined((_yaml(schedule) for schedule in found), b"", f"{head}\n".encode(), b"", f"{head} {{}}\n".encode())
+
+
+def _joined(
+    parts: Iterable[bytes], between: bytes, first: bytes, last: bytes, empty: bytes | None = None
+) -> Iterator[bytes]:
+    """The parts a page at a time: few writes, and never all of it in memory."""
+    parts = iter(parts)
+    page = list(islice(parts, LARGEST_PAGE))
+    if not page:
+        yield (first.rstrip(b"\n") + last.lstrip(b"\n") if first else b"") if empty is None else empty
+        return
+    yield first
+    while page:
+        following = list(islice(parts, LARGEST_PAGE))
+        yield between.join(page) + (between if following else b"")
+        page = following
+    yield last
+
+
+def _all(store: Store) -> Iterator[Schedule]:
+    cursor: str | None = None
+    while True:
+        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
+        yield from page.items
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _line(schedule: Schedule) -> bytes:
+    return msgspec.json.encode({"id": schedule.id, **msgspec.to_builtins(exported(schedule))})
+
+
+def _yaml(schedule: Schedule) -> bytes:
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
+
+    body = {schedule.id: msgspec.to_builtins(exported(schedule))}
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, where PyYAML was built with libyaml
+    text: str = yaml.dump(body, Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    return textwrap.indent(text, "  ").encode()
+
+
+def exported(schedule: Schedule) -> ExportedSchedule:
+    spec, pause = schedule.spec, schedule.pause
+    call, problem = _call_of(schedule)
+    return ExportedSchedule(
+        trigger=spec.trigger,
+        tz=spec.tz,
+        task=spec.task,
+        args=call.args,
+        kwargs=call.kwargs,
+        meta=call.meta,
+        retries=call.retries,
+        timeout=text_of(call.timeout // SECOND) if call.timeout else None,
+        queue=spec.queue,
+        priority=spec.priority,
+        overlap=spec.overlap,
+        catchup=spec.catchup,
+        catchup_limit=spec.catchup_limit,
+        grace=text_of(spec.grace // SECOND),
+        jitter=text_of(spec.jitter // SECOND) if spec.jitter else None,
+        start=optional_datetime(spec.start),
+        end=optional_datetime(spec.end),
+        max_runs=spec.max_runs,
+        run_on_start=spec.run_on_start,
+        enabled=schedule.is_enabled,
+        paused=None
+        if pause is None
+        else {"reason": pause.reason, "by": pause.by, "until": optional_datetime(pause.until)},
+        description=spec.description,
+        origin={"kind": schedule.origin.kind, "app": schedule.origin.app, "version": schedule.origin.version},
+        created_at=datetime_of(schedule.created_at),
+        run_count=schedule.run_count,
+        problem=schedule.problem or problem,
+    )
+
+
+def _call_of(schedule: Schedule) -> tuple[Call, str | None]:
+    """Its call; what cannot be read is told, and the others are exported."""
+    try:
+        return unpack_call(schedule.spec.payload.encode()), None
+    except BadPayload as err:
+        return Call(), str(err)

@@ -1,0 +1,101 @@
+"""Tether: a worker's line to the parent process that watches it, held from two threads of its own.
+
+One says once a second that the worker is alive, and how its loops are: where a task holds the interpreter, or the
+process is stopped, the parent hears nothing and knows. The other hears what the parent says; when the line closes,
+the parent is gone, and the worker drains by itself.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from rota.errors import StoreError
+from rota.supervisor.plan import LINE
+
+if TYPE_CHECKING:
+    from rota.cli.stopping import Stopping
+    from rota.engine.events import Event
+    from rota.engine.node import Node
+
+log = logging.getLogger("rota.cli")
+
+BEAT = 1.0  # seconds
+TRY_AGAIN = 2.0  # seconds, where the store cannot be told of a death
+
+
+class Tether:
+    """The line, as the parent has described it in the environment."""
+
+    def __init__(self, line: int, processes: int, *, shows_banner: bool) -> None:
+        self.processes = processes  # how many the parent runs
+        self.shows_banner = shows_banner
+        self._line = socket.socket(fileno=line)
+        self._line.set_inheritable(False)
+        self._sending = threading.Lock()
+
+    @classmethod
+    def taken(cls) -> Tether | None:
+        """This process's line, where a parent has started it; taken out of the environment, it is nobody else's."""
+        about = os.environ.pop(LINE, None)
+        return cls(**json.loads(about)) if about else None
+
+    def introduce(self, event: Event) -> None:
+        """Tell the node's name before it claims anything: should it die, the parent must know whose jobs to free."""
+        self._say(node=event.data["node"])
+
+    def hold(self, node: Node, stopping: Stopping) -> None:
+        """From now on the parent knows that this worker is up, and its word counts."""
+        if signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL:
+            faulthandler.register(signal.SIGUSR2, file=2, all_threads=True)  # the parent asks before it kills
+        for target, args in ((self._beat, (node,)), (self._hear, (node, stopping))):
+            threading.Thread(target=target, args=args, name="rota-tether", daemon=True).start()
+
+    def _beat(self, node: Node) -> None:
+        pause = threading.Event()
+        while self._say(well=node.is_healthy, stuck=node.stuck, drain_for=node.settings.drain_for):
+            pause.wait(BEAT)
+
+    def _hear(self, node: Node, stopping: Stopping) -> None:
+        with self._line.makefile("rb") as lines:
+            for line in lines:
+                self._heed(json.loads(line), node, stopping)
+        stopping.ask("the parent process is gone")
+
+    def _heed(self, word: dict[str, Any], node: Node, stopping: Stopping) -> None:
+        match word:
+            case {"drain": why}:
+                stopping.ask(why)
+            case {"hurry": _}:
+                stopping.hurry()
+            case {"died": dead, "how": how}:
+                threading.Thread(target=self._take_over, args=(node, dead, how), name="rota-heir", daemon=True).start()
+
+    def _take_over(self, node: Node, dead: str, how: str) -> None:
+        """Free the jobs of a worker that has died; the parent keeps its story until that is done."""
+        pause = threading.Event()
+        while True:
+            try:
+                freed = node.take_over(dead, how)
+            except StoreError as err:
+                log.warning("the jobs of %s cannot be freed yet: %s", dead, err)
+                pause.wait(TRY_AGAIN)
+                continue
+            log.info("node %s %s; it held %s", dead, how, f"{freed} jobs" if freed != 1 else "1 job")
+            self._say(told=dead)
+            return
+
+    def _say(self, **word: Any) -> bool:
+        """False where nobody hears it any more."""
+        try:
+            with self._sending:
+                self._line.sendall(json.dumps(word).encode() + b"\n")
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,90 @@
+"""top: a live screen of a store: nodes, queues, what runs, what failed, what fires next."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from rota.cli.keyboard import keys
+from rota.cli.options import app_on_store, app_option, check_duration, output_option, store_option
+from rota.cli.top_facts import Pace, TopFacts, look
+from rota.cli.top_screen import drawn, plain
+from rota.cli.words import first_line
+from rota.errors import StoreError
+from rota.model.micros import SECOND, span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.live import Live
+
+    from rota.cli.output import Output
+    from rota.store.contract import Store
+
+LEAST = 0.2  # seconds of rest between two looks, however slow the store: it has better things to do
+
+
+@click.command(epilog="q or Ctrl-C ends it. In a pipe it prints one snapshot and ends, as with --once.")
+@click.argument("named", required=False, metavar="[TARGET]")
+@click.option(
+    "--every",
+    default="1s",
+    metavar="DURATION",
+    callback=check_duration,
+    help="How long to wait between two looks.  [default: 1s]",
+)
+@click.option("--once", is_flag=True, help="Print one snapshot and end.")
+@app_option
+@store_option
+@output_option
+def top(named: str | None, target: str | None, store_url: str | None, every: str, out: Output, *, once: bool) -> None:
+    """Watch nodes, queues, jobs and schedules live."""
+    app = app_on_store(named or target, store_url)
+    try:
+        if once or out.form != "table" or not sys.stdout.isatty():
+            facts = look(app.open(), Pace())
+            out.page(facts, lambda: plain(facts))
+        else:
+            watch(app.open(), span_of(every) / SECOND)
+    finally:
+        app.close()
+
+
+def watch(store: Store, every: float) -> None:
+    """Look and draw until somebody has seen enough."""
+    from rich.live import Live  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
+
+    before = signal.signal(signal.SIGTERM, _interrupt)  # so that the terminal is put in order whatever ends this
+    try:
+        with keys() as wait, Live(screen=True, auto_refresh=False) as live:
+            _show(store, live, wait, every)
+    except KeyboardInterrupt:
+        pass  # one of the two ways to end it
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _show(store: Store, live: Live, wait: Callable[[float], str], every: float) -> None:
+    pace, facts, trouble = Pace(), look(store, Pace()), ""
+    pressed = ""
+    while "q" not in pressed.lower():
+        began = time.monotonic()
+        facts, trouble = _look(store, pace, facts)
+        live.update(drawn(facts, trouble, live.console.height), refresh=True)
+        pressed = wait(max(LEAST, every - (time.monotonic() - began)))
+
+
+def _look(store: Store, pace: Pace, before: TopFacts) -> tuple[TopFacts, str]:
+    """What is there now; while the store cannot be asked, what was there last, and why it is old."""
+    try:
+        return look(store, pace), ""
+    except StoreError as err:
+        return before, f"the store does not answer, this is old: {first_line(str(err))}"
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,173 @@
+"""Kinds of settings: how the text of a value is read, and what to ask for where it cannot be.
+
+Files and environment hand in text, never what YAML makes of it: `no` stays a name, `010` is not eight.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from rota.errors import BadOption
+from rota.model.masking import masked
+from rota.model.micros import SECOND, span_of
+from rota.model.names import NAMESPACE_WANTED, check_name, check_namespace
+from rota.model.sizes import bytes_of
+from rota.triggers.duration import text_of
+from rota.triggers.zone import zone_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_URL = re.compile(r"[a-z][a-z0-9+]*:\S+", re.ASCII)
+_TARGET = re.compile(r"[^\s:]+(:[^\s:]+)?")
+
+
+class Kind(Protocol):
+    """How one kind of value is read and written. What cannot be read raises one of Rota's errors."""
+
+    @property
+    def wanted(self) -> str:
+        """What a value of this kind looks like, to follow the word "wanted"."""
+
+    def read(self, text: Any) -> Any:
+        """The value that a text says."""
+
+    def text(self, value: Any) -> str:
+        """The value as people write it."""
+
+    def shown(self, text: str) -> str:
+        """A text that could not be read, as an error may show it."""
+
+
+class _Plain(Struct, frozen=True):
+    """What is written as it is read."""
+
+    def text(self, value: Any) -> str:
+        return str(value)
+
+    def shown(self, text: str) -> str:
+        return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+class Target(_Plain, frozen=True):
+    wanted: str = "a target such as jobs.py, package.module or module:app"
+
+    def read(self, text: Any) -> str:
+        if not _TARGET.fullmatch(text):
+            raise BadOption(f"{text!r} is no target")
+        return str(text)
+
+
+class Url(_Plain, frozen=True):
+    wanted: str = "a store's URL such as sqlite:///jobs.db or postgresql://host/database"
+
+    def read(self, text: Any) -> str:
+        if not _URL.fullmatch(text):
+            raise BadOption(f"{self.shown(text)} is no URL")
+        return str(text)
+
+    def shown(self, text: str) -> str:
+        return super().shown(masked(text))  # a password is not shown for a slip elsewhere in the URL
+
+
+class Namespace(_Plain, frozen=True):
+    wanted: str = NAMESPACE_WANTED
+
+    def read(self, text: Any) -> str:
+        return check_namespace(text)
+
+
+class Zone(_Plain, frozen=True):
+    wanted: str = "a timezone's IANA name such as Europe/Paris"
+
+    def read(self, text: Any) -> str:
+        return zone_name(text) or "UTC"
+
+
+class Duration(_Plain, frozen=True):
+    """A span of time, kept in microseconds."""
+
+    most: str | None = None
+
+    @property
+    def wanted(self) -> str:
+        return "a duration such as 90s, 5m or 1h30m" + (f", at most {self.most}" if self.most else "")
+
+    def read(self, text: Any) -> int:
+        span = span_of(text)
+        if self.most and span > span_of(self.most):
+            raise BadOption(f"duration {text!r} is longer than {self.most}")
+        return span
+
+    def text(self, value: Any) -> str:
+        return text_of(value // SECOND) or "0s"
+
+
+class Whole(_Plain, frozen=True):
+    """A whole number, in plain digits."""
+
+    least: int
+    most: int
+
+    @property
+    def wanted(self) -> str:
+        return f"a whole number from {self.least:,} to {self.most:,}"
+
+    def read(self, text: Any) -> int:
+        is_plain = text.isascii() and text.isdigit() and len(text) <= 12 and (text == "0" or text[0] != "0")
+        if not is_plain or not self.least <= int(text) <= self.most:
+            raise BadOption(f"{text!r} is not {self.wanted}")
+        return int(text)
+
+
+class Size(_Plain, frozen=True):
+    """An amount of memory, in bytes."""
+
+    least: str = "1M"
+    wanted: str = "a size such as 512M or 2G, of at least 1M"
+
+    def read(self, text: Any) -> int:
+        size = bytes_of(text)
+        if size < bytes_of(self.least):
+            raise BadOption(f"{text!r} is less than {self.least}")
+        return size
+
+    def text(self, value: Any) -> str:
+        for power, unit in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
+            if value and value % 1024**power == 0:
+                return f"{value // 1024**power}{unit}"
+        return str(value)
+
+
+class Queues(_Plain, frozen=True):
+    """Names of queues: a list, or text with commas."""
+
+    wanted: str = "a list of queue names such as [default, mail], of the characters A-Z a-z 0-9 . _ : -"
+
+    def read(self, text: Any) -> tuple[str, ...]:
+        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
+        names = tuple(dict.fromkeys(check_name("queue", word.strip()) for word in words))
+        if not names:
+            raise BadOption("a worker needs at least one queue")
+        return names
+
+    def text(self, value: Any) -> str:
+        return ", ".join(value)
+
+
+class Choice(_Plain, frozen=True):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def wanted(self) -> str:
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+
+    def read(self, text: Any) -> str:
+        if text not in self.words:
+            raise BadOption(f"{text!r} is not one of {', '.join(self.words)}")
+        return str(text)

@@ -1,0 +1,38 @@
+"""Layers: values with where they were said. A later layer overrules an earlier one, key by key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+Kind = Literal["default", "file", "environment", "code", "option"]
+
+
+class Origin(Struct, frozen=True):
+    """Where a value was said: in words, and the folder from which its relative paths begin."""
+
+    kind: Kind
+    words: str  # default, rota.yaml:3, ROTA_LEASE, code, --store
+    folder: Path | None = None
+
+
+class Value(NamedTuple):
+    """A value, read and checked, and its origin."""
+
+    value: Any
+    origin: Origin
+
+
+Layer = dict[str, Value]  # by the key's path
+
+DEFAULT = Origin("default", "default")
+CODE = Origin("code", "code")
+
+
+class Reading(NamedTuple):
+    """What one place says, and what is wrong with it."""
+
+    layer: Layer
+    complaints: list[str]

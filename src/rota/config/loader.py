@@ -1,0 +1,97 @@
+"""The loader: which value counts. Defaults < rota.yaml < ROTA_* variables < arguments, each with where it came from.
+
+What code passes to App(…) is an argument: a deployment decides what the code leaves open.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from rota.config.environment import read_environment
+from rota.config.finding import find_file
+from rota.config.layers import CODE, DEFAULT, Layer, Origin, Reading, Value
+from rota.config.settings import KEYS, RetentionPart, Settings, settings_from
+from rota.errors import BadSettings
+from rota.store.contract import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rota.store.contract import Retention
+
+
+class Overruled(Struct, frozen=True):
+    """A value that a file or the environment says and that an argument overrules."""
+
+    path: str
+    origin: Origin
+
+
+class Resolved(Struct, frozen=True, kw_only=True):
+    """The settings that count, where each was said, and the file that was read."""
+
+    settings: Settings
+    origins: dict[str, Origin]  # by the key's path
+    file: Path | None = None
+    overruled: tuple[Overruled, ...] = ()
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the file is; None without one."""
+        return self.file.absolute().parent if self.file else None
+
+
+def resolve(folder: Path, given: Layer | None = None, environment: Mapping[str, str] | None = None) -> Resolved:
+    """The settings for a process that runs in this folder. Everything that is wrong is one BadSettings."""
+    variables = os.environ if environment is None else environment
+    file = find_file(folder, variables)
+    said = [_read(file), read_environment(variables, folder)]
+    complaints = [complaint for reading in said for complaint in reading.complaints]
+    if complaints:
+        raise BadSettings(*complaints)
+    arguments = given or {}
+    merged = {
+        path: value for layer in (*(reading.layer for reading in said), arguments) for path, value in layer.items()
+    }
+    return Resolved(
+        settings=settings_from({path: value.value for path, value in merged.items()}),
+        origins={path: merged[path].origin if path in merged else DEFAULT for path in KEYS},
+        file=file,
+        overruled=tuple(
+            Overruled(path, reading.layer[path].origin)
+            for reading in said
+            for path, argument in arguments.items()
+            if path in reading.layer and reading.layer[path].value != argument.value
+        ),
+    )
+
+
+def from_code(*, store: object, namespace: str | None, tz: object, lease: object, retention: Retention | None) -> Layer:
+    """What an App was given, as a layer; None is nothing said. A namespace is its store's to judge."""
+    said: dict[str, Any] = {}
+    if store is not None:
+        said["store"] = store if isinstance(store, str) else _named(store)
+    if namespace is not None:
+        said["namespace"] = namespace
+    said |= {path: KEYS[path].kind.read(value) for path, value in (("tz", tz), ("lease", lease)) if value is not None}
+    if retention is not None:
+        part = RetentionPart.from_retention(retention)
+        said |= {f"retention.{name}": getattr(part, name) for name in part.__struct_fields__}
+    return {path: Value(value, CODE) for path, value in said.items()}
+
+
+def _named(store: object) -> str:
+    """What the code made itself; a client's own words might hold a password."""
+    return store.describe() if isinstance(store, Store) else f"a {type(store).__qualname__}"
+
+
+def _read(file: Path | None) -> Reading:
+    if file is None:
+        return Reading({}, [])
+    from rota.config.yaml_file import read_file  # noqa: PLC0415 - only who has a file pays for it
+
+    return read_file(file)

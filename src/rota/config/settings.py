@@ -1,0 +1,214 @@
+"""All settings: the one place that says each key's type, range, default and meaning.
+
+The keys of rota.yaml, the ROTA_* variables, the errors about them and the reference are all made from these classes.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+from msgspec import Struct
+
+from rota.config.kinds import Choice, Duration, Kind, Namespace, Queues, Size, Target, Url, Whole, Zone
+from rota.model.micros import SECOND
+from rota.store.contract import Retention
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LEVELS = ("debug", "info", "warning", "error")
+
+_KEPT = Retention()
+
+
+class Says(Struct, frozen=True):
+    """What an annotation says about a setting: how it is read, what it means, and what counts where it is not set."""
+
+    kind: Kind
+    meaning: str
+    otherwise: str = ""  # what counts where the default is None
+    example: str = ""  # likewise, for a file to begin with
+
+
+class WorkerPart(Struct, frozen=True, kw_only=True):
+    """How the workers of this project work."""
+
+    concurrency: Annotated[int, Says(Whole(1, 10_000), "Jobs that a worker runs at once.")] = 16
+    queues: Annotated[
+        tuple[str, ...] | None,
+        Says(
+            Queues(),
+            "The queues that a worker takes jobs from.",
+            "`rota run`: those of the app's tasks and schedules; `app.start()`: `default`",
+            "[default, mail]",
+        ),
+    ] = None
+    processes: Annotated[
+        int,
+        Says(
+            Whole(0, 256), "Worker processes of `rota run` and `rota worker`, under a parent; 0: one without a parent."
+        ),
+    ] = 1
+    recycle_jobs: Annotated[
+        int | None,
+        Says(
+            Whole(1, 1_000_000_000), 'A child of `executor="process"` is replaced after so many jobs.', "1000", "1000"
+        ),
+    ] = None
+    recycle_age: Annotated[
+        int | None, Says(Duration(), 'A child of `executor="process"` is replaced at this age.', "1h", "1h")
+    ] = None
+    recycle_memory: Annotated[
+        int | None,
+        Says(
+            Size(),
+            'A child of `executor="process"`, or a worker process, is replaced once it is larger.',
+            "children: 512M; worker processes: no limit",
+            "512M",
+        ),
+    ] = None
+
+
+class RetentionPart(Struct, frozen=True, kw_only=True):
+    """How long what has ended is kept."""
+
+    succeeded: Annotated[int, Says(Duration(), "How long jobs are kept that succeeded.")] = _KEPT.succeeded_for
+    failed: Annotated[int, Says(Duration(), "How long jobs are kept that failed.")] = _KEPT.failed_for
+    cancelled: Annotated[int, Says(Duration(), "How long jobs are kept that were cancelled.")] = _KEPT.cancelled_for
+    most_finished: Annotated[
+        int, Says(Whole(1, 1_000_000_000), "Keep no more ended jobs than this; the oldest go first.")
+    ] = _KEPT.most_finished
+    occurrences: Annotated[int, Says(Duration(), "How long the record of each expected run is kept.")] = (
+        _KEPT.occurrences_for
+    )
+    most_occurrences: Annotated[
+        int, Says(Whole(1, 1_000_000), "Keep no more such records of one schedule than this.")
+    ] = _KEPT.most_occurrences
+
+    @classmethod
+    def from_retention(cls, kept: Retention) -> RetentionPart:
+        return cls(
+            succeeded=kept.succeeded_for,
+            failed=kept.failed_for,
+            cancelled=kept.cancelled_for,
+            most_finished=kept.most_finished,
+            occurrences=kept.occurrences_for,
+            most_occurrences=kept.most_occurrences,
+        )
+
+    def as_retention(self) -> Retention:
+        """For the store."""
+        return Retention(
+            succeeded_for=self.succeeded,
+            failed_for=self.failed,
+            cancelled_for=self.cancelled,
+            most_finished=self.most_finished,
+            occurrences_for=self.occurrences,
+            most_occurrences=self.most_occurrences,
+        )
+
+
+class LogPart(Struct, frozen=True, kw_only=True):
+    """What commands that run services write to stderr."""
+
+    level: Annotated[
+        str | None,
+        Says(
+            Choice(LEVELS),
+            "How much `rota run`, `worker`, `scheduler` and `dev` log.",
+            "`info`; `rota dev`: `warning`",
+            "info",
+        ),
+    ] = None
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything that can be set. Durations are microseconds, sizes bytes."""
+
+    app: Annotated[
+        str | None,
+        Says(
+            Target(),
+            "The app, so that commands need no TARGET. A file's path begins beside rota.yaml.",
+            "none",
+            "jobs.py",
+        ),
+    ] = None
+    store: Annotated[
+        str | None,
+        Says(
+            Url(),
+            "Where jobs and schedules are kept. A relative path begins beside rota.yaml.",
+            "`.rota/rota.db` (SQLite) beside rota.yaml, else beside the target file, else in the current folder",
+            "sqlite:///jobs.db",
+        ),
+    ] = None
+    namespace: Annotated[str, Says(Namespace(), "Which of several Rota systems in one store.")] = "rota"
+    tz: Annotated[str, Says(Zone(), "The timezone of schedules that name none.")] = "UTC"
+    lease: Annotated[
+        int, Says(Duration("1d"), "How long a silent worker owns its jobs before others take them over.")
+    ] = 30 * SECOND
+    drain: Annotated[int, Says(Duration("1d"), "How long a first SIGTERM or Ctrl-C waits for running jobs.")] = (
+        25 * SECOND
+    )
+    worker: WorkerPart = WorkerPart()
+    retention: RetentionPart = RetentionPart()
+    log: LogPart = LogPart()
+
+
+class Key(Struct, frozen=True, kw_only=True):
+    """One setting: its place, kind, meaning and default."""
+
+    path: str  # as in worker.concurrency
+    kind: Kind
+    meaning: str
+    default: Any
+    otherwise: str = ""
+    example: str = ""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable: worker.concurrency is ROTA_WORKER_CONCURRENCY."""
+        return f"ROTA_{self.path.upper().replace('.', '_')}"
+
+    def text(self, value: Any) -> str:
+        return "" if value is None else self.kind.text(value)
+
+
+def _keys_of(part: type[Struct], prefix: str = "") -> dict[str, Key]:
+    keys: dict[str, Key] = {}
+    hints = get_type_hints(part, include_extras=True)
+    for name, default in zip(part.__struct_fields__, part.__struct_defaults__, strict=True):
+        if isinstance(default, Struct):
+            keys |= _keys_of(type(default), f"{name}.")
+        else:
+            says: Says = hints[name].__metadata__[0]
+            keys[prefix + name] = Key(
+                path=prefix + name,
+                kind=says.kind,
+                meaning=says.meaning,
+                default=default,
+                otherwise=says.otherwise,
+                example=says.example or says.kind.text(default),
+            )
+    return keys
+
+
+KEYS = _keys_of(Settings)
+PARTS: dict[str, type[Struct]] = {"worker": WorkerPart, "retention": RetentionPart, "log": LogPart}
+
+
+def settings_from(values: Mapping[str, Any]) -> Settings:
+    """The settings with these values, by path; the rest are defaults."""
+    top = {path: value for path, value in values.items() if "." not in path}
+    parts: dict[str, Any] = {
+        name: part(**{path.partition(".")[2]: value for path, value in values.items() if path.startswith(f"{name}.")})
+        for name, part in PARTS.items()
+    }
+    return Settings(**top, **parts)
+
+
+def value_at(settings: Settings, path: str) -> Any:
+    """The value of a key: value_at(settings, "worker.concurrency")."""
+    return attrgetter(path)(settings)

@@ -1,0 +1,35 @@
+"""Words of errors about settings: what was got, what is wanted, what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rota.errors import RotaError
+
+
+def misfit(got: str, wanted: str, err: RotaError | None = None) -> str:
+    """got '30', wanted a duration such as 90s"""
+    fix = getattr(err, "fix", "")
+    hint = f"; {fix}" if fix.startswith("did you mean") else ""
+    return f"got {got}, wanted {wanted}{hint}"
+
+
+def meant(word: str, known: Iterable[str]) -> str | None:
+    """Which of the known words a mistyped one probably is."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return close[0] if close else None
+
+
+def shown_path(path: Path) -> str:
+    """From here where it lies below, in full where it does not."""
+    try:
+        near = os.path.relpath(path)
+    except (OSError, ValueError):
+        return str(path)
+    return str(path) if near.startswith("..") else near

@@ -1,0 +1,324 @@
+"""Moving a live system from one store to another: nothing is lost and nothing is doubled, wherever it is killed.
+
+The store that is left is sealed first: it takes no more work, and what runs there comes to its end. Once nothing runs
+it stands still and is copied, part by part; the other store is sealed too until all has arrived and was compared. Only
+then is the first store marked as moved, and the second one opened. Whoever is killed on the way leaves both sealed, and
+the same call goes on: what has arrived is left alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from itertools import zip_longest
+from secrets import token_hex
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from rota.errors import Refused, StoreError
+from rota.model.job import Job
+from rota.model.micros import SECOND
+from rota.model.outcome import GivenBack
+from rota.model.retry import RetryPolicy
+from rota.model.settle import rescue, settle
+from rota.model.state import State
+from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter, Seal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.store.contract import Part, Record, Store
+
+PARTS: tuple[Part, ...] = ("schedules", "occurrences", "jobs", "logs", "queues", "locks")
+BATCH = 1_000  # records in one read and one write
+WAIT = 60 * SECOND  # for what runs: twice a lease, so that a dead worker's has run out
+LOOK = 0.2  # seconds between two looks at what runs
+
+Phase = Literal["wait", "copy", "check"]
+
+
+class Step(NamedTuple):
+    """How far a move is."""
+
+    phase: Phase
+    part: Part
+    done: int  # records; while waiting: jobs that still run
+    total: int | None = None  # where it is known
+
+
+class Moved(NamedTuple):
+    """What a move did."""
+
+    records: dict[str, int]  # by part: what is in both stores now
+    copied: int  # of them, by this call; an earlier one that was killed may have copied others
+    given_back: int  # jobs that still ran at the end of the wait, and start anew in the other store
+
+
+Tell: TypeAlias = Callable[[Step], None]
+
+
+def move(source: Store, target: Store, *, wait: int = WAIT, tell: Tell = lambda _step: None) -> Moved:
+    """Bring everything from one open store to another, or go on where an earlier call was stopped.
+
+    `wait` (microseconds) is how long what runs may take to end; what is left then is given back, spends nothing, and
+    starts anew in the target. `tell` hears how far it is.
+    """
+    seal = _begin(source, target)
+    if seal.is_done:  # all was there, but for the target's opening
+        target.seal(None)
+        return Moved(_counted(target), copied=0, given_back=0)
+    given_back = _let_run_out(source, seal, wait, tell)
+    copied = {part: _copy(source, target, part, tell) for part in PARTS}
+    for part, sent in copied.items():
+        _compare(source, target, part, sent, tell)
+    _check_ours(source, seal)
+    source.seal(msgspec.structs.replace(seal, is_done=True, at=source.now()))  # first: never are both open
+    target.seal(None)
+    records = {str(part): sent.records for part, sent in copied.items()}
+    return Moved(records, sum(sent.new for sent in copied.values()), given_back)
+
+
+def check(source: Store, target: Store) -> Seal | None:
+    """Refuse a move that cannot be; the seal of an earlier one that it would go on with. Nothing is changed."""
+    left, filled = source.sealed(), target.sealed()
+    if source is target or _look_alike(source, target):
+        raise _same_store(source)
+    if left is not None and left.source:
+        raise Refused(f"{source.describe()} is itself being filled from {left.source}; let that copy end first")
+    if left is not None and filled is not None and left.id == filled.id:
+        if not filled.source:
+            raise _same_store(source)
+        return left
+    if left is not None and (left.is_done or left.target != target.describe()):
+        raise _left_already(source, left)
+    if filled is not None:
+        raise _sealed_target(target, filled)
+    if not _is_empty(target):
+        raise _not_empty(target)
+    return left
+
+
+def undo(source: Store) -> Seal:
+    """Open a store again whose move was not finished. What was copied stays where it is, and stays sealed."""
+    seal = source.sealed()
+    if seal is None:
+        raise Refused(f"{source.describe()} is not being moved; there is nothing to undo")
+    if seal.source:
+        raise Refused(
+            f"{source.describe()} is the store that is being filled, from {seal.source}; name that one with --from, "
+            "and delete this one where it is not wanted"
+        )
+    if seal.is_done:
+        raise Refused(
+            f"all that {source.describe()} held was moved to {seal.target}, and work goes on there; "
+            "to come back, copy from there into an empty store"
+        )
+    source.seal(None)
+    return seal
+
+
+# Beginning.
+
+
+def _begin(source: Store, target: Store) -> Seal:
+    """Seal both stores, the one that is left first."""
+    seal = check(source, target)
+    if seal is not None and seal.is_done:
+        return seal
+    if seal is None:
+        seal = Seal(target=target.describe(), id=token_hex(8), at=source.now())
+        source.seal(seal)
+        _check_ours(source, seal)
+    filled = target.sealed()
+    if filled is not None and not filled.source:  # the seal that we have just put on the source
+        source.seal(None)
+        raise _same_store(source)
+    if filled is None:
+        target.seal(Seal(target=target.describe(), source=source.describe(), id=seal.id, at=target.now()))
+        if not _is_empty(target):  # somebody was faster than the seal
+            target.seal(None)
+            source.seal(None)
+            raise _not_empty(target)
+    return seal
+
+
+def _check_ours(source: Store, seal: Seal) -> None:
+    now = source.sealed()
+    if now is None or now.id != seal.id:
+        what = "called off" if now is None else f"begun anew, to {now.target}"
+        raise Refused(f"the move of {source.describe()} was {what} meanwhile; this one ends here, unfinished")
+
+
+def _look_alike(source: Store, target: Store) -> bool:
+    """Whether two handles name one place in the same words; other words for it are found out by the seal."""
+    if not source.features.is_shared or source.describe() != target.describe():
+        return False
+    return getattr(source, "namespace", None) == getattr(target, "namespace", None)
+
+
+def _is_empty(store: Store) -> bool:
+    return not any(store.dump(part, limit=1).items for part in PARTS)
+
+
+def _same_store(store: Store) -> Refused:
+    return Refused(f"both sides are the same store, {store.describe()}; name another one with --to")
+
+
+def _not_empty(store: Store) -> Refused:
+    return Refused(
+        f"{store.describe()} already holds something of its own, and two systems cannot become one; "
+        "copy into an empty store, before anything is started on it"
+    )
+
+
+def _left_already(source: Store, seal: Seal) -> Refused:
+    if seal.is_done:
+        return Refused(f"all that {source.describe()} held was moved to {seal.target}; copy from there instead")
+    return Refused(
+        f"{source.describe()} is being moved to {seal.target}; end that copy with the same --to, "
+        "or call it off with `rota copy --undo`"
+    )
+
+
+def _sealed_target(target: Store, seal: Seal) -> Refused:
+    if seal.source:
+        return Refused(
+            f"{target.describe()} holds part of another copy, from {seal.source}, which was called off or has not "
+            "ended; copy into an empty store"
+        )
+    return Refused(f"{target.describe()} was itself moved to {seal.target}, or is being moved there; use another store")
+
+
+# Letting what runs come to its end.
+
+
+def _let_run_out(source: Store, seal: Seal, wait: int, tell: Tell) -> int:
+    """Wait until nothing runs. How many jobs were given back because they still ran at the end."""
+    deadline = time.monotonic() + wait / SECOND
+    pause = threading.Event()
+    while running := _running(source):
+        tell(Step("wait", "jobs", len(running)))
+        source.rescue_jobs([rescue(job, source.now()) for job in source.lapsed_jobs(LARGEST_PAGE)])
+        if time.monotonic() >= deadline:
+            return _give_back(source, seal)
+        pause.wait(LOOK)
+    tell(Step("wait", "jobs", 0))
+    return 0
+
+
+def _running(source: Store) -> list[Job]:
+    return source.list_jobs(JobFilter(states=(State.RUNNING,)), limit=LARGEST_PAGE).items
+
+
+def _give_back(source: Store, seal: Seal) -> int:
+    """Void the leases that are left, as a worker does when it shuts down; where one ends meanwhile, it was faster."""
+    total = 0
+    seen: list[Job] = []
+    while running := _running(source):
+        if running == seen:
+            raise StoreError(f"job {running[0].id} of {source.describe()} cannot be given back; report this as a bug")
+        seen = running
+        outcome = GivenBack(f"given back: the store is being moved to {seal.target}")
+        now = source.now()
+        for holder in {job.holder or "" for job in running}:
+            held = [settle(job, outcome, RetryPolicy(), now, 0.0) for job in running if job.holder == holder]
+            total += len(held) - len(source.exchange(Exchange(holder=holder, settled=held)).refused)
+    return total
+
+
+# Copying.
+
+
+class Sent(NamedTuple):
+    """What was read of one part."""
+
+    records: int
+    digest: int
+    new: int  # to the target
+
+
+def _copy(source: Store, target: Store, part: Part, tell: Tell) -> Sent:
+    """Send a part's records, but for jobs that an earlier call has sent: they arrive in line."""
+    total = _jobs_of(source) if part == "jobs" else None
+    last = _last_job(target) if part == "jobs" else None
+    sent = Sent(0, 0, 0)
+    for records in _pages(source, part):
+        is_known = last is not None and all(getattr(record, "id", None) != last for record in records)
+        last = last if is_known else None
+        new = 0 if is_known else target.load(records)
+        sent = Sent(sent.records + len(records), _digest(records, sent), sent.new + new)
+        tell(Step("copy", part, sent.records, total))
+    return sent
+
+
+def _last_job(target: Store) -> str | None:
+    newest = target.list_jobs(JobFilter(), limit=1).items
+    return newest[0].id if newest else None
+
+
+def _pages(store: Store, part: Part) -> Iterator[list[Record]]:
+    cursor: str | None = None
+    while True:
+        page = store.dump(part, cursor=cursor, limit=BATCH)
+        if page.items:
+            yield page.items
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _jobs_of(store: Store) -> int:
+    return sum(sum(queue.counts.values()) for queue in store.list_queues())
+
+
+def _counted(store: Store) -> dict[str, int]:
+    return {part: sum(len(records) for records in _pages(store, part)) for part in PARTS}
+
+
+# Comparing.
+
+
+def _compare(source: Store, target: Store, part: Part, sent: Sent, tell: Tell) -> None:
+    """Read a part from the target: it must be what was sent. (Not what the source has now: a worker whose lease was
+    voided may still write a line there.)"""
+    found = Sent(0, 0, 0)
+    for records in _pages(target, part):
+        found = Sent(found.records + len(records), _digest(records, found), 0)
+        tell(Step("check", part, found.records, sent.records))
+    if (found.records, found.digest) == (sent.records, sent.digest):
+        return
+    what = _first_difference(source, target) if part == "jobs" else "or of other content"
+    raise StoreError(
+        f"{target.describe()} does not hold what {source.describe()} holds: {sent.records:,} {part} were sent, "
+        f"{found.records:,} are there, {what}. Both stay sealed; call the move off with `rota copy --undo`, "
+        "and report this as a bug"
+    )
+
+
+def _digest(records: list[Record], before: Sent) -> int:
+    """A sum of the records' digests: the same in any order, but for jobs, whose place in line counts."""
+    total = before.digest
+    for number, record in enumerate(records, before.records):
+        packed = msgspec.json.encode(_plain(record, number), order="deterministic")
+        total += int.from_bytes(blake2b(packed, digest_size=16).digest(), "big")
+    return total
+
+
+def _plain(record: Record, number: int) -> Record:
+    """A job with its place in line, instead of the number that each store gives anew."""
+    return msgspec.structs.replace(record, seq=number) if isinstance(record, Job) else record
+
+
+def _first_difference(source: Store, target: Store) -> str:
+    here, there = ((job for page in _pages(store, "jobs") for job in page) for store in (source, target))
+    for number, (old, new) in enumerate(zip_longest(here, there)):
+        if old is None or new is None:
+            return f"and only one of them has job {getattr(old or new, 'id', '')}"
+        mine, theirs = _plain(old, number), _plain(new, number)
+        if mine != theirs:
+            fields = [name for name in Job.__struct_fields__ if getattr(mine, name) != getattr(theirs, name)]
+            return f"and job {getattr(old, 'id', '')} differs in {', '.join(fields)}"
+    return "though a second look finds no difference"

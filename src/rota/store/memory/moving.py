@@ -1,0 +1,102 @@
+"""How the memory store is sealed, gives out all that it holds, and takes in what another one held."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from rota.model.job import Job
+from rota.model.occurrence import Occurrence
+from rota.model.schedule import Schedule
+from rota.model.state import State
+from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
+from rota.store.counting import lacking
+from rota.store.memory.state import MemoryState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.store.contract import Part, Record, Seal
+
+
+class MemoryMoving(MemoryState):
+    """The verbs of contract.moving. A cursor is a number of records: what is being left stands still."""
+
+    def seal(self, seal: Seal | None) -> None:
+        with self._lock:
+            self._seal = seal
+        self._bells.ring("jobs")
+        self._bells.ring("schedules")
+
+    def sealed(self) -> Seal | None:
+        with self._lock:
+            return self._seal
+
+    def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
+        start = int(cursor or 0)
+        with self._lock:
+            records = self._all(part)
+        more = start + limit < len(records)
+        return Page(list(records[start : start + limit]), str(start + limit) if more else None)
+
+    def load(self, records: Sequence[Record]) -> int:
+        with self._lock:
+            return sum(self._load(record) for record in records)
+
+    def _all(self, part: Part) -> Sequence[Record]:
+        match part:
+            case "jobs":
+                return sorted(self._jobs.values(), key=lambda job: job.seq)
+            case "schedules":
+                return [self._schedules[name] for name in sorted(self._schedules)]
+            case "occurrences":
+                return sorted(self._ledger, key=lambda line: (line.schedule_id, line.through_at))
+            case "logs":
+                return list(self._logs)
+            case "queues":
+                infos = self.list_queues()
+                return [QueueRecord(name=info.name, is_paused=info.is_paused, totals=info.totals) for info in infos]
+            case "locks":
+                return [LockRecord(name=name, number=number) for name, number in self._locks.numbers()]
+            case _:
+                assert_never(part)
+
+    def _load(self, record: Record) -> bool:
+        match record:
+            case Job():
+                return self._load_job(record)
+            case Schedule():
+                return self._load_schedule(record)
+            case Occurrence():
+                return self._ledger.load(record)
+            case LogLine():
+                return self._logs.load(record)
+            case QueueRecord():
+                return self._load_queue(record)
+            case LockRecord():
+                return self._locks.load(record.name, record.number)
+            case _:
+                assert_never(record)
+
+    def _load_job(self, job: Job) -> bool:
+        if job.id in self._jobs:
+            return False
+        lease_until = 0 if job.state is State.RUNNING else None  # its worker is on the store that was left
+        self._insert(msgspec.structs.replace(job, seq=self._next_seq(), lease_until=lease_until))
+        return True
+
+    def _load_schedule(self, schedule: Schedule) -> bool:
+        if schedule.id in self._schedules:
+            return False
+        self._schedules[schedule.id] = schedule
+        return True
+
+    def _load_queue(self, queue: QueueRecord) -> bool:
+        is_news = queue.is_paused and queue.name not in self._paused
+        if is_news:
+            self._paused.add(queue.name)
+        missing = lacking(queue, self._counts.info(queue.name, is_paused=False, oldest_at=None).totals)
+        for state, number in missing.items():
+            self._counts.add_total(queue.name, state, number)
+        return is_news or bool(missing)

@@ -1,0 +1,108 @@
+"""What the memory store keeps for those who operate it: queues, nodes, logs, locks, counters and upkeep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.model.state import State
+from rota.store.contract import LogLine, Node, Pruned, QueueInfo, Retention
+from rota.store.matching import is_stale
+from rota.store.memory.state import MemoryState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.job import Job
+
+
+class MemoryOperations(MemoryState):
+    """The verbs of contract.operations."""
+
+    def pause_queue(self, queue: str, *, paused: bool) -> None:
+        with self._lock:
+            self._check_open()
+            (self._paused.add if paused else self._paused.discard)(queue)
+        self._bells.ring("jobs")
+
+    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
+        del now
+        with self._lock:
+            names = sorted(self._paused | self._counts.queues())
+            return [
+                self._counts.info(name, is_paused=name in self._paused, oldest_at=self._oldest(name)) for name in names
+            ]
+
+    def beat(self, node: Node, *, now: int | None = None) -> int:
+        with self._lock:
+            at = self._at(now)
+            self._nodes[node.id] = msgspec.structs.replace(node, beat_at=at)
+            return at
+
+    def list_nodes(self) -> list[Node]:
+        with self._lock:
+            return sorted(self._nodes.values(), key=lambda node: node.id)
+
+    def forget_node(self, node_id: str) -> None:
+        with self._lock:
+            self._nodes.pop(node_id, None)
+
+    def append_logs(self, lines: Sequence[LogLine]) -> None:
+        with self._lock:
+            for line in (line for line in lines if line.job_id in self._jobs):
+                self._logs.append(line)
+
+    def list_logs(
+        self, job_id: str, *, after: int = 0, start: int | None = None, end: int | None = None, limit: int = 200
+    ) -> list[LogLine]:
+        with self._lock:
+            lines = [line for line in self._logs.of(job_id) if line.number > after]
+        lines = [line for line in lines if start is None or line.at >= start]
+        return [line for line in lines if end is None or line.at < end][:limit]
+
+    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+        with self._lock:
+            self._check_open()
+            return self._locks.acquire(name, token, ttl, self._at(now))
+
+    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
+        with self._lock:
+            return self._locks.extend(name, token, ttl, self._at(now))
+
+    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
+        with self._lock:
+            return self._locks.release(name, token, self._at(now))
+
+    def recount(self) -> dict[str, int]:
+        with self._lock:
+            return self._counts.differences((job.queue, job.state) for job in self._jobs.values())
+
+    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+        with self._lock:
+            self._check_open()
+            at = self._at(now)
+            old = self._old_jobs(retention, limit, at)
+            for job in old:
+                self._remove(job)
+            lines = self._ledger.prune(retention, at)
+            silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
+            for node_id in silent:
+                del self._nodes[node_id]
+            return Pruned(jobs=len(old), occurrences=lines, nodes=len(silent))
+
+    def _old_jobs(self, retention: Retention, limit: int, now: int) -> list[Job]:
+        """Those whose time is over, then the oldest of those that are too many."""
+        ended = [job for job in self._jobs.values() if job.finished_at]
+        free = sorted((job for job in ended if job.key_until <= now), key=lambda job: (job.finished_at, job.seq))
+        old = [job for job in free if is_stale(job, retention, now)][:limit]
+        surplus = min(len(ended) - retention.most_finished, limit) - len(old)
+        chosen = {job.id for job in old}
+        return old + [job for job in free if job.id not in chosen][: max(0, surplus)]
+
+    def _oldest(self, queue: str) -> int | None:
+        first: dict[int, Job] = {}  # in line, by priority
+        for job in self._jobs.values():
+            if job.state is State.QUEUED and job.queue == queue:
+                first[job.priority] = min(job, first.get(job.priority, job), key=lambda other: other.seq)
+        return min((job.queued_at or job.run_at for job in first.values()), default=None)

@@ -1,0 +1,87 @@
+"""What the memory store holds, and the few things that all its verbs do with it."""
+
+from __future__ import annotations
+
+import time
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from rota.model.occurrence import of_job
+from rota.store.bells import LocalBells
+from rota.store.contract import Item, Page, Store
+from rota.store.counting import Counts
+from rota.store.memory.ledger import Ledger
+from rota.store.memory.locks import Locks
+from rota.store.memory.logs import Logs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.job import Job
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Node, Seal
+
+
+class MemoryState(Store):
+    """Everything in this process. Each verb holds the lock, so each is one atomic step."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._bells = LocalBells()
+        self._jobs: dict[str, Job] = {}
+        self._keys: dict[str, str] = {}  # unique key -> the id of the job that has it
+        self._schedules: dict[str, Schedule] = {}
+        self._ledger = Ledger()
+        self._paused: set[str] = set()
+        self._nodes: dict[str, Node] = {}
+        self._logs = Logs()
+        self._locks = Locks()
+        self._counts = Counts()
+        self._seal: Seal | None = None
+        self._seq = 0
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    # The lock is held.
+
+    def _check_open(self) -> None:
+        """A store that is being left, or filled, takes no work."""
+        if self._seal is not None:
+            raise self._seal.refusal(self.describe())
+
+    def _at(self, now: int | None) -> int:
+        return self.now() if now is None else now
+
+    def _next_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def _insert(self, job: Job) -> None:
+        self._counts.add(job.queue, job.state)
+        self._put(job)
+
+    def _put(self, job: Job) -> None:
+        before = self._jobs.get(job.id)
+        if before is not None and before.key and before.key != job.key:
+            self._keys.pop(before.key, None)
+        if job.key:
+            self._keys[job.key] = job.id
+        self._jobs[job.id] = job
+
+    def _remove(self, job: Job) -> None:
+        """A job goes; its occurrence stays, folded into a range."""
+        schedule = self._schedules.get(job.schedule_id or "")
+        if schedule is not None and job.fire_at and job.fire_at > schedule.created_at:  # not of an earlier namesake
+            self._ledger.record(of_job(job))
+        self._counts.remove(job.queue, job.state)
+        if job.key:
+            self._keys.pop(job.key, None)
+        self._logs.forget(job.id)
+        del self._jobs[job.id]
+
+
+def page_of(items: list[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:
+    """The first items, and where the rest begins."""
+    shown = items[:limit]
+    return Page(shown, cursor_of(shown[-1]) if len(items) > limit else None)

@@ -1,0 +1,80 @@
+"""Removing: ended jobs go with their logs; their occurrences stay in the ledger.
+
+Where the server has no transactions, a schedule's job leaves a tombstone for a day: its id and its occurrence, in the
+same document. Whoever delivers the same firing late, from an outbox that was read long ago, finds the place taken.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from rota.model.occurrence import of_job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.job import Job
+    from rota.model.occurrence import Occurrence
+    from rota.store.mongo.ledger import Ledger
+    from rota.store.mongo.logs import Logs
+    from rota.store.mongo.space import Document
+    from rota.store.mongo.steps import Step
+
+_ENDED = {"finished_at": {"$exists": True}}
+
+
+class Remover:
+    """Removes jobs of one namespace that have ended."""
+
+    def __init__(self, ledger: Ledger, logs: Logs) -> None:
+        self._ledger = ledger
+        self._logs = logs
+
+    def remove(self, step: Step, jobs: Sequence[Job]) -> list[str]:
+        """Remove those that still are as ended as they were; their ids."""
+        gone = list({job.id: job for job in jobs}.values())
+        self._record(step, gone)
+        removed = self._delete(step, gone) if gone else []
+        for job in removed:
+            step.counts.remove(job.queue, job.state)
+        self._logs.forget(step, [job.id for job in removed])
+        return [job.id for job in removed]
+
+    def _record(self, step: Step, jobs: Sequence[Job]) -> None:
+        """The lines of occurrences of schedules that still exist, and not of earlier namesakes."""
+        made = [job for job in jobs if job.schedule_id is not None and job.fire_at is not None]
+        if not made:
+            return
+        ids = list({job.schedule_id for job in made})
+        found = step.space.schedules.find(
+            {"_id": {"$in": ids}, "is_removed": None}, {"created_at": 1}, session=step.session
+        )
+        since = {document["_id"]: int(document["created_at"]) for document in found}
+        lines: list[Occurrence] = [
+            of_job(job) for job in made if job.schedule_id in since and (job.fire_at or 0) > since[job.schedule_id]
+        ]
+        self._ledger.record(step, lines, since)
+
+    def _delete(self, step: Step, jobs: Sequence[Job]) -> list[Job]:
+        """The documents go; gives the jobs that this step took away, and not another at the same time."""
+        ids = [job.id for job in jobs]
+        if step.is_atomic:
+            step.space.jobs.delete_many({"_id": {"$in": ids}, **_ENDED}, session=step.session, hint="_id_")
+            return list(jobs)
+        token = secrets.token_hex(8)
+        bury = step.space.jobs.update_many({"_id": {"$in": ids}, **_ENDED}, _tombstone(token), hint="_id_")
+        mine = list(jobs)
+        if bury.modified_count != len(ids):
+            found = step.space.jobs.find({"_id": {"$in": ids}, "touch": token}, {"_id": 1})
+            buried = {document["_id"] for document in found}
+            mine = [job for job in jobs if job.id in buried]
+        plain = [job.id for job in mine if job.schedule_id is None]
+        if plain:
+            step.space.jobs.delete_many({"_id": {"$in": plain}, "touch": token}, hint="_id_")
+        return mine
+
+
+def _tombstone(token: str) -> list[Document]:
+    """What is left of a document: nobody else can take away what has no end any more."""
+    return [{"$project": {"schedule_id": 1, "fire_at": 1, "gone_at": "$$NOW", "touch": {"$literal": token}}}]

@@ -1,0 +1,339 @@
+"""The schedule collection: edits and firings, each one write that its schedule's version guards; and what is due."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from pymongo import DeleteOne, InsertOne, UpdateOne
+from pymongo.errors import BulkWriteError
+
+from rota.failpoints import reach
+from rota.model.firing import fired, overlap_key, place
+from rota.model.job import accept
+from rota.model.occurrence import of_skip
+from rota.store.contract import Due, Fired, Page
+from rota.store.mongo.documents import changed, document_of_last, document_of_schedule, last_of, schedule_of
+from rota.store.mongo.jobs import is_duplicate
+from rota.store.mongo.outbox import Outbox, outbox_of, packed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.schedule import Schedule
+    from rota.store.mongo.jobs import Jobs
+    from rota.store.mongo.outbox import Postman
+    from rota.store.mongo.space import Document, Space
+    from rota.store.mongo.steps import Step, Steps
+
+Item = TypeVar("Item")
+AT_ONCE = 0  # when a schedule with an outbox is due
+MOST_ROUNDS = 3  # of delivering what others left, before what is there is taken as it is
+
+
+class Schedules:
+    """One namespace's schedules."""
+
+    def __init__(self, jobs: Jobs, postman: Postman, steps: Steps) -> None:
+        self._jobs = jobs
+        self._postman = postman
+        self._steps = steps
+
+    # Reading. What is half done is finished first.
+
+    def get(self, space: Space, ids: Sequence[str]) -> list[Schedule]:
+        documents = self._find(space, {"_id": {"$in": list(ids)}}, len(ids))
+        found = {document["_id"]: schedule_of(document) for document in documents}
+        return [found[name] for name in ids if name in found]
+
+    def page(self, space: Space, cursor: str | None, limit: int) -> Page[Schedule]:
+        documents = self._find(space, {"_id": {"$gt": cursor or ""}}, limit + 1)
+        shown = [schedule_of(document) for document in documents[:limit]]
+        return Page(shown, shown[-1].id if len(documents) > limit else None)
+
+    def _find(self, space: Space, query: Document, limit: int) -> list[Document]:
+        for _ in range(MOST_ROUNDS):
+            found = list(space.schedules.find(query).sort("_id", 1).limit(limit)) if limit else []
+            if not self._deliver(found):
+                break
+        return [document for document in found if not document.get("is_removed")]
+
+    def due(self, space: Space, limit: int, now: int) -> Due:
+        """What is due, in order, by the index alone; documents that cannot be read are set aside with the reason."""
+        in_order = [("due_at", 1), ("_id", 1)]
+        for _ in range(MOST_ROUNDS):
+            found = list(space.schedules.find({"due_at": {"$lte": now}}, hint="due").sort(in_order).limit(limit))
+            if not self._deliver(found):
+                break
+        following = next(
+            iter(
+                space.schedules.find({"due_at": {"$exists": True}}, {"due_at": 1}, hint="due")
+                .sort(in_order)
+                .skip(len(found))
+                .limit(1)
+            ),
+            None,
+        )
+        good = [schedule for document in found if (schedule := self._if_sound(space, document)) is not None]
+        return Due(now=now, schedules=good, next_due_at=int(following["due_at"]) if following else None)
+
+    def _if_sound(self, space: Space, document: Document) -> Schedule | None:
+        """The schedule; None where its document cannot be read, and is set aside with the reason."""
+        schedule = schedule_of(document)
+        problem = schedule.problem or ("what it had to deliver cannot be read" if "outbox" in document else None)
+        if problem is None:
+            return schedule
+        aside: Document = {"$unset": {"due_at": ""}, "$set": {"problem": problem}}
+        if "outbox" in document:
+            aside["$rename"] = {"outbox": "spoiled_outbox"}
+        space.schedules.update_one({"_id": document["_id"]}, aside)
+        return None
+
+    def deliver_some(self, space: Space, limit: int) -> None:
+        """Finish what others left half done."""
+        self._deliver(list(space.schedules.find({"outbox": {"$exists": True}}, hint="outbox").limit(limit)))
+
+    def _deliver(self, documents: Iterable[Document]) -> bool:
+        """Deliver the outboxes of these; whether there were any."""
+        waiting = [outbox for document in documents if (outbox := outbox_of(document)) is not None]
+        if waiting:
+            self._steps.run("deliver", lambda step: self._postman.deliver(step, waiting))
+        return bool(waiting)
+
+    # Editing.
+
+    def edit(self, step: Step, edits: Sequence[Edit], now: int, last_seq: int) -> list[str]:
+        """Apply edits; the ids of those that were refused because the version had moved on."""
+        refused: list[str] = []
+        places = iter(range(last_seq - sum(len(edit.jobs) for edit in edits) + 1, last_seq + 1))
+        for wave in _waves(edits, lambda edit: edit.id):
+            refused += self._edit(step, wave, now, last_seq, places)
+        return refused
+
+    def _edit(self, step: Step, edits: Sequence[Edit], now: int, last_seq: int, places: Iterator[int]) -> list[str]:
+        current = self._current(step, [edit.id for edit in edits])
+        taken = [edit for edit in edits if edit.holds_for(*_guard(current.get(edit.id)))]
+        outboxes = [self._outbox_of_edit(edit, now, last_seq, places) for edit in taken]
+        operations = [
+            _operation(edit, outbox, is_atomic=step.is_atomic) for edit, outbox in zip(taken, outboxes, strict=True)
+        ]
+        won = self._commit(step, operations, outboxes)
+        reach("edit.before_commit")
+        self._postman.deliver(step, [outbox for outbox in won if not outbox.is_empty])
+        names = {outbox.schedule_id for outbox in won}
+        return [edit.id for edit in edits if edit.id not in names]
+
+    def _outbox_of_edit(self, edit: Edit, now: int, last_seq: int, places: Iterator[int]) -> Outbox:
+        return Outbox(
+            schedule_id=edit.id,
+            created_at=edit.after.created_at,
+            turn=secrets.token_hex(8),
+            now=now,
+            jobs=[accept(job, now, next(places)) for job in edit.jobs],
+            lines=[of_skip(edit.id, skip) for skip in edit.skips],
+            revoke=edit.revoke,
+            last_seq=last_seq,
+            is_removal=edit.is_removal,
+            due_at=edit.after.due_at,
+        )
+
+    # Firing.
+
+    def fire(self, step: Step, firings: Sequence[Firing], now: int, last_seq: int) -> list[Fired]:
+        """Make the jobs and advance the schedules, each unless somebody else changed it first."""
+        places = iter(range(last_seq - sum(len(firing.shots) for firing in firings) + 1, last_seq + 1))
+        results: dict[int, Fired] = {}
+        for wave in _waves(list(enumerate(firings)), lambda pair: pair[1].schedule.id):
+            answers = self._fire(step, [firing for _, firing in wave], now, places)
+            results.update(zip((number for number, _ in wave), answers, strict=True))
+        return [results[number] for number in range(len(firings))]
+
+    def _fire(self, step: Step, firings: Sequence[Firing], now: int, places: Iterator[int]) -> list[Fired]:
+        current = self._current(step, [firing.schedule.id for firing in firings])
+        taken = [firing for firing in firings if firing.holds_for(*_guard(current.get(firing.schedule.id)))]
+        street = self._look_around(step, taken, now)
+        outboxes: list[Outbox] = []
+        operations: list[UpdateOne] = []
+        answers: dict[str, Fired] = {}
+        for firing in taken:
+            outbox, answer = street.place(firing, now, places)
+            document = current[firing.schedule.id]
+            known = msgspec.structs.replace(firing.schedule, last=last_of(document))
+            after = fired(
+                msgspec.structs.replace(firing, schedule=known),
+                len(answer.jobs),
+                now,
+                answer.jobs[-1] if answer.jobs else None,
+            )
+            outbox.due_at = after.due_at
+            answers[after.id] = answer
+            outboxes.append(outbox)
+            operations.append(_advance(firing, after, outbox, is_atomic=step.is_atomic))
+        won = self._commit(step, operations, outboxes)
+        reach("fire.before_commit")
+        self._postman.deliver(step, [outbox for outbox in won if not outbox.is_empty])
+        names = {outbox.schedule_id for outbox in won}
+        return [
+            answers[name] if name in names else Fired(schedule_id=name, is_accepted=False)
+            for name in (firing.schedule.id for firing in firings)
+        ]
+
+    def _look_around(self, step: Step, firings: Sequence[Firing], now: int) -> Street:
+        """What the firings may meet: live jobs under their keys, held ones, and occurrences that were made before."""
+        shy = [firing.schedule.id for firing in firings if any(shot.when_busy != "allow" for shot in firing.shots)]
+        holders = self._jobs.holders(step, [overlap_key(name) for name in shy], now)
+        live = {name: holders[overlap_key(name)] for name in shy if overlap_key(name) in holders}
+        held: dict[str, str] = {}
+        if live:
+            found = step.space.jobs.find(
+                {"schedule_id": {"$in": list(live)}, "state": "held"}, {"schedule_id": 1}, session=step.session
+            ).sort("seq", 1)
+            held = {document["schedule_id"]: document["_id"] for document in found}
+        slots = {shot.job.fire_at for firing in firings for shot in firing.shots}
+        names = [firing.schedule.id for firing in firings if firing.shots]
+        made: set[tuple[str, int]] = set()
+        if names:
+            query = {"schedule_id": {"$in": names}, "fire_at": {"$in": list(slots)}}
+            for document in step.space.jobs.find(
+                query, {"schedule_id": 1, "fire_at": 1}, session=step.session, hint="occurrence"
+            ):
+                made.add((document["schedule_id"], document["fire_at"]))
+        return Street(live, held, made)
+
+    # What both are made of.
+
+    def _current(self, step: Step, ids: Sequence[str]) -> dict[str, Document]:
+        """The documents as they are, with nothing left to deliver."""
+        for _ in range(MOST_ROUNDS):
+            found = list(step.space.schedules.find({"_id": {"$in": list(ids)}}, session=step.session))
+            waiting = [outbox for document in found if (outbox := outbox_of(document)) is not None]
+            if not waiting:
+                break
+            self._postman.deliver(step, waiting)
+        return {document["_id"]: document for document in found}
+
+    def _commit(
+        self, step: Step, operations: Sequence[UpdateOne | InsertOne[Document] | DeleteOne], outboxes: Sequence[Outbox]
+    ) -> list[Outbox]:
+        """The writes that decide; gives the outboxes of those that were taken."""
+        if not operations:
+            return []
+        try:
+            result = step.space.schedules.bulk_write(list(operations), ordered=False, session=step.session)
+            taken = result.matched_count + result.inserted_count + result.deleted_count
+        except BulkWriteError as err:
+            if step.is_atomic or not is_duplicate(err):
+                raise
+            taken = -1
+        if taken == len(operations):
+            return list(outboxes)
+        turns = [outbox.turn for outbox in outboxes]
+        found = step.space.schedules.find(
+            {"_id": {"$in": [outbox.schedule_id for outbox in outboxes]}, "turn": {"$in": turns}},
+            {"turn": 1},
+            session=step.session,
+        )
+        mine = {document["turn"] for document in found}
+        return [outbox for outbox in outboxes if outbox.turn in mine]
+
+
+class Street:
+    """What a batch of firings meets, and what it adds to that itself."""
+
+    def __init__(self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]]) -> None:
+        self._live = live
+        self._held = held
+        self._made = made
+
+    def place(self, firing: Firing, now: int, places: Iterator[int]) -> tuple[Outbox, Fired]:
+        """What becomes of each shot, one after another: an earlier one may be in the way of a later one."""
+        name = firing.schedule.id
+        skips = list(firing.skips)
+        outbox = Outbox(
+            schedule_id=name,
+            created_at=firing.schedule.created_at,
+            turn=secrets.token_hex(8),
+            now=now,
+            jobs=[],
+            stops=[],
+        )
+        for shot in firing.shots:
+            seq = next(places)
+            if (name, shot.job.fire_at) in self._made:
+                continue  # by a schedule of that name, before the clock stepped back
+            placement = place(shot, self._live.get(name), self._held.get(name))
+            if placement.skip is not None:
+                skips.append(placement.skip)
+            if placement.job is not None:
+                job = accept(placement.job, now, seq)
+                outbox.jobs.append(job)
+                if job.waits_for:
+                    self._held[name] = job.id
+                elif job.key:
+                    self._live[name] = job.id
+            if placement.cancels is not None:
+                outbox.stops.append(placement.cancels)
+        outbox.lines = [of_skip(name, skip) for skip in skips]
+        answer = Fired(
+            schedule_id=name,
+            is_accepted=True,
+            jobs=[job.id for job in outbox.jobs],
+            skipped=sum(skip.count for skip in skips),
+        )
+        return outbox, answer
+
+
+def _guard(document: Document | None) -> tuple[int | None, int | None]:
+    return (document["version"], document["created_at"]) if document is not None else (None, None)
+
+
+def _turned(fields: Document, outbox: Outbox, *, is_atomic: bool) -> Document:
+    """The fields, and what has to be delivered, where that is not the same step."""
+    fields["turn"] = outbox.turn
+    if not is_atomic and not outbox.is_empty:
+        fields["outbox"] = packed(outbox)
+        fields["due_at"] = AT_ONCE
+    return fields
+
+
+def _advance(firing: Firing, after: Schedule, outbox: Outbox, *, is_atomic: bool) -> UpdateOne:
+    fields = document_of_schedule(after)
+    for name in ("spec", "origin", "generation", "created_at", "updated_at", "is_enabled", "problem"):
+        del fields[name]  # a firing does not touch them
+    if outbox.jobs:
+        fields["last.enqueued_at"] = after.last.enqueued_at
+        fields["last.job_id"] = after.last.job_id
+    was = firing.schedule
+    mine = {"_id": was.id, "version": was.version, "created_at": was.created_at, "outbox": None}
+    return UpdateOne(mine, changed(_turned(fields, outbox, is_atomic=is_atomic)))
+
+
+def _operation(edit: Edit, outbox: Outbox, *, is_atomic: bool) -> UpdateOne | InsertOne[Document] | DeleteOne:
+    mine = {"_id": edit.id, "version": edit.expect_version, "created_at": edit.after.created_at, "outbox": None}
+    if edit.is_removal and is_atomic:
+        return DeleteOne(mine)
+    fields = _turned(document_of_schedule(edit.after), outbox, is_atomic=is_atomic)
+    if edit.is_removal:
+        return UpdateOne(mine, changed({**fields, "is_removed": True}))
+    if edit.expect_version == 0:
+        last = document_of_last(edit.after.last)
+        fresh = {name: value for name, value in fields.items() if value is not None}
+        return InsertOne({"_id": edit.id, **fresh, "last": last})
+    return UpdateOne(mine, changed(fields))
+
+
+def _waves(items: Sequence[Item], key: Callable[[Item], str]) -> Iterator[list[Item]]:
+    """The items in order, in batches that name each schedule once."""
+    wave: list[Item] = []
+    names: set[str] = set()
+    for item in items:
+        if key(item) in names:
+            yield wave
+            wave, names = [], set()
+        wave.append(item)
+        names.add(key(item))
+    if wave:
+        yield wave

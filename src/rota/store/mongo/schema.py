@@ -1,0 +1,146 @@
+"""The schema: collections, indexes and the head document; made when missing, refused when newer than this code."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
+
+from rota.errors import SchemaMismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.store.mongo.space import Space
+
+VERSION = 1
+OLDEST_SERVER = (5, 0)
+TOMBSTONES_FOR = 24 * 3600  # seconds: how long a removed job of a schedule still holds its place, see outbox.py
+BELLS_SIZE = 64 * 1024  # bytes: a capped collection, whose old rings fall off its end
+NAMESPACE_EXISTS = 48
+PLAIN = ("count", "lock", "log")  # collections that need no index but their own; a transaction cannot always make them
+
+
+class Index(NamedTuple):
+    """An index of one collection; `only` is what a document must have to be in it."""
+
+    collection: str
+    name: str
+    keys: dict[str, int]
+    only: dict[str, Any] | None = None
+    is_unique: bool = False
+    expires_after: int | None = None
+
+    def model(self) -> IndexModel:
+        options: dict[str, Any] = {"name": self.name}
+        if self.only is not None:
+            options["partialFilterExpression"] = self.only
+        if self.is_unique:
+            options["unique"] = True
+        if self.expires_after is not None:
+            options["expireAfterSeconds"] = self.expires_after
+        return IndexModel(list(self.keys.items()), **options)
+
+
+_UP, _DOWN = ASCENDING, DESCENDING
+_EXISTS = {"$exists": True}
+INDEXES = (
+    Index("job", "line", {"seq": _DOWN}, {"seq": _EXISTS}, is_unique=True),
+    Index("job", "ready", {"queue": _UP, "priority": _DOWN, "seq": _UP}, {"state": "queued"}),
+    Index("job", "due", {"queue": _UP, "run_at": _UP}, {"state": "scheduled"}),
+    Index("job", "leased", {"lease_until": _UP}, {"state": "running"}),
+    Index("job", "asked", {"holder": _UP}, {"state": "running", "cancel_reason": _EXISTS}),
+    Index("job", "held", {"waits_for": _UP}, {"state": "held"}),
+    Index("job", "ended", {"state": _UP, "finished_at": _UP}, {"finished_at": _EXISTS}),
+    Index("job", "key", {"key": _UP}, {"key": _EXISTS}, is_unique=True),
+    Index("job", "made", {"schedule_id": _UP, "seq": _DOWN}, {"schedule_id": _EXISTS}),
+    # The last word on "each occurrence makes exactly one job", whatever the code above it does.
+    Index("job", "occurrence", {"schedule_id": _UP, "fire_at": _UP}, {"fire_at": _EXISTS}, is_unique=True),
+    Index("job", "gone", {"gone_at": _UP}, {"gone_at": _EXISTS}, expires_after=TOMBSTONES_FOR),
+    Index("schedule", "due", {"due_at": _UP, "_id": _UP}, {"due_at": _EXISTS}),
+    Index("schedule", "outbox", {"turn": _UP}, {"outbox": _EXISTS}),
+    Index("ledger", "first", {"first_at": _UP}),
+    Index("ledger", "size", {"size": _UP}),
+    Index("node", "beat", {"beat_at": _UP}),
+)
+
+
+def check_server(version: Sequence[int]) -> None:
+    """Refuse a server that lacks what the store is built on (time in updates, unions, capped deletes)."""
+    if tuple(version[:2]) < OLDEST_SERVER:
+        shown = ".".join(map(str, version[:3]))
+        wanted = ".".join(map(str, OLDEST_SERVER))
+        raise SchemaMismatch(f"the MongoDB server has version {shown}, Rota needs {wanted} or later; upgrade it")
+
+
+def current_version(space: Space) -> int:
+    """The version that the namespace has; 0 for none."""
+    head = space.meta.find_one({"_id": "head"})
+    if head is None:
+        if space.jobs.find_one({}, {"_id": 1}) is not None:
+            raise SchemaMismatch(
+                f"the database has a collection {space.jobs.name} that Rota did not make; choose another namespace"
+            )
+        return 0
+    version = head.get("version")
+    if not isinstance(version, int):
+        raise SchemaMismatch(
+            f"the database has a collection {space.meta.name} that Rota did not make; choose another namespace"
+        )
+    if version > VERSION:
+        raise SchemaMismatch(
+            f"the database has schema version {version}, this Rota knows up to {VERSION}; "
+            "install the newer Rota that made it, or use another namespace"
+        )
+    return version
+
+
+def migrate(space: Space) -> None:
+    """Bring the namespace to this code's version. Every part is harmless to repeat, so racing processes are, too."""
+    if current_version(space) == VERSION:
+        return
+    with suppress(DuplicateKeyError):  # another process was faster by a hair
+        space.meta.update_one({"_id": "head"}, {"$setOnInsert": {"version": 0, "seq": 0, "paused": []}}, upsert=True)
+    make(space)
+    space.meta.update_one({"_id": "head", "version": {"$lt": VERSION}}, {"$set": {"version": VERSION}})
+
+
+def make(space: Space) -> None:
+    """Every collection and index that is missing."""
+    for name in PLAIN:
+        _create(space, name)
+    for name in sorted({index.collection for index in INDEXES}):
+        space.named(name).create_indexes([index.model() for index in INDEXES if index.collection == name])
+    if _create(space, "bell", capped=True, size=BELLS_SIZE):
+        space.bells.insert_one({"channel": "none"})  # nobody can wait at the end of nothing
+
+
+def _create(space: Space, name: str, **options: Any) -> bool:
+    """Make a collection; False where it is there already."""
+    try:
+        space.database.create_collection(space.named(name).name, **options)
+    except CollectionInvalid:
+        return False
+    except OperationFailure as err:
+        if err.code != NAMESPACE_EXISTS:
+            raise
+        return False
+    return True
+
+
+def pending(space: Space) -> list[str]:
+    """What migrate() would do, as lines for mongosh."""
+    return scripts(space.namespace) if current_version(space) < VERSION else []
+
+
+def scripts(namespace: str) -> list[str]:
+    lines = [_line(namespace, index) for index in INDEXES]
+    return ["\n".join([*lines, f'db.createCollection("{namespace}_bell", {{capped: true, size: {BELLS_SIZE}}})'])]
+
+
+def _line(namespace: str, index: Index) -> str:
+    options = {key: value for key, value in index.model().document.items() if key != "key"}
+    return f"db.{namespace}_{index.collection}.createIndex({json.dumps(index.keys)}, {json.dumps(options)})"

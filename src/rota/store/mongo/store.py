@@ -1,0 +1,423 @@
+"""MongoStore: the contract on one database of a MongoDB server. Each verb is one step; the parts do the work.
+
+Where the server has transactions (a replica set, a cluster), a step is one. A standalone server has none: there a step
+is several writes in a safe order, and what a crash can leave between them is said in `outbox`, `settling`, `removing`
+and `counters`, with who finishes it. A batch of added jobs is one insert: a server that dies within it may keep a first
+part, which nobody was told of and which a repeated call completes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from pymongo import MongoClient, ReturnDocument
+from pymongo.errors import BulkWriteError
+
+from rota.errors import StoreUnavailable
+from rota.failpoints import reach
+from rota.model.names import check_namespace
+from rota.model.state import State
+from rota.store.contract import (
+    Added,
+    Due,
+    Exchange,
+    Exchanged,
+    Extended,
+    Features,
+    Fired,
+    JobFilter,
+    LogLine,
+    Node,
+    Page,
+    Pruned,
+    QueueInfo,
+    Refusal,
+    Retention,
+    Store,
+)
+from rota.store.matching import check_cursor
+from rota.store.mongo import bells, schema
+from rota.store.mongo.claiming import Claimer, Sight
+from rota.store.mongo.connection import Connection
+from rota.store.mongo.counters import Counters
+from rota.store.mongo.guards import has_lapsed, held_by, is_same
+from rota.store.mongo.head import NOW, Head
+from rota.store.mongo.jobs import Jobs, is_duplicate
+from rota.store.mongo.leases import Leases
+from rota.store.mongo.ledger import Ledger
+from rota.store.mongo.locks import Locks
+from rota.store.mongo.logs import Logs
+from rota.store.mongo.moving import Mover
+from rota.store.mongo.outbox import Postman
+from rota.store.mongo.parking import Parker
+from rota.store.mongo.removing import Remover
+from rota.store.mongo.schedules import Schedules
+from rota.store.mongo.settling import Settler
+from rota.store.mongo.steps import Step, Steps
+from rota.store.mongo.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.job import Job, NewJob
+    from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Schedule
+    from rota.model.settle import Change
+    from rota.store.contract import Bell, Channel, Part, Record, Seal
+    from rota.store.mongo.space import Document, Space
+
+FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs finishes
+
+
+class _Seen(NamedTuple):
+    """What an exchange saw before it began to write."""
+
+    now: int
+    paused: frozenset[str]
+    sight: Sight
+
+
+class MongoStore(Store):
+    """One namespace of one database. `where` is a URL, or a client of the user's, which is never closed."""
+
+    features = Features(kind="mongo", is_durable=True, is_shared=True, counters_are_exact=False)
+
+    def __init__(
+        self, where: str | MongoClient[Document], *, namespace: str = "rota", database: str | None = None
+    ) -> None:
+        self.namespace = check_namespace(namespace)
+        self._given = (where, self.namespace, database)
+        self._connection = Connection(*self._given)
+        self._counters = Counters()
+        self._steps = Steps(self._connection, self._counters)
+        self._head = Head(self._connection, self.describe())
+        self._ledger, self._logs, self._locks, self._leases, self._jobs = Ledger(), Logs(), Locks(), Leases(), Jobs()
+        self._remover = Remover(self._ledger, self._logs)
+        self._settler = Settler(self._jobs, self._remover)
+        postman = Postman(self._jobs, self._settler, self._ledger, self._leases)
+        self._schedules = Schedules(self._jobs, postman, self._steps)
+        self._parker = Parker(self._steps, self._head)
+        self._claimer = Claimer(self._connection, self._steps, self._parker)
+        self._upkeep = Upkeep(self._steps, self._settler, self._schedules, self._remover, self._ledger, self._counters)
+        self._mover = Mover(self._steps, self._head, self._jobs, self._schedules, self._ledger, self._logs, self._locks)
+
+    def open(self) -> None:
+        self._connection.open()
+        try:
+            with self._connection.call() as space:
+                schema.migrate(space)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def pending_migrations(self) -> list[str]:
+        connection = Connection(*self._given)
+        connection.open()
+        try:
+            with connection.call() as space:
+                return schema.pending(space)
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def describe(self) -> str:
+        return f"{self._connection.where}, namespace {self.namespace}"
+
+    def now(self) -> int:
+        with self._connection.call() as space:
+            return self._head.now(space, None)
+
+    def listen(self, channel: Channel) -> Bell:
+        return bells.MongoBell(self._connection, channel)
+
+    # Jobs.
+
+    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+        with self._connection.call(), self._head.work(now, len(jobs)) as turn:
+            made: set[str] = set()
+
+            def add(*, is_careful: bool) -> list[Added]:
+                return self._steps.run(
+                    "add",
+                    lambda step: self._jobs.add(step, jobs, turn.now, turn.last_seq, made, is_careful=is_careful),
+                )
+
+            try:
+                added = add(is_careful=False)
+            except BulkWriteError as err:  # some of them are there already, which ends a transaction
+                if not is_duplicate(err):
+                    raise
+                made.clear()
+                added = add(is_careful=True)
+            self._look_after_held([new.id for new in jobs if new.waits_for], turn.now)
+        bells.ring(self._connection, "jobs")
+        return added
+
+    def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
+        with self._connection.call() as space:
+            if ask.want <= 0:
+                return self._settle_alone(space, ask, now)
+            seen = None if ask.settled else self._look(space, ask, now)
+            if seen is not None and not seen.sight.has_work(seen.now):
+                return Exchanged(now=seen.now, next_due_at=seen.sight.next_due_at)
+            with self._head.work(now) as turn:
+                refused = self._settle(ask, turn.now, is_last=False)
+                sight = seen.sight if seen is not None and seen.paused == turn.paused else None
+                queues = _open(ask.queues, turn.paused)
+                claimed, next_due_at = self._claimer.claim(ask, queues, turn.now, sight)
+                if ask.settled and not claimed:
+                    self._steps.flush()
+            reach("exchange.after_commit")
+            return Exchanged(now=turn.now, refused=refused, claimed=claimed, next_due_at=next_due_at)
+
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
+    ) -> Extended:
+        with self._connection.call() as space:
+            at = self._head.now(space, now)
+            lost: list[str] = []
+            if leases:
+                reach("extend.before_commit")
+                lost = self._leases.extend(space, holder, leases, at + lease_for)
+                reach("extend.after_commit")
+            return Extended(now=at, lost=lost, cancels=self._leases.cancels(space, holder))
+
+    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+        with self._connection.call() as space:
+            at = self._head.now(space, now)
+            self._upkeep.finish(space, FINISH_AT_ONCE, at)
+            return self._parker.readable(self._leases.lapsed(space, limit, at), "nobody", at)
+
+    def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        with self._connection.call() as space:
+            at = self._head.now(space, now)
+            return self._change(changes, at, has_lapsed(at))
+
+    def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        with self._connection.call(), self._head.work(now) as turn:
+            return self._change(changes, turn.now, lambda change: {**is_same(change), "lease_until": None})
+
+    def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
+        del now  # a request has no time of its own
+        with self._connection.call() as space:
+            return self._leases.ask_to_stop(space, ids, reason)
+
+    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+        with self._connection.call() as space:
+            self._leases.note_progress(space, holder, notes)
+
+    def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
+        with self._connection.call(), self._head.work(now):
+
+            def delete(step: Step) -> list[str]:
+                jobs = self._jobs.get(step.space, list(dict.fromkeys(ids)), step.session)
+                return self._remover.remove(step, [job for job in jobs if job.state.is_final])
+
+            return self._steps.run("delete", delete)
+
+    def get_jobs(self, ids: Sequence[str]) -> list[Job]:
+        with self._connection.call() as space:
+            return self._jobs.get(space, ids)
+
+    def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+        with self._connection.call() as space:
+            return self._jobs.page(space, where, check_cursor(cursor), limit)
+
+    # Schedules and occurrences.
+
+    def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
+        with self._connection.call(), self._head.work(now, sum(len(edit.jobs) for edit in edits)) as turn:
+            refused = self._steps.run("edit", lambda step: self._schedules.edit(step, edits, turn.now, turn.last_seq))
+        bells.ring(self._connection, "schedules", "jobs")
+        return refused
+
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
+        with self._connection.call() as space:
+            return self._schedules.get(space, ids)
+
+    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+        with self._connection.call() as space:
+            return self._schedules.page(space, cursor, limit)
+
+    def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
+        with self._connection.call() as space:
+            return self._schedules.due(space, limit, self._head.now(space, now))
+
+    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
+        places = sum(len(firing.shots) for firing in firings)
+        with self._connection.call(), self._head.work(now, places) as turn:
+            results = self._steps.run("fire", lambda step: self._schedules.fire(step, firings, turn.now, turn.last_seq))
+        bells.ring(self._connection, "jobs")
+        return results
+
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Occurrence]:
+        check_cursor(cursor)
+        with self._connection.call() as space:
+            return self._ledger.page(space, schedule_id, start, end, cursor, limit)
+
+    # Queues, nodes, logs, locks, upkeep.
+
+    def pause_queue(self, queue: str, *, paused: bool) -> None:
+        with self._connection.call() as space:
+            self._head.pause(space, queue, paused=paused)
+        bells.ring(self._connection, "jobs")
+
+    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
+        del now
+        with self._connection.call() as space:
+            return self._queues(space)
+
+    def beat(self, node: Node, *, now: int | None = None) -> int:
+        data = msgspec.json.encode(node).decode()
+        with self._connection.call() as space:
+            fields = {"beat_at": NOW if now is None else now, "data": {"$literal": data}}
+            kept: Document = space.nodes.find_one_and_update(  # type: ignore[assignment] # an upsert always finds one
+                {"_id": node.id}, [{"$set": fields}], upsert=True, return_document=ReturnDocument.AFTER
+            )
+            return int(kept["beat_at"])
+
+    def list_nodes(self) -> list[Node]:
+        with self._connection.call() as space:
+            return [_node_of(document) for document in space.nodes.find().sort("_id", 1)]
+
+    def forget_node(self, node_id: str) -> None:
+        with self._connection.call() as space:
+            space.nodes.delete_one({"_id": node_id})
+
+    def append_logs(self, lines: Sequence[LogLine]) -> None:
+        with self._connection.call() as space:
+            self._logs.append(space, lines)
+
+    def list_logs(
+        self, job_id: str, *, after: int = 0, start: int | None = None, end: int | None = None, limit: int = 200
+    ) -> list[LogLine]:
+        with self._connection.call() as space:
+            return self._logs.of(space, job_id, after=after, start=start, end=end, limit=limit)
+
+    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+        with self._connection.call() as space, self._head.work(now):
+            return self._locks.acquire(space, name, token, ttl, now)
+
+    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
+        with self._connection.call() as space:
+            return self._locks.extend(space, name, token, ttl, now)
+
+    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
+        with self._connection.call() as space:
+            return self._locks.release(space, name, token, now)
+
+    def recount(self) -> dict[str, int]:
+        with self._connection.call() as space:
+            return self._counters.differences(space)
+
+    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+        with self._connection.call() as space, self._head.work(now) as turn:
+            self._head.forget_the_dead(space)
+            pruned = self._upkeep.prune(space, retention, limit, turn.now)
+        with suppress(StoreUnavailable), self._connection.call() as space:  # a fresh count may take too long
+            self._counters.set_right(space, turn.now)
+        return pruned
+
+    # Moving.
+
+    def seal(self, seal: Seal | None) -> None:
+        self._head.seal(seal)
+        bells.ring(self._connection, "jobs", "schedules")
+
+    def sealed(self) -> Seal | None:
+        return self._head.sealed()
+
+    def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
+        with self._connection.call() as space:
+            queues = self._queues(space) if part == "queues" else []
+            return self._mover.page(space, part, cursor, limit, queues)
+
+    def load(self, records: Sequence[Record]) -> int:
+        with self._connection.call() as space:
+            return self._mover.load(space, records, self._queues(space))
+
+    # What the verbs are made of.
+
+    def _look(self, space: Space, ask: Exchange, now: int | None) -> _Seen:
+        """What there is to claim: most often nothing, and a look needs no write."""
+        turn = self._head.turn_of(self._head.check(space), now)
+        return _Seen(turn.now, turn.paused, self._claimer.look(_open(ask.queues, turn.paused), ask.want))
+
+    def _settle_alone(self, space: Space, ask: Exchange, now: int | None) -> Exchanged:
+        turn = self._head.look(space, now)
+        refused = self._settle(ask, turn.now, is_last=True)
+        next_due_at = self._claimer.look(_open(ask.queues, turn.paused), 0).next_due_at
+        return Exchanged(now=turn.now, refused=refused, next_due_at=next_due_at)
+
+    def _settle(self, ask: Exchange, now: int, *, is_last: bool) -> list[Refusal]:
+        if not ask.settled:
+            return []
+        return self._decide(ask.settled, now, held_by(ask.holder), "exchange", is_last=is_last)
+
+    def _change(self, changes: Sequence[Change], now: int, guard: Callable[[Change], Document]) -> list[Refusal]:
+        return self._decide(changes, now, guard, "change", is_last=True) if changes else []
+
+    def _decide(
+        self, changes: Sequence[Change], now: int, guard: Callable[[Change], Document], verb: str, *, is_last: bool
+    ) -> list[Refusal]:
+        """Write decided changes, and wake others where some job can go on."""
+        space, has_transactions = self._connection.space, self._connection.has_transactions
+        tied = {id(change) for change in self._settler.tied(space, changes)} if has_transactions else set()
+        if tied and len({change.id for change in changes}) < len(changes):
+            tied = {id(change) for change in changes}  # of two changes to one job the first counts
+        loose = [change for change in changes if id(change) not in tied]  # first: the others may release some of them
+        rest = [change for change in changes if id(change) in tied]
+        answers = [
+            self._steps.run(
+                verb, partial(self._settle_some, group, now, guard), is_last=is_last, is_loose=group is loose
+            )
+            for group in (loose, rest)
+            if group
+        ]
+        if any(others_can_go_on for _, others_can_go_on in answers):
+            bells.ring(self._connection, "jobs")
+        return [refusal for refused, _ in answers for refusal in refused]
+
+    def _settle_some(
+        self, changes: Sequence[Change], now: int, guard: Callable[[Change], Document], step: Step
+    ) -> tuple[list[Refusal], bool]:
+        refused = self._settler.settle(step, changes, now, guard)
+        return refused, step.counts.grew(State.QUEUED, State.SCHEDULED)
+
+    def _look_after_held(self, ids: Sequence[str], now: int) -> None:
+        """Jobs that were added to wait: what they wait for may have ended while they were written."""
+        if not ids:
+            return
+
+        def look(step: Step) -> None:
+            for job in self._jobs.get(step.space, ids, step.session):
+                if job.state is State.HELD:
+                    self._settler.waiters.look_at(step, job, now)
+
+        self._steps.run("add", look)
+
+    def _queues(self, space: Space) -> list[QueueInfo]:
+        paused = self._head.look(space, None).paused
+        counts = self._counters.read(space)
+        return [
+            counts.info(name, is_paused=name in paused, oldest_at=self._jobs.oldest_ready(space, name))
+            for name in sorted(paused | counts.queues())
+        ]
+
+
+def _open(queues: Sequence[str], paused: frozenset[str]) -> list[str]:
+    return [queue for queue in dict.fromkeys(queues) if queue not in paused]
+
+
+def _node_of(document: Document) -> Node:
+    node = msgspec.json.decode(document["data"], type=Node)
+    return msgspec.structs.replace(node, beat_at=int(document["beat_at"]))

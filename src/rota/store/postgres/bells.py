@@ -1,0 +1,123 @@
+"""Bells over LISTEN/NOTIFY: one connection of its own hears for all who wait in this process. Polling is the net.
+
+A pooler in transaction mode lets nobody listen. Then the bells ring for what this process itself does, workers look by
+themselves every two seconds, and that is said once.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from rota.errors import StoreError
+from rota.store.bells import LocalBells
+from rota.store.postgres.deadlines import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.store.bells import LocalBell
+    from rota.store.contract import Channel
+
+log = logging.getLogger("rota.store.postgres")
+
+CHANNELS: tuple[Channel, ...] = ("jobs", "schedules")
+QUIET = 15.0  # seconds after which the line is tried
+LONGEST_PAUSE = 5.0
+START_WITHIN = 5.0  # seconds that the first listener waits for the line
+
+
+class Bells:
+    """All bells of one store in one process."""
+
+    def __init__(self, namespace: str, connect: Callable[[], psycopg.Connection[Any] | None]) -> None:
+        self._namespace = namespace
+        self._connect = connect  # None: nobody can listen there
+        self._local = LocalBells()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._hears = threading.Event()  # the line is up
+        self._tried = threading.Event()  # … or was found to be impossible, or out of reach
+        self._closed = threading.Event()
+        self._line: psycopg.Connection[Any] | None = None
+
+    def listen(self, channel: Channel) -> LocalBell:
+        """A bell that hears everybody from now on, where that is possible."""
+        bell = self._local.listen(channel)
+        with self._lock:
+            if self._thread is None:
+                self._closed = threading.Event()
+                self._thread = threading.Thread(target=self._listen, name="rota-postgres-bells", daemon=True)
+                self._thread.start()
+        self._tried.wait(START_WITHIN)
+        return bell
+
+    def ring(self, channel: Channel) -> None:
+        """Wake who waits in this process; where the line is up, it says so to everybody."""
+        if not self._hears.is_set():
+            self._local.ring(channel)
+
+    def close(self) -> None:
+        with self._lock:
+            thread, self._thread = self._thread, None
+            self._closed.set()
+        if thread is None:
+            return
+        line = self._line
+        if line is not None:
+            cut(line)
+        thread.join(START_WITHIN)
+        self._tried.clear()
+        self._hears.clear()
+
+    def _listen(self) -> None:
+        """Hear until the store is closed; a broken line is mended with growing, jittered pauses."""
+        faults = 0
+        while not self._closed.is_set():
+            try:
+                line = self._connect()
+                if line is None:
+                    self._tried.set()
+                    return
+                with line:
+                    self._line = line
+                    faults = 0
+                    self._hear(line)
+            except (psycopg.Error, StoreError, OSError) as err:
+                if not self._closed.is_set():
+                    log.debug("the line that hears of new jobs is broken: %s", err)
+            finally:
+                self._line = None
+                self._hears.clear()
+                self._tried.set()
+            faults += 1
+            pause = min(LONGEST_PAUSE, 0.2 * 2 ** min(faults, 6))
+            self._closed.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads a crowd, guards nothing
+
+    def _hear(self, line: psycopg.Connection[Any]) -> None:
+        names: dict[str, Channel] = {f"{self._namespace}_{channel}": channel for channel in CHANNELS}
+        line.execute("; ".join(f'LISTEN "{name}"' for name in names).encode(), prepare=False)
+        self._hears.set()
+        self._tried.set()
+        for channel in CHANNELS:
+            self._local.ring(channel)  # what came while nobody heard
+        while not self._closed.is_set():
+            for notice in line.notifies(timeout=QUIET):
+                if notice.channel in names:
+                    self._local.ring(names[notice.channel])
+            _try_line(line)
+
+
+def _try_line(line: psycopg.Connection[Any]) -> None:
+    """A half-open line is as quiet as an idle one: ask for a word, and cut it where none comes."""
+    timer = threading.Timer(QUIET, cut, (line,))
+    timer.daemon = True
+    timer.start()
+    try:
+        line.execute("SELECT 1", prepare=False)
+    finally:
+        timer.cancel()

@@ -1,0 +1,153 @@
+"""Changes of jobs: applied where the jobs still are what was decided on, with all that they set in motion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.model.occurrence import noted, of_job
+from rota.model.settle import Change, apply, release, still_awaited
+from rota.store.contract import Refusal
+from rota.store.matching import is_running
+from rota.store.postgres.rows import last_of, packed_last, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rota.model.job import Job
+    from rota.store.postgres.jobs import Jobs
+    from rota.store.postgres.keys import Keys
+    from rota.store.postgres.ledger import Ledger
+    from rota.store.postgres.transaction import Transaction
+
+
+class Changes:
+    """One namespace's changes. Everybody locks in one order: schedules by id, jobs by place, counters last."""
+
+    def __init__(self, jobs: Jobs, keys: Keys, ledger: Ledger) -> None:
+        self._jobs = jobs
+        self._keys = keys
+        self._ledger = ledger
+
+    def settle(
+        self,
+        tx: Transaction,
+        changes: Sequence[Change],
+        now: int,
+        still_holds: Callable[[Change, Job], bool],
+        *,
+        waits: bool = True,
+    ) -> list[Refusal]:
+        """Apply changes where the jobs still are what was decided on; name the others. All are judged first."""
+        lock_schedules(tx, [change.job.schedule_id for change in changes])
+        current = self._jobs.locked(tx, [change.job for change in changes], waits=waits)
+        refused: list[Refusal] = []
+        accepted: list[tuple[Change, Job]] = []
+        for change in changes:
+            job = current.get(change.job.seq)
+            if job is None or not still_holds(change, job):
+                refused.append(Refusal(change.id, "lease"))
+            elif is_running(job) and job.cancel_reason and not change.state.is_final:
+                refused.append(Refusal(change.id, "cancel", job.cancel_reason))
+            else:
+                accepted.append((change, job))
+                del current[job.seq]  # a second change of the same job is refused
+        self.apply(tx, accepted, now)
+        return refused
+
+    def apply(self, tx: Transaction, changes: Sequence[tuple[Change, Job]], now: int) -> None:
+        """Write changes that were found to hold for the jobs beside them, and what they set in motion."""
+        if not changes:
+            return
+        self._jobs.take(tx, [job for _, job in changes])
+        after = [_changed(change, job) for change, job in changes]
+        self._jobs.put(tx, after)
+        self._move_keys(tx, changes, after)
+        tx.counts.move_all((change.job.queue, change.job.state, change.state) for change, _ in changes)
+        if tx.counts.grew(*(job.state for job in after if job.is_live)):
+            tx.ring("jobs")
+        ended = [change for change, _ in changes if change.state.is_final]
+        if ended:
+            self._let_go(tx, ended, now)
+            self._note_last_runs(tx, ended)
+            self.remove(tx, [job for job, (change, _) in zip(after, changes, strict=True) if change.is_removal])
+
+    def remove(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+        """Delete ended jobs, whose schedules are locked; their occurrences stay in the ledger."""
+        if not jobs:
+            return
+        names = sorted({job.schedule_id for job in jobs if job.schedule_id and job.fire_at})
+        rows = tx.rows("SELECT id, created_at FROM {ns}.schedule WHERE id = ANY(%s)", (names,)) if names else []
+        since: dict[str, int] = dict(rows)
+        self._ledger.record(tx, [of_job(job) for job in jobs if _is_of_a_schedule(job, since)])
+        self._jobs.delete(tx, jobs)
+
+    def remove_ended(self, tx: Transaction, ids: Sequence[str]) -> list[str]:
+        """Delete those of the jobs that have ended; their schedules are locked before they are."""
+        known = [job for job in self._jobs.get(tx, list(dict.fromkeys(ids))) if job.state.is_final]
+        lock_schedules(tx, [job.schedule_id for job in known])
+        current = self._jobs.locked(tx, known)
+        ended = [current[job.seq] for job in known if job.seq in current]
+        self.remove(tx, ended)
+        return [job.id for job in ended]
+
+    def _move_keys(self, tx: Transaction, changes: Sequence[tuple[Change, Job]], after: Sequence[Job]) -> None:
+        moved = [(before, job) for (_, before), job in zip(changes, after, strict=True) if before.key != job.key]
+        self._keys.free(tx, [before.seq for before, _ in moved if before.key])
+        self._keys.put(tx, [job for _, job in moved if job.key])
+
+    def _let_go(self, tx: Transaction, ended: Sequence[Change], now: int) -> None:
+        """The jobs that waited for these go on, or wait for what a cancelled link of their chain waited for."""
+        over = [change.id for change in ended]
+        rows = tx.rows("SELECT seq FROM {ns}.held WHERE waits_for = ANY(%s) ORDER BY seq FOR UPDATE", (over,))
+        for job in self._jobs.at(tx, [seq for (seq,) in rows]):
+            awaited = still_awaited(job, lambda job_id: next(iter(self._jobs.get(tx, [job_id])), None))
+            if awaited is None:
+                self.apply(tx, [(release(job, now), job)], now)
+            else:
+                tx.run("UPDATE {ns}.held SET waits_for = %s WHERE seq = %s", (awaited, job.seq))
+
+    def _note_last_runs(self, tx: Transaction, ended: Sequence[Change]) -> None:
+        """Tell schedules how their jobs ended."""
+        made = [change for change in ended if change.job.schedule_id is not None]
+        if not made:
+            return
+        names = sorted({change.job.schedule_id or "" for change in made})
+        rows = tx.rows("SELECT id, last FROM {ns}.schedule WHERE id = ANY(%s)", (names,))
+        last = {name: last_of(packed) for name, packed in rows}
+        for change in made:
+            name = change.job.schedule_id or ""
+            if name in last:
+                last[name] = noted(last[name], change)
+        if last:
+            tx.run(
+                "UPDATE {ns}.schedule s SET last = w.last FROM unnest(%s::text[], %s::text[]) AS w (id, last) "
+                "WHERE s.id = w.id",
+                (list(last), [packed_last(run) for run in last.values()]),
+            )
+
+
+def lock_schedules(tx: Transaction, names: Iterable[str | None]) -> None:
+    """Whoever writes to a schedule, its ledger or its jobs has this first."""
+    wanted = sorted({name for name in names if name is not None})
+    if wanted:
+        tx.rows("SELECT FROM {ns}.schedule WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (wanted,))
+
+
+def _changed(change: Change, job: Job) -> Job:
+    """The job after a change, with what its row alone knows."""
+    after = apply(change)
+    return msgspec.structs.replace(
+        after,
+        progress=job.progress,
+        waits_for=job.waits_for,
+        error=text_of(after.error),
+        cancel_reason=text_of(after.cancel_reason),
+    )
+
+
+def _is_of_a_schedule(job: Job, since: dict[str, int]) -> bool:
+    """Whether a job is an occurrence of a schedule that still exists, and not of an earlier namesake."""
+    made = since.get(job.schedule_id or "")
+    return made is not None and job.fire_at is not None and made < job.fire_at

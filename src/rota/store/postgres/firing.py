@@ -1,0 +1,186 @@
+"""Firing: jobs made and schedules advanced, a whole batch in a handful of statements, each under its version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.model.firing import fired, overlap_key, place
+from rota.model.job import accept
+from rota.model.occurrence import of_skip
+from rota.model.settle import cancel
+from rota.model.state import State
+from rota.store.contract import Fired
+from rota.store.postgres.faults import StaleLook
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.firing import Firing, Shot, Skip
+    from rota.model.job import Job
+    from rota.store.postgres.changes import Changes
+    from rota.store.postgres.jobs import Jobs
+    from rota.store.postgres.keys import Keys
+    from rota.store.postgres.ledger import Ledger
+    from rota.store.postgres.schedules import Guard, Schedules
+    from rota.store.postgres.transaction import Transaction
+
+REPLACED = "replaced by the next occurrence"
+
+
+class Situation:
+    """What is known of the schedules' jobs while a batch is placed."""
+
+    def __init__(self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]]) -> None:
+        self.live = live  # schedule -> the job that has its key
+        self.held = held  # schedule -> the last job that is held
+        self.made = made  # occurrences that have a job already
+
+    def note(self, name: str, job: Job) -> None:
+        if job.state is State.HELD:
+            self.held[name] = job.id
+        elif job.key:
+            self.live[name] = job.id
+
+
+class Volley:
+    """What one firing comes to."""
+
+    def __init__(self, firing: Firing) -> None:
+        self.firing = firing
+        self.jobs: list[Job] = []
+        self.skips: list[Skip] = list(firing.skips)
+
+    @property
+    def made(self) -> list[str]:
+        return [job.id for job in self.jobs]
+
+
+class Shooting:
+    """One namespace's firings."""
+
+    def __init__(self, schedules: Schedules, jobs: Jobs, keys: Keys, changes: Changes, ledger: Ledger) -> None:
+        self._schedules = schedules
+        self._jobs = jobs
+        self._keys = keys
+        self._changes = changes
+        self._ledger = ledger
+
+    def fire(self, tx: Transaction, firings: Sequence[Firing], now: int) -> list[Fired]:
+        """Fire what still is as it was when that was decided; a schedule that comes twice is fired once."""
+        guards = self._schedules.guards(tx, [firing.schedule.id for firing in firings])
+        holding: dict[str, Volley] = {}
+        for firing in firings:
+            guard = guards.get(firing.schedule.id)
+            if guard is not None and firing.schedule.id not in holding and firing.holds_for(*guard[:2]):
+                holding[firing.schedule.id] = Volley(firing)
+        self._place(tx, list(holding.values()), now)
+        self._advance(tx, holding, guards, now)
+        return [_told(firing, holding.get(firing.schedule.id)) for firing in firings]
+
+    def _place(self, tx: Transaction, volleys: Sequence[Volley], now: int) -> None:
+        """Make the jobs: most firings all at once, and those that stop a live job shot by shot."""
+        situation = self._look(tx, volleys, now)
+        by_turns = [volley for volley in volleys if _replaces(volley.firing, situation)]
+        at_once = [volley for volley in volleys if volley not in by_turns]
+        for volley in at_once:
+            for shot in volley.firing.shots:
+                self._shoot(volley, shot, situation, now)
+        self._insert(tx, [job for volley in at_once for job in volley.jobs])
+        for volley in by_turns:
+            self._place_by_turns(tx, volley, now)
+
+    def _place_by_turns(self, tx: Transaction, volley: Volley, now: int) -> None:
+        for shot in volley.firing.shots:
+            situation = self._look(tx, [volley], now)
+            before = len(volley.jobs)
+            stopped = self._shoot(volley, shot, situation, now)
+            self._insert(tx, volley.jobs[before:])
+            if stopped is not None:
+                self._stop(tx, stopped, now)
+
+    def _shoot(self, volley: Volley, shot: Shot, situation: Situation, now: int) -> str | None:
+        """Decide about one shot; gives the job that is to be stopped for it."""
+        name = volley.firing.schedule.id
+        if (name, shot.job.fire_at or 0) in situation.made:
+            return None  # made already, by a schedule of that name before the clock stepped back
+        placement = place(shot, situation.live.get(name), situation.held.get(name))
+        if placement.skip is not None:
+            volley.skips.append(placement.skip)
+        if placement.job is not None:
+            job = accept(placement.job, now)
+            volley.jobs.append(job)
+            situation.note(name, job)
+        return placement.cancels
+
+    def _look(self, tx: Transaction, volleys: Sequence[Volley], now: int) -> Situation:
+        """Everything that the placing of a batch must know, in three questions."""
+        shots = [(volley.firing.schedule.id, shot) for volley in volleys for shot in volley.firing.shots]
+        if not shots:
+            return Situation({}, {}, set())
+        made = tx.rows(
+            "SELECT j.schedule_id, j.fire_at FROM unnest(%s::text[], %s::bigint[]) AS w (id, fire_at) "
+            "JOIN {ns}.job j ON j.schedule_id = w.id AND j.fire_at = w.fire_at",
+            ([name for name, _ in shots], [shot.job.fire_at for _, shot in shots]),
+        )
+        names = {overlap_key(name): name for name, shot in shots if shot.when_busy != "allow"}
+        holders = self._keys.holders(tx, list(names), now)
+        live = {names[key]: job_id for key, job_id in holders.items()}
+        return Situation(live, self._last_held(tx, sorted(live)), set(made))
+
+    def _last_held(self, tx: Transaction, names: Sequence[str]) -> dict[str, str]:
+        if not names:
+            return {}
+        rows = tx.rows(
+            "SELECT DISTINCT ON (h.schedule_id) h.schedule_id, j.id FROM {ns}.held h JOIN {ns}.job j ON j.seq = h.seq "
+            "WHERE h.schedule_id = ANY(%s) ORDER BY h.schedule_id, h.seq DESC",
+            (list(names),),
+        )
+        return dict(rows)
+
+    def _insert(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+        if jobs:
+            self._jobs.tell(tx, jobs)
+            placed = self._jobs.insert(tx, jobs)
+            self._keys.put(tx, placed)
+
+    def _stop(self, tx: Transaction, job_id: str, now: int) -> None:
+        """Ask a running job to stop, or cancel one that waits; either lets go of what is held behind it."""
+        known = self._jobs.get(tx, [job_id])
+        current = list(self._jobs.locked(tx, known).values())
+        if not current:
+            raise StaleLook  # it moved on between the two looks: the whole transaction looks again
+        (job,) = current
+        if job.state is State.RUNNING:
+            reason = "UPDATE {ns}.running SET cancel_reason = coalesce(cancel_reason, %s) WHERE seq = %s"
+            tx.run(reason, (REPLACED, job.seq))
+        else:
+            self._changes.apply(tx, [(cancel(job, now, REPLACED), job)], now)
+
+    def _advance(self, tx: Transaction, holding: dict[str, Volley], guards: dict[str, Guard], now: int) -> None:
+        """Record the skips and write the schedules as they are after their firing."""
+        lines = [of_skip(name, skip) for name, volley in holding.items() for skip in volley.skips]
+        self._ledger.record(tx, lines)
+        replacing = [name for name, volley in holding.items() if volley.firing.schedule.spec.overlap == "cancel"]
+        fresh = guards | (self._schedules.guards(tx, replacing) if replacing else {})  # a stopped job left its note
+        after = []
+        for name, volley in holding.items():
+            schedule = msgspec.structs.replace(volley.firing.schedule, last=fresh[name][2])
+            firing = msgspec.structs.replace(volley.firing, schedule=schedule)
+            after.append(fired(firing, len(volley.made), now, volley.made[-1] if volley.made else None))
+        self._schedules.update(tx, after)
+
+
+def _replaces(firing: Firing, situation: Situation) -> bool:
+    """Whether a firing may stop a live job, whose end changes what the next shot meets."""
+    is_busy = firing.schedule.id in situation.live or len(firing.shots) > 1
+    return is_busy and any(shot.when_busy == "cancel" for shot in firing.shots)
+
+
+def _told(firing: Firing, volley: Volley | None) -> Fired:
+    name = firing.schedule.id
+    if volley is None or volley.firing is not firing:
+        return Fired(schedule_id=name, is_accepted=False)
+    skipped = sum(skip.count for skip in volley.skips)
+    return Fired(schedule_id=name, is_accepted=True, jobs=volley.made, skipped=skipped)

@@ -1,0 +1,268 @@
+"""Jobs as rows: read, found, listed, written and taken away, inside a transaction that the store has begun."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.model.state import FINAL, State
+from rota.store.contract import JobFilter, Page
+from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, jobs_of, place_of, record_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rota.model.job import Job
+    from rota.store.postgres.transaction import Row, Transaction
+
+FEW = 20  # so many rows are inserted one by one, more are copied
+
+
+class Jobs:
+    """One namespace's jobs, by id or by place."""
+
+    # Reading.
+
+    def get(self, tx: Transaction, ids: Sequence[str]) -> list[Job]:
+        if not ids:
+            return []
+        rows = tx.rows(f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE id = ANY(%s)", (list(ids),))
+        found = {job.id: job for job in jobs_of(rows)}
+        return [found[job_id] for job_id in ids if job_id in found]
+
+    def at(self, tx: Transaction, seqs: Sequence[int]) -> list[Job]:
+        """Jobs by place, the oldest first."""
+        query = f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE seq = ANY(%s) ORDER BY seq"
+        return jobs_of(tx.rows(query, (list(seqs),))) if seqs else []
+
+    def page(self, tx: Transaction, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
+        query, values = found_by(where, cursor, limit + 1)
+        seqs = [seq for (seq,) in tx.rows(query, values)]
+        jobs = self.at(tx, seqs[:limit])[::-1]
+        return Page(jobs, str(jobs[-1].seq) if len(seqs) > limit else None)
+
+    def waiting_of(self, tx: Transaction, schedule_id: str) -> list[Job]:
+        """What a schedule's trigger made and nobody has started; nobody starts it before this transaction ends."""
+        seqs: list[int] = []
+        for table in ("held", "later", "ready"):
+            query = (
+                f"SELECT p.seq FROM {{ns}}.job j JOIN {{ns}}.{table} p ON p.seq = j.seq "
+                "WHERE j.schedule_id = %s AND j.fire_at IS NOT NULL ORDER BY p.seq FOR UPDATE OF p"
+            )
+            seqs += [seq for (seq,) in tx.rows(query, (schedule_id,))]
+        return [job for job in self.at(tx, seqs) if job.state.is_waiting]
+
+    def lapsed(self, tx: Transaction, limit: int, now: int | None) -> list[Job]:
+        query = (
+            f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE seq = ANY(ARRAY(SELECT r.seq FROM {{ns}}.running r "
+            "WHERE r.lease_until <= coalesce(%s::bigint, {ns}.micros()) ORDER BY r.lease_until LIMIT %s)) "
+            "AND state = 'running' ORDER BY lease_until"
+        )
+        return jobs_of(tx.rows(query, (now, limit)))
+
+    # Writing.
+
+    def insert(self, tx: Transaction, jobs: Sequence[Job], *, may_copy: bool = True) -> list[Job]:
+        """Write new jobs and count them; gives those that were not there already, with their places.
+
+        Copying is for callers who know that none is: there it would end the transaction.
+        """
+        placed = self._placed(tx, jobs)
+        if len(placed) > FEW and may_copy:
+            tx.copy("job", RECORD, map(record_of, placed))
+        else:
+            placed = self._insert_records(tx, placed)
+        self.put(tx, placed)
+        for (queue, state), number in Counter((job.queue, job.state) for job in placed).items():
+            tx.counts.add(queue, state, number)
+        return placed
+
+    def tell(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+        """Wake workers where somebody may be waiting: for an empty line, or for what is due first."""
+        ready = sorted({job.queue for job in jobs if job.state is State.QUEUED})
+        first: dict[str, int] = {}
+        for job in jobs:
+            if job.state is State.SCHEDULED:
+                first[job.queue] = min(job.run_at, first.get(job.queue, job.run_at))
+        if ready and tx.rows("SELECT {ns}.is_idle(%s)", (ready,))[0][0]:
+            tx.ring("jobs")
+        for queue, run_at in first.items():
+            query = "SELECT EXISTS (SELECT FROM {ns}.later WHERE queue = %s AND run_at <= %s)"
+            if not tx.rows(query, (queue, run_at))[0][0]:
+                tx.ring("jobs")
+
+    def add_one(self, tx: Transaction, job: Job) -> bool | None:
+        """One job without a key that waits for nobody; False where it is there already, None where that is sealed."""
+        row = tx.row(
+            f"SELECT {{ns}}.add_job({', '.join(['%s'] * 16)})",
+            (
+                *(job.id, job.task, job.payload, job.queue, job.priority, job.created_at, job.run_at),
+                *(job.state is State.QUEUED, job.key_until, job.schedule_id, job.fire_at, job.after_at),
+                *(job.generation, job.made_by, job.past, tx.slot),
+            ),
+        )
+        return row[0] if row else None
+
+    def add_ready(self, tx: Transaction, jobs: Sequence[Job]) -> bool | None:
+        """Many jobs of which `is_simply_ready` is true, by one call; None where the store is sealed."""
+        columns = (
+            [job.id for job in jobs],
+            _column([job.task for job in jobs]),
+            _column([job.payload for job in jobs]),
+            _column([job.queue for job in jobs]),
+            _column([job.priority for job in jobs]),
+        )
+        rare = ([job.schedule_id for job in jobs], [job.made_by for job in jobs])
+        row = tx.row(
+            "SELECT {ns}.add_ready_jobs(%s, %s, %s::text[], %s::text[], %s::bytea[], %s::text[], %s::smallint[], "
+            "%s::text[], %s::text[])",
+            (jobs[0].created_at, tx.slot, *columns, *(column if any(column) else None for column in rare)),
+        )
+        return row[0] if row else None
+
+    def put(self, tx: Transaction, jobs: Iterable[Job]) -> None:
+        """Write where jobs stand."""
+        by_table: dict[str, list[Row]] = {}
+        for job in jobs:
+            by_table.setdefault(TABLES[job.state], []).append(place_of(job))
+        for table, rows in by_table.items():
+            columns = f"{PLACES[table]}, rank"
+            if len(rows) > FEW:
+                tx.copy(table, columns, rows)
+            else:
+                marks = ", ".join(["%s"] * len(rows[0]))
+                tx.run_many(f"INSERT INTO {{ns}}.{table} ({columns}) VALUES ({marks})", rows)
+
+    def take(self, tx: Transaction, jobs: Iterable[Job]) -> None:
+        """Remove the rows that say where jobs stand; their transaction has locked them."""
+        by_table: dict[str, list[int]] = {}
+        for job in jobs:
+            by_table.setdefault(TABLES[job.state], []).append(job.seq)
+        for table, seqs in by_table.items():
+            tx.run(
+                f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)",
+                (seqs,),
+            )
+
+    def locked(self, tx: Transaction, jobs: Iterable[Job], *, waits: bool = True) -> dict[int, Job]:
+        """Jobs as they are now, by place, kept so until the transaction ends; those in another state are missing.
+
+        `waits=False`: those that somebody else has locked are missing too.
+        """
+        by_table: dict[str, dict[int, Job]] = {}
+        for job in jobs:
+            by_table.setdefault(TABLES[job.state], {})[job.seq] = job
+        current: dict[int, Job] = {}
+        for table in sorted(by_table):
+            known = by_table[table]
+            columns = [name for name in PLACES[table].split(", ") if name not in {"seq", "queue"}]
+            query = (
+                f"SELECT j.id, j.seq, {', '.join(f'p.{name}' for name in columns)} FROM {{ns}}.job j "
+                f"JOIN {{ns}}.{table} p ON p.seq = j.seq WHERE j.seq = ANY(%s) ORDER BY p.seq FOR UPDATE OF p"
+                f"{'' if waits else ' SKIP LOCKED'}"
+            )
+            for job_id, seq, *values in tx.rows(query, (sorted(known),)):
+                if known[seq].id == job_id:
+                    current[seq] = _renewed(known[seq], dict(zip(columns, values, strict=True)))
+        return current
+
+    def delete(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+        """Take ended jobs away with their logs and keys."""
+        seqs = [job.seq for job in jobs]
+        for table in ("unique_key", "log", "finished", "job"):
+            tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", (seqs,))
+        for job in jobs:
+            tx.counts.remove(job.queue, job.state)
+
+    def _placed(self, tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
+        if not jobs:
+            return []
+        query = "SELECT nextval('{ns}.job_seq_seq') FROM generate_series(1, %s)"
+        seqs = [seq for (seq,) in tx.rows(query, (len(jobs),))]
+        return [msgspec.structs.replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)]
+
+    def _insert_records(self, tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
+        if not jobs:
+            return []
+        marks = f"({', '.join(['%s'] * len(RECORD.split(', ')))})"
+        inserted = {
+            seq
+            for start in range(0, len(jobs), FEW)
+            for (seq,) in tx.rows(
+                f"INSERT INTO {{ns}}.job ({RECORD}) VALUES {', '.join([marks] * len(jobs[start : start + FEW]))} "
+                "ON CONFLICT (id) DO NOTHING RETURNING seq",
+                [value for job in jobs[start : start + FEW] for value in record_of(job)],
+            )
+        }
+        return [job for job in jobs if job.seq in inserted]
+
+
+def is_simply_ready(job: Job) -> bool:
+    """Whether a new job is in line at once and has nothing that most jobs do not have."""
+    return job.state is State.QUEUED and not job.past and not job.key and not job.key_until and job.fire_at is None
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """A column as it is sent: one element, where all are the same."""
+    return values[:1] if values.count(values[0]) == len(values) else values
+
+
+def _renewed(job: Job, values: dict[str, Any]) -> Job:
+    """The job with what its row says now; what the row's table does not keep is empty."""
+    state = State(values.pop("state")) if "state" in values else job.state
+    absent = {"started_at", "finished_at", "lease_until", "holder", "cancel_reason", "result"} - values.keys()
+    return msgspec.structs.replace(job, state=state, **values, **dict.fromkeys(absent))
+
+
+def found_by(where: JobFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
+    """The query for the places of the newest jobs that a filter shows."""
+    conditions, values = _conditions(where)
+    if cursor is not None:
+        conditions.append("j.seq < %s")
+        values.append(int(cursor))
+    if not where.states:
+        return _newest("", conditions, limit), values
+    parts: list[str] = []
+    all_values: list[Any] = []
+    for state in where.states:
+        table = TABLES[state]
+        extra = ["p.state = %s"] if state in FINAL else []
+        parts.append(f"({_newest(table, [*conditions, *extra], limit)})")
+        all_values += [*values, *([state.value] if extra else [])]
+    return f"SELECT seq FROM ({' UNION ALL '.join(parts)}) found ORDER BY seq DESC LIMIT {limit}", all_values
+
+
+def _newest(table: str, conditions: list[str], limit: int) -> str:
+    clause = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    if not table:
+        return f"SELECT j.seq FROM {{ns}}.job j {clause}ORDER BY j.seq DESC LIMIT {limit}"
+    joined = f"{{ns}}.{table} p JOIN {{ns}}.job j ON p.seq = j.seq"
+    return f"SELECT p.seq FROM {joined} {clause}ORDER BY p.seq DESC LIMIT {limit}"
+
+
+def _conditions(where: JobFilter) -> tuple[list[str], list[Any]]:
+    conditions: list[str] = []
+    values: list[Any] = []
+    if where.task is not None and where.task.endswith("*"):
+        conditions.append("starts_with(j.task, %s)")
+        values.append(text_of(where.task[:-1]))
+    elif where.task is not None:
+        conditions.append("j.task = %s")
+        values.append(text_of(where.task))
+    plain = (("j.queue", where.queue), ("j.schedule_id", where.schedule_id))
+    for column, value in plain:
+        if value is not None:
+            conditions.append(f"{column} = %s")
+            values.append(text_of(value))
+    if where.key is not None:
+        conditions.append("j.seq = (SELECT k.seq FROM {ns}.unique_key k WHERE k.key = %s)")
+        values.append(text_of(where.key))
+    if where.since is not None:
+        conditions.append("j.created_at >= %s")
+        values.append(where.since)
+    if where.until is not None:
+        conditions.append("j.created_at < %s")
+        values.append(where.until)
+    return conditions, values

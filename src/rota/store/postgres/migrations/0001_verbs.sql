@@ -1,0 +1,259 @@
+-- Version 1, the verbs that are called most, each one round trip. They compare and set; what a job becomes was
+-- decided before they are called.
+
+CREATE FUNCTION {ns}.micros() RETURNS bigint LANGUAGE sql VOLATILE AS
+$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+
+-- Tell whoever waits for jobs. Listeners hear it when the transaction commits, and one transaction tells once.
+CREATE FUNCTION {ns}.ring(p_channel text) RETURNS void LANGUAGE sql VOLATILE AS
+$$ SELECT pg_notify({ns_text} || '_' || p_channel, '') $$;
+
+-- Whether one of these queues has an empty line: then somebody may be waiting for it. (A worker that is busy comes back
+-- by itself, and finds what was added meanwhile.)
+CREATE FUNCTION {ns}.is_idle(p_queues text[]) RETURNS boolean LANGUAGE sql STABLE AS
+$$ SELECT EXISTS (SELECT FROM unnest(p_queues) AS q
+                  WHERE NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = q)) $$;
+
+-- One job without a key that waits for nobody. Gives false where a job of that id is there already; nothing is written
+-- then, nor where the store is sealed (null).
+CREATE FUNCTION {ns}.add_job(
+    p_id text, p_task text, p_payload bytea, p_queue text, p_priority smallint, p_created_at bigint, p_run_at bigint,
+    p_is_due boolean, p_key_until bigint, p_schedule_id text, p_fire_at bigint, p_after_at bigint, p_generation integer,
+    p_made_by text, p_past bytea, p_slot bigint
+) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_seq bigint;
+BEGIN
+    IF EXISTS (SELECT FROM {ns}.seal) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO {ns}.job (created_at, key_until, fire_at, after_at, generation, priority, id, task, queue, schedule_id,
+                          made_by, payload)
+    VALUES (p_created_at, p_key_until, p_fire_at, p_after_at, p_generation, p_priority, p_id, p_task, p_queue,
+            p_schedule_id, p_made_by, p_payload)
+    ON CONFLICT (id) DO NOTHING RETURNING seq INTO v_seq;
+    IF v_seq IS NULL THEN
+        RETURN false;
+    END IF;
+    IF p_is_due THEN
+        IF NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = p_queue) THEN
+            PERFORM {ns}.ring('jobs');
+        END IF;
+        INSERT INTO {ns}.ready (seq, run_at, rank, queue, past) VALUES (v_seq, p_run_at, -p_priority, p_queue, p_past);
+    ELSE
+        IF NOT EXISTS (SELECT FROM {ns}.later l WHERE l.queue = p_queue AND l.run_at <= p_run_at) THEN
+            PERFORM {ns}.ring('jobs');
+        END IF;
+        INSERT INTO {ns}.later (seq, run_at, rank, queue, past) VALUES (v_seq, p_run_at, -p_priority, p_queue, p_past);
+    END IF;
+    INSERT INTO {ns}.tally AS t (queue, slot, queued, scheduled)
+    VALUES (p_queue, p_slot, p_is_due::int, 1 - p_is_due::int)
+    ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued,
+                                            scheduled = t.scheduled + excluded.scheduled;
+    RETURN true;
+END $$;
+
+-- Many jobs that are ready at once, have no key and wait for nobody. A column that is the same throughout has one
+-- element. Gives null where the store is sealed, and writes nothing then; all are written, or an error says that one
+-- of them is there already.
+CREATE FUNCTION {ns}.add_ready_jobs(
+    p_created_at bigint, p_slot bigint, p_ids text[], p_tasks text[], p_payloads bytea[], p_queues text[],
+    p_priorities smallint[], p_schedule_ids text[], p_made_by text[]
+) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF EXISTS (SELECT FROM {ns}.seal) THEN
+        RETURN NULL;
+    END IF;
+    IF {ns}.is_idle(ARRAY(SELECT DISTINCT q FROM unnest(p_queues) AS q)) THEN
+        PERFORM {ns}.ring('jobs');
+    END IF;
+    WITH made AS (
+        INSERT INTO {ns}.job (created_at, id, task, payload, queue, priority, schedule_id, made_by)
+        SELECT p_created_at, n.id, coalesce(n.task, p_tasks[1]), coalesce(n.payload, p_payloads[1]),
+               coalesce(n.queue, p_queues[1]), coalesce(n.priority, p_priorities[1]), n.schedule_id, n.made_by
+        FROM unnest(p_ids, p_tasks, p_payloads, p_queues, p_priorities, p_schedule_ids, p_made_by)
+            AS n (id, task, payload, queue, priority, schedule_id, made_by)
+        RETURNING seq, queue, priority
+    ), placed AS (
+        INSERT INTO {ns}.ready (seq, run_at, rank, queue) SELECT m.seq, p_created_at, -m.priority, m.queue FROM made m
+    )
+    INSERT INTO {ns}.tally AS t (queue, slot, queued)
+    SELECT m.queue, p_slot, count(*) FROM made m GROUP BY m.queue ORDER BY m.queue
+    ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued;
+    RETURN true;
+END $$;
+
+-- Whether a held job waits for one of these. Mostly nothing is held at all.
+CREATE FUNCTION {ns}.are_awaited(p_seqs bigint[]) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM {ns}.held) THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (SELECT FROM {ns}.job j WHERE j.seq = ANY (p_seqs)
+                   AND EXISTS (SELECT FROM {ns}.held h WHERE h.waits_for = j.id));
+END $$;
+
+-- Settle jobs that ended plainly, make due jobs ready, and claim. The first row says how it went; the others are the
+-- claimed jobs. `is_odd`: one of the jobs is waited for by others; nothing was done.
+CREATE FUNCTION {ns}.exchange(
+    p_now bigint, p_holder text, p_want integer, p_queues text[], p_lease_for bigint, p_most_promoted integer,
+    p_slot bigint, p_seqs bigint[], p_lease_nos integer[], p_states text[], p_finished_at bigint[],
+    p_attempts integer[], p_failures integer[], p_errors text[], p_cancel_reasons text[], p_results bytea[],
+    p_keys text[]
+) RETURNS TABLE (
+    at bigint, next_due_at bigint, seal text, is_odd boolean, settled bigint[],
+    id text, seq bigint, task text, payload bytea, queue text, priority smallint, created_at bigint, run_at bigint,
+    key text, key_until bigint, schedule_id text, fire_at bigint, after_at bigint, generation integer, made_by text,
+    waits_for text, queued_at bigint, attempts integer, failures integer, deaths integer, lease_no integer,
+    error text, past bytea
+) LANGUAGE plpgsql VOLATILE
+-- Plans are made once per connection, maybe while the tables are empty, and must hold when they are large: by index.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    v_now     bigint := coalesce(p_now, {ns}.micros());
+    v_open    text[];
+    v_best    tid[] := '{}';
+    v_reach   integer;
+    v_found   integer;
+    v_seal    text;
+    v_settled bigint[];
+BEGIN
+    IF p_want > 0 THEN
+        SELECT s.value INTO v_seal FROM {ns}.seal s;
+        IF v_seal IS NOT NULL THEN
+            at := v_now; seal := v_seal;
+            RETURN NEXT;
+            RETURN;
+        END IF;
+    END IF;
+    IF p_seqs IS NOT NULL AND {ns}.are_awaited(p_seqs) THEN
+        at := v_now; is_odd := true;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    SELECT coalesce(array_agg(DISTINCT q), '{}') INTO v_open FROM unnest(p_queues) AS q
+    WHERE NOT EXISTS (SELECT FROM {ns}.paused_queue p WHERE p.name = q);
+
+    IF p_want > 0 THEN
+        -- Scheduled jobs that are due become ready, a bounded number of each queue.
+        IF EXISTS (SELECT FROM unnest(v_open) AS q CROSS JOIN LATERAL
+                   (SELECT FROM {ns}.later l WHERE l.queue = q AND l.run_at <= v_now LIMIT 1) due) THEN
+            WITH due AS (
+                DELETE FROM {ns}.later l WHERE l.ctid = ANY (ARRAY(
+                    SELECT d.ctid FROM unnest(v_open) AS q CROSS JOIN LATERAL (
+                        SELECT x.ctid FROM {ns}.later x WHERE x.queue = q AND x.run_at <= v_now
+                        ORDER BY x.run_at, x.seq LIMIT p_most_promoted FOR UPDATE SKIP LOCKED) d))
+                RETURNING l.*
+            ), promoted AS (
+                INSERT INTO {ns}.ready (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
+                                        waits_for, error, past, progress)
+                SELECT d.seq, d.run_at, v_now, d.attempts, d.failures, d.deaths, d.lease_no, d.rank, d.queue, d.key,
+                       d.waits_for, d.error, d.past, d.progress
+                FROM due d
+            )
+            INSERT INTO {ns}.tally AS t (queue, slot, scheduled, queued)
+            SELECT d.queue, p_slot, -count(*), count(*) FROM due d GROUP BY d.queue ORDER BY d.queue
+            ON CONFLICT (queue, slot) DO UPDATE SET scheduled = t.scheduled + excluded.scheduled,
+                                                    queued = t.queued + excluded.queued;
+        END IF;
+
+        -- The best jobs that nobody else is taking, in one order over all queues.
+        IF cardinality(v_open) = 1 THEN
+            v_best := ARRAY(SELECT r.ctid FROM {ns}.ready r WHERE r.queue = v_open[1] ORDER BY r.rank, r.seq
+                            LIMIT p_want FOR UPDATE SKIP LOCKED);
+        ELSIF cardinality(v_open) > 1 THEN
+            v_reach := p_want;
+            LOOP  -- locks no more than it takes; looks further only where rivals were faster
+                SELECT count(*) INTO v_found FROM (
+                    SELECT FROM unnest(v_open) AS q CROSS JOIN LATERAL (
+                        SELECT FROM {ns}.ready r WHERE r.queue = q ORDER BY r.rank, r.seq LIMIT v_reach) c
+                    LIMIT v_reach) f;
+                v_best := v_best || ARRAY(
+                    SELECT r.ctid FROM {ns}.ready r JOIN (
+                        SELECT c.queue, c.rank, c.seq FROM unnest(v_open) AS q CROSS JOIN LATERAL (
+                            SELECT x.queue, x.rank, x.seq FROM {ns}.ready x WHERE x.queue = q
+                            ORDER BY x.rank, x.seq LIMIT v_reach) c
+                        ORDER BY c.rank, c.seq LIMIT v_reach
+                    ) b ON r.queue = b.queue AND r.rank = b.rank AND r.seq = b.seq
+                    WHERE r.ctid <> ALL (v_best)
+                    ORDER BY b.rank, b.seq LIMIT p_want - cardinality(v_best) FOR UPDATE OF r SKIP LOCKED);
+                EXIT WHEN cardinality(v_best) >= p_want OR v_found < v_reach;
+                v_reach := v_reach * 2;
+            END LOOP;
+        END IF;
+    END IF;
+
+    IF p_seqs IS NOT NULL OR cardinality(v_best) > 0 THEN
+        RETURN QUERY
+        WITH gone AS (  -- through the key, in the order of places: no two callers meet crosswise
+            DELETE FROM {ns}.running r
+            WHERE r.seq = ANY (p_seqs) AND r.holder = p_holder
+                AND r.lease_no = p_lease_nos[array_position(p_seqs, r.seq)]
+            RETURNING r.*, array_position(p_seqs, r.seq) AS n
+        ), ended AS (
+            INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
+                                       waits_for, error, past, progress, started_at, finished_at, state, holder,
+                                       cancel_reason, result)
+            SELECT g.seq, g.run_at, g.queued_at, p_attempts[g.n], coalesce(p_failures[g.n], g.failures), g.deaths,
+                   g.lease_no, g.rank, g.queue, p_keys[g.n], g.waits_for, p_errors[g.n], g.past, g.progress,
+                   g.started_at, p_finished_at[g.n], p_states[g.n], g.holder, p_cancel_reasons[g.n], p_results[g.n]
+            FROM gone g
+        ), freed AS (
+            DELETE FROM {ns}.unique_key k WHERE k.seq = ANY (ARRAY(
+                SELECT g.seq FROM gone g WHERE g.key IS NOT NULL AND p_keys[g.n] IS NULL))
+        ), taken AS (
+            DELETE FROM {ns}.ready r WHERE r.ctid = ANY (v_best) RETURNING r.*
+        ), started AS (
+            INSERT INTO {ns}.running (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
+                                      waits_for, error, past, started_at, lease_until, holder)
+            SELECT t.seq, t.run_at, t.queued_at, t.attempts, t.failures, t.deaths, t.lease_no + 1, t.rank, t.queue,
+                   t.key, t.waits_for, t.error, t.past, v_now, v_now + p_lease_for, p_holder
+            FROM taken t
+        ), moves AS (
+            SELECT g.queue, 0 AS queued, -count(*) AS running,
+                   count(*) FILTER (WHERE p_states[g.n] = 'succeeded') AS succeeded,
+                   count(*) FILTER (WHERE p_states[g.n] = 'failed') AS failed,
+                   count(*) FILTER (WHERE p_states[g.n] = 'cancelled') AS cancelled
+            FROM gone g GROUP BY g.queue
+            UNION ALL SELECT t.queue, -count(*), count(*), 0, 0, 0 FROM taken t GROUP BY t.queue
+        ), counted AS (
+            INSERT INTO {ns}.tally AS t (queue, slot, queued, running, succeeded, failed, cancelled, total_succeeded,
+                                         total_failed, total_cancelled)
+            SELECT m.queue, p_slot, sum(m.queued), sum(m.running), sum(m.succeeded), sum(m.failed), sum(m.cancelled),
+                   sum(m.succeeded), sum(m.failed), sum(m.cancelled)
+            FROM moves m GROUP BY m.queue ORDER BY m.queue
+            ON CONFLICT (queue, slot) DO UPDATE SET
+                queued = t.queued + excluded.queued, running = t.running + excluded.running,
+                succeeded = t.succeeded + excluded.succeeded, failed = t.failed + excluded.failed,
+                cancelled = t.cancelled + excluded.cancelled,
+                total_succeeded = t.total_succeeded + excluded.total_succeeded,
+                total_failed = t.total_failed + excluded.total_failed,
+                total_cancelled = t.total_cancelled + excluded.total_cancelled
+        )
+        SELECT NULL::bigint, NULL::bigint, NULL::text, NULL::boolean, (SELECT array_agg(g.seq) FROM gone g),
+               NULL::text, NULL::bigint, NULL::text, NULL::bytea, NULL::text, NULL::smallint, NULL::bigint,
+               NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint, NULL::integer,
+               NULL::text, NULL::text, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::integer,
+               NULL::text, NULL::bytea
+        UNION ALL
+        SELECT NULL, NULL, NULL, NULL, NULL,
+               j.id, t.seq, j.task, j.payload, t.queue, j.priority, j.created_at, t.run_at, t.key, j.key_until,
+               j.schedule_id, j.fire_at, j.after_at, j.generation, j.made_by, t.waits_for, t.queued_at, t.attempts,
+               t.failures, t.deaths, t.lease_no + 1, t.error, t.past
+        FROM taken t CROSS JOIN LATERAL (SELECT * FROM {ns}.job x WHERE x.seq = t.seq OFFSET 0) j;
+
+        -- A job that came to wait for one of these while they were being settled must be let go in this very step.
+        IF p_seqs IS NOT NULL AND {ns}.are_awaited(p_seqs) THEN
+            RAISE EXCEPTION 'a job waits for one that ends' USING ERRCODE = 'RO001';
+        END IF;
+    END IF;
+    RETURN QUERY SELECT v_now, (
+        SELECT min(d.run_at) FROM unnest(v_open) AS q CROSS JOIN LATERAL
+            (SELECT l.run_at FROM {ns}.later l WHERE l.queue = q ORDER BY l.run_at LIMIT 1) d),
+        NULL::text, false, NULL::bigint[],
+        NULL::text, NULL::bigint, NULL::text, NULL::bytea, NULL::text, NULL::smallint, NULL::bigint,
+        NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint, NULL::integer,
+        NULL::text, NULL::text, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::integer,
+        NULL::text, NULL::bytea;
+END $$;

@@ -1,0 +1,423 @@
+"""PostgresStore: the contract on a schema of PostgreSQL. The most used verbs are one statement, the others one
+transaction in which the model decides about rows that are locked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from rota.errors import BadStoreUrl, StoreError
+from rota.failpoints import reach
+from rota.model.job import accept
+from rota.model.names import check_namespace
+from rota.store.contract import (
+    LARGEST_PAGE,
+    Added,
+    Due,
+    Exchange,
+    Exchanged,
+    Extended,
+    Features,
+    Fired,
+    JobFilter,
+    LogLine,
+    Node,
+    Page,
+    Pruned,
+    QueueInfo,
+    Refusal,
+    Retention,
+    Store,
+)
+from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same
+from rota.store.postgres import moving, schema
+from rota.store.postgres.adding import Adding
+from rota.store.postgres.address import TIMEOUT, parse
+from rota.store.postgres.bells import Bells
+from rota.store.postgres.changes import Changes
+from rota.store.postgres.clock import ServerClock
+from rota.store.postgres.connection import Database
+from rota.store.postgres.exchange import Exchanging, Odd, Sealed, check_seal
+from rota.store.postgres.firing import Shooting
+from rota.store.postgres.jobs import Jobs, is_simply_ready
+from rota.store.postgres.keys import Keys
+from rota.store.postgres.ledger import Ledger
+from rota.store.postgres.operations import Locks, Logs, Nodes, Queues
+from rota.store.postgres.schedules import Schedules
+from rota.store.postgres.transaction import Transaction
+from rota.store.postgres.transactions import check_transaction
+from rota.store.postgres.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.job import Job, NewJob
+    from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Schedule
+    from rota.model.settle import Change
+    from rota.store.contract import Bell, Channel, Part, Record, Seal
+
+Result = TypeVar("Result")
+
+
+def from_url(url: str, *, namespace: str = "rota") -> PostgresStore:
+    """The store that a URL names, not opened yet."""
+    return PostgresStore(url, namespace=namespace)
+
+
+class PostgresStore(Store):
+    """One schema, shared by any number of threads, processes and hosts."""
+
+    features = Features(kind="postgres", is_durable=True, is_shared=True, enqueues_in_transactions=True)
+
+    def __init__(
+        self,
+        place: str | ConnectionPool[Any],
+        *,
+        namespace: str = "rota",
+        listen_url: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """`place` is a URL, or a psycopg_pool.ConnectionPool of yours, which is used and never closed."""
+        self.namespace = check_namespace(namespace)
+        address = parse(place) if isinstance(place, str) else None
+        pool = place if isinstance(place, ConnectionPool) else None
+        if address is None and pool is None:
+            raise BadStoreUrl(_no_place(place))
+        seconds = timeout or (address.timeout if address else TIMEOUT)
+        self._database = Database(address, pool, self.namespace, seconds)
+        self._listen = parse(listen_url).conninfo if listen_url else (address.listen if address else None)
+        self._clock = ServerClock()
+        self._bells = Bells(self.namespace, self._line)
+        self._make_parts()
+
+    def _make_parts(self) -> None:
+        self._jobs, self._keys, self._ledger = Jobs(), Keys(), Ledger()
+        self._queues, self._nodes, self._logs, self._locks = Queues(), Nodes(), Logs(), Locks()
+        self._adding = Adding(self._jobs, self._keys)
+        self._changes = Changes(self._jobs, self._keys, self._ledger)
+        self._exchanging = Exchanging(self._changes)
+        self._schedules = Schedules(self._jobs, self._adding, self._changes, self._ledger)
+        self._shooting = Shooting(self._schedules, self._jobs, self._keys, self._changes, self._ledger)
+        self._upkeep = Upkeep(self._changes, self._ledger, self._queues, self._nodes)
+        self._dumper = moving.Dumper(self._queues)
+        self._loader = moving.Loader(self._jobs, self._keys, self._queues)
+
+    def open(self) -> None:
+        self._database.open()
+        try:
+            if self._database.call(lambda tx: schema.current_version(tx, self.namespace)) != schema.VERSION:
+                self._database.transact("", lambda tx: schema.migrate(tx, self.namespace), timeout=schema.PATIENCE)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def pending_migrations(self) -> list[str]:
+        database = self._database.twin()
+        database.open()
+        try:
+            version = database.call(lambda tx: schema.current_version(tx, self.namespace))
+            return schema.scripts_after(version, self.namespace)
+        finally:
+            database.close()
+
+    def close(self) -> None:
+        self._bells.close()
+        self._database.close()
+        self._clock.forget()
+
+    def describe(self) -> str:
+        return f"{self._database.where}, schema {self.namespace}"
+
+    def now(self) -> int:
+        return self._at(None)
+
+    def listen(self, channel: Channel) -> Bell:
+        return self._bells.listen(channel)
+
+    # Jobs.
+
+    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+        if not jobs:
+            return []
+        is_plain = not any(new.key or new.waits_for for new in jobs)
+        added = self._add_plain(jobs, now) if is_plain else None
+        if added is None:
+            added = self._transact("add", lambda tx, at: self._adding.add(tx, jobs, at), now)
+        self._bells.ring("jobs")
+        return added
+
+    def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
+        reply = self._told_of_seals(lambda: self._exchange(ask, now))
+        if now is None:
+            self._clock.hear(reply.now)
+        return reply
+
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
+    ) -> Extended:
+        reach("extend.before_commit")
+        reply = self._database.call(lambda tx: self._exchanging.extend(tx, holder, leases, lease_for, now))
+        reach("extend.after_commit")
+        return reply
+
+    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+        return self._database.call(lambda tx: self._jobs.lapsed(tx, limit, now))
+
+    def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        def rescue(tx: Transaction, at: int) -> list[Refusal]:
+            return self._changes.settle(
+                tx, changes, at, lambda change, job: is_same(change, job) and has_lapsed(job, at), waits=False
+            )
+
+        return self._transact("change", rescue, now, is_free=True)
+
+    def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+        def change(tx: Transaction, at: int) -> list[Refusal]:
+            return self._changes.settle(
+                tx, changes, at, lambda change, job: is_same(change, job) and not is_running(job)
+            )
+
+        return self._transact("change", change, now)
+
+    def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
+        del now  # a request has no time of its own
+        return self._database.call(lambda tx: self._exchanging.request_cancels(tx, ids, reason))
+
+    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+        if notes:
+            self._database.call(lambda tx: self._exchanging.note_progress(tx, holder, notes))
+
+    def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
+        return self._transact("delete", lambda tx, _: self._changes.remove_ended(tx, ids), now)
+
+    def get_jobs(self, ids: Sequence[str]) -> list[Job]:
+        return self._database.call(lambda tx: self._jobs.get(tx, ids))
+
+    def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+        check_cursor(cursor)
+        return self._database.call(lambda tx: self._jobs.page(tx, where, cursor, limit))
+
+    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
+        def add(tx: Transaction) -> list[Added]:
+            check_seal(tx)
+            at = tx.rows("SELECT {ns}.micros()")[0][0]
+            return self._adding.add(tx, jobs, at)
+
+        return self._in_theirs(transaction, add)
+
+    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
+        def settle(tx: Transaction) -> bool:
+            at = tx.rows("SELECT {ns}.micros()")[0][0]
+            refused = self._changes.settle(tx, [change], at, lambda change, job: is_held_by(holder, change, job))
+            return not refused
+
+        return self._in_theirs(transaction, settle)
+
+    # Schedules and occurrences.
+
+    def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
+        def edit(tx: Transaction, at: int) -> list[str]:
+            tx.ring("schedules")
+            tx.ring("jobs")
+            return self._schedules.edit(tx, edits, at)
+
+        return self._transact("edit", edit, now) if edits else []
+
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
+        return self._database.call(lambda tx: self._schedules.get(tx, ids))
+
+    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+        return self._database.call(lambda tx: self._schedules.page(tx, cursor, limit))
+
+    def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
+        due, broken = self._database.call(lambda tx: self._schedules.due(tx, limit, now))
+        if broken:
+            self._database.transact("", lambda tx: self._schedules.set_aside(tx, broken))
+        return due
+
+    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
+        return self._transact("fire", lambda tx, at: self._shooting.fire(tx, firings, at), now) if firings else []
+
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Occurrence]:
+        check_cursor(cursor)
+        return self._database.look(lambda tx: self._ledger.page(tx, schedule_id, start, end, cursor, limit))
+
+    # Queues, nodes, logs, locks, upkeep.
+
+    def pause_queue(self, queue: str, *, paused: bool) -> None:
+        def pause(tx: Transaction, at: int) -> None:
+            del at
+            self._queues.pause(tx, queue, paused=paused)
+            tx.ring("jobs")
+
+        self._transact("", pause, 0)
+
+    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
+        del now
+        return self._database.look(self._queues.infos)
+
+    def beat(self, node: Node, *, now: int | None = None) -> int:
+        return self._database.call(lambda tx: self._nodes.beat(tx, node, now))
+
+    def list_nodes(self) -> list[Node]:
+        return self._database.call(self._nodes.all)
+
+    def forget_node(self, node_id: str) -> None:
+        self._database.call(lambda tx: self._nodes.forget(tx, node_id))
+
+    def append_logs(self, lines: Sequence[LogLine]) -> None:
+        if lines:
+            self._database.call(lambda tx: self._logs.append(tx, lines))
+
+    def list_logs(
+        self,
+        job_id: str,
+        *,
+        after: int = 0,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = LARGEST_PAGE,
+    ) -> list[LogLine]:
+        return self._database.call(lambda tx: self._logs.of(tx, job_id, after, start, end, limit))
+
+    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+        def acquire(tx: Transaction, at: int) -> int | None:
+            return self._locks.acquire(tx, name, token, ttl, at)
+
+        return self._transact("", acquire, now)
+
+    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
+        return self._database.call(lambda tx: self._locks.extend(tx, name, token, ttl, now))
+
+    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
+        return self._database.call(lambda tx: self._locks.release(tx, name, token, now))
+
+    def recount(self) -> dict[str, int]:
+        return self._database.look(self._queues.recount)
+
+    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+        return self._transact("prune", lambda tx, at: self._upkeep.prune(tx, retention, limit, at), now)
+
+    # Moving.
+
+    def seal(self, seal: Seal | None) -> None:
+        def put(tx: Transaction) -> None:
+            moving.put_seal(tx, seal)
+            tx.ring("jobs")
+            tx.ring("schedules")
+
+        self._database.transact("", put)
+
+    def sealed(self) -> Seal | None:
+        return self._database.call(moving.get_seal)
+
+    def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
+        return self._database.look(lambda tx: self._dumper.page(tx, part, cursor, limit))
+
+    def load(self, records: Sequence[Record]) -> int:
+        return self._database.transact("", lambda tx: self._loader.load(tx, records))
+
+    # What the verbs are made of.
+
+    def _at(self, now: int | None) -> int:
+        if now is not None:
+            return now
+        at: int = self._database.call(lambda tx: tx.rows("SELECT {ns}.micros()"))[0][0]
+        self._clock.hear(at)
+        return at
+
+    def _transact(
+        self, verb: str, work: Callable[[Transaction, int], Result], now: int | None, *, is_free: bool = False
+    ) -> Result:
+        """A transaction that begins with the server's clock, and with its seal unless a sealed store may do this."""
+
+        def whole(tx: Transaction) -> Result:
+            (at, seal) = tx.rows("SELECT coalesce(%s::bigint, {ns}.micros()), (SELECT value FROM {ns}.seal)", (now,))[0]
+            if seal is not None and not is_free:
+                raise Sealed(seal)
+            return work(tx, at)
+
+        result = self._told_of_seals(lambda: self._database.transact(verb, whole))
+        self._bells.ring("jobs")
+        self._bells.ring("schedules")
+        return result
+
+    def _exchange(self, ask: Exchange, now: int | None) -> Exchanged:
+        """At once where that is enough, else step by step."""
+        try:
+            reach("exchange.before_commit")
+            reply = self._database.call(lambda tx: self._exchanging.at_once(tx, ask, now))
+            reach("exchange.after_commit")
+        except Odd:
+            reply = self._database.transact("exchange", lambda tx: self._exchanging.step_by_step(tx, ask, now))
+            self._bells.ring("jobs")
+        return reply
+
+    def _add_plain(self, jobs: Sequence[NewJob], now: int | None) -> list[Added] | None:
+        """Jobs without a key that wait for nobody, by one call; None where that is not enough."""
+        at = self._clock.guess() if now is None else now
+        at = self._at(None) if at is None else at
+        accepted = [accept(new, at) for new in jobs]
+        if len(accepted) == 1:
+            is_new = self._call_add(lambda tx: self._jobs.add_one(tx, accepted[0]))
+        elif all(map(is_simply_ready, accepted)):
+            is_new = self._call_add(lambda tx: self._jobs.add_ready(tx, accepted))
+        else:
+            return None
+        return [Added(new.id) for new in jobs] if is_new else None
+
+    def _call_add(self, work: Callable[[Transaction], bool | None]) -> bool:
+        reach("add.before_commit")
+        try:
+            is_new = self._database.call(work)
+        except StoreError as err:
+            if isinstance(err.__cause__, psycopg.errors.UniqueViolation):
+                return False  # one of them is there already
+            raise
+        if is_new is None:
+            self._refuse_if_sealed()
+        reach("add.after_commit")
+        return bool(is_new)
+
+    def _refuse_if_sealed(self) -> None:
+        sealed = self.sealed()
+        if sealed is not None:
+            raise sealed.refusal(self.describe())
+
+    def _in_theirs(self, transaction: object, work: Callable[[Transaction], Result]) -> Result:
+        """Work in the caller's transaction; its counters have a row of their own, so that nobody waits for it."""
+        connection = check_transaction(transaction, self._database)
+        tx = Transaction(connection, self.namespace)
+
+        def whole() -> Result:
+            result = work(tx)
+            tx.finish()
+            return result
+
+        return self._told_of_seals(lambda: self._database.told(whole))
+
+    def _told_of_seals(self, work: Callable[[], Result]) -> Result:
+        try:
+            return work()
+        except Sealed as err:
+            raise self._refusal(err) from None
+
+    def _refusal(self, err: Sealed) -> StoreError:
+        return moving.unpacked(err.packed).refusal(self.describe())
+
+    def _line(self) -> psycopg.Connection[Any] | None:
+        """A connection that may listen; None where there is none."""
+        return self._database.line(self._listen)
+
+
+def _no_place(place: object) -> str:
+    if isinstance(place, AsyncConnectionPool):
+        return "an AsyncConnectionPool cannot carry the store, which works in threads; give a ConnectionPool or a URL"
+    return f"a PostgreSQL store takes a URL or a psycopg_pool.ConnectionPool, got {type(place).__name__}"

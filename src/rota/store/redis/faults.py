@@ -1,0 +1,64 @@
+"""Faults of the driver and the server in Rota's words: what happened, and what to do next. No secrets."""
+
+from __future__ import annotations
+
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    ConnectionError,  # noqa: A004 - the driver's own name for it
+    MaxConnectionsError,
+    MovedError,
+    NoPermissionError,
+    ReadOnlyError,
+    RedisClusterException,
+    ResponseError,
+    TimeoutError,  # noqa: A004 - likewise
+)
+
+from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
+
+_LOGIN = ("NOAUTH", "WRONGPASS", "invalid password", "invalid username-password", "Authentication required")
+_PASSING = ("BUSY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "LOADING", "ASK ")
+
+
+def told(err: Exception, place: str) -> StoreError:
+    """The error to raise for one of the driver's."""
+    text = str(err)
+    if isinstance(err, AuthenticationError) or any(word in text for word in _LOGIN):
+        return BadStoreUrl(f"{place} refused the login; check the user and the password in the store's URL")
+    if isinstance(err, NoPermissionError):
+        return BadStoreUrl(f"{place}: this user may not do what Rota needs ({text}); allow it in the server's ACL")
+    if isinstance(err, ReadOnlyError) or "READONLY" in text:
+        return StoreUnavailable(f"{place} is a read-only replica; nothing was written. Name its primary instead")
+    if isinstance(err, MovedError):
+        return StoreError(f"{place} is one node of a cluster, and the data live on another; give a RedisCluster client")
+    if isinstance(err, BusyLoadingError):
+        return StoreUnavailable(f"{place} is still loading its data; try again soon")
+    if isinstance(err, MaxConnectionsError):
+        return StoreUnavailable(f"{place}: all connections of the pool are in use; raise max_connections")
+    if isinstance(err, TimeoutError):
+        return StoreUnavailable(f"{place} did not answer in time; it may be stuck, or the network between")
+    if isinstance(err, (ConnectionError, RedisClusterException, OSError)):
+        return StoreUnavailable(f"cannot reach {place}: {_cause(err)}. Check that it runs, and the address")
+    if isinstance(err, ResponseError):
+        return _of_response(text, place)
+    return StoreError(f"{place}: {text}")
+
+
+def _of_response(text: str, place: str) -> StoreError:
+    if text.startswith("OOM") or "OOM command" in text:
+        return StoreUnavailable(f"{place} has no memory left; nothing was written. Raise maxmemory, or prune")
+    if text.startswith("MISCONF"):
+        return StoreUnavailable(f"{place} cannot save its data and takes no writes; see to its disk")
+    if text.startswith(_PASSING):
+        return StoreUnavailable(f"{place}: {text}")
+    if "unknown command" in text.lower():
+        return StoreError(f"{place} is too old, or forbids a command that Rota needs: {text}")
+    return StoreError(f"{place}: {text}")
+
+
+def _cause(err: BaseException) -> str:
+    """The system's own words where there are some: the driver's may repeat the address."""
+    cause = err.__cause__ or err.__context__
+    words = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(err)
+    return words.rstrip(".")

@@ -1,0 +1,35 @@
+"""The ledger: what became of expected times; ranges and kept jobs together, oldest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.model.occurrence import of_job
+from rota.store.contract import Page
+from rota.store.matching import check_cursor
+from rota.store.redis.packing import job_of, line_of, schedule_of
+
+if TYPE_CHECKING:
+    from rota.model.occurrence import Occurrence
+    from rota.store.redis.desk import Desk
+
+
+def list_occurrences(
+    desk: Desk, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
+) -> Page[Occurrence]:
+    check_cursor(cursor)
+    after = int(cursor) if cursor else start - 1
+    some = ["LIMIT", 0, limit + 1]
+    packed, ranges = desk.ask(
+        ["HGET", "schedule", schedule_id], ["ZRANGEBYSCORE", f"ledger:{schedule_id}", f"({after}", "+inf", *some]
+    )
+    schedule = None if packed is None else schedule_of(schedule_id, packed, [])
+    since = max(after, schedule.created_at if schedule else 0)  # jobs of an earlier namesake are none of its records
+    (ids,) = desk.ask(["ZRANGEBYSCORE", f"slot:{schedule_id}", f"({since}", f"({end}", *some])
+    sights = desk.sights([job_id.decode() for job_id in ids])
+    kept = [job_of(job_id, sight) for job_id, sight in sights.items() if sight is not None]
+    lines = [of_job(job) for job in kept if job.fire_at is not None]
+    lines += [line for line in (line_of(schedule_id, packed) for packed in ranges) if line.earliest_at < end]
+    lines.sort(key=lambda line: line.through_at)
+    shown = lines[:limit]
+    return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)

@@ -1,0 +1,5 @@
+-- A node says that it is alive.
+
+redis.call('HSET', P .. 'node', ask.id, ask.node)
+redis.call('ZADD', P .. 'beats', NOW, ask.id)
+return reply(true)

@@ -1,0 +1,79 @@
+-- Record decisions: each item is written whole where all that it was decided on still is so, and else not at all.
+
+local function is_same(one, other)
+  if type(one) ~= 'table' or type(other) ~= 'table' then
+    return (one or false) == (other or false)
+  end
+  if #one ~= #other then
+    return false
+  end
+  for n = 1, #one do
+    if not is_same(one[n], other[n]) then
+      return false
+    end
+  end
+  return true
+end
+
+-- A job still is what was seen: {state, ready_at, lease, cancel}; false: there must be none.
+local function is_as_seen(id, seen)
+  if not seen then
+    return redis.call('HEXISTS', P .. 'job', id) == 0
+  end
+  return redis.call('HEXISTS', P .. 'job', id) == 1
+    and redis.call('HGET', P .. 'state', id) == seen[1]
+    and redis.call('HGET', P .. 'ready_at', id) == seen[2]
+    and redis.call('HGET', P .. 'lease', id) == seen[3]
+    and redis.call('HGET', P .. 'cancel', id) == seen[4]
+end
+
+local function holds(item)
+  for _, job in ipairs(item.jobs) do
+    if not is_as_seen(job[1], job[2]) then
+      return false
+    end
+  end
+  for _, guard in ipairs(item.guards) do
+    local command = guard[1]
+    if not is_same(redis.call(command[1], P .. command[2], unpack(command, 3)), guard[2]) then
+      return false
+    end
+  end
+  return true
+end
+
+local answers = {}
+for n, item in ipairs(ask.items) do
+  local is_held = holds(item)
+  answers[n] = is_held and 1 or 0
+  if is_held then
+    for _, freed in ipairs(item.freed) do  -- {key, id}: unless another has it by now
+      if redis.call('HGET', P .. 'key', freed[1]) == freed[2] then
+        redis.call('HDEL', P .. 'key', freed[1])
+      end
+    end
+    for _, write in ipairs(item.writes) do
+      redis.call(write[1], P .. write[2], unpack(write, 3))
+    end
+    for _, held in ipairs(item.held) do  -- {holder, number, bound}: leases that came, or went
+      if held[2] > 0 then
+        hold(held[1], held[2], held[3])
+      else
+        let_go(held[1], -held[2])
+      end
+    end
+    for _, note in ipairs(item.notes) do  -- {schedule, fields}: where there still is one
+      if redis.call('HEXISTS', P .. 'schedule', note[1]) == 1 then
+        redis.call('HSET', P .. 'last:' .. note[1], unpack(note[2]))
+      end
+    end
+    for _, channel in ipairs(item.rings) do
+      ask.rung = ask.rung or {}
+      ask.rung[channel] = true
+    end
+  end
+end
+for channel in pairs(ask.rung or {}) do
+  ring(channel)
+end
+return reply(answers)

@@ -1,0 +1,99 @@
+"""Places: in which indexes a job stands, and what must be written when it changes. Pure.
+
+Every index is a sorted set by place in line, so that lists need no scan: of a task, of a schedule, of each state of a
+queue. What is ready stands in one set per queue and priority, which keeps the order exact after every retry. What waits
+for its time also stands by run_at, and what has ended by finished_at, for the pruner. Running jobs stand in no set:
+they are few, and their leases are a hash that is looked through only where a holder is late. So a job is in two to six
+sets, of about a hundred bytes each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from rota.model.job import Job
+    from rota.store.counting import Counts
+
+Command = list[Any]
+Places = dict[str, int]  # key -> score
+
+HOUR = 3600 * 1_000_000
+
+
+def places_of(job: Job) -> Places:
+    """Every set that the job is in, with its score."""
+    return fixed_places(job) | passing_places(job)
+
+
+def fixed_places(job: Job) -> Places:
+    """Those that it is in as long as it is kept."""
+    places = {f"task:{job.task}": job.seq}
+    if job.schedule_id is not None:
+        places[f"made:{job.schedule_id}"] = job.seq
+        if job.fire_at is not None:
+            places[f"slot:{job.schedule_id}"] = job.fire_at
+    return places
+
+
+def passing_places(job: Job) -> Places:
+    """Those that its state puts it in."""
+    places = _state_places(job)
+    if job.schedule_id is not None and job.is_live:
+        places[f"live:{job.schedule_id}"] = job.seq
+    return places
+
+
+def _state_places(job: Job) -> Places:
+    index = f"in:{job.queue}:{job.state.value}"
+    match job.state:
+        case State.QUEUED:
+            return {f"ready:{job.queue}:{job.priority}": job.seq}
+        case State.RUNNING:
+            return {}
+        case State.SCHEDULED:
+            return {index: job.seq, f"due:{job.queue}": job.run_at}
+        case State.HELD:
+            return {index: job.seq, "held": job.seq, f"waits:{job.waits_for}": job.seq}
+        case _:
+            return {index: job.seq, f"ended:{job.state.value}": job.finished_at or 0}
+
+
+def moves(before: Job | None, after: Job | None) -> list[Command]:
+    """The commands that take a job from where it stood to where it stands."""
+    old = places_of(before) if before is not None else {}
+    new = places_of(after) if after is not None else {}
+    job_id = after.id if after is not None else before.id if before is not None else ""
+    commands: list[Command] = [["ZREM", key, job_id] for key in old if key not in new]
+    commands += [["ZADD", key, score, job_id] for key, score in new.items() if old.get(key) != score]
+    if after is not None and after.state is State.QUEUED:
+        commands.append(["ZADD", f"priorities:{after.queue}", after.priority, after.priority])
+    if before is None and after is not None:
+        commands += beginnings(after)
+    return commands
+
+
+def beginnings(job: Job) -> list[Command]:
+    """What a new job adds to the lists of tasks and of hours."""
+    hour = job.created_at // HOUR
+    return [
+        ["ZADD", "tasks", 0, job.task],
+        ["ZADD", "hours:first", "LT", job.seq, hour],
+        ["ZADD", "hours:last", "GT", job.seq, hour],
+    ]
+
+
+def count(counts: Counts, before: Job | None, after: Job | None) -> None:
+    """Count a move. A total rises when a job ends, and when one that had ended does so again."""
+    if before is None and after is not None:
+        counts.add(after.queue, after.state)
+    elif after is None and before is not None:
+        counts.remove(before.queue, before.state)
+    elif before is not None and after is not None and before.state is not after.state:
+        counts.move(after.queue, before.state, after.state)
+
+
+def count_commands(counts: Counts) -> list[Command]:
+    return [["HINCRBY", "count", f"{queue}|{name}", number] for queue, name, number in counts.rows()]

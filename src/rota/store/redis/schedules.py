@@ -1,0 +1,269 @@
+"""Schedules: edits and firings, each a draft guarded by what the schedule was; and reading them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from rota.model.firing import fired, overlap_key, place
+from rota.model.job import accept
+from rota.model.occurrence import of_skip
+from rota.model.schedule import LastRun
+from rota.model.settle import cancel
+from rota.store.contract import Due, Fired, Page
+from rota.store.redis.desk import text_of
+from rota.store.redis.draft import Draft
+from rota.store.redis.packing import (
+    UNKNOWN_LAST,
+    Sight,
+    pack_last,
+    pack_schedule,
+    schedule_of,
+    sights_of,
+)
+from rota.store.redis.wire import binary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rota.model.edit import Edit
+    from rota.model.firing import Firing
+    from rota.model.schedule import Schedule
+    from rota.store.redis.desk import Desk
+
+MOST_AT_ONCE = 250  # schedules in one survey
+
+
+class Want(NamedTuple):
+    """What a decision about a schedule needs to know."""
+
+    name: str
+    ledger_from: int  # lines of the ledger that end at or after this may be touched
+    jobs: list[str]  # that it may make
+    slots: list[int | None]  # their nominal times
+
+
+class Found:
+    """A schedule as a survey found it, with all that a decision on it needs."""
+
+    def __init__(self, want: Want, found: list[Any], sights: dict[str, Sight | None], places: Iterator[int]) -> None:
+        packed, holder, live, lines, made = found
+        name = want.name
+        self.name = name
+        self.ledger_from = want.ledger_from
+        self.packed: bytes | None = packed
+        self.schedule = None if packed is None else schedule_of(name, packed, [])
+        self.holder: bytes | None = holder
+        self.lines: list[bytes] = lines
+        self.made: list[int] = made  # how many jobs each slot that was asked for has
+        self.places = places
+        ids = [job_id.decode() for job_id in (*live, *([holder] if holder else []))]
+        self.sights = {job_id: sights[job_id] for job_id in (*ids, *want.jobs)}
+
+    def draft(self, desk: Desk, now: int) -> Draft:
+        """A draft on this schedule, which holds while it is what was found."""
+        draft = Draft(desk, now)
+        draft.expect(["HGET", "schedule", self.name], self.packed)
+        draft.expect(["HGET", "key", overlap_key(self.name)], self.holder)
+        draft.show(self.sights)
+        draft.show_ledger(self.name, self.ledger_from, self.lines)
+        return draft
+
+
+class ScheduleBook:
+    """One namespace's schedules."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    # Edits.
+
+    def edit(self, edits: Sequence[Edit], now: int | None) -> list[str]:
+        def decide(edit: Edit, found: Found, at: int) -> tuple[Draft | None, bool]:
+            draft = self._edited(edit, found, at)
+            return draft, draft is not None
+
+        wants = [Want(edit.id, _ledger_start(edit), [job.id for job in edit.jobs], []) for edit in edits]
+        taken = self._decide("edit", list(zip(wants, edits, strict=True)), decide, now)
+        return [edit.id for edit, is_taken in zip(edits, taken, strict=True) if not is_taken]
+
+    def _edited(self, edit: Edit, found: Found, now: int) -> Draft | None:
+        current = found.schedule
+        if not edit.holds_for(current.version if current else None, current.created_at if current else None):
+            return None
+        draft = found.draft(self._desk, now)
+        if edit.revoke is not None:
+            waiting = (draft.find(job_id) for job_id in found.sights)
+            made = [job for job in waiting if job and job.schedule_id == edit.id and job.fire_at]
+            draft.apply(cancel(job, now, edit.revoke) for job in made if job.state.is_waiting)
+            draft.forget_notes(edit.id)
+        if edit.is_removal:
+            _remove(draft, edit.id)
+        else:
+            put_schedule(draft, edit.after)
+            if current is None and edit.after.last != LastRun():
+                draft.note(edit.id, pack_last(edit.after.last))
+        for skip in edit.skips:
+            draft.record(of_skip(edit.id, skip))
+        for job in edit.jobs:
+            draft.add(job, next(found.places))
+        draft.ring("schedules")
+        return draft
+
+    # Firings.
+
+    def fire(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
+        wants = [
+            Want(
+                firing.schedule.id,
+                firing.schedule.fired_through,
+                [shot.job.id for shot in firing.shots],
+                [shot.job.fire_at for shot in firing.shots],
+            )
+            for firing in firings
+        ]
+        return self._decide("fire", list(zip(wants, firings, strict=True)), self._fired, now)
+
+    def _fired(self, firing: Firing, found: Found, now: int) -> tuple[Draft | None, Fired]:
+        schedule = found.schedule
+        if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
+            return None, Fired(schedule_id=found.name, is_accepted=False)
+        draft = found.draft(self._desk, now)
+        made: list[str] = []
+        skips = list(firing.skips)
+        for shot, was_made in zip(firing.shots, found.made, strict=True):
+            if was_made:
+                continue  # by a schedule of that name, before the clock stepped back
+            live = draft.key_holder(overlap_key(found.name)) if shot.when_busy != "allow" else None
+            held = draft.held_of(found.name) if live else []
+            last_held = max(held, key=lambda job: job.seq).id if held else None
+            placement = place(shot, live, last_held)
+            if placement.skip is not None:
+                skips.append(placement.skip)
+            if placement.job is not None:
+                draft.insert(accept(placement.job, now, next(found.places)))
+                made.append(placement.job.id)
+            if placement.cancels is not None:
+                draft.stop(placement.cancels, "replaced by the next occurrence")
+                draft.forget_notes(found.name)
+        for skip in skips:
+            draft.record(of_skip(found.name, skip))
+        advanced = fired(_known(firing, schedule), len(made), now, made[-1] if made else None)
+        put_schedule(draft, advanced)
+        draft.note(found.name, pack_last(advanced.last))
+        skipped = sum(skip.count for skip in skips)
+        return draft, Fired(schedule_id=found.name, is_accepted=True, jobs=made, skipped=skipped)
+
+    # What both are made of.
+
+    def _decide(
+        self, verb: str, entries: Sequence[tuple[Want, Any]], decide: Callable[..., Any], now: int | None
+    ) -> list[Any]:
+        """Survey, decide and commit, until every entry was decided on what still held; the answers in order."""
+        answers: dict[int, Any] = {}
+        for batch in _rounds(entries):
+            left = list(batch)
+
+            def turn(left: list[int] = left) -> bool:
+                drafts = []
+                at, found = self._survey([entries[number][0] for number in left], now)
+                for number, one in zip(left, found, strict=True):
+                    draft, answers[number] = decide(entries[number][1], one, at)
+                    if draft is not None:
+                        drafts.append((number, draft))
+                held = self._desk.commit(verb, [draft for _, draft in drafts], is_work=True)
+                left[:] = [number for (number, _), is_held in zip(drafts, held, strict=True) if not is_held]
+                return not left
+
+            self._desk.settle_down(turn)
+        return [answers[number] for number in range(len(entries))]
+
+    def _survey(self, wants: Sequence[Want], now: int | None) -> tuple[int, list[Found]]:
+        """Schedules as they are at one instant."""
+        number = sum(len(want.jobs) for want in wants)
+        reply = self._desk.link.call(
+            "survey",
+            now=text_of(now),
+            is_work=True,
+            schedules=[(want.name, overlap_key(want.name), want.ledger_from, want.slots) for want in wants],
+            jobs=[job_id for want in wants for job_id in want.jobs],
+            reserve=number,
+        )
+        answers, raw, base = reply.body
+        sights = sights_of(raw)
+        places = iter(range(base + 1, base + 1 + number))
+        return reply.now, [Found(want, one, sights, places) for want, one in zip(wants, answers, strict=True)]
+
+    # Reading.
+
+    def get(self, ids: Sequence[str]) -> list[Schedule]:
+        return self._read(ids=list(ids))
+
+    def page(self, cursor: str | None, limit: int) -> Page[Schedule]:
+        found = self._read(after=cursor, limit=limit + 1)
+        shown = found[:limit]
+        return Page(shown, shown[-1].id if len(found) > limit else None)
+
+    def _read(self, **ask: Any) -> list[Schedule]:
+        rows = self._desk.link.call("schedules", **ask).body
+        return [schedule_of(name.decode(), packed, last) for name, packed, last in rows if packed is not None]
+
+    def due(self, limit: int, now: int | None) -> Due:
+        """What is due; a schedule that cannot be read is kept out of the schedulers' way."""
+        reply = self._desk.link.call("due", now=text_of(now), limit=limit)
+        rows, following = reply.body
+        schedules = []
+        for name, packed, last in rows:
+            schedule = None if packed is None else schedule_of(name.decode(), packed, last)
+            if schedule is None or schedule.problem:
+                self._set_aside(name.decode(), packed)
+            else:
+                schedules.append(schedule)
+        return Due(now=reply.now, schedules=schedules, next_due_at=None if following is None else int(following))
+
+    def _set_aside(self, name: str, packed: bytes | None) -> None:
+        draft = Draft(self._desk, 0)
+        draft.expect(["HGET", "schedule", name], packed)
+        draft.write("ZREM", "dues", name)
+        self._desk.commit("edit", [draft], is_work=False)
+
+
+def _known(firing: Firing, schedule: Schedule) -> Firing:
+    """The firing upon the schedule as it is, with its last run unknown: only what the firing sets is written."""
+    return msgspec.structs.replace(firing, schedule=msgspec.structs.replace(schedule, last=UNKNOWN_LAST))
+
+
+def put_schedule(draft: Draft, schedule: Schedule) -> None:
+    draft.write("HSET", "schedule", schedule.id, binary(pack_schedule(schedule)))
+    draft.write("ZADD", "names", 0, schedule.id)
+    if schedule.due_at is None:
+        draft.write("ZREM", "dues", schedule.id)
+    else:
+        draft.write("ZADD", "dues", schedule.due_at, schedule.id)
+
+
+def _remove(draft: Draft, name: str) -> None:
+    draft.write("HDEL", "schedule", name)
+    draft.write("ZREM", "names", name)
+    draft.write("ZREM", "dues", name)
+    draft.write("UNLINK", f"last:{name}")
+    draft.write("UNLINK", f"ledger:{name}")
+
+
+def _ledger_start(edit: Edit) -> int:
+    """Where the end of the ledger begins that an edit's skips may touch."""
+    return min((skip.after_at for skip in edit.skips), default=edit.after.fired_through)
+
+
+def _rounds(entries: Sequence[tuple[Want, Any]]) -> list[list[int]]:
+    """Numbers of entries in batches in which each schedule occurs once: a second entry follows the first."""
+    rounds: list[dict[str, int]] = []
+    for number, (want, _) in enumerate(entries):
+        free = next((one for one in rounds if want.name not in one), None)
+        if free is None:
+            free = {}
+            rounds.append(free)
+        free[want.name] = number
+    numbers = [list(one.values()) for one in rounds]
+    return [some[start : start + MOST_AT_ONCE] for some in numbers for start in range(0, len(some), MOST_AT_ONCE)]

@@ -1,0 +1,31 @@
+"""Lines on stderr, in the form that workers write theirs."""
+
+from __future__ import annotations
+
+import os
+import time
+
+_LEVELS = ("debug", "info", "warning", "error")
+_COLOURS = {"info": 34, "warning": 33, "error": 31}
+
+
+class Lines:
+    """Says what the parent does. Nothing while all is well: what starts and stops is told by the workers."""
+
+    def __init__(self, level: str) -> None:
+        self._least = _LEVELS.index(level)
+        self._has_colours = os.isatty(2) and not os.environ.get("NO_COLOR")
+
+    def say(self, level: str, text: str) -> None:
+        """One line, in one write; a terminal that is gone stops nothing."""
+        if _LEVELS.index(level) < self._least:
+            return
+        now = time.time()
+        at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1000):03d}Z"
+        shown = f"{level.upper():<7}"
+        if self._has_colours and level in _COLOURS:
+            shown = f"\x1b[{_COLOURS[level]}m{shown}\x1b[0m"
+        try:
+            os.write(2, f"{at} {shown} rota.parent: {text}\n".encode("utf-8", "backslashreplace"))
+        except OSError:
+            return

@@ -1,0 +1,40 @@
+"""The plan: what a parent keeps running, and its limits, as the command line hands it over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import NamedTuple, NoReturn
+
+PLAN = "_ROTA_PLAN"  # the environment carries the plan to the parent, …
+LINE = "_ROTA_LINE"  # … and to a worker what it needs to know of its line to the parent
+HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Plan(NamedTuple):
+    """How workers are started, how many, and when one is replaced."""
+
+    command: list[str]
+    folder: str
+    processes: int = 1
+    stuck_after: float = 30.0  # seconds without a sign of life
+    most_memory: int | None = None  # bytes
+    is_until_empty: bool = False
+    log_level: str = "info"
+
+
+def become_parent(plan: Plan) -> NoReturn:
+    """Replace this process, which has the whole library in it, by the parent; its pid stays."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is large
+    signal.pthread_sigmask(signal.SIG_BLOCK, HEEDED)  # one that comes before the parent listens must wait for it
+    command = [sys.executable, "-I", "-S", folder, *sys.orig_argv[1:]]  # the words are for whoever lists processes
+    os.execve(sys.executable, command, {**os.environ, PLAN: json.dumps(plan)})  # noqa: S606 - our own code
+
+
+def taken_plan() -> Plan:
+    """The plan; taken out of the environment, so that no child inherits it."""
+    return Plan(*json.loads(os.environ.pop(PLAN)))

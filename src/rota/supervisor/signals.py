@@ -1,0 +1,43 @@
+"""Signals: which have come, as something that a poll can wait for."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from rota.supervisor.plan import HEEDED
+
+
+class Signals:
+    """Python writes each signal's number into a pipe; no handler does anything, so none can come at a bad time."""
+
+    def __init__(self) -> None:
+        self.pipe, wakes = os.pipe()
+        for descriptor in (self.pipe, wakes):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        for number in (*HEEDED, signal.SIGCHLD):
+            if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:  # nohup ignores SIGHUP
+                signal.signal(number, lambda _number, _frame: None)
+        self._had_terminal = _has_terminal()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
+
+    def take(self) -> list[int]:
+        try:
+            numbers = list(os.read(self.pipe, 4096))
+        except BlockingIOError:
+            return []
+        return [self._meant(number) for number in numbers]
+
+    def _meant(self, number: int) -> int:
+        """A SIGHUP that comes because the terminal has gone asks to end, as SIGTERM does."""
+        has_hung_up = number == signal.SIGHUP and self._had_terminal and not _has_terminal()
+        return signal.SIGTERM if has_hung_up else number
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

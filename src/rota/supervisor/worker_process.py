@@ -1,0 +1,198 @@
+"""A worker process, seen by its parent: how it is started, what it says, how it is told to end, how it ended.
+
+Parent and worker have one socket between them. Once a second the worker says that it is alive and how it is; the
+parent says when to drain, and which worker has died. When either end closes, the other knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rota.supervisor.plan import LINE
+
+if TYPE_CHECKING:
+    from rota.supervisor.plan import Plan
+
+READ = 1 << 16
+MEGABYTE = 1024**2
+LAST_WORDS = 1.0  # seconds in which a silent worker writes where its threads are, before it is killed
+TO_HAND_BACK = 30.0  # seconds that a worker may take beyond its drain, to hand back what still runs
+TO_HURRY = 15.0  # … and when it was told to end at once
+
+
+class End(NamedTuple):
+    """How a process ended: minus the signal, or the exit code; and the most memory that it ever had."""
+
+    code: int
+    peak: int
+
+    def __str__(self) -> str:
+        return f"{_how(self.code)}, with at most {self.peak / MEGABYTE:.0f} MB"
+
+
+class WorkerProcess:
+    """Started by exec; in a process group of its own, so that a Ctrl-C reaches it by its parent only."""
+
+    def __init__(self, plan: Plan, *, generation: int, shows_banner: bool) -> None:
+        self.generation = generation
+        self.born_at = time.monotonic()
+        self.node = ""  # its name in the store, said before it claims anything
+        self.is_up = False  # it has given its first sign of life
+        self.age = 0.0  # seconds that the parent has watched it, …
+        self.silent_for = 0.0  # … since it last said anything, …
+        self.unwell_for = 0.0  # … since all of its loops turned, …
+        self.stuck_for = 0.0  # … and since none of its slots ran what was given up
+        self.rss = 0
+        self.is_leaving = False
+        self.fate = ""  # why it was killed, where the parent did it
+        self._drain_for = 0.0  # seconds that it waits for what it runs
+        self._is_well = True
+        self.stuck = 0
+        self._was_heard = False
+        self._told_at = 0.0  # when it was last told to end …
+        self._may_take: float | None = None  # … and how long that may take; None: as long as it drains
+        self._rest = b""
+        self.line, theirs = socket.socketpair()
+        self.line.setblocking(False)  # noqa: FBT003
+        try:
+            self.pid = _spawn(plan, theirs.fileno(), shows_banner=shows_banner)
+        except OSError:
+            self.line.close()
+            raise
+        finally:
+            theirs.close()
+
+    # What it is told.
+
+    def drain(self, why: str, number: int = signal.SIGTERM) -> None:
+        """Stop claiming, finish what runs. One that is not up yet has nothing to finish, and hears signals only."""
+        if self.is_leaving:
+            return
+        self.is_leaving, self._told_at = True, time.monotonic()
+        self.tell(drain=why)
+        if not self.is_up:
+            self.signal(number)
+
+    def hurry(self) -> None:
+        """Hand everything back now."""
+        self._told_at, self._may_take = time.monotonic(), TO_HURRY
+        self.tell(hurry=True)
+        if not self.is_up:
+            self.signal(signal.SIGKILL)
+
+    def tell(self, **word: Any) -> bool:
+        """Send a word; False where it cannot take any."""
+        try:
+            self.line.sendall(json.dumps(word).encode() + b"\n")
+        except OSError:
+            return False
+        return True
+
+    def kill(self, why: str) -> None:
+        """End it at once, or after its last words where it can still have some."""
+        if self.fate:
+            return
+        self.is_leaving, self.fate = True, why
+        if self.is_up and self.state not in "TtZ":
+            self._told_at, self._may_take = time.monotonic(), LAST_WORDS
+            self.signal(signal.SIGUSR2)  # it writes where its threads are, even if one holds the interpreter
+        else:
+            self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """It is not reaped yet, so that its pid cannot be another's."""
+        os.kill(self.pid, number)
+
+    # What it says, and what can be seen of it.
+
+    def hear(self) -> list[dict[str, Any]]:
+        """The words that have come; none is waited for. Beats are noted here."""
+        try:
+            data = self.line.recv(READ)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            raise EOFError
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        words = [_word(line) for line in lines]
+        for word in words:
+            self._was_heard = True
+            if "node" in word:
+                self.node = word["node"]
+            elif "well" in word:
+                self.is_up, self._drain_for = True, word["drain_for"]
+                self._is_well, self.stuck = word["well"], word["stuck"]
+        return words
+
+    def look(self, passed: float) -> None:
+        """Keep count of what lasts. Only time that the parent was awake for counts: it may have been stopped too."""
+        self.age += passed
+        self.silent_for = 0.0 if self._was_heard else self.silent_for + passed
+        self.unwell_for = 0.0 if self._is_well else self.unwell_for + passed
+        self.stuck_for = 0.0 if not self.stuck else self.stuck_for + passed
+        self._was_heard = False
+        self.rss = _resident(self.pid)
+        if self.is_leaving and time.monotonic() >= self._told_at + self._patience:
+            self.fate = self.fate or "did not end in time"
+            self.signal(signal.SIGKILL)
+
+    @property
+    def _patience(self) -> float:
+        return self._drain_for + TO_HAND_BACK if self._may_take is None else self._may_take
+
+    @property
+    def state(self) -> str:
+        """The letter that the system has for what it does: R runs, S sleeps, D waits for a disk, T is stopped."""
+        return _stat(self.pid, "stat").rpartition(") ")[2][:1] or "Z"
+
+
+def _spawn(plan: Plan, line: int, *, shows_banner: bool) -> int:
+    os.chdir(plan.folder)  # anew each time: a deploy may have pointed this path at other code
+    about = {"line": line, "shows_banner": shows_banner, "processes": plan.processes}
+    os.set_inheritable(line, True)  # noqa: FBT003
+    return os.posix_spawn(
+        plan.command[0],
+        plan.command,
+        {**os.environ, LINE: json.dumps(about)},
+        file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
+        setpgroup=0,
+        setsigmask=[],
+    )
+
+
+def _word(line: bytes) -> dict[str, Any]:
+    """A task may write anything to any descriptor: what is no word says nothing."""
+    try:
+        word = json.loads(line)
+    except ValueError:
+        return {}
+    return word if isinstance(word, dict) else {}
+
+
+def _resident(pid: int) -> int:
+    pages = _stat(pid, "statm").split()
+    return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def _stat(pid: int, name: str) -> str:
+    try:
+        with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib is large
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"was killed by signal {-code}"

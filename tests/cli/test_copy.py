@@ -1,0 +1,173 @@
+"""rota copy: what it says, how it ends, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from cli.processes import wait_until
+from rota.cli.copy_progress import words
+from rota.moving import Step
+from rota.store.contract import Seal
+from rota.store.sqlite import SqliteStore
+
+FROM, TO = "sqlite:///.rota/rota.db", "sqlite:///new.db"
+BOTH = ("--from", FROM, "--to", TO)
+
+
+@pytest.fixture
+def full(rota):
+    """A project with schedules, jobs that ended and one that waits."""
+    rota.sync()
+    for name in ("ann", "bob"):
+        rota.enqueue("greet", name)
+    rota.work()
+    rota.enqueue("greet", "carl")
+    return rota
+
+
+@pytest.fixture
+def new(folder):
+    """The store that is copied to."""
+    store = SqliteStore(folder / "new.db")
+    yield store
+    store.close()
+
+
+def test_everything_is_in_the_new_store(full, store):
+    before = full.data("jobs", "list")
+    said = full("copy", *BOTH)
+    assert "moved 2 schedules, 3 jobs" in said.stdout
+    assert "restart everything with the URL of sqlite file" in said.stdout
+    assert full.data("jobs", "list", "--store", TO) == before
+    assert store.sealed().is_done
+
+
+def test_a_pipe_gets_plain_lines_on_stderr(full):
+    said = full("copy", *BOTH)
+    lines = said.stderr.splitlines()
+    assert lines[0] == "nothing runs any more"
+    assert "copying jobs: 3 of 3" in lines
+    assert "checking jobs: 3 of 3" in lines
+    assert "\x1b" not in said.stderr
+
+
+def test_the_summary_is_data(full, store, new):
+    facts = full.data("copy", *BOTH)
+    assert (facts["done"], facts["jobs"], facts["schedules"], facts["queues"]) == (True, 3, 2, 1)
+    assert (facts["source"], facts["target"]) == (store.describe(), new.describe())
+    assert facts["given_back"] == 0
+
+
+def test_a_dry_run_changes_and_makes_nothing(full, store):
+    said = full("copy", *BOTH, "--dry-run")
+    assert "would move 2 schedules, 3 jobs and 1 queue" in said.stdout
+    assert "nothing was done" in said.stdout
+    assert not (full.folder / "new.db").exists()
+    assert store.sealed() is None
+    assert full.data("copy", *BOTH, "--dry-run")["done"] is False
+
+
+def test_a_dry_run_refuses_what_a_copy_would_refuse(full):
+    full("migrate", "--store", TO)
+    full("enqueue", "greet", "dora", "--app", "jobs.py", "--store", TO)
+    assert "already holds something of its own" in full("copy", *BOTH, "--dry-run", code=6).stderr
+
+
+def test_the_old_store_says_where_everything_went(full):
+    full("copy", *BOTH)
+    for words_ in (("enqueue", "greet", "x", "--app", "jobs.py"), ("queues", "pause", "mail"), ("prune", "--defaults")):
+        assert "new.db; restart with the URL of that store" in full(*words_, code=4).stderr
+    unhealthy = full("health", "--store", FROM, code=1).stdout
+    assert "unhealthy: all that sqlite file" in unhealthy
+    found = full("doctor", "--store", FROM, code=1).stdout
+    assert "problem  store" in found
+    assert "→ restart with the URL of that store" in found
+
+
+def test_a_second_copy_says_where_everything_went(full):
+    full("copy", *BOTH)
+    assert "was moved to sqlite file" in full("copy", *BOTH, code=6).stderr
+
+
+def test_undo_opens_a_store_whose_copy_has_not_ended(full, store):
+    store.seal(Seal(target="elsewhere", id="x"))
+    assert "is being moved to elsewhere" in full("copy", *BOTH, code=6).stderr
+    assert "takes work again" in full("copy", "--undo", "--from", FROM).stderr
+    full.enqueue("greet", "dora")
+    assert "there is nothing to undo" in full("copy", "--undo", "--from", FROM, code=6).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--from", FROM), 2, "say where to copy: --to URL"),
+        (("--to", TO), 2, "missing option '--from'"),
+        (("--undo", *BOTH), 2, "--undo takes --from alone"),
+        (("--from", "sqlite:///none.db", "--to", TO), 4, "there is no store at"),
+        (("--from", FROM, "--to", "memory://"), 4, "lives and ends with one process"),
+        (("--from", FROM, "--to", "floppy://a"), 4, "names no store"),
+        ((*BOTH, "--wait", "soon"), 2, "soon"),
+        (("--from", FROM, "--to", FROM), 6, "both sides are the same store"),
+    ],
+)
+def test_bad_input_is_told_and_changes_nothing(full, store, options, code, said):
+    assert said in full("copy", *options, code=code).stderr
+    assert store.sealed() is None
+    assert not (full.folder / "none.db").exists()
+
+
+def test_namespaces_are_copied_apart(full):
+    assert full.data("copy", *BOTH, "--namespace", "other")["jobs"] == 0
+    assert full.data("copy", *BOTH)["jobs"] == 3
+
+
+def test_an_interrupted_copy_says_how_to_go_on(full, started, store):
+    gate = full.folder / "gate"
+    full.enqueue("hold", str(gate))
+    worker = started("worker", "jobs.py")
+    worker.wait_for("holding")
+    copy = started("copy", *BOTH, "--wait", "1h")
+    copy.wait_for("waiting for 1 running job")
+    copy.signal(signal.SIGINT)
+    assert copy.end() == 130
+    assert "both stores stay sealed. Start it again with the same words" in copy.stderr
+    assert not store.sealed().is_done
+    gate.touch()
+    wait_until(lambda: _nothing_runs(store))
+    again = started("copy", *BOTH, "-o", "json")
+    assert again.end() == 0
+    facts = json.loads(again.stdout)
+    assert (facts["jobs"], facts["given_back"]) == (4, 0)
+    assert "worker gets no more work" in worker.wait_for("gets no more work")
+
+
+def test_what_outlives_the_wait_is_told(full, started, store):
+    gate = full.folder / "gate"
+    job = full.enqueue("hold", str(gate))
+    started("worker", "jobs.py").wait_for("holding")
+    said = full("copy", *BOTH, "--wait", "1s")
+    gate.touch()
+    assert "1 job still ran after the wait and will start anew there" in said.stdout
+    assert full.data("jobs", "show", job, "--store", TO)["state"] == "queued"
+    assert store.sealed().is_done
+
+
+def _nothing_runs(store) -> bool:
+    return not any(queue.counts.get("running") for queue in store.list_queues())
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (Step("wait", "jobs", 2), "waiting for 2 running jobs"),
+        (Step("wait", "jobs", 0), "nothing runs any more"),
+        (Step("copy", "jobs", 1500, 20_000), "copying jobs: 1,500 of 20,000"),
+        (Step("copy", "logs", 3), "copying logs: 3"),
+        (Step("check", "locks", 3, 3), "checking locks: 3 of 3"),
+    ],
+)
+def test_steps_in_words(step, text):
+    assert words(step) == text

@@ -1,0 +1,117 @@
+"""lint: what can be known to be wrong without a store."""
+
+from __future__ import annotations
+
+import json
+
+APP = "from rota import App, cron, every, once\napp = App()\n"
+
+
+def found(rota, *words: str, code: int = 0, **variables: str) -> list[tuple[str, str, str]]:
+    facts = json.loads(rota("lint", *words, "-o", "json", code=code, env=variables).stdout)
+    return [(fact["verdict"], fact["about"], fact["finding"]) for fact in facts]
+
+
+def write(rota, name: str, text: str) -> str:
+    (rota.folder / name).write_text(APP + text)
+    return name
+
+
+def test_a_sound_project_is_well_and_its_store_is_not_touched(rota):
+    (rota.folder / "rota.yaml").write_text("app: jobs.py\n")
+    result = rota("lint")
+    assert result.stdout.splitlines()[-1] == "all is well"
+    assert f"{rota.folder}/.rota/rota.db would be used; it was not opened" in result.stdout
+    assert not (rota.folder / ".rota").exists()
+
+
+def test_all_that_is_wrong_with_the_settings_is_listed(rota):
+    (rota.folder / "rota.yaml").write_text("leese: 1\ntz: Nowhere\n")
+    problems = [finding for verdict, _, finding in found(rota, code=1, ROTA_LEASE="x") if verdict == "problem"]
+    assert [problem.split(":")[0] for problem in problems] == ["rota.yaml", "rota.yaml", "ROTA_LEASE"]
+
+
+def test_a_mistyped_variable_is_a_warning(rota):
+    assert ("warning", "settings", "ROTA_LEESE is set, and is no setting") in found(rota, "jobs.py", ROTA_LEESE="3s")
+
+
+def test_warnings_fail_only_where_that_is_asked_for(rota):
+    assert found(rota, ROTA_LEESE="3s")[-1] == ("warning", "app", "no app is named, so no code was looked at")
+    rota("lint", "--strict", code=1)
+    rota("lint", "--strict", "jobs.py")
+
+
+def test_code_that_cannot_be_loaded_is_a_problem_with_its_traceback(rota):
+    (rota.folder / "broken.py").write_text("1 / 0\n")
+    result = rota("lint", "broken.py", code=1)
+    assert "broken.py cannot be imported (ZeroDivisionError" in result.stdout
+    assert 'broken.py", line 1' in result.stderr
+    assert found(rota, "gone.py", code=1)[-1][0] == "problem"
+
+
+def test_code_is_looked_at_though_the_settings_are_bad(rota):
+    (rota.folder / "rota.yaml").write_text("leese: 1\n")
+    assert ("problem", "app", "idle.py:app has no task") not in found(rota, "jobs.py", code=1)
+    name = write(rota, "idle.py", "")
+    assert ("problem", "tasks", "the app has no task, so there is nothing to run") in found(rota, name, code=1)
+
+
+def test_a_store_that_there_is_not_is_a_problem(rota):
+    findings = found(rota, "jobs.py", code=1, ROTA_STORE="what://ann:hunter2@host")
+    assert [about for verdict, about, _ in findings if verdict == "problem"] == ["store"]
+    assert "hunter2" not in str(findings)
+
+
+def test_processes_cannot_share_what_lives_in_one_of_them(rota):
+    findings = found(rota, "jobs.py", code=1, ROTA_STORE="memory://", ROTA_WORKER_PROCESSES="3")
+    assert ("problem", "store", "3 worker processes cannot share it (worker.processes)") in findings
+
+
+def test_a_setting_that_the_code_overrules_is_a_warning(rota):
+    (rota.folder / "fixed.py").write_text("from rota import App\napp = App(tz='Asia/Tokyo')\n@app.task\ndef t(): ...\n")
+    finding = "ROTA_TZ says tz, and so does the code, which counts"
+    assert ("warning", "settings", finding) in found(rota, "fixed.py", ROTA_TZ="UTC")
+
+
+def test_a_queue_that_no_worker_takes_is_a_warning(rota):
+    (rota.folder / "rota.yaml").write_text("app: jobs.py\nworker:\n  queues: [default]\n")
+    finding = "jobs.send put jobs into queue mail, which worker.queues (rota.yaml:3) leaves out"
+    assert ("warning", "queues", finding) in found(rota)
+
+
+def test_a_task_that_a_process_would_not_find_is_a_problem(rota):
+    (rota.folder / "plain.py").write_text("def work(): ...\n")
+    own = "@app.task(executor='process')\ndef own(): ...\n"
+    name = write(rota, "apart.py", f"import plain\napp.task(executor='process')(plain.work)\n{own}")
+    problems = [finding for verdict, _, finding in found(rota, name, code=1) if verdict == "problem"]
+    finding = "plain.work has executor='process', and a process that imports plain does not find it there"
+    assert problems == [finding]
+
+
+def test_clock_changes_and_rare_dates_are_warnings(rota):
+    name = write(
+        rota,
+        "timed.py",
+        "@app.schedule(cron('30 2 * * *', tz='America/New_York'))\ndef night(): ...\n"
+        "@app.schedule(cron('0 0 30 2,3 *'))\ndef rare(): ...\n"
+        "@app.schedule(cron('*/5 * * * *', tz='America/New_York'))\ndef often(): ...\n",
+    )
+    said = [finding for verdict, _, finding in found(rota, name) if verdict == "warning"]
+    assert any(line.startswith("night: ") and "does not exist in America/New_York" in line for line in said)
+    assert any(line.startswith("rare: February never has day 30") for line in said)
+    assert not any(line.startswith("often") for line in said)
+
+
+def test_a_schedule_without_a_run_ahead_or_with_too_much_jitter_is_a_warning(rota):
+    name = write(
+        rota,
+        "odd.py",
+        "from datetime import UTC, datetime\n"
+        "@app.schedule(once(datetime(2020, 1, 1, tzinfo=UTC)))\ndef over(): ...\n"
+        "@app.schedule(every('1h'), end=datetime(2020, 1, 1, tzinfo=UTC))\ndef ended(): ...\n"
+        "@app.schedule(every('1m'), jitter='5m')\ndef shaky(): ...\n",
+    )
+    said = [finding for verdict, _, finding in found(rota, name) if verdict == "warning"]
+    assert said[0].startswith("over has no run ahead")
+    assert said[1].startswith("ended has no run ahead")
+    assert said[2] == "shaky has a jitter of 5m and runs every 1m"

@@ -1,0 +1,57 @@
+"""One MongoDB server of each kind for a whole session, and stores on it that are empty when a test begins."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pymongo
+import pytest
+
+from rota.store.mongo import MongoStore, connection
+from rota.testing.servers.mongo import REPLICA_SET_VARIABLE, URL_VARIABLE, MongoReplicaSet, MongoServer
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - what a busy disk takes for each commit is no part of these tests
+FOLDER = MEMORY if os.access(MEMORY, os.W_OK) else None
+NAMESPACE = f"test{os.getpid()}"  # one per process: making its indexes anew for each test would take most of the time
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A busy machine may take long; only what is broken takes this long."""
+    monkeypatch.setattr(connection, "DEADLINE", 60.0)
+
+
+@pytest.fixture(scope="session")
+def standalone_url():
+    yield from _url(URL_VARIABLE, MongoServer)
+
+
+@pytest.fixture(scope="session")
+def replica_set_url():
+    yield from _url(REPLICA_SET_VARIABLE, MongoReplicaSet)
+
+
+def _url(variable, kind):
+    if variable in os.environ:
+        yield os.environ[variable]
+        return
+    with kind(FOLDER) as server:
+        yield server.url()
+
+
+def emptied(url: str, namespace: str = NAMESPACE) -> partial[MongoStore]:
+    """What makes handles on a namespace from which everything was just taken away."""
+    make = partial(MongoStore, url, namespace=namespace)
+    with pymongo.MongoClient(url) as client:
+        database = client.get_default_database("rota")
+        for name in database.list_collection_names(filter={"name": {"$regex": f"^{namespace}_"}}):
+            if name.endswith("_meta"):
+                database[name].delete_many({"_id": {"$ne": "head"}})
+                database[name].update_one(
+                    {"_id": "head"}, {"$set": {"seq": 0, "paused": []}, "$unset": {"seal": "", "busy": ""}}
+                )
+            elif not name.endswith("_bell"):
+                database[name].delete_many({})
+    return make

@@ -1,0 +1,15 @@
+"""The MongoDB store on a standalone server, which has no transactions, by the suite of all stores."""
+
+from __future__ import annotations
+
+import pytest
+from mongo_servers import emptied, patient, standalone_url  # noqa: F401
+
+from rota.testing.store_suite import *  # noqa: F403
+from rota.testing.store_suite.durable import *  # noqa: F403
+from rota.testing.store_suite.shared import *  # noqa: F403
+
+
+@pytest.fixture
+def make_store(standalone_url):  # noqa: F811
+    return emptied(standalone_url)

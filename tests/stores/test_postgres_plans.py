@@ -1,0 +1,93 @@
+"""Plans on PostgreSQL: whatever grows large is reached by an index."""
+# ruff: noqa: S608 - the names in the statements are the tests' own
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rota.model.state import State
+from rota.store.contract import JobFilter
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job
+from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.steps import (
+    add_job,
+    claim,
+    fire_due,
+    new_schedule,
+    read,
+    succeed,
+)
+from stores.postgres_stage import *  # noqa: F403 - its fixtures
+
+
+class TestPlans:
+    """Whatever grows large is reached by an index: the server itself counts its scans."""
+
+    @pytest.fixture
+    def scans(self, make_store, namespace, sql):
+        def counted():
+            wait_until_told(sql)
+            rows = sql(f"SELECT relname, seq_scan FROM pg_stat_user_tables WHERE schemaname = '{namespace}'")
+            return dict(rows.fetchall())
+
+        with opened(make_store) as store:
+            for _ in range(12):
+                store.add_jobs([a_job(queue=f"q{n % 3}", priority=n % 5) for n in range(1_000)], now=T0)
+            store.add_jobs([a_job(delay=HOUR) for _ in range(1_000)], now=T0)
+            for job in claim(store, 500, queues=("q0",)):
+                succeed(store, job)
+            store.edit_schedules([new_schedule(f"s{n:04}", trigger="every 1h") for n in range(3_000)], now=T0)
+            store.edit_schedules([new_schedule(f"due{n}", overlap="queue") for n in range(10)], now=T0)
+        sql(
+            f"INSERT INTO {namespace}.occurrence SELECT 's' || n / 100, n, n - 1, 1, 'skipped', 'overlap' "
+            "FROM generate_series(1, 5000) AS n"
+        )
+        sql("ANALYZE")
+        before = counted()
+        yield
+        assert_no_scan(before, counted)
+
+    @pytest.mark.usefixtures("scans")
+    def test_nothing_that_grows_is_scanned(self, make_store):
+        with opened(make_store) as store:
+            (job, *_) = claim(store, 100, queues=("q0",), now=T0 + 1)
+            assert len(claim(store, 100, queues=("q1", "q2"), now=T0 + 1)) == 100
+            assert len(store.due_schedules(100, now=T0 + MINUTE).schedules) == 10
+            made = fire_due(store, now=T0 + MINUTE)
+            assert sum(len(fired.jobs) for fired in made) == 10
+            succeed(store, job, now=T0 + 2)
+            add_job(store, key="k", waits_for=made[0].jobs[0], now=T0 + 2)
+            store.extend_leases(WORKER, [(job.id, job.lease_no)], HOUR)
+            assert store.lapsed_jobs(10, now=T0 + HOUR) != []
+            read(store, job.id)
+            for where in (
+                JobFilter(),
+                JobFilter(schedule_id="due1"),
+                JobFilter(key="k"),
+                JobFilter(states=(State.FAILED, State.CANCELLED)),
+            ):
+                store.list_jobs(where, limit=50)
+            store.list_occurrences("due1", 0, T0 + HOUR)
+
+    @pytest.mark.usefixtures("scans")
+    def test_a_list_by_schedule_goes_through_its_index(self, namespace, sql):
+        query = f"SELECT seq FROM {namespace}.job WHERE schedule_id = 'due1' ORDER BY seq DESC LIMIT 51"
+        plan = "\n".join(line for (line,) in sql(f"EXPLAIN {query}").fetchall())
+        assert "job_made" in plan
+
+
+GROWING = {"job", "ready", "later", "finished", "schedule", "occurrence", "log"}
+
+
+def wait_until_told(sql):
+    """Connections tell their numbers when they close, and that takes them a moment."""
+    while sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rota'").fetchone() != (0,):
+        time.sleep(0.02)  # a connection that ends sends no signal
+
+
+def assert_no_scan(before, counted):
+    after = counted()
+    grown = {name: after[name] - before[name] for name in GROWING if after[name] > before[name]}
+    assert grown == {}

@@ -1,0 +1,168 @@
+"""The layout of jobs in Redis: what is packed is read back, and every place that is left is taken off."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import msgspec
+import pytest
+
+from rota.model.job import Job, NewJob, accept
+from rota.model.outcome import Failed, Succeeded
+from rota.model.retry import RetryPolicy
+from rota.model.schedule import LastRun
+from rota.model.settle import apply, cancel, claim, promote, settle
+from rota.model.state import State
+from rota.store.counting import Counts
+from rota.store.redis.packing import (
+    UNKNOWN_LAST,
+    UNTOUCHED,
+    Lease,
+    Sight,
+    job_of,
+    lease_of,
+    pack_last,
+    pack_record,
+    standing_of,
+)
+from rota.store.redis.places import count, moves, places_of
+from rota.store.redis.scripts import script
+from rota.store.redis.wire import binary, encode, wired
+
+NOW = 1_767_225_600_000_000
+NEW = NewJob(
+    id="a" * 28,
+    task="mail.send",
+    payload=b"\x00\xff",
+    queue="mail",
+    priority=-7,
+    key="k",
+    schedule_id="tick",
+    fire_at=NOW,
+    after_at=NOW - 1,
+)
+
+
+def lives() -> dict[str, Job]:
+    """One job in every state."""
+    queued = accept(NEW, NOW, 7)
+    later = accept(msgspec.structs.replace(NEW, run_at=None, delay=5), NOW, 7)
+    held = accept(msgspec.structs.replace(NEW, waits_for="b" * 28), NOW, 7)
+    running = claim(queued, "worker|1", NOW + 1, NOW + 9)
+    policy = RetryPolicy(retries=1)
+    return {
+        "queued": queued,
+        "scheduled": later,
+        "promoted": promote(later, NOW + 5),
+        "held": held,
+        "running": running,
+        "succeeded": apply(settle(running, Succeeded(b"1"), policy, NOW + 2, 0.0)),
+        "retrying": apply(settle(running, Failed("boom"), policy, NOW + 2, 0.0)),
+        "failed": apply(settle(running, Failed("boom", may_retry=False), policy, NOW + 2, 0.0)),
+        "cancelled": apply(cancel(held, NOW + 2, "no")),
+    }
+
+
+def sight_of(born: Job, **parts: bytes) -> Sight:
+    """A job as the store has it: its record, and these parts."""
+    kept = dict.fromkeys(Sight._fields) | {"record": b"%d" % born.seq + pack_record(born)} | parts
+    return Sight(**kept)
+
+
+@pytest.mark.parametrize("name", ["queued", "scheduled", "held"])
+def test_a_new_job_is_its_record(name: str):
+    job = lives()[name]
+    assert job_of(job.id, sight_of(job)) == job
+
+
+@pytest.mark.parametrize("name", [name for name in lives() if name != "running"])
+def test_what_became_of_a_job_is_read_back_whole(name: str):
+    job = lives()[name]
+    assert job_of(job.id, sight_of(lives()["queued"], standing=standing_of(job))) == job
+
+
+def test_a_running_job_is_a_waiting_one_under_its_lease():
+    job = lives()["running"]
+    lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "")
+    assert job_of(job.id, sight_of(lives()["queued"], lease=lease.packed().encode())) == job
+
+
+def test_a_promoted_job_is_a_scheduled_one_with_the_time():
+    job = lives()["promoted"]
+    assert job_of(job.id, sight_of(lives()["scheduled"], ready_at=b"%d" % (job.queued_at or 0))) == job
+
+
+def test_what_a_running_job_was_told_and_tells_is_part_of_it():
+    job = lives()["running"]
+    lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "").packed().encode()
+    seen = job_of(job.id, sight_of(lives()["queued"], lease=lease, cancel="genug ☕".encode(), progress=b"1/2"))
+    assert seen == msgspec.structs.replace(job, cancel_reason="genug ☕", progress="1/2")
+
+
+@pytest.mark.parametrize("record", [b"", b"7", b"7|0", b"7|0|", b"7|0|\xc1", b"7|0|\x90", b"x|y|z"])
+def test_a_record_that_cannot_be_read_is_shown_with_the_reason(record: bytes):
+    job = job_of("a", Sight(record, None, None, None, None, None))
+    assert (job.id, job.state) == ("a", State.FAILED)
+    assert "cannot be read" in (job.error or "")
+
+
+def test_a_lease_is_read_back_whole_whatever_its_holder_is_called():
+    lease = Lease(NOW, NOW + 30, 12, "a|b|c ☕")
+    assert lease_of(lease.packed().encode()) == lease
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(lives(), repeat=2)))
+def test_a_move_leaves_a_job_where_it_stands_and_nowhere_else(before: str, after: str):
+    old, new = lives()[before], lives()[after]
+    sets = {key: {old.id: score} for key, score in places_of(old).items()}
+    for command, key, *rest in moves(old, new):
+        if key.startswith("priorities:"):
+            continue
+        if command == "ZREM":
+            del sets[key]
+        else:
+            sets[key] = {rest[-1]: rest[-2]}
+    assert sets == {key: {new.id: score} for key, score in places_of(new).items()}
+
+
+@pytest.mark.parametrize("name", lives())
+def test_a_job_that_goes_is_taken_out_of_every_set(name: str):
+    job = lives()[name]
+    assert sorted(key for _, key, _ in moves(job, None)) == sorted(places_of(job))
+
+
+def test_an_end_is_counted_for_ever_and_a_removal_only_now():
+    jobs = lives()
+    counts = Counts()
+    count(counts, None, jobs["running"])
+    count(counts, jobs["running"], jobs["succeeded"])
+    count(counts, jobs["succeeded"], None)
+    assert counts.info("mail", is_paused=False, oldest_at=None).totals == {"succeeded": 1}
+    assert counts.info("mail", is_paused=False, oldest_at=None).counts == {}
+
+
+def test_only_what_a_rule_has_set_of_a_last_run_is_written():
+    told = msgspec.structs.replace(UNKNOWN_LAST, status="failed", error=None)
+    assert pack_last(told)[::2] == ["status", "error"]
+    assert pack_last(UNKNOWN_LAST) == []
+    assert {getattr(UNKNOWN_LAST, name) for name in LastRun.__struct_fields__} == {UNTOUCHED}
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 255, 65_535, 65_536, 100_000])
+def test_bytes_travel_as_text_of_their_length(size: int):
+    data = b"\xff" * size
+    head = encode(binary(data)).removesuffix(data)
+    assert int.from_bytes(head[1:], "big") == size
+
+
+def test_nothing_is_told_as_false_and_bytes_as_text_at_every_depth():
+    assert wired([None, "a", (1, None), {"b": None}]) == [False, "a", [1, False], {"b": False}]
+    assert encode(wired({"a": [b"\xff"]})) == b"\x81\xa1a\x91\xda\x00\x01\xff"
+
+
+def test_a_script_is_known_by_the_digest_of_what_is_sent():
+    first = script("exchange")
+    assert script("exchange") is first
+    assert first.source.startswith("-- What every script begins with")
+    assert script("add_one").source.startswith("-- Accept one new job")
+    assert len({script(name).digest for name in ("add", "exchange", "commit", "look")}) == 4

@@ -1,0 +1,1 @@
+"""Tools that contributors run; nothing of this is installed."""

@@ -1,0 +1,102 @@
+"""The page about events: each name, what it means, and the fields that the code which emits it gives."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rota
+from rota.engine import events
+from rota.engine.events import NAMES, Event
+from rota.model.state import State
+from tools.markdown import sentence, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MEANINGS = {
+    "job.enqueued": "the store accepted a job that this app sent",
+    "job.started": "an attempt begins",
+    "job.succeeded": "a job ended well",
+    "job.failed": "a job failed for good: no retry is left, or none would help",
+    "job.cancelled": "a job was cancelled, by hand or by its task",
+    "job.retried": "an attempt failed; the job runs again at `run_at`",
+    "job.snoozed": "a task asked to come back later; nothing is spent",
+    "job.returned": "a job was given back: at shutdown, or because its task is unknown here",
+    "job.refused": "a worker's report came too late: another one owns the job",
+    "job.lost": "this worker's lease of a job is gone; what it still does counts for nothing",
+    "job.rescued": "a job's worker was silent for a whole lease; the job was given to others, or parked",
+    "schedule.fired": "an occurrence made a job",
+    "schedule.skipped": "occurrences made none; the ledger says why",
+    "schedule.refused": "somebody else fired or edited the schedule first",
+    "schedule.broken": "a schedule's rule cannot be evaluated; it fires no more until it is mended",
+    "store.unavailable": "the store does not answer; the service tries again",
+    "store.back": "it answers again",
+    "service.failed": "a service met an error of its own; it goes on",
+    "node.started": "a node runs",
+    "node.stopped": "a node has ended",
+    "pruned": "upkeep removed what was kept long enough",
+}
+HEAD = """\
+# Events
+
+`app.on("job.failed", handler)` calls a handler with each such event, `app.on("job.*", handler)` with all that match. It
+is called in the thread where it happened: be quick. A handler that fails is logged, and harms nobody else.
+"""
+
+
+def event_page() -> str:
+    fields = fields_of_events()
+    rows = [
+        [f"`{name}`", meaning_of(name), ", ".join(f"`{field}`" for field in fields[name])] for name in sorted(NAMES)
+    ]
+    event = f"`Event(name, at, data)`: {sentence(Event).lower().partition(': ')[2]} The fields below are in `data`."
+    return "\n\n".join([HEAD.strip(), event, table(["event", "when", "fields"], rows)])
+
+
+def meaning_of(name: str) -> str:
+    """As this page says it, or as the comment beside the name does."""
+    beside = dict(re.findall(r'"([a-z.]+)",  # (.+)', inspect.getsource(events)))
+    found = MEANINGS.get(name) or beside.get(name)
+    if found is None:
+        raise LookupError(f"nothing says what the event {name!r} means; add a comment beside it in engine/events.py")
+    return found
+
+
+def fields_of_events() -> dict[str, list[str]]:
+    """Read from the calls that emit them."""
+    fields: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(Path(rota.__file__).parent.rglob("*.py")):
+        if "testing" not in path.parts:
+            for name, found in _emitted(ast.parse(path.read_text(encoding="utf-8"))):
+                fields[name] += [field for field in found if field not in fields[name]]
+    return fields
+
+
+def _emitted(module: ast.Module) -> Iterator[tuple[str, list[str]]]:
+    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and _is_emit(node)]
+    plain = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+    said = set().union(*(_names_in(node) for node in ast.walk(module)))
+    for call in calls:
+        found = [keyword.arg for keyword in call.keywords if keyword.arg]
+        if isinstance(call.args[0], ast.Constant):
+            yield str(call.args[0].value), found
+        else:  # a name that is worked out: one of those that the module says elsewhere
+            yield from ((name, found) for name in said - plain)
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    """The names that a text in the code stands for: itself, or f"job.{state}" for each state."""
+    if isinstance(node, ast.Constant):
+        return {str(node.value)} & NAMES
+    if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+        return {f"{node.values[0].value!s}{state}" for state in State} & NAMES
+    return set()
+
+
+def _is_emit(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "emit" and len(call.args) >= 2

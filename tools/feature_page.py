@@ -1,0 +1,65 @@
+"""The page about stores: what each can do, as its Features say. A store that is not there yet is left out."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from rota.store.contract import Features, Store
+from tools.markdown import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STORES = ("memory", "sqlite", "redis", "postgres", "mongo")
+
+
+def feature_page() -> str:
+    found = list(_features())
+    fields = [field for field in Features.__struct_fields__ if field != "kind"]
+    words = _words()
+    rows = [[words[field], *(_word(getattr(one, field)) for one in found)] for field in fields]
+    return "\n\n".join(
+        [
+            "# What stores differ in",
+            "One conformance suite holds for all of them (`rota.testing.store_suite`); the rest is here.",
+            table(["", *(f"`{one.kind}`" for one in found)], rows),
+        ]
+    )
+
+
+def _words() -> dict[str, str]:
+    """Each field in the words of the comment beside it."""
+    source = inspect.getsource(Features)
+    beside = dict(re.findall(r"^ +(\w+): .*?# (.+)$", source, re.MULTILINE))
+    return {field: _phrase(field, beside.get(field, "")) for field in Features.__struct_fields__}
+
+
+def _phrase(field: str, comment: str) -> str:
+    plain = field.replace("_", " ")
+    if comment.startswith("False: "):
+        return f"{plain} (no: {comment.removeprefix('False: ')})"
+    return comment or plain
+
+
+def _features() -> Iterator[Features]:
+    for name in STORES:
+        found = _store_class(f"rota.store.{name}") or _store_class(f"rota.store.{name}.store")
+        features = getattr(found, "features", None)
+        if isinstance(features, Features):
+            yield features
+
+
+def _store_class(name: str) -> type[Store] | None:
+    try:
+        module = import_module(name)
+    except ImportError:  # its driver is not installed, or it is being written
+        return None
+    kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, Store)]
+    return next((kind for kind in kinds if kind is not Store), None)
+
+
+def _word(value: object) -> str:
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
