@@ -12,18 +12,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from killable_app import LEASE, build, note
+from killable_app import LEASE, NAMESPACE, STORE, build, note
 
-from rota.model.state import FINAL
-from rota.testing.simulation.history import all_schedules
+from rota.model.state import FINAL, State
+from rota.store.contract import JobFilter
+from rota.testing.simulation.history import all_jobs, all_schedules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.store.sqlite import SqliteStore
+    from every_store import Place
+    from rota.store.contract import Store
 
 HANG_LIMIT = 60.0  # seconds; only what is broken waits this long
 HERE = Path(__file__).parent
+LIVE = tuple(state for state in State if state not in FINAL)
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
@@ -35,14 +38,22 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
         pause.wait(0.01)
 
 
+def children_of(pid: int) -> list[int]:
+    """The processes that it has started and that are still there."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
 class Child:
     """A process of our own, with its lines collected as they come."""
 
-    def __init__(self, command: list[str], folder: Path, lease: str) -> None:
+    def __init__(self, command: list[str], folder: Path, lease: str, settings: dict[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, LEASE: lease},
+            env={**os.environ, LEASE: lease, **(settings or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -84,7 +95,11 @@ class Child:
         return code
 
     def close(self) -> None:
+        """With its own children: they keep its output open."""
+        children = children_of(self.pid)
         self._process.kill()
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._reader.join()
         self._process.stdout.close()
@@ -101,11 +116,13 @@ class Child:
 class Ground:
     """One folder, one store, and the processes that share them."""
 
-    def __init__(self, folder: Path, lease: str = "1s") -> None:
+    def __init__(self, folder: Path, place: Place, lease: str = "1s", *, seen_at: str | None = None) -> None:
         self.folder = folder
+        self.place = place
         self.lease = lease
-        self.app = build(folder, lease)
-        self.store: SqliteStore = self.app.open()
+        self.seen_at = seen_at or place.url  # where the processes look for the store: perhaps behind a proxy
+        self.app = build(folder, lease, place.url, place.namespace)
+        self.store: Store = self.app.open()
         self.children: list[Child] = []
 
     # Processes.
@@ -127,6 +144,11 @@ class Ground:
         last.signal(signal.SIGTERM)
         assert last.end() == 0, last.output
 
+    def finish_here(self) -> None:
+        """Do whatever is left in this process: a node like any other, and sooner there than a fresh one."""
+        with self.app.running(concurrency=8):
+            wait_until(self.is_done, "the end of all work")
+
     def freeze(self, child: Child) -> None:
         """SIGSTOP outside of a transaction: who is stopped inside one keeps its lock, and nobody can write."""
         while True:
@@ -137,7 +159,9 @@ class Ground:
             child.signal(signal.SIGCONT)
 
     def is_locked(self) -> bool:
-        """Whether some process is inside a transaction."""
+        """Whether some process is inside a transaction that keeps all others from writing: SQLite has such."""
+        if self.place.kind != "sqlite":
+            return False
         connection = sqlite3.connect(self.store.path, timeout=0, isolation_level=None)
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -154,7 +178,8 @@ class Ground:
         self.app.close()
 
     def _start(self, words: list[str]) -> Child:
-        child = Child([sys.executable, *words], self.folder, self.lease)
+        settings = {STORE: self.seen_at, NAMESPACE: self.place.namespace}
+        child = Child([sys.executable, *words], self.folder, self.lease, settings)
         self.children.append(child)
         return child
 
@@ -175,13 +200,12 @@ class Ground:
         return [job.state.value for job in self.store.get_jobs(ids)]
 
     def count(self, *states: str) -> int:
-        return sum(queue.counts.get(state, 0) for queue in self.store.list_queues() for state in states)
+        return sum(job.state in states for job in all_jobs(self.store))
 
     def is_done(self) -> bool:
-        """Whether every job has ended and no schedule will make another."""
+        """Whether every job has ended and no schedule will make another. (By its jobs: counters may be behind.)"""
         is_quiet = all(schedule.due_at is None for schedule in all_schedules(self.store))
-        live = {state for queue in self.store.list_queues() for state, n in queue.counts.items() if n} - FINAL
-        return is_quiet and not live
+        return is_quiet and not self.store.list_jobs(JobFilter(states=LIVE), limit=1).items
 
     # What was written down.
 

@@ -13,12 +13,14 @@ from rota.engine.run import current_run
 from rota.model.micros import datetime_of
 from rota.model.retry import Backoff
 
-LEASE = "KILLABLE_LEASE"  # the environment says how long a lease is
+LEASE = "KILLABLE_LEASE"  # the environment says how long a lease is, …
+STORE = "KILLABLE_STORE"  # … and where the store is, and in which namespace
+NAMESPACE = "KILLABLE_NAMESPACE"
 
 
-def build(folder: Path, lease: str = "1s") -> App:
-    """The app on a folder of its own. Building it touches nothing."""
-    app = App(f"sqlite:///{folder}/rota.db", name="killable", lease=lease)
+def build(folder: Path, lease: str, url: str, namespace: str) -> App:
+    """The app with a folder of its own for its notes. Building it touches nothing."""
+    app = App(url, name="killable", lease=lease, namespace=namespace)
 
     def note_run() -> None:
         run = current_run()
@@ -67,6 +69,13 @@ def put_schedules(app: App, seconds: int) -> None:
     app.schedules.put("line", tasks.find("slow").job(0.3), every("1s"), overlap="queue", end=end)
 
 
+def put_crowd(app: App, number: int, seconds: int) -> None:
+    """So many schedules that fire every second, for so many seconds."""
+    job, end = app.registry.find("quick").job(), datetime_of(app.open().now()) + timedelta(seconds=seconds)
+    for n in range(number):
+        app.schedules.put(f"crowd-{n}", job, every("1s"), overlap="allow", end=end)
+
+
 def note(folder: Path, name: str, *words: object) -> None:
     """Append one line to a file; a line is there whole, or not at all, whoever dies."""
     descriptor = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -81,4 +90,4 @@ def wait_for_gate(gate: Path) -> None:
         threading.Event().wait(0.02)
 
 
-app = build(Path.cwd(), os.environ.get(LEASE, "1s"))
+app = build(Path.cwd(), os.environ[LEASE], os.environ[STORE], os.environ[NAMESPACE]) if STORE in os.environ else None

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from kill_harness import wait_until
 from killable_app import app, note
 
-from rota import every, failpoints
+from rota import StoreUnavailable, every, failpoints
 from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import JobFilter, Retention
@@ -106,13 +107,20 @@ def enqueuer(options: argparse.Namespace) -> None:
         if (FOLDER / "enough").exists():
             break
         note(FOLDER, "tried", number)
-        key = f"key-{number % 15}" if number % 5 == 0 else None
-        delay = "1s" if number % 3 == 0 else None
-        task = "flaky" if number % 7 == 3 else "quick"
-        arguments = () if task == "flaky" else (number,)
-        job = app.registry.find(task).using(key=key, delay=delay, priority=number % 4).enqueue(*arguments)
-        note(FOLDER, "accepted", job.id)
-        wait_until(lambda: waiting_jobs() < 100, "room in the queue")
+        try:
+            enqueue_one(number)
+        except StoreUnavailable as err:  # it may have been taken, or not: both are right
+            say(f"not accepted {number}: {err}")
+
+
+def enqueue_one(number: int) -> None:
+    key = f"key-{number % 15}" if number % 5 == 0 else None
+    delay = "1s" if number % 3 == 0 else None
+    task = "flaky" if number % 7 == 3 else "quick"
+    arguments = () if task == "flaky" else (number,)
+    job = app.registry.find(task).using(key=key, delay=delay, priority=number % 4).enqueue(*arguments)
+    note(FOLDER, "accepted", job.id)
+    wait_until(lambda: waiting_jobs() < 100, "room in the queue")
 
 
 def batcher(options: argparse.Namespace) -> None:
@@ -121,7 +129,9 @@ def batcher(options: argparse.Namespace) -> None:
     if options.die_at == "insert":
         reach_insert = Trap("insert", options.nth)
         store._database._writer.set_trace_callback(
-            lambda statement: reach_insert("insert") if statement.startswith("INSERT INTO rota_job") else None
+            lambda statement: (
+                reach_insert("insert") if statement.startswith(f"INSERT INTO {store.namespace}_job") else None
+            )
         )
     else:
         arm(options)
@@ -212,9 +222,15 @@ class Trap:
 
 def arm(options: argparse.Namespace, *, by_hand: bool = False) -> None:
     if options.hang_at:
-        failpoints.install(lambda point: threading.Event().wait() if point == options.hang_at else None)
+        failpoints.install(partial(hang, options.hang_at))
     elif options.die_at:
         failpoints.install(Trap(options.die_at, options.nth, by_hand=by_hand))
+
+
+def hang(at: str, point: str) -> None:
+    if point == at:
+        say(f"hangs at {point}")
+        threading.Event().wait()
 
 
 def tell(event: Event) -> None:

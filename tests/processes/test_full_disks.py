@@ -10,6 +10,7 @@ import pytest
 from kill_checks import check_all
 from kill_harness import Ground, wait_until
 
+from every_store import fresh_place
 from rota import StoreUnavailable
 from rota.testing.store_suite.checks import check_store
 
@@ -69,7 +70,7 @@ def disk(request, tmp_path):
 
 @pytest.fixture
 def ground(disk, tmp_path):  # noqa: ARG001 - mounted before it is used
-    ground = Ground(tmp_path, lease="2s")
+    ground = Ground(tmp_path, fresh_place("sqlite", tmp_path), lease="2s")
     yield ground
     ground.close()
 

@@ -1,31 +1,36 @@
-"""Schedulers and workers that are killed at random while jobs keep coming."""
+"""Five schedulers and eight workers that are killed at random while jobs keep coming, on every durable store."""
 
 from __future__ import annotations
 
 import signal
 from random import Random
 
+import pytest
 from kill_checks import check_all
 from kill_harness import wait_until
-from killable_app import put_schedules
+from killable_app import put_crowd, put_schedules
 
+from every_store import DURABLE
 from rota.model.state import State
 from rota.testing.simulation.history import all_occurrences
 
 SEED = 20_240_229
-KILLS = 25
-ROLES = ["scheduler"] * 3 + ["worker"] * 4
+KILLS = 24  # five stores make 120
+ROLES = ["scheduler"] * 5 + ["worker"] * 8
+CROWD = 20  # schedules beside the two that are looked at closely
 
 
-def test_schedulers_and_workers_killed_at_random_lose_and_double_nothing(make_ground):
-    ground = make_ground(lease="2s")
-    random = Random(SEED)
-    put_schedules(ground.app, seconds=8)
+@pytest.mark.parametrize("kind", DURABLE)
+def test_schedulers_and_workers_killed_at_random_lose_and_double_nothing(make_ground, kind):
+    ground = make_ground(lease="3s")
+    random = Random(f"{SEED} {kind}")
+    put_schedules(ground.app, seconds=10)
+    put_crowd(ground.app, CROWD, seconds=10)
     crowd = [ground.start(role) for role in ROLES]
     enqueuer = ground.start("enqueuer", count=10_000)
     for _ in range(KILLS):
         place = random.randrange(len(crowd))
-        goal = len(ground.runs()) + random.randrange(1, 40)
+        goal = len(ground.runs()) + random.randrange(1, 30)
         wait_until(lambda goal=goal: len(ground.runs()) >= goal, "executions")
         victim = crowd[place]
         victim.wait_for("node.started")
@@ -43,4 +48,5 @@ def test_schedulers_and_workers_killed_at_random_lose_and_double_nothing(make_gr
     jobs = check_all(ground, may_park=True)
     assert sum(job.deaths for job in jobs) > 0
     assert sum(job.state is State.SUCCEEDED for job in jobs) > 200
-    assert [sum(line.count for line in all_occurrences(ground.store, name)) for name in ("tick", "line")] == [8, 8]
+    names = ["tick", "line", *(f"crowd-{number}" for number in range(CROWD))]
+    assert {sum(line.count for line in all_occurrences(ground.store, name)) for name in names} == {10}
