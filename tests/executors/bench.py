@@ -33,7 +33,7 @@ class Doing:
         self._outcome: Outcome | None = None
         new = NewJob(id=f"job-{next(_numbers)}", task=request.task, payload=request.payload, **fields)
         job = claim(accept(new, utc_micros(), 1), "worker-1", utc_micros(), utc_micros())
-        self.run = Run(job, 30.0, self._end)
+        self.run = Run(job, self._end)
         assert self.run.prepare(registry) is None
 
     def outcome(self) -> Any:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from contextvars import ContextVar
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from rota.clock import utc_micros
 from rota.errors import LeaseLost
@@ -14,14 +17,14 @@ from rota.model.outcome import Failed, GivenBack, TaskUnknown, Undecodable
 from rota.model.payload import unpack_call
 from rota.model.retry import RetryPolicy
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+if TYPE_CHECKING:  # a run is never encoded, so nobody reads its hints
+    from collections.abc import Callable  # noqa: TC004
     from datetime import datetime
 
-    from rota.engine.capture import JobLog
-    from rota.model.job import Job
-    from rota.model.outcome import Outcome
-    from rota.tasks import Task
+    from rota.engine.capture import JobLog  # noqa: TC004
+    from rota.model.job import Job  # noqa: TC004
+    from rota.model.outcome import Outcome  # noqa: TC004
+    from rota.tasks import Task  # noqa: TC004
 
 
 class Finder(Protocol):
@@ -30,69 +33,33 @@ class Finder(Protocol):
     def find(self, name: str, /) -> Task[Any, Any] | None: ...
 
 
-class Run:
+class Run(Struct, eq=False):
     """A claimed job on its way through this worker."""
 
-    __slots__ = (
-        "_done",
-        "args",
-        "call_meta",
-        "deadline",
-        "end_in",
-        "ended_in",
-        "is_lost",
-        "is_over",
-        "is_watched",
-        "job",
-        "kwargs",
-        "lease_end",
-        "log",
-        "monotonic",
-        "now",
-        "on_progress",
-        "on_stop",
-        "policy",
-        "progress",
-        "renewed_at",
-        "started",
-        "stop_reason",
-        "task",
-        "timeout",
-    )
-
-    def __init__(
-        self,
-        job: Job,
-        lease_seconds: float,
-        done: Callable[[Run, Outcome], None],
-        now: Callable[[], int] = utc_micros,
-        monotonic: Callable[[], float] = time.monotonic,
-        claimed_at: float | None = None,
-    ) -> None:
-        self.job = job
-        self.now = now  # the store's clock, for the times of log lines
-        self.log: JobLog | None = None  # made with the first line
-        self.progress: str | None = None  # what it last said, until the store has it
-        self.on_progress: Callable[[str], None] | None = None  # who hears of it at once, where that is another process
-        self.task: Task[Any, Any] | None = None
-        self.args: list[Any] = []
-        self.kwargs: dict[str, Any] = {}
-        self.call_meta: dict[str, Any] = {}
-        self.policy = RetryPolicy()
-        self.timeout: float | None = None
-        self.deadline: float | None = None  # monotonic, once started
-        self.started: float | None = None
-        self.monotonic = monotonic
-        self.renewed_at = monotonic() if claimed_at is None else claimed_at  # before the claim was sent
-        self.lease_end = self.renewed_at + lease_seconds
-        self.stop_reason: str | None = None
-        self.on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
-        self.end_in: Callable[[Run, object, Any], bool] | None = None  # ends the job with a caller's transaction
-        self.ended_in = False
-        self.is_lost = False
-        self.is_over = False
-        self.is_watched = False  # its executor keeps its deadline
-        self._done = done
+    job: Job
+    done: Callable[[Run, Outcome], None]
+    now: Callable[[], int] = utc_micros  # the store's clock, for the times of log lines
+    monotonic: Callable[[], float] = time.monotonic
+    renewed_at: float = 0.0  # monotonic, before the claim or the renewal was sent
+    lease_end: float = inf
+    end_in: Callable[[Run, object, Any], bool] | None = None  # ends the job with a caller's transaction
+    ended_in: bool = False
+    task: Task[Any, Any] | None = None
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    call_meta: dict[str, Any] = {}
+    policy: RetryPolicy = RetryPolicy()
+    timeout: float | None = None
+    deadline: float | None = None  # monotonic, once started
+    started: float | None = None
+    log: JobLog | None = None  # made with the first line
+    progress: str | None = None  # what it last said, until the store has it
+    on_progress: Callable[[str], None] | None = None  # who hears of it at once, where that is another process
+    stop_reason: str | None = None
+    on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
+    is_lost: bool = False
+    is_over: bool = False
+    is_watched: bool = False  # its executor keeps its deadline
 
     def prepare(self, registry: Finder) -> Outcome | None:
         """Find the task and read the arguments; an outcome where that cannot be done."""
@@ -126,7 +93,7 @@ class Run:
             if self.is_over or self.started is not None:
                 return
             self.is_over = True
-        self._done(self, GivenBack())
+        self.done(self, GivenBack())
 
     def finish(self, outcome: Outcome) -> bool:
         """Report how it ended; False where that was decided already (a timeout, a lost lease)."""
@@ -134,7 +101,7 @@ class Run:
             if self.is_over:
                 return False
             self.is_over = True
-        self._done(self, outcome)
+        self.done(self, outcome)
         return True
 
     def stop(self, reason: str) -> None:

@@ -62,6 +62,17 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     def id(self) -> str:
         return self.job.id
 
+    @property
+    def is_bare_end(self) -> bool:
+        """Whether it sets a final state, its time, the attempts and the result, and leaves all else as it is."""
+        job = self.job
+        return (
+            self.finished_at is not None
+            and (self.run_at, self.queued_at, self.started_at) == (job.run_at, job.queued_at, job.started_at)
+            and (self.failures, self.deaths, self.cancel_reason) == (job.failures, job.deaths, job.cancel_reason)
+            and (self.error, self.key, self.past) == (job.error, job.key, job.past)
+        )
+
 
 def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float, *, keep: bool = True) -> Change:
     """What becomes of a running job. `keep=False` removes it once it has succeeded."""
@@ -191,21 +202,22 @@ def _finish(
     is_removal: bool = False,
 ) -> Change:
     """A final move. Its line stays in the fields, so nothing is packed; the key goes unless it holds for a period."""
+    check_move(job.state, state)
     ended = job.attempts + 1 if deaths is None else job.attempts
-    return _change(
-        job,
-        state,
-        job.run_at,
-        past=job.past,
+    return Change(
+        job=job,
+        state=state,
+        run_at=job.run_at,
         queued_at=job.queued_at,
         started_at=job.started_at,
         finished_at=now,
         attempts=ended if attempts is None else attempts,
-        failures=failures,
-        deaths=deaths,
+        failures=job.failures if failures is None else failures,
+        deaths=job.deaths if deaths is None else deaths,
+        cancel_reason=cancel_reason,
         error=error,
         result=result,
-        cancel_reason=cancel_reason,
+        past=job.past,
         key=job.key if job.key_until > now else None,
         is_removal=is_removal and job.key_until <= now,  # a key that still holds needs its job
     )
@@ -222,13 +234,10 @@ def _change(
     deaths: int | None = None,
     queued_at: int | None = None,
     started_at: int | None = None,
-    finished_at: int | None = None,
     cancel_reason: str | None = None,
     error: str | None = None,
-    result: bytes | None = None,
-    key: str | None = None,
-    is_removal: bool = False,
 ) -> Change:
+    """A move that is not final: the key stays with the job."""
     check_move(job.state, state)
     return Change(
         job=job,
@@ -236,16 +245,13 @@ def _change(
         run_at=run_at,
         queued_at=queued_at,
         started_at=started_at,
-        finished_at=finished_at,
         attempts=job.attempts if attempts is None else attempts,
         failures=job.failures if failures is None else failures,
         deaths=job.deaths if deaths is None else deaths,
         cancel_reason=cancel_reason,
         error=error,
-        result=result,
         past=past,
-        key=key if state.is_final else job.key,
-        is_removal=is_removal,
+        key=job.key,
     )
 
 

@@ -104,9 +104,7 @@ class Child:
         except BaseException as err:  # noqa: BLE001 - a module may raise anything while it is imported
             place = order.source.file or order.source.module
             return Failed(f"{order.job.task} cannot be loaded from {place}: {describe(err)}", may_retry=False)
-        run = Run(order.job, float("inf"), lambda _run, _outcome: None)
-        run.end_in = _refuse_transaction
-        run.on_progress = self._tell_progress
+        run = Run(order.job, lambda _run, _outcome: None, end_in=_refuse_transaction, on_progress=self._tell_progress)
         problem = run.prepare(_Only(task))
         if problem is not None:
             return problem

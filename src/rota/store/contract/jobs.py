@@ -77,4 +77,5 @@ class JobVerbs(ABC):
         raise self._no_transactions(transaction, holder, change)
 
     def _no_transactions(self, *_: object) -> Refused:
-        return Refused(f"the {self.features.kind} store has no transactions that a caller could share; use SQLite")
+        kind = self.features.kind
+        return Refused(f"the {kind} store has no transactions that a caller could share; use SQLite or PostgreSQL")

@@ -1,117 +1,54 @@
-"""The job table: adding, claiming, settling and listing, each inside a transaction that the store has begun."""
+"""The job table: claiming, settling and listing, each inside a transaction that the store has begun."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rota.model.job import OWN_FIELDS, Job, NewJob, accept, is_plain
 from rota.model.occurrence import noted, of_job
 from rota.model.settle import Change, release, still_awaited
 from rota.model.state import State
-from rota.store.contract import MOST_PROMOTED, Added, Exchange, JobFilter, Page, Refusal
-from rota.store.sqlite.rows import JOB_COLUMNS, JOB_FIELDS, jobs_of, last_of, packed_last, row_of_job
+from rota.store.contract import MOST_PROMOTED, Exchange, JobFilter, Page, Refusal
+from rota.store.sqlite.adding import Intake
+from rota.store.sqlite.rows import (
+    FRESH_COLUMNS,
+    IS_FRESH,
+    JOB_COLUMNS,
+    fresh_job_of,
+    jobs_of,
+    last_of,
+    packed_last,
+)
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Sequence
 
+    from rota.model.job import Job
     from rota.store.counting import Counts
     from rota.store.sqlite.ledger import Ledger
 
 LARGEST_IN = 500  # values in one IN (…) list
 
 
-class JobTable:
+class JobTable(Intake):
     """One namespace's jobs."""
 
     def __init__(self, namespace: str, ledger: Ledger) -> None:
+        super().__init__(namespace)
         self._ledger = ledger
-        self._name = f"{namespace}_job"
         self._schedules = f"{namespace}_schedule"
         self._logs = f"{namespace}_log"
-        self._insert = (
-            f"INSERT INTO {self._name} ({JOB_COLUMNS.replace('seq, ', '')}) "
-            f"VALUES ({', '.join('?' * (len(JOB_FIELDS) - 1))}) ON CONFLICT (id) DO NOTHING"
-        )
-        self._insert_plain = _insert_plain(self._name)
         self._update = (
             f"UPDATE {self._name} SET state = ?, run_at = ?, queued_at = ?, started_at = ?, finished_at = ?, "
             "attempts = ?, failures = ?, deaths = ?, cancel_reason = ?, error = ?, result = ?, past = ?, key = ?, "
             "holder = ?, lease_until = NULL, lease_boot = NULL WHERE seq = ?"
         )
-        self._end = f"{self._update} AND id = ? AND state = 'running' AND lease_no = ? AND holder = ?"
-
-    # Adding.
-
-    def add(self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts) -> list[Added]:
-        """Insert jobs; those whose key is taken answer with the job that has it."""
-        if all(map(is_plain, jobs)):
-            are_in = self._insert_all_plain(connection, jobs, now, counts)
-        elif any(new.key or new.waits_for for new in jobs):
-            are_in = False
-        else:
-            are_in = self.insert(connection, [accept(new, now) for new in jobs], counts)
-        if are_in:
-            return [Added(new.id) for new in jobs]
-        return [self._add_one(connection, new, now, counts) for new in jobs]
-
-    def _insert_all_plain(
-        self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts
-    ) -> bool:
-        """As insert, for the most common jobs by far: only what they differ in is bound."""
-        rows = [(new.id, new.task, new.payload, new.queue, new.priority, now) for new in jobs]
-        if not self._write_rows(connection, self._insert_plain, rows):
-            return False
-        for queue, number in Counter(new.queue for new in jobs).items():
-            counts.add(queue, State.QUEUED, number)
-        return True
-
-    def _add_one(self, connection: sqlite3.Connection, new: NewJob, now: int, counts: Counts) -> Added:
-        """Insert a job unless it is there already, by its id or by its key."""
-        if self.state_of(connection, new.id) is not None:
-            return Added(new.id, existed=True)
-        taken = self.key_holder(connection, new.key, now) if new.key else None
-        if taken:
-            return Added(taken, existed=True)
-        awaited = self.state_of(connection, new.waits_for) if new.waits_for else None
-        must_wait = awaited is not None and not awaited.is_final
-        self.insert(connection, [accept(new, now, must_wait=must_wait)], counts)
-        return Added(new.id)
-
-    def insert(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> bool:
-        """Insert jobs, all or, where one of them is there already, none."""
-        if not self._write_rows(connection, self._insert, [_without_seq(job) for job in jobs]):
-            return False
-        for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
-            counts.add(queue, state, number)
-        return True
-
-    def _write_rows(self, connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> bool:
-        """Have a statement write one row for each of these, or none at all."""
-        connection.execute("SAVEPOINT jobs")
-        written = connection.executemany(statement, rows).rowcount
-        if written != len(rows) and rows:
-            connection.execute("ROLLBACK TO jobs")
-            return False
-        connection.execute("RELEASE jobs")
-        return True
-
-    def state_of(self, connection: sqlite3.Connection, job_id: str) -> State | None:
-        row = connection.execute(f"SELECT state FROM {self._name} WHERE id = ?", (job_id,)).fetchone()
-        return State(row[0]) if row else None
-
-    def key_holder(self, connection: sqlite3.Connection, key: str, now: int) -> str | None:
-        """The job that has a key; a key that only held for a period is free once that is over."""
-        query = f"SELECT seq, id, state, key_until FROM {self._name} WHERE key = ?"
-        row = connection.execute(query, (key,)).fetchone()
-        if row is None:
-            return None
-        seq, job_id, state, key_until = row
-        if not State(state).is_final or key_until > now:
-            return str(job_id)
-        connection.execute(f"UPDATE {self._name} SET key = NULL WHERE seq = ?", (seq,))
-        return None
+        fence = "seq = ? AND id = ? AND state = 'running' AND lease_no = ? AND holder = ?"
+        self._end = f"{self._update[: self._update.index('seq = ?')]}{fence}"
+        self._end_barely = (
+            f"UPDATE {self._name} SET state = ?, finished_at = ?, attempts = ?, result = ?, "
+            f"lease_until = NULL, lease_boot = NULL WHERE {fence}"
+        )
 
     # Claiming.
 
@@ -140,13 +77,17 @@ class JobTable:
             return []
         best, values = self._best(queues, ask.want)
         lease_at, boot = lease
+        until = lease_at + ask.lease_for
         rows = connection.execute(
             f"UPDATE {self._name} SET state = 'running', started_at = ?, progress = NULL, "
             "lease_no = lease_no + 1, holder = ?, "
-            f"lease_until = ?, lease_boot = ? WHERE seq IN ({best}) RETURNING {JOB_COLUMNS}",
-            (now, ask.holder, lease_at + ask.lease_for, boot, *values),
+            f"lease_until = ?, lease_boot = ? WHERE seq IN ({best}) RETURNING {FRESH_COLUMNS}, {IS_FRESH}",
+            (now, ask.holder, until, boot, *values),
         ).fetchall()
-        claimed = jobs_of(rows)
+        claimed = [fresh_job_of(row, now, ask.holder, until) for row in rows if row[-1]]
+        if len(claimed) < len(rows):
+            others = [row[1] for row in rows if not row[-1]]
+            claimed += jobs_of(self._select_in(connection, JOB_COLUMNS, "seq", others))
         claimed.sort(key=lambda job: (-job.priority, job.seq))
         counts.move_all((job.queue, State.QUEUED, State.RUNNING) for job in claimed)
         return claimed
@@ -187,8 +128,14 @@ class JobTable:
         """
         if not all(change.state.is_final for change in changes):
             return False
-        rows = [(*_row_of_change(change), change.id, change.job.lease_no, holder) for change in changes]
-        if not self._write_rows(connection, self._end, rows):
+        if all(change.is_bare_end for change in changes):
+            are_over = self._write_rows(
+                connection, self._end_barely, [_row_of_end(change, holder) for change in changes]
+            )
+        else:
+            rows = [(*_row_of_change(change), change.id, change.job.lease_no, holder) for change in changes]
+            are_over = self._write_rows(connection, self._end, rows)
+        if not are_over:
             return False
         self._follow(connection, changes, now, counts)
         return True
@@ -405,30 +352,18 @@ class JobTable:
         return rows
 
 
-def _insert_plain(table: str) -> str:
-    """The statement for plain requests: what the model makes of all of them alike stands in it as it is."""
-    sample = NewJob(id="", task="", payload=b"")
-    one, two = accept(sample, 1), accept(sample, 2)
-    values = {field: f"?{number}" for number, field in enumerate(OWN_FIELDS, 1)}
-    for field in JOB_FIELDS:
-        value = getattr(one, field)
-        if field in values or field == "seq" or value is None:
-            continue
-        values[field] = f"?{len(OWN_FIELDS) + 1}" if value != getattr(two, field) else _literal(value)
-    columns, marks = ", ".join(values), ", ".join(values.values())
-    return f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"
-
-
-def _literal(value: str | int | bytes) -> str:
-    """A constant of the model as SQL writes it."""
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    return f"'{value}'" if isinstance(value, str) else str(value)
-
-
-def _without_seq(job: Job) -> tuple[Any, ...]:
-    row = row_of_job(job)
-    return row[:1] + row[2:]
+def _row_of_end(change: Change, holder: str) -> tuple[Any, ...]:
+    job = change.job
+    return (
+        change.state.value,
+        change.finished_at,
+        change.attempts,
+        change.result,
+        job.seq,
+        job.id,
+        job.lease_no,
+        holder,
+    )
 
 
 def _row_of_change(change: Change) -> tuple[Any, ...]:

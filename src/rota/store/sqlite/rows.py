@@ -18,6 +18,14 @@ JOB_FIELDS = Job.__struct_fields__
 JOB_COLUMNS = ", ".join(JOB_FIELDS)  # the table's columns carry the fields' names
 STATE_INDEX = JOB_FIELDS.index("state")
 
+# Most claimed jobs have nothing behind them: of those a third of the columns tells all, and reading less is quicker.
+FRESH_COLUMNS = "id, seq, task, payload, queue, priority, created_at, run_at, lease_no"
+IS_FRESH = (
+    "attempts = 0 AND failures = 0 AND deaths = 0 AND length(past) = 0 AND key_until = 0 AND generation = 0 "
+    "AND coalesce(key, schedule_id, fire_at, after_at, made_by, waits_for, queued_at, finished_at, cancel_reason, "
+    "error, result, progress) IS NULL"
+)
+
 SCHEDULE_COLUMNS = (
     "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "
     "run_count, last, problem"
@@ -35,6 +43,26 @@ def job_of(row: tuple[Any, ...]) -> Job:
     values = list(row)
     values[STATE_INDEX] = _STATES[values[STATE_INDEX]]
     return Job(*values)
+
+
+def fresh_job_of(row: tuple[Any, ...], now: int, holder: str, lease_until: int) -> Job:
+    """A job that was claimed for the first time."""
+    job_id, seq, task, payload, queue, priority, created_at, run_at, lease_no, _ = row
+    return Job(
+        job_id,
+        seq,
+        task,
+        payload,
+        State.RUNNING,
+        queue,
+        priority,
+        created_at,
+        run_at,
+        started_at=now,
+        lease_no=lease_no,
+        holder=holder,
+        lease_until=lease_until,
+    )
 
 
 def jobs_of(rows: Iterable[tuple[Any, ...]]) -> list[Job]:
