@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 
+import msgspec
 import pytest
 
 from cli.processes import wait_until
 from rota.store.contract import Node
+from rota.testing.store_suite.steps import new_schedule
 
 
 @pytest.fixture
@@ -105,3 +107,18 @@ def test_silent_nodes_and_mixed_versions_are_warnings(found, rota, store):
     assert ("warning", "app runs in versions 1 and 2 at once") in found("nodes", code=0)
     checks = found("nodes", "--app", "jobs.py", code=0)
     assert ("warning", "n runs app 1, the code here is (no version)") in checks
+
+
+def test_many_schedules_are_read_in_pages_and_only_some_broken_ones_are_told(found, store):
+    beat(store, tasks=("mail.send",))
+    edits = [new_schedule(f"s{number:04}", now=store.now()) for number in range(450)]
+    edits = [
+        msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, problem="no such zone" * (number < 33)))
+        for number, edit in enumerate(edits)
+    ]
+    assert store.edit_schedules(edits) == []
+    checks = found("schedules", code=1)
+    assert len(checks) == 21
+    assert checks[0] == ("problem", "s0000 is broken: no such zone")
+    assert checks[-1] == ("problem", "13 more are broken")
+    assert found("tasks", code=1) == [("ok", "live workers know the task of every waiting job and schedule")]

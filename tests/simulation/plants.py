@@ -116,16 +116,16 @@ def a_key_is_never_freed(patch):
 
 def drop_reports_in_an_outage(patch):
     """The store was out of reach when a job ended: nobody tells it again."""
-    exchange = Worker.exchange
+    ask = Worker._ask
 
     def dropping(self):
         try:
-            return exchange(self)
+            return ask(self)
         except StoreUnavailable:
             self._unsent = []
             raise
 
-    patch.setattr(Worker, "exchange", dropping)
+    patch.setattr(Worker, "_ask", dropping)
 
 
 def renew_by_holder(patch):

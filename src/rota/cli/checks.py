@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 10_000  # waiting jobs that are looked through for unknown tasks
 MOST_OVERDUE = 1_000
+MOST_SHOWN = 20  # broken schedules that are told one by one
 LEAST_ROOM = 200 * 1024 * 1024
 FLEETING = ("tmpfs", "ramfs")
 
@@ -54,6 +55,23 @@ class Check(NamedTuple):
         return Facts(about=self.about, verdict=self.verdict, finding=self.finding, todo=self.todo or None)
 
 
+class SchedulesSeen:
+    """What all schedules come to, read a page at a time: there may be a million. Only what is wrong is kept."""
+
+    def __init__(self, store: Store) -> None:
+        self.turned_on = 0
+        self.tasks: set[str] = set()  # of those that are on
+        self.broken = 0
+        self.shown: list[tuple[str, str]] = []  # the first broken ones, and why
+        for schedule in read_schedules(store):
+            if schedule.state == "on":
+                self.turned_on += 1
+                self.tasks.add(schedule.record.spec.task)
+            elif schedule.state == "broken":
+                self.broken += 1
+                self.shown += [(schedule.id, schedule.problem or "")] if len(self.shown) < MOST_SHOWN else []
+
+
 class Examination:
     """What the checks look at: read once, so that they speak of one moment."""
 
@@ -65,7 +83,7 @@ class Examination:
         self.alive = [node for node in self.nodes if is_alive(node, self.now)]
         self.workers = [node for node in self.alive if "worker" in node.roles]
         self.queues = store.list_queues()
-        self.schedules = list(read_schedules(store))
+        self.schedules = SchedulesSeen(store)
 
 
 def examine(seen: Examination) -> Iterator[Check]:
@@ -191,7 +209,7 @@ def _tasks(seen: Examination) -> Iterator[Check]:
     known = {task for node in seen.workers for task in node.tasks}
     where = JobFilter(states=(State.QUEUED, State.SCHEDULED, State.HELD))
     wanted = {job.task for job in matching_jobs(seen.store, where, most=MOST_JOBS)}
-    wanted |= {shown.record.spec.task for shown in seen.schedules if shown.state == "on"}
+    wanted |= seen.schedules.tasks
     for task in sorted(wanted - known):
         todo = f"deploy the code that has it, or cancel: `rota jobs cancel --where task:{task}`"
         yield Check("tasks", "problem", f"{task} has jobs or schedules, and no live worker knows it", todo)
@@ -201,13 +219,15 @@ def _tasks(seen: Examination) -> Iterator[Check]:
 
 def _schedules(seen: Examination) -> Iterator[Check]:
     is_fired = any("scheduler" in node.roles for node in seen.alive)
-    turned_on = sum(shown.state == "on" for shown in seen.schedules)
-    broken = [shown for shown in seen.schedules if shown.state == "broken"]
-    for shown in broken:
-        todo = f"mend its rule where it is defined, or `rota schedules remove {shown.id}`"
-        yield Check("schedules", "problem", f"{shown.id} is broken: {first_line(shown.problem)}", todo)
+    turned_on, broken = seen.schedules.turned_on, seen.schedules.broken
+    for name, problem in seen.schedules.shown:
+        todo = f"mend its rule where it is defined, or `rota schedules remove {name}`"
+        yield Check("schedules", "problem", f"{name} is broken: {first_line(problem)}", todo)
+    if broken > MOST_SHOWN:
+        todo = "`rota schedules list` shows them all"
+        yield Check("schedules", "problem", f"{broken - MOST_SHOWN:,} more are broken", todo)
     if turned_on and not is_fired:
         finding = f"{count(turned_on, 'schedule')} on, and no live node that fires them"
         yield Check("schedules", "problem", finding, "`rota run TARGET` or `rota scheduler TARGET` starts one")
     elif not broken:
-        yield Check("schedules", "ok", f"{turned_on} on, none broken")
+        yield Check("schedules", "ok", f"{turned_on:,} on, none broken")

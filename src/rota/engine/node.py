@@ -91,8 +91,9 @@ class Node:
         log.info("node %s stopped", self.id)
 
     def hurry(self) -> None:
-        """Wait no longer: hand everything back now."""
+        """Wait no longer: hand everything back now, and claim none of it again."""
         if self.worker is not None:
+            self.worker.drain()
             self.worker.give_back()
 
     @property
@@ -102,8 +103,9 @@ class Node:
 
     @property
     def stuck(self) -> int:
-        """Threads that still run what was given up already; only the end of the process frees them."""
-        return self.worker.threads.stuck if self.worker is not None else 0
+        """Threads that still run what was given up already, and a loop that stands still; only the end of the process
+        frees them."""
+        return self.worker.threads.stuck + self.worker.loop.stuck if self.worker is not None else 0
 
     def take_over(self, dead: str, how: str) -> int:
         """Free the jobs of another node, which is known to be dead, without waiting for its leases; how many."""

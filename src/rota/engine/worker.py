@@ -1,17 +1,20 @@
 """Worker: claims jobs, has them run, and reports how they ended: what ended and what is wanted go in one call.
 
 It claims what its free slots can take, and a little more when jobs are short: as much as ends in about 50 ms. While a
-batch runs, the next is fetched; long jobs are never hoarded.
+batch runs, the next is fetched; long jobs are never hoarded. Where a long line of short jobs waits, a clerk works off
+the last answer while the loop asks for the next, so that the store and the worker are busy at the same time.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from rota.engine.clerk import Clerk
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
 from rota.engine.executors.sources import refuse_while_loading
@@ -26,7 +29,7 @@ from rota.engine.service import Service
 from rota.errors import StoreError, StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed, GivenBack, Undecodable
+from rota.model.outcome import Died, Failed, GivenBack, Undecodable
 from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.worker")
 
 BATCH = 100
+CROWD = 32  # jobs that a claim wanted and got: there are more of them, and they are short
 POLL = 2.0  # seconds: the net under the bell
 
 
@@ -67,6 +71,15 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             age=usual.age if self.recycle_age is None else self.recycle_age / SECOND,
             memory=usual.memory if self.recycle_memory is None else self.recycle_memory,
         )
+
+
+class Asked(NamedTuple):
+    """One exchange: what was asked, the reports in it, when it was sent (monotonic), and what came back."""
+
+    ask: Exchange
+    reports: list[Report]
+    at: float
+    reply: Exchanged
 
 
 class Worker(Service):
@@ -104,8 +117,8 @@ class Worker(Service):
         self._reporter = Reporter(random)
         self._unsent: list[Report] = []  # what the store has not answered for yet
         self._pace = Pace(settings.concurrency, clock.monotonic)
-        self._asked_at = clock.monotonic()  # when the last claim was sent …
-        self._asked_for = 0  # … and for how many jobs
+        self._clerk = Clerk("rota-clerk")
+        self._coming = 0  # claimed jobs that the clerk has not dispatched yet
         self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
         self._quarantine = Quarantine()
         self._bell: Bell | None = None
@@ -116,29 +129,54 @@ class Worker(Service):
         if self.is_moved and self._store.sealed() is None:
             self.tell_open()
         try:
-            reply = self.exchange()
+            asked = self._ask()
         except StoreMoved as err:
             self.tell_moved(err)
-            reply = self.exchange()  # wanting nothing any more: what has ended is settled still
-        self.dispatch(reply.claimed)
-        return self._pause(reply)
+            asked = self._ask()  # wanting nothing any more: what has ended is settled still
+        if self._is_crowd(asked):
+            self.is_idle.clear()
+            self._shut_bell()
+            self._coming += len(asked.reply.claimed)
+            self._clerk.give(partial(self._work_off, asked))
+            return 0.0
+        self._clerk.finish()
+        self._settle(asked.reports, asked.reply.refused)
+        self.dispatch(asked.reply.claimed, asked.at)
+        return self._pause(asked)
 
     def exchange(self) -> Exchanged:
         """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
+        asked = self._ask()
+        self._settle(asked.reports, asked.reply.refused)
+        return asked.reply
+
+    def _is_crowd(self, asked: Asked) -> bool:
+        """Whether there are more jobs like these, and short ones: it pays to ask for them at once."""
+        claimed = asked.reply.claimed
+        is_plain = not (self.is_draining or self.is_moved or any(is_suspect(job) for job in claimed))
+        return is_plain and len(claimed) >= max(CROWD, asked.ask.want)
+
+    def _work_off(self, asked: Asked) -> None:
+        self._settle(asked.reports, asked.reply.refused)
+        self.dispatch(asked.reply.claimed, asked.at)
+        self._coming -= len(asked.reply.claimed)
+
+    def _ask(self) -> Asked:
+        """One exchange with the store; whatever it cannot digest is taken apart."""
         reports = self._unsent or self._reporter.take(self._batch, self.clock.now())
         self._unsent = reports
-        self._asked_for = self._want()
         ask = Exchange(
             holder=self.holder,
             settled=[report.change for report in reports],
-            want=self._asked_for,
+            want=self._want(),
             queues=self.settings.queues,
             lease_for=self.settings.lease_for,
         )
         for report in reports:
-            self._keep_log(report.run)
+            if report.run.log is not None or report.run.progress is not None:
+                self._keep_log(report.run)
         reach("exchange.before")
-        self._asked_at = self.clock.monotonic()
+        at = self.clock.monotonic()
         try:
             reply = self._store.exchange(ask)
         except (StoreUnavailable, StoreMoved):
@@ -148,26 +186,27 @@ class Worker(Service):
             raise
         self._unsent = []
         self._batch = min(BATCH, self._batch * 2)
-        self.clock.sync(reply.now, self._asked_at)
-        self._settle(reports, reply.refused)
-        return reply
+        self.clock.sync(reply.now, at)
+        return Asked(ask, reports, at, reply)
 
-    def dispatch(self, jobs: list[Job]) -> None:
-        """Start runs for claimed jobs."""
+    def dispatch(self, jobs: list[Job], asked_at: float | None = None) -> None:
+        """Start runs for claimed jobs, which were asked for at that time (monotonic)."""
         self._quarantine.look_at(jobs)
+        renewed_at = self.clock.monotonic() if asked_at is None else asked_at
+        lease_end = renewed_at + self.settings.lease_for / SECOND
         for job in jobs:
             older = self.runs.get(job.id)
             if older is not None:
                 self.forget(older)  # its lease is gone: the store has just given out a newer one
             run = Run(
                 job,
-                self.settings.lease_for / SECOND,
                 self.report,
-                self.clock.now,
-                self.clock.monotonic,
-                self._asked_at,
+                now=self.clock.now,
+                monotonic=self.clock.monotonic,
+                renewed_at=renewed_at,
+                lease_end=lease_end,
+                end_in=self._end_in,  # not bound to the run: that circle would be left to the garbage collector
             )
-            run.end_in = self._end_in  # not bound to the run: that circle would be left to the garbage collector
             self.runs[job.id] = run
             if self.is_draining:
                 run.finish(GivenBack())
@@ -208,7 +247,7 @@ class Worker(Service):
     def give_back(self) -> None:
         """Let go of everything that still runs: others will do it."""
         for run in list(self.runs.values()):
-            run.finish(GivenBack())
+            run.finish(self._fate_of(run))
             run.stop("the worker is shutting down")
 
     def forget(self, run: Run) -> None:
@@ -219,7 +258,8 @@ class Worker(Service):
         run.lose()
 
     def wake(self) -> None:
-        self._event.set()
+        if not self._event.is_set():  # a busy worker is told of a thousand endings a turn; once is enough
+            self._event.set()
         if self._bell is not None:
             self._bell.ring()
 
@@ -231,9 +271,19 @@ class Worker(Service):
 
     def close(self) -> None:
         self._shut_bell()
+        self._clerk.stop()
         self.threads.stop()
         self.loop.stop()
         self.processes.stop()
+
+    def _fate_of(self, run: Run) -> Outcome:
+        """What becomes of a run that is let go. One that blocks its loop would block the next one's too, for ever."""
+        if isinstance(self.loop, LoopExecutor) and self.loop.blocker is run:
+            return Died(
+                "its worker was stopped while it blocked the event loop; await what it waits for, or make it a plain "
+                "function (def)"
+            )
+        return GivenBack()
 
     def _executor_of(self, run: Run) -> Executor:
         if run.task is not None and run.task.is_async:
@@ -251,13 +301,14 @@ class Worker(Service):
     def _want(self) -> int:
         if self.is_draining or self.is_moved:
             return 0
-        held = sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot any more
+        held = self._coming + sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot
         return self._quarantine.limit(
-            max(0, min(BATCH, self._pace.room(held, self.threads.stuck + self.processes.stuck)))
+            max(0, min(BATCH, self._pace.room(held, self.threads.stuck + self.loop.stuck + self.processes.stuck)))
         )
 
-    def _pause(self, reply: Exchanged) -> float:
+    def _pause(self, asked: Asked) -> float:
         """How long the loop may sleep: not at all while there is something to do."""
+        reply = asked.reply
         if reply.claimed or self._reporter:
             self.is_idle.clear()
             if len(reply.claimed) == BATCH:
@@ -267,7 +318,7 @@ class Worker(Service):
             self.is_idle.clear()
         elif self.is_draining:
             self.drained.set()
-        elif self.is_moved or (self._asked_for and (reply.next_due_at is None or reply.next_due_at > reply.now)):
+        elif self.is_moved or (asked.ask.want and (reply.next_due_at is None or reply.next_due_at > reply.now)):
             self.is_idle.set()
         if self._bell is None and self._want():
             self._bell = self._store.listen("jobs")
@@ -283,8 +334,12 @@ class Worker(Service):
 
     def _settle(self, reports: list[Report], refused: list[Refusal]) -> None:
         refusals = {refusal.id: refusal for refusal in refused}
+        is_success_told = self.events.wants("job.succeeded")
         for report in reports:
             refusal = refusals.get(report.change.id)
+            if refusal is None and report.change.state is State.SUCCEEDED and not is_success_told:
+                self._let_go(report.run)
+                continue
             if refusal is not None and refusal.why == "cancel":
                 self._reporter.put_back(report, refusal.reason)
                 continue

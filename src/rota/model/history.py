@@ -37,17 +37,27 @@ def unpack_moves(packed: bytes) -> list[Move]:
 def history_of(job: Job) -> list[Move]:
     """Every line, oldest first."""
     closed = closed_lines(job)
-    return [*closed, *_open_lines(job, closed[-1].state)]
+    return _in_order([*closed, *_open_lines(job, closed[-1].state)])
 
 
 def folded(job: Job, *lines: Move) -> bytes:
     """The packed past once the current attempt has ended and these lines follow."""
-    return pack_moves([*history_of(job), *lines])
+    return pack_moves(_in_order([*history_of(job), *lines]))
 
 
 def closed_lines(job: Job) -> list[Move]:
     """The lines of earlier attempts; a job that was simply enqueued has its first line implied."""
     return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, "enqueued")]
+
+
+def _in_order(lines: list[Move]) -> list[Move]:
+    """No line is earlier than the one before it. Each step reads the clock when it begins: one that promotes a job may
+    begin after, and end before, the one that claims it."""
+    ordered = lines[:1]
+    for line in lines[1:]:
+        at = max(line.at, ordered[-1].at)
+        ordered.append(line if at == line.at else line._replace(at=at))
+    return ordered
 
 
 def _open_lines(job: Job, before: State) -> Iterable[Move]:

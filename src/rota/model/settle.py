@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rota.errors import UnlawfulMove
 from rota.model.firing import overlap_key
-from rota.model.history import Move, folded
+from rota.model.history import Move, folded, history_of
 from rota.model.job import Job
 from rota.model.outcome import (
     Died,
@@ -128,7 +128,7 @@ def still_awaited(job: Job, find: Callable[[str], Job | None]) -> str | None:
     """The live job that a held one must wait for: past links of a chain that were cancelled unstarted. None: go on."""
     awaited = find(job.waits_for) if job.waits_for else None
     while awaited is not None and not awaited.is_live:
-        was_skipped = awaited.state is State.CANCELLED and awaited.queued_at is None and awaited.started_at is None
+        was_skipped = awaited.state is State.CANCELLED and history_of(awaited)[-2].state is State.HELD
         awaited = find(awaited.waits_for) if was_skipped and awaited.waits_for else None
     return awaited.id if awaited else None
 

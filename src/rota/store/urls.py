@@ -34,7 +34,7 @@ CLIENTS = {  # the library of a client that a user has -> the module and the cla
 
 def store_from_url(url: str, *, namespace: str = "rota", folder: Path | None = None) -> Store:
     """The store that a URL names, not opened yet. Relative paths are taken from `folder`."""
-    scheme = urlsplit(url).scheme if isinstance(url, str) else ""
+    scheme = _scheme(url) if isinstance(url, str) else ""
     if scheme == "memory":
         from rota.store.memory import MemoryStore  # noqa: PLC0415 - a store is imported when it is chosen
 
@@ -44,6 +44,13 @@ def store_from_url(url: str, *, namespace: str = "rota", folder: Path | None = N
     if scheme in SERVERS:
         return _server(url, *SERVERS[scheme], namespace)
     raise BadStoreUrl(f"{masked(str(url))!r} names no store that this Rota has; use one of {', '.join(KINDS)}")
+
+
+def _scheme(url: str) -> str:
+    try:
+        return urlsplit(url).scheme
+    except ValueError as err:
+        raise BadStoreUrl(f"the store's URL cannot be read: {err}; check its host and its brackets") from err
 
 
 def absolute(url: str, folder: Path) -> str:

@@ -34,7 +34,7 @@ def judge(worker: WorkerProcess, plan: Plan) -> Verdict | None:
         return Verdict(f"has a loop that stands still for {plan.stuck_after:g} s", is_deaf=False)
     if worker.stuck_for >= plan.stuck_after:
         slots = f"{worker.stuck} slot" + ("s" if worker.stuck > 1 else "")
-        return Verdict(f"has {slots} with a run that was given up and does not end", is_deaf=False)
+        return Verdict(f"has {slots} held by a run that does not end", is_deaf=False)
     if plan.most_memory is not None and worker.rss > plan.most_memory:
         used, most = worker.rss / MEGABYTE, plan.most_memory / MEGABYTE
         return Verdict(f"uses {used:.0f} MB, more than {most:.0f} MB", is_deaf=False)

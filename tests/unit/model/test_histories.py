@@ -161,3 +161,11 @@ def test_a_history_survives_a_journey_as_json():
     job = promote(accept(a_request(delay=HOUR), NOON), NOON + HOUR)
     again = msgspec.json.decode(msgspec.json.encode(job), type=type(job))
     assert history_of(again) == history_of(job)
+
+
+def test_no_line_is_earlier_than_the_one_before_it_though_its_writer_began_earlier():
+    job = claim(promote(accept(a_request(delay=SECOND), NOON), NOON + 20), "worker-1", NOON + 15, NOON + MINUTE)
+    failed = apply(settle(job, Failed("boom"), RetryPolicy(), NOON + 16, 0.0))
+    again = claim(promote(failed, NOON + 18), "worker-1", NOON + 17, NOON + MINUTE)
+    ended = apply(settle(again, Succeeded(), RetryPolicy(), NOON + 21, 0.0))
+    assert [line.at - NOON for line in history_of(ended)] == [0, 20, 20, 20, 20, 20, 21]

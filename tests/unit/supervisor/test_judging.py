@@ -51,7 +51,7 @@ def test_a_worker_with_a_loop_that_stands_still_drains():
 
 @pytest.mark.parametrize(("slots", "words"), [(1, "1 slot"), (3, "3 slots")])
 def test_a_worker_with_slots_that_do_not_come_back_drains(slots, words):
-    told = Verdict(f"has {words} with a run that was given up and does not end", is_deaf=False)
+    told = Verdict(f"has {words} held by a run that does not end", is_deaf=False)
     assert verdict_on(stuck_for=30.0, stuck=slots) == told
     assert verdict_on(stuck_for=5.0, stuck=slots) is None
 

@@ -13,7 +13,7 @@ class Executor(Protocol):
 
     @property
     def stuck(self) -> int:
-        """Slots that still run what was given up already (a timeout, a lost lease)."""
+        """Slots that do not come back: they run what was given up already (a timeout, a lost lease), or stand still."""
 
     def submit(self, run: Run) -> None: ...
 

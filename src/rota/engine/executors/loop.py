@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rota.engine.runner import run_async
 from rota.model.outcome import Stopped
@@ -17,13 +18,20 @@ if TYPE_CHECKING:
     from rota.engine.run import Run
 
 
-class LoopExecutor:
-    """One thread, one event loop; started with the first coroutine."""
+BEAT = 1.0  # seconds between two signs of life of a loop with runs
+STANDSTILL = 10.0  # seconds without one, after which something blocks it
 
-    def __init__(self) -> None:
+
+class LoopExecutor:
+    """One thread, one event loop; started with the first coroutine. A coroutine that blocks stops all the others."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Run] = {}
         self._lock = threading.Lock()
+        self._monotonic = monotonic
+        self._turned_at = monotonic()
+        self._is_beating = False
 
     def submit(self, run: Run) -> None:
         loop = self._running_loop()
@@ -31,8 +39,14 @@ class LoopExecutor:
 
     @property
     def stuck(self) -> int:
-        """None: a coroutine is interrupted when it is given up."""
-        return 0
+        """One, while the loop stands still under its runs. One that awaits is interrupted, and holds nothing."""
+        return int(bool(self._tasks) and self._monotonic() >= self._turned_at + STANDSTILL)
+
+    @property
+    def blocker(self) -> Run | None:
+        """The run whose own code has not let the loop turn for a while, where it can be told."""
+        task: asyncio.Task[Any] | None = asyncio.current_task(self._loop) if self.stuck else None
+        return self._tasks.get(task) if task is not None else None
 
     def stop(self) -> None:
         if self._loop is not None:
@@ -49,17 +63,26 @@ class LoopExecutor:
         if run.is_over:
             return
         task = loop.create_task(self._work(run))
-        self._tasks.add(task)
+        self._tasks[task] = run
+        if not self._is_beating:
+            self._beat(loop)
         task.add_done_callback(lambda ended: self._end(ended, run))
         run.on_stop = partial(_call, loop, task.cancel)
         if run.stop_reason is not None:
             task.cancel()
 
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Note that the loop turns, for as long as it has runs: an idle one need not wake."""
+        self._turned_at = self._monotonic()
+        self._is_beating = bool(self._tasks)
+        if self._is_beating:
+            loop.call_later(BEAT, self._beat, loop)
+
     async def _work(self, run: Run) -> None:
         run.finish(await run_async(run))
 
     def _end(self, task: asyncio.Task[None], run: Run) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if task.cancelled():  # before its first step, so that nobody has reported it
             run.finish(Stopped(run.stop_reason or "cancelled"))
 

@@ -251,7 +251,8 @@ class MemoryStore(MemoryOperations, MemoryMoving):
         """Write changes that were found to hold, then what they set in motion."""
         for change in changes:
             self._counts.move(change.job.queue, change.job.state, change.state)
-            self._put(msgspec.structs.replace(apply(change), progress=self._jobs[change.id].progress))
+            kept = self._jobs[change.id]  # what no change sets may have moved on since it was decided
+            self._put(msgspec.structs.replace(apply(change), progress=kept.progress, waits_for=kept.waits_for))
         for change in changes:
             if change.state.is_final:
                 self._note_end(change, now)

@@ -135,9 +135,8 @@ class Draft:
         """Write changes that were found to hold, and what they set in motion."""
         changes = list(changes)
         for change in changes:
-            current = self.find(change.id)
-            progress = current.progress if current is not None else None
-            self.put(msgspec.structs.replace(apply(change), progress=progress))
+            current = self.find(change.id) or change.job  # what no change sets may have moved on since it was decided
+            self.put(msgspec.structs.replace(apply(change), progress=current.progress, waits_for=current.waits_for))
         for change in changes:
             if change.state.is_final:
                 self._note_end(change)

@@ -73,13 +73,13 @@ class Simulation:
 
     def run(self, steps: int) -> None:
         """Chaos for so many steps, then quiet, then dry."""
-        logging.getLogger("rota").setLevel(logging.CRITICAL)
-        self._steps_left = steps
-        self.hand.prepare()
-        while self._steps_left > 0:
-            self.take_step()
-        self._calm_down()
-        self._run_dry()
+        with in_silence(logging.getLogger("rota")):
+            self._steps_left = steps
+            self.hand.prepare()
+            while self._steps_left > 0:
+                self.take_step()
+            self._calm_down()
+            self._run_dry()
 
     # One step.
 
@@ -281,3 +281,14 @@ class Simulation:
         if self._trace:
             now = (self.clock.now() - START) / SECOND
             print(f"{self.step:5} {now:10.3f} {'  ' * self._depth}{text}")  # noqa: T201 - a trace is for reading
+
+
+@contextmanager
+def in_silence(logger: logging.Logger) -> Iterator[None]:
+    """Thousands of staged faults are no news to anybody."""
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
