@@ -15,6 +15,22 @@ if TYPE_CHECKING:
 
 STORES = ("memory", "sqlite", "redis", "postgres", "mongo")
 
+SENTENCES = {
+    "is_durable": "Jobs outlive the process that accepted them on {able}; what {unable} holds ends with it.",
+    "is_shared": (
+        "Any number of processes work on {able} at once (`sqlite`: on one machine, the others: on many); {unable} "
+        "belongs to one process, so commands such as `rota jobs list` cannot look into it."
+    ),
+    "enqueues_in_transactions": (
+        "On {able} a job can be enqueued, and a running one ended, in the caller's own transaction: both happen, or "
+        "neither. On {unable} that is refused with a clear error."
+    ),
+    "counters_are_exact": (
+        "The numbers of jobs per queue are right at every moment on {able}. On {unable} a process that is killed may "
+        "leave them off by its last batch until upkeep has counted anew; jobs are never affected."
+    ),
+}
+
 
 def feature_page() -> str:
     found = list(_features())
@@ -26,8 +42,21 @@ def feature_page() -> str:
             "# What stores differ in",
             "One conformance suite holds for all of them (`rota.testing.store_suite`); the rest is here.",
             table(["", *(f"`{one.kind}`" for one in found)], rows),
+            "In words:",
+            "\n".join(f"- {_sentence(field, found)}" for field in fields),
         ]
     )
+
+
+def _sentence(field: str, found: list[Features]) -> str:
+    """What a row means to somebody who has to choose."""
+    able = [f"`{one.kind}`" for one in found if getattr(one, field)]
+    unable = [f"`{one.kind}`" for one in found if not getattr(one, field)]
+    return SENTENCES[field].format(able=_listed(able), unable=_listed(unable))
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names) or "none"
 
 
 def _words() -> dict[str, str]:

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from app.steps import Clock, StillStore
+from every_store import _servers_end_with_the_session  # noqa: F401 - for its effect
 from rota import App
 
 

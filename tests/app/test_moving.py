@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from itertools import product
+from itertools import pairwise, product
 
 import msgspec
 import pytest
 
-from every_store import fresh_place
+from every_store import SERVED, fresh_place
 from rota import moving
 from rota.errors import Refused, StoreError, StoreMoved
 from rota.model.history import history_of
@@ -27,7 +27,9 @@ from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.furnished import everything, furnish, movable
 from rota.testing.store_suite.steps import all_jobs, ids, new_schedule, read
 
-KINDS = ("memory", "sqlite")
+EMBEDDED = ("memory", "sqlite")
+SERVERS = tuple(kind for kind in ("redis", "postgres", "mongo") if kind in SERVED)
+PAIRS = [*product(EMBEDDED, EMBEDDED), *pairwise(("sqlite", *SERVERS, "sqlite"))]  # each is once left and once filled
 
 pytest.register_assert_rewrite("rota.testing.store_suite.checks")
 
@@ -50,7 +52,7 @@ def open_store(tmp_path):
         store.close()
 
 
-@pytest.fixture(params=product(KINDS, KINDS), ids=" to ".join)
+@pytest.fixture(params=dict.fromkeys(PAIRS), ids=" to ".join)
 def pair(request, open_store):
     """The store to leave, with something of everything in it, and an empty one."""
     source, target = (open_store(kind) for kind in request.param)

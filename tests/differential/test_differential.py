@@ -43,7 +43,7 @@ def fewer_operations(done, kind, make_place):
         with make_place().opened() as store:
             return Comparison({kind: store}, look_every=AT_THE_END).replay(operations)
 
-    fewer, still = shrunk(done, replay, seconds=30)
+    fewer, still = shrunk(done, replay, seconds=10)
     lines = [f"{number:4} {operation}" for number, operation in enumerate(fewer, 1)]
     return "\n".join([f"these {len(fewer)} operations are enough:", *lines, f"then {still}"])
 

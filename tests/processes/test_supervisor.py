@@ -227,7 +227,7 @@ def test_a_slot_that_never_ends_has_its_worker_replaced(site):
     (first,) = site.wait_for_workers(parent, 1)
     job_id = site.enqueue("endless")
     site.wait_for_end(job_id, "failed")
-    parent.wait_for(f"worker {first} has 1 slot with a run that was given up and does not end: it drains")
+    parent.wait_for(f"worker {first} has 1 slot held by a run that does not end: it drains")
     wait_until(lambda: is_gone(first), "the end of the worker")
     site.wait_for_workers(parent, 1)
     assert "was killed" not in parent.output

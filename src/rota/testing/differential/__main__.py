@@ -35,7 +35,7 @@ def main() -> int:
             _tell_less(comparison.done, found, names, options.shrink_for)
             return 1
     _say(", ".join(f"{number:,} {name}" for name, number in sorted(counts.items())))
-    _say(f"{options.seeds} seeds of {options.steps} steps on memory and {', '.join(names)}: no difference")
+    _say(f"{options.seeds} seeds of {options.steps} steps on memory and {', '.join(map(masked, names))}: no difference")
     return 0
 
 
