@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from functools import partial
 from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
 from rota import App, failpoints
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
@@ -45,14 +47,30 @@ from stores.postgres_stage import in_the_end, own_server
 IMPATIENT = 1.0  # seconds
 
 
+@contextmanager
+def a_place(server, *, has_own_pool):
+    """What a store is given: an address, or a pool of the caller's."""
+    if not has_own_pool:
+        yield server.url()
+        return
+    with ConnectionPool(server.url(), min_size=1, max_size=8) as pool:
+        yield pool
+
+
 class TestServersThatGoAway:
-    def test_a_restart_costs_one_error_and_nothing_else(self, namespace):
-        with own_server() as server, opened(partial(PostgresStore, server.url(), namespace=namespace)) as store:
-            kept = add_job(store)
+    @pytest.mark.parametrize("has_own_pool", [False, True])
+    def test_a_restart_between_two_calls_costs_nothing(self, namespace, has_own_pool):
+        """The old links are found dead before anything is sent on them, however many there are."""
+        with (
+            own_server() as server,
+            a_place(server, has_own_pool=has_own_pool) as place,
+            opened(partial(PostgresStore, place, namespace=namespace)) as store,
+            ThreadPoolExecutor(4) as callers,
+        ):
+            made = [*callers.map(lambda _: add_job(store), range(40))]
             server.restart()
-            with pytest.raises(StoreUnavailable):
-                store.get_jobs([kept])
-            assert ids(in_the_end(partial(claim, store))) == [kept]
+            assert sum(map(len, callers.map(lambda job_id: store.get_jobs([job_id]), made))) == len(made)
+            assert {job.id for job in claim(store, 50)} == set(made)
             check_store(store)
 
     def test_what_was_accepted_survives_a_killed_server(self, namespace):

@@ -1,7 +1,9 @@
 """Claiming: due jobs become ready, and the best ready ones go to a worker, higher priority first, then older first.
 
-The best are found by an index and taken in one write, guarded by their state and lease number, with a fresh token. Only
-where another worker was faster is it read back which of them were taken.
+The best are found by an index and taken in one write, with a fresh token. They must still be queued, and bear the token
+of the write before: one that was cancelled and retried meanwhile has another past than the one seen. Only where another
+worker was faster is it read back which of them were taken. The server says what time it was when they were found, so
+that no lease is shortened by what the verb did before.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from rota.failpoints import reach
 from rota.model.settle import claim
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED
+from rota.store.mongo.head import HEAD, NOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.store.contract import Exchange
     from rota.store.mongo.connection import Connection
+    from rota.store.mongo.head import Head
     from rota.store.mongo.parking import Parker
     from rota.store.mongo.space import Document
     from rota.store.mongo.steps import Step, Steps
@@ -30,82 +34,102 @@ MOST_ROUNDS = 10  # after others were faster; the next call goes on
 
 
 class Sight(NamedTuple):
-    """What waits in some queues."""
+    """What waits in some queues, and when that was seen."""
 
+    now: int
     ready: list[Document]
     next_due_at: int | None
+    head: Document  # what is paused, and whether the store is sealed
 
-    def has_work(self, now: int) -> bool:
-        return bool(self.ready) or (self.next_due_at is not None and self.next_due_at <= now)
+    @property
+    def has_due(self) -> bool:
+        return self.next_due_at is not None and self.next_due_at <= self.now
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.ready) or self.has_due
+
+
+class Claimed(NamedTuple):
+    """What a worker got, when, and when the next scheduled job is due."""
+
+    now: int
+    jobs: list[Job]
+    next_due_at: int | None
 
 
 class Claimer:
     """Claims jobs of one namespace."""
 
-    def __init__(self, connection: Connection, steps: Steps, parker: Parker) -> None:
+    def __init__(self, connection: Connection, steps: Steps, parker: Parker, head: Head) -> None:
         self._connection = connection
         self._steps = steps
         self._parker = parker
+        self._head = head
 
-    def claim(
-        self, ask: Exchange, queues: Sequence[str], now: int, sight: Sight | None = None
-    ) -> tuple[list[Job], int | None]:
-        """The jobs that this worker now has, and when the next scheduled one is due."""
-        if not queues:
-            return [], None
-        sight = sight or self.look(queues, ask.want)
-        was_due = sight.next_due_at is not None and sight.next_due_at <= now
-        if was_due:
-            self._steps.run("exchange", lambda step: self._promote(step, queues, now), is_last=False, is_loose=True)
-            sight = self.look(queues, ask.want)
+    def claim(self, ask: Exchange, queues: Sequence[str], now: int | None, sight: Sight | None = None) -> Claimed:
+        """The jobs that this worker now has."""
+        sight = sight or self.look(queues, ask.want, now)
+        had_due = sight.has_due
+        if had_due:
+            at = sight.now
+            self._steps.run("exchange", lambda step: self._promote(step, queues, at), is_last=False, is_loose=True)
+            sight = self.look(queues, ask.want, now)
         claimed: list[Job] = []
         for _ in range(MOST_ROUNDS):
-            claimed += self._take(ask, sight.ready, now)
+            claimed += self._take(ask, sight, now)
             room = ask.want - len(claimed)
             if room <= 0 or len(sight.ready) < ask.want:
                 break
-            sight = self.look(queues, room)
-        if was_due and not claimed:
+            sight = self.look(queues, room, now)
+        if had_due and not claimed:
             self._steps.flush()
-        return claimed, sight.next_due_at
+        started_at = (job.started_at or 0 for job in claimed)
+        return Claimed(max(sight.now, *started_at) if claimed else sight.now, claimed, sight.next_due_at)
 
-    def look(self, queues: Sequence[str], want: int) -> Sight:
-        """The best ready jobs of these queues, in one merged order, and the first that is due later: one reading."""
-        if not queues:
-            return Sight([], None)
+    def look(self, queues: Sequence[str], want: int, now: int | None) -> Sight:
+        """The best ready jobs of these queues, in one merged order, the first that is due later, and the head
+        document with the server's clock: one reading."""
         space = self._connection.space
-        these = {"$in": list(queues)} if len(queues) > 1 else queues[0]
+        these = {"$in": list(queues)} if len(queues) != 1 else queues[0]
         due: list[Document] = [
             {"$match": {"state": "scheduled", "queue": these}},
             {"$sort": {"run_at": 1}},
             {"$limit": 1},
             {"$project": {"run_at": 1, "is_due": {"$literal": True}}},
         ]
-        if want <= 0:
-            found = list(space.jobs.aggregate(due))
-        else:
-            ready: list[Document] = [
-                {"$match": {"state": "queued", "queue": these}},
-                {"$sort": {"priority": -1, "seq": 1}},
-                {"$limit": want},
-                {"$unionWith": {"coll": space.jobs.name, "pipeline": due}},
-            ]
-            found = list(space.jobs.aggregate(ready, batchSize=want + 1))
-        next_due_at = None
-        if found and "is_due" in found[-1]:
-            next_due_at = int(found.pop()["run_at"])
-        return Sight(found, next_due_at)
+        clock: list[Document] = [{"$match": HEAD}, {"$project": {"clock": NOW, "paused": 1, "seal": 1}}]
+        ready: list[Document] = [
+            {"$match": {"state": "queued", "queue": these}},
+            {"$sort": {"priority": -1, "seq": 1}},
+            {"$limit": want},
+        ]
+        found = list(
+            space.jobs.aggregate(
+                [
+                    *(ready if want > 0 else due),
+                    *([{"$unionWith": {"coll": space.jobs.name, "pipeline": due}}] if want > 0 else []),
+                    {"$unionWith": {"coll": space.meta.name, "pipeline": clock}},
+                ],
+                batchSize=want + 2,
+            )
+        )
+        head = found.pop() if found and "clock" in found[-1] else {"clock": self._head.now(space, None)}
+        next_due_at = int(found.pop()["run_at"]) if found and "is_due" in found[-1] else None
+        return Sight(int(head["clock"]) if now is None else now, found, next_due_at, head)
 
-    def _take(self, ask: Exchange, documents: list[Document], now: int) -> list[Job]:
+    def _take(self, ask: Exchange, sight: Sight, injected: int | None) -> list[Job]:
         """Those of the documents that are ours after one guarded write."""
-        jobs = self._parker.readable(documents, ask.holder, now)
+        jobs = self._parker.readable(sight.ready, ask.holder, sight.now)
         if not jobs:
             return []
+        now = self._not_before_they_were_made(jobs, sight.now) if injected is None else injected
         token = secrets.token_hex(8)
         lease_until = now + ask.lease_for
-        by_lease: dict[int, list[str]] = {}
+        touches = {document["_id"]: document.get("touch") for document in sight.ready}
+        by_touch: dict[str | None, list[str]] = {}
         for job in jobs:
-            by_lease.setdefault(job.lease_no, []).append(job.id)
+            by_touch.setdefault(touches[job.id], []).append(job.id)
         update: Document = {
             "$set": {
                 "state": "running",
@@ -121,8 +145,8 @@ class Claimer:
         reach("exchange.before_commit")
         taken = space.jobs.bulk_write(
             [
-                UpdateMany({"_id": {"$in": ids}, "state": "queued", "lease_no": lease_no}, update, hint="_id_")
-                for lease_no, ids in by_lease.items()
+                UpdateMany({"_id": {"$in": ids}, "state": "queued", "touch": touch}, update, hint="_id_")
+                for touch, ids in by_touch.items()
             ],
             ordered=False,
         ).modified_count
@@ -131,6 +155,12 @@ class Claimer:
             ours = {document["_id"] for document in found}
             jobs = [job for job in jobs if job.id in ours]
         return [claim(job, ask.holder, now, lease_until) for job in jobs]
+
+    def _not_before_they_were_made(self, jobs: list[Job], now: int) -> int:
+        """Some may have been made while we looked: then the clock is read once more."""
+        if all(job.created_at <= now for job in jobs):
+            return now
+        return self._head.now(self._connection.space, None)
 
     def _promote(self, step: Step, queues: Sequence[str], now: int) -> None:
         """Make due jobs of these queues ready, a bounded number of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ from rota.store.mongo.space import QUICK, SENT, Document, Space
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pymongo.client_session import ClientSession
 
 DEADLINE = 8.0  # seconds for a whole verb, whatever it needs of the server
 CONNECT_WITHIN = 4_000  # ms
@@ -36,6 +39,7 @@ class Connection:
         self._space: Space | None = None
         self._quick: Space | None = None
         self._sent: Space | None = None
+        self._sessions = threading.local()
         self.has_transactions = False
         self.where = _shown(where, database)
         if self._url is not None:
@@ -70,6 +74,20 @@ class Connection:
         space = self.space
         with told(self.where), pymongo.timeout(DEADLINE):
             yield space
+
+    @contextmanager
+    def session(self) -> Iterator[ClientSession]:
+        """The session of this thread's verb: one for all of it, so that others know whose transaction they meet."""
+        current: ClientSession | None = getattr(self._sessions, "current", None)
+        if current is not None:
+            yield current
+            return
+        with self.client.start_session() as session:
+            self._sessions.current = session
+            try:
+                yield session
+            finally:
+                self._sessions.current = None
 
     @property
     def space(self) -> Space:

@@ -1,11 +1,11 @@
-"""Counters: kept in the same step as what they count; a few rows per queue, so that writers rarely meet.
+"""Counters: written right after what they count; a few rows per queue, so that writers rarely meet.
 
 Ready and running jobs are kept as one number, `open`, so that claiming and giving back count nothing; how many of them
 run is counted by the index of leases, which is as small as the work that is being done.
 
-Inside a transaction they are exact. Elsewhere a process that dies between its jobs and its counters leaves them off by
-its last batch. Upkeep sets them right: it counts, and where the difference is the same twice in a row with no counter
-written in between, nobody is in the middle of anything and the difference is taken away.
+A process that dies between its jobs and its counters leaves them off by its last batch. Upkeep sets them right: it
+counts, and where the difference is the same twice in a row with no counter written in between, nobody is in the middle
+of anything and the difference is taken away.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pymongo.errors import (
+    BulkWriteError,
     ConfigurationError,
     ConnectionFailure,
     ExecutionTimeout,
@@ -15,6 +16,7 @@ from pymongo.errors import (
     NotPrimaryError,
     OperationFailure,
     PyMongoError,
+    WriteConcernError,
     WTimeoutError,
 )
 
@@ -27,9 +29,13 @@ _LOGIN = {18, 8000}  # AuthenticationFailed, and its name in Atlas
 _RIGHTS = {13}  # Unauthorized
 _NO_SPACE = {14031}
 _AWAY = {  # of a server that goes down, steps down or comes up: the same call may go through later
-    *(6, 7, 89, 91, 189, 262, 317, 358, 9001, 10058, 10107, 11600, 11602, 13435, 13436),
-    *(50, 64, 112, 133, 202, 211, 246, 251),
+    *(6, 7, 43, 89, 91, 134, 175, 189, 237, 262, 317, 358, 9001, 10058, 10107, 11600, 11601, 11602, 13435, 13436),
+    *(24, 50, 64, 100, 112, 133, 202, 211, 225, 244, 246, 251),
 }
+WAITED_IN_VAIN = 64  # WriteConcernFailed
+WRITE_CONFLICT = 112
+ILLEGAL = 20
+_PASSING = ("TransientTransactionError", "RetryableWriteError", "UnknownTransactionCommitResult")
 
 
 @contextmanager
@@ -61,26 +67,58 @@ def in_our_words(err: PyMongoError, where: str) -> StoreError:
 
 
 def _of_operation(err: OperationFailure, where: str) -> StoreError:
-    if err.code in _LOGIN:
+    codes = _codes_of(err)
+    if codes & _LOGIN:
         return BadStoreUrl(
             f"{where} refused the login; check the user and the password in the URL, and authSource= where the user "
             "is kept in another database"
         )
-    if err.code in _RIGHTS:
+    if codes & _RIGHTS:
         return StoreError(
             f"{where} does not let this user do that ({_short(err)}); give it the role readWrite on the database, "
             "or put a user who has it into the URL"
         )
-    if err.code in _NO_SPACE:
+    if codes & _NO_SPACE:
         return StoreUnavailable(f"no space is left for {where}; nothing was written. Free some, then go on")
-    is_passing = err.has_error_label("TransientTransactionError") or err.has_error_label("RetryableWriteError")
-    if err.code in _AWAY or is_passing or err.timeout:
+    if codes & _AWAY or is_passing(err) or err.timeout or _is_mistaken(err):
         return StoreUnavailable(f"{where} cannot answer now: {_short(err)}. The same call may go through later")
     return StoreError(f"{where}: {_short(err)}")
 
 
+def is_passing(err: PyMongoError) -> bool:
+    """Whether the server says that the same may go through at another time."""
+    details = (err.details if isinstance(err, OperationFailure) else None) or {}
+    labels = details.get("errorLabels") or ()
+    return any(err.has_error_label(label) or label in labels for label in _PASSING)
+
+
+def _is_mistaken(err: OperationFailure) -> bool:
+    """Whether the driver took a single server, whose link had just broken, for one that can tell a repeated write."""
+    return err.code == ILLEGAL and "ransaction numbers" in str((err.details or {}).get("errmsg"))
+
+
+def is_conflict(err: PyMongoError) -> bool:
+    """Whether another transaction was there first."""
+    return isinstance(err, OperationFailure) and WRITE_CONFLICT in _codes_of(err)
+
+
+def _codes_of(err: OperationFailure) -> set[int]:
+    """What went wrong: of a bulk write each part has its own code; a majority that was not reached is a wait."""
+    codes = {int(part["code"]) for part in _parts_of(err) if "code" in part}
+    if isinstance(err, WriteConcernError) or (
+        isinstance(err, BulkWriteError) and err.details.get("writeConcernErrors")
+    ):
+        codes.add(WAITED_IN_VAIN)
+    return codes or ({err.code} if err.code is not None else set())
+
+
+def _parts_of(err: PyMongoError) -> list[dict[str, Any]]:
+    if not isinstance(err, BulkWriteError):
+        return []
+    return [*err.details.get("writeErrors", ()), *err.details.get("writeConcernErrors", ())]
+
+
 def _short(err: PyMongoError) -> str:
-    """Its first words: the driver adds the whole topology, which helps nobody."""
-    return (
-        str(err).partition(", full error:")[0].partition(", Timeout:")[0].partition("(configured timeouts")[0].strip()
-    )
+    """Its first words: the driver adds the whole topology, which helps nobody, and hides what a bulk write met."""
+    text = next((str(part["errmsg"]) for part in _parts_of(err) if "errmsg" in part), str(err))
+    return text.partition(", full error:")[0].partition(", Timeout:")[0].partition("(configured timeouts")[0].strip()

@@ -2,6 +2,9 @@
 
 Verbs that bring or want work begin by writing their token into it, where it is not sealed, and end by taking it out.
 Whoever seals the store waits until no token is left that was there before: what was let in has then come to its end.
+
+Where the server has transactions, the token names the verb's session. A server keeps the transaction of a client that
+died, with all that it had touched, for a minute. No verb takes that long: others end such a session after ten seconds.
 """
 
 from __future__ import annotations
@@ -10,12 +13,12 @@ import logging
 import secrets
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from pymongo import ReturnDocument
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 from rota.model.micros import SECOND
 from rota.store.contract import Seal
@@ -23,7 +26,7 @@ from rota.store.mongo import schema
 from rota.store.mongo.connection import DEADLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.space import Document, Space
@@ -44,6 +47,14 @@ class Turn(Struct, frozen=True):
     last_seq: int = 0  # the last place in line of those reserved for it
 
 
+class _Entry(NamedTuple):
+    """A verb at work: since when, and the session of its transactions."""
+
+    token: str
+    at: int
+    session: Any
+
+
 class Head:
     """One namespace's head document."""
 
@@ -62,12 +73,13 @@ class Head:
     def work(self, now: int | None, places: int = 0) -> Iterator[Turn]:
         """A turn of a verb that brings or wants work: refused where the store is sealed."""
         token = secrets.token_hex(8)
-        document = self._begin(token, places)
-        try:
-            yield self.turn_of(document, now)
-        finally:
-            with suppress(PyMongoError):  # whoever seals waits a little longer
-                self._connection.sent.meta.update_one(HEAD, {"$unset": {f"busy.{token}": ""}})
+        with self._session_id() as session_id:
+            document = self._begin(token, places, session_id)
+            try:
+                yield self.turn_of(document, now)
+            finally:
+                with suppress(PyMongoError):  # whoever seals waits a little longer
+                    self._connection.sent.meta.update_one(HEAD, {"$unset": {f"busy.{token}": ""}})
 
     def reserve(self, places: int) -> int:
         """The last of so many places in line."""
@@ -94,17 +106,34 @@ class Head:
     def check(self, space: Space) -> Document:
         """The head document; a refusal where it is sealed."""
         document = self._read(space)
+        self.refuse_if_sealed(document)
+        return document
+
+    def refuse_if_sealed(self, document: Document) -> None:
         seal = _seal_of(document)
         if seal is not None:
             raise seal.refusal(self._describe)
-        return document
 
     def forget_the_dead(self, space: Space) -> None:
         """Take out the tokens of processes that died at their work."""
         document = self._read(space)
-        old = [token for token, at in _busy(document).items() if at < document["now"] - 6 * FORGOTTEN_AFTER]
-        if old:
-            space.meta.update_one(HEAD, {"$unset": {f"busy.{token}": "" for token in old}})
+        self._take_out(space, [entry for entry in _busy(document) if entry.at < document["now"] - 6 * FORGOTTEN_AFTER])
+
+    def end_the_abandoned(self, space: Space) -> None:
+        """End the transactions of processes that died at their work."""
+        if not self._connection.has_transactions:
+            return
+        document = self._read(space)
+        old = [entry for entry in _busy(document) if entry.at < document["now"] - FORGOTTEN_AFTER and entry.session]
+        if not old:
+            return
+        with suppress(OperationFailure):  # where that is not allowed, the server does it when its own limit is reached
+            space.database.command({"killSessions": [{"id": entry.session} for entry in old]})
+            self._take_out(space, old)
+
+    def _take_out(self, space: Space, entries: Sequence[_Entry]) -> None:
+        if entries:
+            space.meta.update_one(HEAD, {"$unset": {f"busy.{entry.token}": "" for entry in entries}})
 
     # Queues.
 
@@ -120,8 +149,17 @@ class Head:
         """A place in line must never be given twice: where members can take over from each other, wait for most."""
         return self._connection.space if self._connection.has_transactions else self._connection.quick
 
-    def _begin(self, token: str, places: int) -> Document:
-        changes = {"seq": {"$add": ["$seq", places]}, "now": NOW, f"busy.{token}": NOW}
+    @contextmanager
+    def _session_id(self) -> Iterator[Any]:
+        if not self._connection.has_transactions:
+            yield None
+            return
+        with self._connection.session() as session:
+            yield session.session_id["id"]
+
+    def _begin(self, token: str, places: int, session_id: Any) -> Document:
+        entry = NOW if session_id is None else {"at": NOW, "session": {"$literal": session_id}}
+        changes = {"seq": {"$add": ["$seq", places]}, "now": NOW, f"busy.{token}": entry}
         space = self._careful if places else self._connection.quick
         found: Document | None = space.meta.find_one_and_update(
             {**HEAD, "seal": None},
@@ -131,7 +169,7 @@ class Head:
         )
         if found is None:
             self.check(space)
-            return self._begin(token, places)  # unsealed, or made anew, between the two
+            return self._begin(token, places, session_id)  # unsealed, or made anew, between the two
         return found
 
     def _read(self, space: Space) -> Document:
@@ -148,15 +186,25 @@ class Head:
     def _is_busy(self) -> bool:
         with self._connection.call() as space:
             document = self._read(space)
-        return any(at > document["now"] - FORGOTTEN_AFTER for at in _busy(document).values())
+        return any(entry.at > document["now"] - FORGOTTEN_AFTER for entry in _busy(document))
 
     def turn_of(self, document: Document, now: int | None) -> Turn:
         at = int(document["now"]) if now is None else now
-        return Turn(at, frozenset(document.get("paused", ())), int(document.get("seq", 0)))
+        return Turn(at, paused_of(document), int(document.get("seq", 0)))
 
 
-def _busy(document: Document) -> dict[str, Any]:
-    return document.get("busy") or {}
+def paused_of(document: Document) -> frozenset[str]:
+    return frozenset(document.get("paused", ()))
+
+
+def _busy(document: Document) -> list[_Entry]:
+    entries = (document.get("busy") or {}).items()
+    return [
+        _Entry(token, int(entry["at"]), entry["session"])
+        if isinstance(entry, dict)
+        else _Entry(token, int(entry), None)
+        for token, entry in entries
+    ]
 
 
 def _seal_of(document: Document) -> Seal | None:

@@ -16,7 +16,7 @@ from rota.store.contract import Page
 from rota.store.mongo.documents import jobs_of, lines_of, row_of_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rota.store.contract import Retention
     from rota.store.mongo.space import Document, Space
@@ -117,10 +117,10 @@ class Ledger:
         shown = lines[:limit]
         return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
 
-    def documents(self, space: Space, after: str, limit: int) -> Iterable[tuple[str, list[Occurrence]]]:
-        """The lines of schedules beyond an id, a bounded number of schedules."""
-        found = space.ledger.find({"_id": {"$gte": after}}).sort("_id", 1).limit(limit)
-        return [(document["_id"], lines_of(document["_id"], document.get("lines", []))) for document in found]
+    def documents(self, space: Space, after: str, batch: int) -> Iterator[tuple[str, list[Occurrence]]]:
+        """The lines of the schedules from an id on, read batch by batch for as long as somebody wants more."""
+        for document in space.ledger.find({"_id": {"$gte": after}}).sort("_id", 1).batch_size(batch):
+            yield document["_id"], lines_of(document["_id"], document.get("lines", []))
 
     # Upkeep.
 

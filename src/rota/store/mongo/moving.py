@@ -84,9 +84,12 @@ class Mover:
                 assert_never(part)
 
     def _lines(self, space: Space, after: list[Any], limit: int) -> Keyed:
+        """A schedule may have many lines, or none that is left to give: read on until there are enough."""
         lines: Keyed = []
-        for name, kept in self._ledger.documents(space, after[0], limit):
+        for name, kept in self._ledger.documents(space, after[0], limit + 1):
             lines += [([name, line.through_at], line) for line in kept if name > after[0] or line.through_at > after[1]]
+            if len(lines) >= limit:
+                break
         return lines[:limit]
 
     # In.

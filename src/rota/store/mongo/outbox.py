@@ -27,6 +27,7 @@ from msgspec import Struct
 from pymongo import DeleteOne, UpdateOne
 
 from rota.model.firing import overlap_key
+from rota.model.history import closed_lines, pack_moves
 from rota.model.job import Job
 from rota.model.occurrence import Occurrence
 from rota.model.settle import cancel
@@ -110,11 +111,11 @@ class Postman:
             self._clear(step, outboxes)
 
     def _revoke(self, step: Step, outbox: Outbox) -> None:
-        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""
+        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay. None was a last run."""
         for _ in range(MOST_ROUNDS):
             waiting = self._jobs.waiting_of(step, outbox.schedule_id, outbox.last_seq)
             changes = [cancel(job, outbox.now, outbox.revoke or "") for job in waiting]
-            if not changes or not self._settler.settle(step, changes, outbox.now, is_same):
+            if not changes or not self._settler.settle(step, changes, outbox.now, is_same, is_noted=False):
                 return
 
     def _make(self, step: Step, jobs: list[Job], outboxes: Sequence[Outbox]) -> None:
@@ -137,7 +138,7 @@ class Postman:
             holder = step.space.jobs.find_one({"key": key}, {"_id": 1})
             behind = job
             if holder is not None:
-                behind = msgspec.structs.replace(job, state=State.HELD, waits_for=holder["_id"], key=None)
+                behind = _held_behind(job, holder["_id"])
             collided = self._jobs.insert(step, [behind], set())
             if not any("key" in error.get("keyPattern", {}) for error in collided):
                 return
@@ -147,7 +148,7 @@ class Postman:
             return
         job = self._jobs.find(step, job_id)
         if job is not None and job.state.is_waiting:
-            self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same)
+            self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, is_noted=False)
 
     def _clear(self, step: Step, outboxes: Sequence[Outbox]) -> None:
         updates: list[UpdateOne | DeleteOne] = []
@@ -159,3 +160,10 @@ class Postman:
                 updates.append(UpdateOne(mine, changed({"outbox": None, "due_at": outbox.due_at})))
         if updates:
             step.space.schedules.bulk_write(updates, ordered=False)
+
+
+def _held_behind(job: Job, holder: str) -> Job:
+    """As it would have been decided, had the holder of the key been seen: it began as a job that waits."""
+    first = closed_lines(job)[0]
+    line = first._replace(state=State.HELD, reason=f"{first.reason}; waits for {holder}")
+    return msgspec.structs.replace(job, state=State.HELD, waits_for=holder, key=None, past=pack_moves([line]))

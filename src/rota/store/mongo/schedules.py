@@ -61,16 +61,18 @@ class Schedules:
                 break
         return [document for document in found if not document.get("is_removed")]
 
-    def due(self, space: Space, limit: int, now: int) -> Due:
+    def due(self, space: Space, limit: int, now: int, without: Sequence[str] = ()) -> Due:
         """What is due, in order, by the index alone; documents that cannot be read are set aside with the reason."""
+        others: Document = {"_id": {"$nin": list(without)}} if without else {}
         in_order = [("due_at", 1), ("_id", 1)]
         for _ in range(MOST_ROUNDS):
-            found = list(space.schedules.find({"due_at": {"$lte": now}}, hint="due").sort(in_order).limit(limit))
+            due = {"due_at": {"$lte": now}, **others}
+            found = list(space.schedules.find(due, hint="due").sort(in_order).limit(limit))
             if not self._deliver(found):
                 break
         following = next(
             iter(
-                space.schedules.find({"due_at": {"$exists": True}}, {"due_at": 1}, hint="due")
+                space.schedules.find({"due_at": {"$exists": True}, **others}, {"due_at": 1}, hint="due")
                 .sort(in_order)
                 .skip(len(found))
                 .limit(1)

@@ -16,7 +16,9 @@ import secrets
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from pymongo import UpdateMany, UpdateOne
+from pymongo.errors import PyMongoError
 
 from rota.model.occurrence import noted
 from rota.model.settle import apply
@@ -25,13 +27,17 @@ from rota.store.mongo.documents import changed, document_of_last, last_of
 from rota.store.mongo.waiters import Waiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rota.model.settle import Change
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.removing import Remover
     from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step
+
+NOTE_WITHIN = (
+    1.0  # seconds: a schedule locked by a client that died must not hold up the workers; the next run tells it
+)
 
 _FIELDS = (
     *("run_at", "queued_at", "started_at", "finished_at", "attempts", "failures", "deaths"),
@@ -49,23 +55,39 @@ class Settler:
         self.waiters = Waiters(jobs, self)
 
     def settle(
-        self, step: Step, changes: Sequence[Change], now: int, guard: Callable[[Change], Document]
+        self,
+        step: Step,
+        changes: Sequence[Change],
+        now: int,
+        guard: Callable[[Change], Document],
+        *,
+        is_noted: bool = True,
     ) -> list[Refusal]:
-        """Apply the changes whose jobs still are what was decided on; name the others."""
-        first: dict[tuple[str, int], Change] = {}
-        for change in changes:
-            first.setdefault((change.id, change.job.lease_no), change)
-        accepted = self._write(step, list(first.values()), guard) if first else []
-        self._follow(step, accepted, now)
-        taken = {id(change) for change in accepted}
-        refused = [change for change in changes if id(change) not in taken]
-        return self._refusals(step, refused, {change.id for change in accepted}, guard) if refused else []
+        """Apply the changes whose jobs still are what was decided on; name the others. Of several changes to one job
+        the first that holds counts. `is_noted`: whether the schedules of jobs that ended hear of it."""
+        accepted: dict[str, Change] = {}
+        refusals: dict[int, Refusal] = {}
+        left = dict(enumerate(changes))
+        while left:
+            first = _firsts(left)
+            taken = set(map(id, self._write(step, list(first.values()), guard)))
+            accepted |= {change.id: change for change in first.values() if id(change) in taken}
+            refused = {place: change for place, change in first.items() if id(change) not in taken}
+            refusals |= zip(refused, self._refusals(step, list(refused.values()), guard), strict=True)
+            rest = {place: change for place, change in left.items() if place not in first}
+            refusals |= {place: Refusal(change.id, "lease") for place, change in rest.items() if change.id in accepted}
+            left = {place: change for place, change in rest.items() if change.id not in accepted}
+        self._follow(step, list(accepted.values()), now, is_noted=is_noted)
+        return [refusals[place] for place in sorted(refusals)]
 
     def tied(self, space: Space, changes: Sequence[Change]) -> list[Change]:
-        """Those of the changes that end a job which others wait for, or which is not to be kept."""
+        """Those of the changes that need a transaction: they end a job which others wait for, or which is not to be
+        kept. With them goes whatever must be written in their order: other changes to the same job or schedule."""
         ended = [change for change in changes if change.state.is_final]
         awaited = self.waiters.awaited(space, [change.id for change in ended]) if ended else set()
-        return [change for change in ended if change.is_removal or change.id in awaited]
+        first = [change for change in ended if change.is_removal or change.id in awaited]
+        names = {name for change in first for name in _names(change)}
+        return [change for change in changes if names.intersection(_names(change))]
 
     def _write(self, step: Step, changes: list[Change], guard: Callable[[Change], Document]) -> list[Change]:
         """Write the changes that hold; gives those."""
@@ -83,31 +105,29 @@ class Settler:
         taken = {(document["_id"], document.get("lease_no", 0)) for document in found}
         return [change for change in changes if (change.id, change.job.lease_no) in taken]
 
-    def _follow(self, step: Step, changes: Sequence[Change], now: int) -> None:
+    def _follow(self, step: Step, changes: Sequence[Change], now: int, *, is_noted: bool) -> None:
         """What changes that were written set in motion."""
         step.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
         ended = [change for change in changes if change.state.is_final]
         if not ended:
             return
         self.waiters.let_go(step, [change.id for change in ended], now)
-        self._note_last_runs(step, ended)
+        if is_noted:
+            self._note_last_runs(step, ended)
         gone = [apply(change) for change in ended if change.is_removal]
         if gone:
             self._remover.remove(step, gone)
 
-    def _refusals(
-        self, step: Step, refused: Iterable[Change], settled: set[str], guard: Callable[[Change], Document]
-    ) -> list[Refusal]:
+    def _refusals(self, step: Step, refused: Sequence[Change], guard: Callable[[Change], Document]) -> list[Refusal]:
         """Why each was not taken: the lease was lost, or the job was asked to stop and would have gone on."""
-        going_on = [change for change in refused if not change.state.is_final and change.id not in settled]
-        asked: dict[str, str] = {}
-        for change in going_on:
+        asked: dict[int, str] = {}
+        for change in (change for change in refused if not change.state.is_final):
             condition = {**guard(change), "cancel_reason": {"$exists": True}}
             found = step.space.jobs.find_one({"_id": change.id, **condition}, session=step.session)
             if found is not None and found["state"] == "running":
-                asked[change.id] = found["cancel_reason"]
+                asked[id(change)] = found["cancel_reason"]
         return [
-            Refusal(change.id, "cancel", asked[change.id]) if change.id in asked else Refusal(change.id, "lease")
+            Refusal(change.id, "cancel", asked[id(change)]) if id(change) in asked else Refusal(change.id, "lease")
             for change in refused
         ]
 
@@ -127,8 +147,14 @@ class Settler:
             UpdateOne({"_id": name}, _noted(document_of_last(before[name]), document_of_last(last)))
             for name, last in lasts.items()
         ]
-        if updates:
-            step.space.schedules.bulk_write(updates, ordered=False, session=step.session)
+        if not updates:
+            return
+        try:
+            with pymongo.timeout(NOTE_WITHIN):
+                step.space.schedules.bulk_write(updates, ordered=False, session=step.session)
+        except PyMongoError as err:
+            if step.is_atomic or not err.timeout:
+                raise
 
 
 def update_of(change: Change, token: str) -> Document:
@@ -143,6 +169,20 @@ def update_of(change: Change, token: str) -> Document:
     for name, value in _differences(change):
         fields[name] = None if value == _EMPTY.get(name) else value
     return changed(fields)
+
+
+def _names(change: Change) -> set[tuple[str, str]]:
+    """The job, and the schedule that hears of its end."""
+    of_job = ("job", change.id)
+    return {of_job} if change.job.schedule_id is None else {of_job, ("schedule", change.job.schedule_id)}
+
+
+def _firsts(changes: Mapping[int, Change]) -> dict[int, Change]:
+    """The first change of each lease, by its place."""
+    first: dict[tuple[str, int], int] = {}
+    for place, change in changes.items():
+        first.setdefault((change.id, change.job.lease_no), place)
+    return {place: changes[place] for place in first.values()}
 
 
 def _differences(change: Change) -> list[tuple[str, object]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from pymongo import MongoClient, ReturnDocument
@@ -18,6 +18,7 @@ from pymongo.errors import BulkWriteError
 
 from rota.errors import StoreUnavailable
 from rota.failpoints import reach
+from rota.model.micros import SECOND
 from rota.model.names import check_namespace
 from rota.model.state import State
 from rota.store.contract import (
@@ -40,11 +41,12 @@ from rota.store.contract import (
 )
 from rota.store.matching import check_cursor
 from rota.store.mongo import bells, schema
-from rota.store.mongo.claiming import Claimer, Sight
+from rota.store.mongo.claiming import Claimer
 from rota.store.mongo.connection import Connection
+from rota.store.mongo.contention import PAUSE, Contention
 from rota.store.mongo.counters import Counters
 from rota.store.mongo.guards import has_lapsed, held_by, is_same
-from rota.store.mongo.head import NOW, Head
+from rota.store.mongo.head import NOW, Head, paused_of
 from rota.store.mongo.jobs import Jobs, is_duplicate
 from rota.store.mongo.leases import Leases
 from rota.store.mongo.ledger import Ledger
@@ -69,17 +71,10 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
     from rota.store.contract import Bell, Channel, Part, Record, Seal
+    from rota.store.mongo.claiming import Sight
     from rota.store.mongo.space import Document, Space
 
 FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs finishes
-
-
-class _Seen(NamedTuple):
-    """What an exchange saw before it began to write."""
-
-    now: int
-    paused: frozenset[str]
-    sight: Sight
 
 
 class MongoStore(Store):
@@ -94,6 +89,7 @@ class MongoStore(Store):
         self._given = (where, self.namespace, database)
         self._connection = Connection(*self._given)
         self._counters = Counters()
+        self._paused: frozenset[str] = frozenset()  # queues, as far as the last look told
         self._steps = Steps(self._connection, self._counters)
         self._head = Head(self._connection, self.describe())
         self._ledger, self._logs, self._locks, self._leases, self._jobs = Ledger(), Logs(), Locks(), Leases(), Jobs()
@@ -101,8 +97,9 @@ class MongoStore(Store):
         self._settler = Settler(self._jobs, self._remover)
         postman = Postman(self._jobs, self._settler, self._ledger, self._leases)
         self._schedules = Schedules(self._jobs, postman, self._steps)
+        self._contention = Contention(self._steps, self._schedules)
         self._parker = Parker(self._steps, self._head)
-        self._claimer = Claimer(self._connection, self._steps, self._parker)
+        self._claimer = Claimer(self._connection, self._steps, self._parker, self._head)
         self._upkeep = Upkeep(self._steps, self._settler, self._schedules, self._remover, self._ledger, self._counters)
         self._mover = Mover(self._steps, self._head, self._jobs, self._schedules, self._ledger, self._logs, self._locks)
 
@@ -143,39 +140,40 @@ class MongoStore(Store):
         with self._connection.call(), self._head.work(now, len(jobs)) as turn:
             made: set[str] = set()
 
-            def add(*, is_careful: bool) -> list[Added]:
-                return self._steps.run(
-                    "add",
-                    lambda step: self._jobs.add(step, jobs, turn.now, turn.last_seq, made, is_careful=is_careful),
-                )
+            def add(step: Step, *, is_careful: bool) -> list[Added]:
+                added = self._jobs.add(step, jobs, turn.now, turn.last_seq, made, is_careful=is_careful)
+                if not step.is_atomic:  # they can be claimed already; the counters, and the journal, come after that
+                    bells.ring(self._connection, "jobs")
+                return added
 
             try:
-                added = add(is_careful=False)
+                added = self._steps.run("add", partial(add, is_careful=False))
             except BulkWriteError as err:  # some of them are there already, which ends a transaction
                 if not is_duplicate(err):
                     raise
                 made.clear()
-                added = add(is_careful=True)
-            self._look_after_held([new.id for new in jobs if new.waits_for], turn.now)
-        bells.ring(self._connection, "jobs")
+                added = self._steps.run("add", partial(add, is_careful=True))
+            waiting = [new.id for new in jobs if new.waits_for]
+            self._look_after_held(waiting, turn.now)
+        if waiting or self._connection.has_transactions:
+            bells.ring(self._connection, "jobs")
         return added
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         with self._connection.call() as space:
             if ask.want <= 0:
                 return self._settle_alone(space, ask, now)
-            seen = None if ask.settled else self._look(space, ask, now)
-            if seen is not None and not seen.sight.has_work(seen.now):
-                return Exchanged(now=seen.now, next_due_at=seen.sight.next_due_at)
+            seen = None if ask.settled else self._look(ask, now)
+            if seen is not None and not seen.has_work:
+                return Exchanged(now=seen.now, next_due_at=seen.next_due_at)
             with self._head.work(now) as turn:
                 refused = self._settle(ask, turn.now, is_last=False)
-                sight = seen.sight if seen is not None and seen.paused == turn.paused else None
-                queues = _open(ask.queues, turn.paused)
-                claimed, next_due_at = self._claimer.claim(ask, queues, turn.now, sight)
-                if ask.settled and not claimed:
+                sight = seen if seen is not None and paused_of(seen.head) == turn.paused else None
+                got = self._claimer.claim(ask, _open(ask.queues, turn.paused), now, sight)
+                if ask.settled and not got.jobs:
                     self._steps.flush()
             reach("exchange.after_commit")
-            return Exchanged(now=turn.now, refused=refused, claimed=claimed, next_due_at=next_due_at)
+            return Exchanged(now=got.now, refused=refused, claimed=got.jobs, next_due_at=got.next_due_at)
 
     def extend_leases(
         self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
@@ -192,6 +190,7 @@ class MongoStore(Store):
     def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
         with self._connection.call() as space:
             at = self._head.now(space, now)
+            self._head.end_the_abandoned(space)
             self._upkeep.finish(space, FINISH_AT_ONCE, at)
             return self._parker.readable(self._leases.lapsed(space, limit, at), "nobody", at)
 
@@ -248,12 +247,18 @@ class MongoStore(Store):
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         with self._connection.call() as space:
-            return self._schedules.due(space, limit, self._head.now(space, now))
+            at, locked = self._head.now(space, now), self._contention.locked()
+            due = self._schedules.due(space, limit, at, locked)
+            if not locked:
+                return due
+            self._head.end_the_abandoned(space)
+            again_at = at + int(PAUSE * SECOND)
+            return msgspec.structs.replace(due, next_due_at=min(due.next_due_at or again_at, again_at))
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         places = sum(len(firing.shots) for firing in firings)
         with self._connection.call(), self._head.work(now, places) as turn:
-            results = self._steps.run("fire", lambda step: self._schedules.fire(step, firings, turn.now, turn.last_seq))
+            results = self._contention.fire(firings, turn.now, turn.last_seq)
         bells.ring(self._connection, "jobs")
         return results
 
@@ -347,16 +352,22 @@ class MongoStore(Store):
 
     # What the verbs are made of.
 
-    def _look(self, space: Space, ask: Exchange, now: int | None) -> _Seen:
-        """What there is to claim: most often nothing, and a look needs no write."""
-        turn = self._head.turn_of(self._head.check(space), now)
-        return _Seen(turn.now, turn.paused, self._claimer.look(_open(ask.queues, turn.paused), ask.want))
+    def _look(self, ask: Exchange, now: int | None) -> Sight:
+        """What there is to claim: most often nothing, and a look needs no write. It goes by what was paused at the last
+        look, and is repeated where that has changed."""
+        while True:
+            known = self._paused
+            sight = self._claimer.look(_open(ask.queues, known), ask.want, now)
+            self._head.refuse_if_sealed(sight.head)
+            self._paused = paused_of(sight.head)
+            if self._paused == known:
+                return sight
 
     def _settle_alone(self, space: Space, ask: Exchange, now: int | None) -> Exchanged:
         turn = self._head.look(space, now)
         refused = self._settle(ask, turn.now, is_last=True)
-        next_due_at = self._claimer.look(_open(ask.queues, turn.paused), 0).next_due_at
-        return Exchanged(now=turn.now, refused=refused, next_due_at=next_due_at)
+        sight = self._claimer.look(_open(ask.queues, turn.paused), 0, now)
+        return Exchanged(now=sight.now, refused=refused, next_due_at=sight.next_due_at)
 
     def _settle(self, ask: Exchange, now: int, *, is_last: bool) -> list[Refusal]:
         if not ask.settled:
@@ -370,12 +381,9 @@ class MongoStore(Store):
         self, changes: Sequence[Change], now: int, guard: Callable[[Change], Document], verb: str, *, is_last: bool
     ) -> list[Refusal]:
         """Write decided changes, and wake others where some job can go on."""
-        space, has_transactions = self._connection.space, self._connection.has_transactions
-        tied = {id(change) for change in self._settler.tied(space, changes)} if has_transactions else set()
-        if tied and len({change.id for change in changes}) < len(changes):
-            tied = {id(change) for change in changes}  # of two changes to one job the first counts
+        rest = self._settler.tied(self._connection.space, changes) if self._connection.has_transactions else []
+        tied = set(map(id, rest))
         loose = [change for change in changes if id(change) not in tied]  # first: the others may release some of them
-        rest = [change for change in changes if id(change) in tied]
         answers = [
             self._steps.run(
                 verb, partial(self._settle_some, group, now, guard), is_last=is_last, is_loose=group is loose

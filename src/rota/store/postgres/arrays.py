@@ -16,6 +16,11 @@ def literal(values: Sequence[Any]) -> str:
     return f"{{{','.join(map(_item, values))}}}"
 
 
+def once(values: list[Any]) -> list[Any]:
+    """A column as it is sent where one element may stand for all: that one, if all are the same."""
+    return values[:1] if values.count(values[0]) == len(values) else values
+
+
 def _item(value: Any) -> str:
     if value is None:
         return "NULL"

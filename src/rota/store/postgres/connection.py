@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import select
 import threading
 import time
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg.rows import tuple_row
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolClosed
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.failpoints import reach
@@ -91,12 +92,12 @@ class Database:
     @contextmanager
     def lease(self, timeout: float | None = None) -> Iterator[Connection]:
         """A connection for one call or transaction, with a deadline on all of it."""
-        pool = self._living_pool()
         seconds = timeout or self.timeout
         is_late = 0.0
+        pool, connection = self._take()
         try:
             with (
-                pool.connection(timeout=self.timeout) as connection,
+                _given_back(pool, connection),
                 self._in_autocommit(connection),
                 self._deadlines.within(connection, seconds) as call,
             ):
@@ -202,6 +203,27 @@ class Database:
         given = pool.kwargs if isinstance(pool.kwargs, dict) else {}
         return psycopg.connect(pool.conninfo, **{**given, **self._options()})
 
+    def _take(self) -> tuple[ConnectionPool[Any], Connection]:
+        """A connection that was up a moment ago, and its pool.
+
+        Where a server went away and came back, its old connections are found dead before anything is sent on them,
+        and a fresh pool is asked instead. That is tried once: after a statement was sent, nobody knows what it did.
+        """
+        pool = self._living_pool()
+        try:
+            connection = pool.getconn(timeout=self.timeout)
+            if is_up(connection):
+                return pool, connection
+            pool.putconn(connection)
+            self._look_after(pool)
+        except PoolClosed:
+            pass  # somebody else has just found it dead
+        except psycopg.Error as err:
+            raise in_our_words(err, self.where) from err
+        pool = self._living_pool()
+        with self._told():
+            return pool, pool.getconn(timeout=self.timeout)
+
     def _living_pool(self) -> ConnectionPool[Any]:
         if self._pid != os.getpid():
             raise StoreError("this store was opened before a fork; open it anew in the child process")
@@ -286,6 +308,28 @@ class Database:
             yield
         except psycopg.Error as err:
             raise in_our_words(err, self.where) from err
+
+
+def is_up(connection: Connection) -> bool:
+    """Whether a connection that nobody uses still has its server: one that went away has left an end to read."""
+    if connection.closed:
+        return False
+    watch = select.poll()
+    watch.register(connection.fileno(), select.POLLIN)
+    try:
+        while watch.poll(0):  # a word to everybody from the server, or the end
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+@contextmanager
+def _given_back(pool: ConnectionPool[Any], connection: Connection) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        pool.putconn(connection)
 
 
 def _roll_back(connection: Connection) -> None:

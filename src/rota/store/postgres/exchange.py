@@ -10,6 +10,7 @@ from rota.model.job import Job
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged, Extended, Refusal
 from rota.store.matching import is_held_by
+from rota.store.postgres.arrays import once
 from rota.store.postgres.rows import text_of
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class Exchanging:
         if ask.want > 0:
             check_seal(tx)
         refused = self._changes.settle(tx, ask.settled, at, lambda change, job: is_held_by(ask.holder, change, job))
-        reply = self._call(tx, ask, at, [])
-        return Exchanged(now=at, refused=refused, claimed=reply.claimed, next_due_at=reply.next_due_at)
+        reply = self._call(tx, ask, now, [])  # at a time of its own: what it claims may be younger than this call
+        return Exchanged(now=reply.now, refused=refused, claimed=reply.claimed, next_due_at=reply.next_due_at)
 
     def _call(self, tx: Transaction, ask: Exchange, now: int | None, settled: Sequence[Change]) -> Exchanged:
         values = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.slot or 0)
@@ -159,8 +160,8 @@ def _columns(settled: Sequence[Change]) -> tuple[Any, ...]:
         return _NOTHING
     return (
         [change.job.seq for change in settled],
-        [change.job.lease_no for change in settled],
-        [change.state.value for change in settled],
+        once([change.job.lease_no for change in settled]),
+        once([change.state.value for change in settled]),
         [change.finished_at for change in settled],
         [change.attempts for change in settled],
         _filled([None if change.failures == change.job.failures else change.failures for change in settled]),

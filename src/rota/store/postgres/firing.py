@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -80,16 +81,20 @@ class Shooting:
         return [_told(firing, holding.get(firing.schedule.id)) for firing in firings]
 
     def _place(self, tx: Transaction, volleys: Sequence[Volley], now: int) -> None:
-        """Make the jobs: most firings all at once, and those that stop a live job shot by shot."""
+        """Make the jobs in the order given: most firings at once, and those that stop a live job shot by shot."""
         situation = self._look(tx, volleys, now)
-        by_turns = [volley for volley in volleys if _replaces(volley.firing, situation)]
-        at_once = [volley for volley in volleys if volley not in by_turns]
-        for volley in at_once:
+        for by_turns, group in groupby(volleys, lambda volley: _replaces(volley.firing, situation)):
+            if by_turns:
+                for volley in group:
+                    self._place_by_turns(tx, volley, now)
+            else:
+                self._place_at_once(tx, list(group), situation, now)
+
+    def _place_at_once(self, tx: Transaction, volleys: Sequence[Volley], situation: Situation, now: int) -> None:
+        for volley in volleys:
             for shot in volley.firing.shots:
                 self._shoot(volley, shot, situation, now)
-        self._insert(tx, [job for volley in at_once for job in volley.jobs])
-        for volley in by_turns:
-            self._place_by_turns(tx, volley, now)
+        self._insert(tx, [job for volley in volleys for job in volley.jobs])
 
     def _place_by_turns(self, tx: Transaction, volley: Volley, now: int) -> None:
         for shot in volley.firing.shots:
@@ -162,11 +167,9 @@ class Shooting:
         """Record the skips and write the schedules as they are after their firing."""
         lines = [of_skip(name, skip) for name, volley in holding.items() for skip in volley.skips]
         self._ledger.record(tx, lines)
-        replacing = [name for name, volley in holding.items() if volley.firing.schedule.spec.overlap == "cancel"]
-        fresh = guards | (self._schedules.guards(tx, replacing) if replacing else {})  # a stopped job left its note
         after = []
-        for name, volley in holding.items():
-            schedule = msgspec.structs.replace(volley.firing.schedule, last=fresh[name][2])
+        for name, volley in holding.items():  # their last run as it was: what is replaced here is none
+            schedule = msgspec.structs.replace(volley.firing.schedule, last=guards[name][2])
             firing = msgspec.structs.replace(volley.firing, schedule=schedule)
             after.append(fired(firing, len(volley.made), now, volley.made[-1] if volley.made else None))
         self._schedules.update(tx, after)

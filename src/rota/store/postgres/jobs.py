@@ -9,6 +9,7 @@ import msgspec
 
 from rota.model.state import FINAL, State
 from rota.store.contract import JobFilter, Page
+from rota.store.postgres.arrays import once
 from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, jobs_of, place_of, record_of, text_of
 
 if TYPE_CHECKING:
@@ -109,10 +110,10 @@ class Jobs:
         """Many jobs of which `is_simply_ready` is true, by one call; None where the store is sealed."""
         columns = (
             [job.id for job in jobs],
-            _column([job.task for job in jobs]),
-            _column([job.payload for job in jobs]),
-            _column([job.queue for job in jobs]),
-            _column([job.priority for job in jobs]),
+            once([job.task for job in jobs]),
+            once([job.payload for job in jobs]),
+            once([job.queue for job in jobs]),
+            once([job.priority for job in jobs]),
         )
         rare = ([job.schedule_id for job in jobs], [job.made_by for job in jobs])
         row = tx.row(
@@ -202,11 +203,6 @@ class Jobs:
 def is_simply_ready(job: Job) -> bool:
     """Whether a new job is in line at once and has nothing that most jobs do not have."""
     return job.state is State.QUEUED and not job.past and not job.key and not job.key_until and job.fire_at is None
-
-
-def _column(values: list[Any]) -> list[Any]:
-    """A column as it is sent: one element, where all are the same."""
-    return values[:1] if values.count(values[0]) == len(values) else values
 
 
 def _renewed(job: Job, values: dict[str, Any]) -> Job:

@@ -133,13 +133,12 @@ class Schedules:
         if edit.revoke is not None:
             waiting = self._jobs.waiting_of(tx, edit.id)
             self._changes.apply(tx, [(cancel(job, now, edit.revoke), job) for job in waiting], now)
-            current = self._with_last(tx, edit.id, current) if waiting else current
         if edit.is_removal:
             tx.run("DELETE FROM {ns}.schedule WHERE id = %s", (edit.id,))
             self._ledger.forget(tx, edit.id)
             current.pop(edit.id, None)
         elif edit.id in current:
-            last = current[edit.id][2]
+            last = current[edit.id][2]  # as it was: what is revoked here is no run
             current[edit.id] = (edit.after.version, edit.after.created_at, last)
             self.update(tx, [msgspec.structs.replace(edit.after, last=last)])
         self._follow(tx, edit, now)
@@ -149,9 +148,6 @@ class Schedules:
         self._ledger.record(tx, [of_skip(edit.id, skip) for skip in edit.skips])
         if edit.jobs:
             self._adding.add(tx, edit.jobs, now)
-
-    def _with_last(self, tx: Transaction, name: str, current: dict[str, Guard]) -> dict[str, Guard]:
-        return current | self.guards(tx, [name])
 
 
 def _readable(rows: Sequence[Row]) -> tuple[list[Schedule], list[tuple[str, str]]]:

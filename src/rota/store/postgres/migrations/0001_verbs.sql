@@ -94,7 +94,8 @@ BEGIN
 END $$;
 
 -- Settle jobs that ended plainly, make due jobs ready, and claim. The first row says how it went; the others are the
--- claimed jobs. `is_odd`: one of the jobs is waited for by others; nothing was done.
+-- claimed jobs. `is_odd`: one of the jobs is waited for by others; nothing was done. Lease numbers and states that are
+-- the same throughout have one element.
 CREATE FUNCTION {ns}.exchange(
     p_now bigint, p_holder text, p_want integer, p_queues text[], p_lease_for bigint, p_most_promoted integer,
     p_slot bigint, p_seqs bigint[], p_lease_nos integer[], p_states text[], p_finished_at bigint[],
@@ -182,6 +183,8 @@ BEGIN
                 v_reach := v_reach * 2;
             END LOOP;
         END IF;
+        -- What was taken may have been made since the call began; nothing starts before it was made.
+        v_now := coalesce(p_now, {ns}.micros());
     END IF;
 
     IF p_seqs IS NOT NULL OR cardinality(v_best) > 0 THEN
@@ -189,19 +192,27 @@ BEGIN
         WITH gone AS (  -- through the key, in the order of places: no two callers meet crosswise
             DELETE FROM {ns}.running r
             WHERE r.seq = ANY (p_seqs) AND r.holder = p_holder
-                AND r.lease_no = p_lease_nos[array_position(p_seqs, r.seq)]
-            RETURNING r.*, array_position(p_seqs, r.seq) AS n
+                AND CASE cardinality(p_lease_nos) WHEN 1 THEN r.lease_no = p_lease_nos[1]
+                    ELSE r.lease_no = p_lease_nos[array_position(p_seqs, r.seq)] END
+            RETURNING r.*
+        ), told AS (
+            SELECT g.*, coalesce(w.state, p_states[1]) AS state, w.finished_at, w.attempts AS attempts_now,
+                   coalesce(w.failures, g.failures) AS failures_now, w.error AS error_now, w.cancel_reason AS reason_now,
+                   w.result, w.key AS key_now
+            FROM gone g JOIN unnest(p_seqs, p_states, p_finished_at, p_attempts, p_failures, p_errors,
+                                    p_cancel_reasons, p_results, p_keys)
+                AS w (seq, state, finished_at, attempts, failures, error, cancel_reason, result, key) ON w.seq = g.seq
         ), ended AS (
             INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
                                        waits_for, error, past, progress, started_at, finished_at, state, holder,
                                        cancel_reason, result)
-            SELECT g.seq, g.run_at, g.queued_at, p_attempts[g.n], coalesce(p_failures[g.n], g.failures), g.deaths,
-                   g.lease_no, g.rank, g.queue, p_keys[g.n], g.waits_for, p_errors[g.n], g.past, g.progress,
-                   g.started_at, p_finished_at[g.n], p_states[g.n], g.holder, p_cancel_reasons[g.n], p_results[g.n]
-            FROM gone g
+            SELECT g.seq, g.run_at, g.queued_at, g.attempts_now, g.failures_now, g.deaths, g.lease_no, g.rank, g.queue,
+                   g.key_now, g.waits_for, g.error_now, g.past, g.progress, g.started_at, g.finished_at, g.state,
+                   g.holder, g.reason_now, g.result
+            FROM told g
         ), freed AS (
             DELETE FROM {ns}.unique_key k WHERE k.seq = ANY (ARRAY(
-                SELECT g.seq FROM gone g WHERE g.key IS NOT NULL AND p_keys[g.n] IS NULL))
+                SELECT g.seq FROM told g WHERE g.key IS NOT NULL AND g.key_now IS NULL))
         ), taken AS (
             DELETE FROM {ns}.ready r WHERE r.ctid = ANY (v_best) RETURNING r.*
         ), started AS (
@@ -212,10 +223,10 @@ BEGIN
             FROM taken t
         ), moves AS (
             SELECT g.queue, 0 AS queued, -count(*) AS running,
-                   count(*) FILTER (WHERE p_states[g.n] = 'succeeded') AS succeeded,
-                   count(*) FILTER (WHERE p_states[g.n] = 'failed') AS failed,
-                   count(*) FILTER (WHERE p_states[g.n] = 'cancelled') AS cancelled
-            FROM gone g GROUP BY g.queue
+                   count(*) FILTER (WHERE g.state = 'succeeded') AS succeeded,
+                   count(*) FILTER (WHERE g.state = 'failed') AS failed,
+                   count(*) FILTER (WHERE g.state = 'cancelled') AS cancelled
+            FROM told g GROUP BY g.queue
             UNION ALL SELECT t.queue, -count(*), count(*), 0, 0, 0 FROM taken t GROUP BY t.queue
         ), counted AS (
             INSERT INTO {ns}.tally AS t (queue, slot, queued, running, succeeded, failed, cancelled, total_succeeded,

@@ -1,0 +1,190 @@
+"""MongoDB, where several are at the same documents: transactions of the dead, keys taken over, batches broken off."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+from mongo_servers import FOLDER, emptied, standalone_url  # noqa: F401
+from pymongo.errors import BulkWriteError, OperationFailure, WriteConcernError
+
+from rota import failpoints
+from rota.errors import StoreError, StoreUnavailable
+from rota.model.outcome import GivenBack
+from rota.model.settle import cancel, retry_by_hand
+from rota.model.state import State
+from rota.store.contract import JobFilter
+from rota.store.mongo import MongoStore, head
+from rota.store.mongo.faults import in_our_words
+from rota.testing.servers.mongo import MongoReplicaSet
+from rota.testing.store_suite.builders import MINUTE, T0
+from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.steps import (
+    add_job,
+    add_schedule,
+    all_jobs,
+    claim,
+    claim_one,
+    fire,
+    history,
+    planned,
+    read,
+    read_schedule,
+    settle_job,
+    succeed,
+)
+
+DUE = T0 + MINUTE
+DIE_WHILE_FIRING = """
+import os, sys
+from rota import failpoints
+from rota.store.mongo import MongoStore
+from rota.testing.store_suite.steps import planned
+
+store = MongoStore(sys.argv[1])
+store.open()
+failpoints.install(lambda name: os.kill(os.getpid(), 9) if name == "fire.before_commit" else None)
+store.fire([planned(store, name, now=int(sys.argv[2])) for name in sys.argv[3:]], now=int(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def store(standalone_url):  # noqa: F811
+    with opened(emptied(standalone_url)) as handle:
+        yield handle
+
+
+@pytest.fixture
+def replica_set():
+    """One of its own, which keeps the transactions of the dead for the usual minute."""
+    with MongoReplicaSet(FOLDER) as server:
+        yield server
+
+
+def fire_what_is_due(store):
+    """One turn of a scheduler: which schedules were fired, and which were refused."""
+    due = store.due_schedules(200, now=DUE).schedules
+    fired = store.fire([planned(store, schedule.id, now=DUE) for schedule in due], now=DUE) if due else []
+    return [one.schedule_id for one in fired if one.is_accepted], [
+        one.schedule_id for one in fired if not one.is_accepted
+    ]
+
+
+def test_a_scheduler_killed_in_its_transaction_holds_up_its_own_schedules_and_those_not_for_long(
+    replica_set, monkeypatch
+):
+    monkeypatch.setattr(head, "FORGOTTEN_AFTER", 2_000_000)
+    store = MongoStore(replica_set.url())
+    store.open()
+    try:
+        for name in "abcdef":
+            add_schedule(store, name)
+        child = [sys.executable, "-c", DIE_WHILE_FIRING, replica_set.url(), str(DUE), "a", "b"]
+        assert subprocess.run(child, check=False).returncode == -9
+        assert fire_what_is_due(store) == (["c", "d", "e", "f"], ["a", "b"])
+        turn = store.due_schedules(200, now=DUE)
+        assert (turn.schedules, turn.next_due_at) == ([], DUE + 1_000_000)  # nobody asks for them without a pause
+        deadline, fired = time.monotonic() + 30, []
+        while len(fired) < 2:
+            assert time.monotonic() < deadline  # long before the server's own limit
+            fired += fire_what_is_due(store)[0]
+        assert sorted(job.schedule_id for job in all_jobs(store)) == list("abcdef")
+        assert store.recount() == {}
+    finally:
+        store.close()
+
+
+def test_workers_go_on_though_a_schedule_of_theirs_is_locked(replica_set):
+    store = MongoStore(replica_set.url())
+    store.open()
+    try:
+        for name in "ab":
+            add_schedule(store, name)
+            fire(store, name, now=DUE)
+        first, second = claim(store, 2, now=DUE)
+        child = [sys.executable, "-c", DIE_WHILE_FIRING, replica_set.url(), str(DUE + MINUTE), "a"]
+        assert subprocess.run(child, check=False).returncode == -9
+        began_at = time.monotonic()
+        succeed(store, first, now=DUE)
+        succeed(store, second, now=DUE)
+        assert time.monotonic() - began_at < 6
+        assert read_schedule(store, "b").last.status == "succeeded"
+    finally:
+        store.close()
+
+
+def test_a_job_made_behind_one_that_took_its_key_has_waited_from_its_first_line_on(store):
+    """The schedule fired between the end of one job and the release of the next."""
+    add_schedule(store, "tick", overlap="queue")
+    fire(store, "tick", now=DUE)
+    running = claim_one(store, now=DUE)
+    fire(store, "tick", now=DUE + MINUTE)
+    (held,) = [job for job in all_jobs(store) if job.state is State.HELD]
+    gone = {"key": "", "lease_until": ""}
+    store._connection.space.jobs.update_one(
+        {"_id": running.id}, {"$set": {"state": "succeeded", "finished_at": DUE}, "$unset": gone}
+    )
+
+    def release_first(name: str) -> None:
+        if name == "fire.before_commit":
+            failpoints.install(None)
+            store._steps.run("add", lambda step: store._settler.waiters.look_at(step, held, DUE + MINUTE))
+
+    failpoints.install(release_first)
+    try:
+        fire(store, "tick", now=DUE + 2 * MINUTE)
+    finally:
+        failpoints.install(None)
+    last = all_jobs(store, JobFilter(schedule_id="tick"))[0]
+    assert (last.state, last.waits_for) == (State.HELD, held.id)
+    succeed(store, claim_one(store, now=DUE + 2 * MINUTE), now=DUE + 2 * MINUTE)
+    assert history(store, last.id) == [State.HELD, State.QUEUED]
+
+
+def test_a_job_retried_by_hand_under_a_claim_is_claimed_with_the_past_that_it_has(store):
+    """Cancelled and retried between a worker's look and its write: it is queued again, and not what was seen."""
+    job_id = add_job(store)
+
+    def meddle(name: str) -> None:
+        if name == "exchange.before_commit":
+            failpoints.install(None)
+            assert store.change_jobs([cancel(read(store, job_id), T0, "by hand")], now=T0) == []
+            assert store.change_jobs([retry_by_hand(read(store, job_id), T0, "by hand")], now=T0) == []
+
+    failpoints.install(meddle)
+    try:
+        first = claim(store, 1, now=T0)
+    finally:
+        failpoints.install(None)
+    (job,) = first or claim(store, 1, now=T0)
+    assert job == read(store, job_id)
+    settle_job(store, job, GivenBack(), now=T0)
+    moves = [State.QUEUED, State.CANCELLED, State.QUEUED, State.RUNNING, State.QUEUED]
+    assert history(store, job_id) == moves
+
+
+MISTAKEN = {"code": 20, "errmsg": "Transaction numbers are only allowed on a replica set member or mongos"}
+BROKEN_OFF = {"code": 11602, "errmsg": "operation was interrupted"}
+
+
+@pytest.mark.parametrize(
+    "err",
+    [
+        BulkWriteError({"writeErrors": [{"index": 0, **BROKEN_OFF}], "writeConcernErrors": []}),
+        BulkWriteError({"writeErrors": [], "writeConcernErrors": [{"code": 91, "errmsg": "shutting down"}]}),
+        BulkWriteError({"writeErrors": [], "writeConcernErrors": [{"code": 79, "errmsg": "no such mode"}]}),
+        BulkWriteError({"writeErrors": [{"index": 0, "code": 11000}], "errorLabels": ["RetryableWriteError"]}),
+        OperationFailure("This MongoDB deployment does not support retryable writes", 20, MISTAKEN),
+        WriteConcernError("waiting for replication was interrupted", 11602, {"code": 11602}),
+    ],
+)
+def test_a_batch_that_the_servers_end_broke_off_is_an_outage(err):
+    assert isinstance(in_our_words(err, "there"), StoreUnavailable)
+
+
+def test_a_batch_that_met_something_else_is_not():
+    told = in_our_words(BulkWriteError({"writeErrors": [{"index": 0, "code": 121, "errmsg": "invalid"}]}), "there")
+    assert type(told) is StoreError
+    assert "invalid" in str(told)
