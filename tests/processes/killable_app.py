@@ -72,8 +72,7 @@ def put_schedules(app: App, seconds: int) -> None:
 def put_crowd(app: App, number: int, seconds: int) -> None:
     """So many schedules that fire every second, for so many seconds."""
     job, end = app.registry.find("quick").job(), datetime_of(app.open().now()) + timedelta(seconds=seconds)
-    for n in range(number):
-        app.schedules.put(f"crowd-{n}", job, every("1s"), overlap="allow", end=end)
+    app.schedules.put_many(((f"crowd-{n}", job, every("1s")) for n in range(number)), overlap="allow", end=end)
 
 
 def note(folder: Path, name: str, *words: object) -> None:
