@@ -61,7 +61,9 @@ class Screen:
         return bool(termios.tcgetattr(self.slave)[3] & termios.ICANON)
 
     def end(self) -> int:
+        deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.text
             if select.select([self._master], [], [], 0.05)[0]:
                 self.seen += os.read(self._master, 65536).decode("utf-8", "replace")
         return self.process.returncode

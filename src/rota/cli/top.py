@@ -58,20 +58,27 @@ def watch(store: Store, every: float) -> None:
     """Look and draw until somebody has seen enough."""
     from rich.live import Live  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
 
-    before = signal.signal(signal.SIGTERM, _interrupt)  # so that the terminal is put in order whatever ends this
-    try:
+    told: list[int] = []  # signals; one that comes in the middle of a finalizer interrupts nothing
+
+    def interrupt(number: int, _: object) -> NoReturn:
+        told.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:  # the terminal is put in order whatever ends this
         with keys() as wait, Live(screen=True, auto_refresh=False) as live:
-            _show(store, live, wait, every)
+            _show(store, live, wait, every, told)
     except KeyboardInterrupt:
         pass  # one of the two ways to end it
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _show(store: Store, live: Live, wait: Callable[[float], str], every: float) -> None:
+def _show(store: Store, live: Live, wait: Callable[[float], str], every: float, told: list[int]) -> None:
     pace, facts, trouble = Pace(), look(store, Pace()), ""
     pressed = ""
-    while "q" not in pressed.lower():
+    while not told and "q" not in pressed.lower():
         began = time.monotonic()
         facts, trouble = _look(store, pace, facts)
         live.update(drawn(facts, trouble, live.console.height), refresh=True)
@@ -84,7 +91,3 @@ def _look(store: Store, pace: Pace, before: TopFacts) -> tuple[TopFacts, str]:
         return look(store, pace), ""
     except StoreError as err:
         return before, f"the store does not answer, this is old: {first_line(str(err))}"
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
