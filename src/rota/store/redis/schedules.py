@@ -42,6 +42,7 @@ class Want(NamedTuple):
     ledger_from: int  # lines of the ledger that end at or after this may be touched
     jobs: list[str]  # that it may make
     slots: list[int | None]  # their nominal times
+    needs_live: bool  # whether its live jobs matter: where they may overlap they do not, and may be many
 
 
 class Found:
@@ -84,7 +85,10 @@ class ScheduleBook:
             draft = self._edited(edit, found, at)
             return draft, draft is not None
 
-        wants = [Want(edit.id, _ledger_start(edit), [job.id for job in edit.jobs], []) for edit in edits]
+        wants = [
+            Want(edit.id, _ledger_start(edit), [job.id for job in edit.jobs], [], edit.revoke is not None)
+            for edit in edits
+        ]
         taken = self._decide("edit", list(zip(wants, edits, strict=True)), decide, now)
         return [edit.id for edit, is_taken in zip(edits, taken, strict=True) if not is_taken]
 
@@ -120,6 +124,7 @@ class ScheduleBook:
                 firing.schedule.fired_through,
                 [shot.job.id for shot in firing.shots],
                 [shot.job.fire_at for shot in firing.shots],
+                any(shot.when_busy != "allow" for shot in firing.shots),
             )
             for firing in firings
         ]
@@ -186,7 +191,9 @@ class ScheduleBook:
             "survey",
             now=text_of(now),
             is_work=True,
-            schedules=[(want.name, overlap_key(want.name), want.ledger_from, want.slots) for want in wants],
+            schedules=[
+                (want.name, overlap_key(want.name), want.ledger_from, want.slots, want.needs_live) for want in wants
+            ],
             jobs=[job_id for want in wants for job_id in want.jobs],
             reserve=number,
         )

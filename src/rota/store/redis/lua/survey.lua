@@ -17,8 +17,8 @@ for _, id in ipairs(ask.jobs) do
   also(id)
 end
 local found = {}
-for n, want in ipairs(ask.schedules) do  -- {id, key, ledger from, slots}
-  local live = redis.call('ZRANGE', P .. 'live:' .. want[1], 0, -1)
+for n, want in ipairs(ask.schedules) do  -- {id, key, ledger from, slots, whether its live jobs matter}
+  local live = want[5] and redis.call('ZRANGE', P .. 'live:' .. want[1], 0, -1) or {}
   local holder = redis.call('HGET', P .. 'key', want[2])
   local made = {}
   for slot, at in ipairs(want[4]) do
