@@ -27,11 +27,12 @@ setup-system:  ## Install what only the system's packages bring: pgbouncer, for 
 demo: setup  ## Run a lively sample app and show it in the terminal (Ctrl-C ends it)
 	$(BIN)/rota demo $(args)
 
-check: setup  ## Format, lint, types and layers
+check: setup  ## Format, lint, types, layers, and whether all tests can be collected
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --collect-only -qq >/dev/null  # two test files of one name, for instance, cannot
 
 test: setup  ## Run all tests (options: args="-k cron", samples=200000 for the long comparison)
 	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto $(args)
