@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.engine import rescuer, worker
+from rota.engine import asker, rescuer
+from rota.engine.asker import Asker
 from rota.engine.scheduler import Scheduler
 from rota.engine.worker import Worker
 from rota.errors import StoreUnavailable
@@ -116,16 +117,16 @@ def a_key_is_never_freed(patch):
 
 def drop_reports_in_an_outage(patch):
     """The store was out of reach when a job ended: nobody tells it again."""
-    ask = Worker._ask
+    ask = Asker.ask
 
     def dropping(self):
         try:
             return ask(self)
         except StoreUnavailable:
-            self._unsent = []
+            self._unsent.clear()
             raise
 
-    patch.setattr(Worker, "_ask", dropping)
+    patch.setattr(Asker, "ask", dropping)
 
 
 def renew_by_holder(patch):
@@ -171,7 +172,7 @@ def sleep_through_the_bell(patch):
 
 def bury_log_lines(patch):
     """What a job wrote at its end is not kept."""
-    patch.setattr(worker, "keep_lines", lambda *_, **__: None)
+    patch.setattr(asker, "keep_lines", lambda *_, **__: None)
 
 
 def miscount_removals(patch):

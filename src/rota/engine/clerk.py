@@ -22,6 +22,7 @@ class Clerk:
         self._given = 0
         self._done = 0
         self._fault: BaseException | None = None
+        self.is_awaited = False  # the loop waits: a long piece of work should come to its end
 
     def give(self, work: Callable[[], object]) -> None:
         if self._thread is None:
@@ -31,13 +32,19 @@ class Clerk:
         self._is_done.clear()
         self._line.put(work)
 
+    @property
+    def is_free(self) -> bool:
+        return self._done == self._given and self._fault is None
+
     def finish(self) -> None:
         """Wait until all that was given is done."""
         if self._thread is None:
             return
+        self.is_awaited = True
         while self._done < self._given:
             self._is_done.wait()
             self._is_done.clear()
+        self.is_awaited = False
         fault, self._fault = self._fault, None
         if fault is not None:
             raise fault

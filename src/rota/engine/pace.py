@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AHEAD = 0.05  # seconds
-MOST_HELD = 200
+MOST_HELD = 300
 WINDOW = 0.1  # seconds over which the rate is measured
 
 

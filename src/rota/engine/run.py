@@ -6,9 +6,8 @@ import threading
 import time
 from contextvars import ContextVar
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
-
-from msgspec import Struct
 
 from rota.clock import utc_micros
 from rota.errors import LeaseLost
@@ -17,14 +16,14 @@ from rota.model.outcome import Failed, GivenBack, TaskUnknown, Undecodable
 from rota.model.payload import unpack_call
 from rota.model.retry import RetryPolicy
 
-if TYPE_CHECKING:  # a run is never encoded, so nobody reads its hints
-    from collections.abc import Callable  # noqa: TC004
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from rota.engine.capture import JobLog  # noqa: TC004
-    from rota.model.job import Job  # noqa: TC004
-    from rota.model.outcome import Outcome  # noqa: TC004
-    from rota.tasks import Task  # noqa: TC004
+    from rota.engine.capture import JobLog
+    from rota.model.job import Job
+    from rota.model.outcome import Outcome
+    from rota.tasks import Task
 
 
 class Finder(Protocol):
@@ -33,33 +32,46 @@ class Finder(Protocol):
     def find(self, name: str, /) -> Task[Any, Any] | None: ...
 
 
-class Run(Struct, eq=False):
-    """A claimed job on its way through this worker."""
+class Run:
+    """A claimed job on its way through this worker. (What has a default stands in the class until it is set.)"""
 
-    job: Job
-    done: Callable[[Run, Outcome], None]
-    now: Callable[[], int] = utc_micros  # the store's clock, for the times of log lines
-    monotonic: Callable[[], float] = time.monotonic
-    renewed_at: float = 0.0  # monotonic, before the claim or the renewal was sent
-    lease_end: float = inf
-    end_in: Callable[[Run, object, Any], bool] | None = None  # ends the job with a caller's transaction
-    ended_in: bool = False
+    ended_in = False  # with a caller's transaction
     task: Task[Any, Any] | None = None
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    call_meta: dict[str, Any] = {}
-    policy: RetryPolicy = RetryPolicy()
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+    call_meta: Mapping[str, Any] = MappingProxyType({})
+    policy = RetryPolicy()
     timeout: float | None = None
     deadline: float | None = None  # monotonic, once started
     started: float | None = None
     log: JobLog | None = None  # made with the first line
     progress: str | None = None  # what it last said, until the store has it
-    on_progress: Callable[[str], None] | None = None  # who hears of it at once, where that is another process
     stop_reason: str | None = None
     on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
-    is_lost: bool = False
-    is_over: bool = False
-    is_watched: bool = False  # its executor keeps its deadline
+    is_lost = False
+    is_over = False
+    is_watched = False  # its executor keeps its deadline
+
+    def __init__(
+        self,
+        job: Job,
+        done: Callable[[Run, Outcome], None],
+        *,
+        now: Callable[[], int] = utc_micros,  # the store's clock, for the times of log lines
+        monotonic: Callable[[], float] = time.monotonic,
+        renewed_at: float = 0.0,  # monotonic, before the claim or the renewal was sent
+        lease_end: float = inf,
+        end_in: Callable[[Run, object, Any], bool] | None = None,  # ends the job with a caller's transaction
+        on_progress: Callable[[str], None] | None = None,  # who hears of it at once, where that is another process
+    ) -> None:
+        self.job = job
+        self.done = done
+        self.now = now
+        self.monotonic = monotonic
+        self.renewed_at = renewed_at
+        self.lease_end = lease_end
+        self.end_in = end_in
+        self.on_progress = on_progress
 
     def prepare(self, registry: Finder) -> Outcome | None:
         """Find the task and read the arguments; an outcome where that cannot be done."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rota.engine.run import Run
     from rota.model.outcome import Outcome
 
+NOTHING_RETURNED = Succeeded(None)  # most tasks return nothing: one value serves them all
 LONGEST_ERROR = 16_000  # characters of a traceback that are kept
 
 
@@ -63,7 +64,7 @@ async def run_async(run: Run) -> Outcome:
 def success(value: Any, run: Run) -> Outcome:
     """A return value is kept as JSON; one that cannot be is a failure told in plain words."""
     if value is None:
-        return Succeeded(None)
+        return NOTHING_RETURNED
     try:
         result = msgspec.json.encode(value)
         if b"null" in result:

@@ -1,35 +1,33 @@
 """Worker: claims jobs, has them run, and reports how they ended: what ended and what is wanted go in one call.
 
 It claims what its free slots can take, and a little more when jobs are short: as much as ends in about 50 ms. While a
-batch runs, the next is fetched; long jobs are never hoarded. Where a long line of short jobs waits, a clerk works off
-the last answer while the loop asks for the next, so that the store and the worker are busy at the same time.
+batch runs, the next is fetched; long jobs are never hoarded. Where a long line of short jobs waits, a second lane asks
+beside the first, so that the store is busy with one batch while the worker is busy with the other.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rota.engine.asker import BATCH, Asker
 from rota.engine.clerk import Clerk
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
-from rota.engine.log_keeper import keep_lines, keep_progress
 from rota.engine.pace import Pace
 from rota.engine.quarantine import Quarantine, is_suspect
-from rota.engine.reporter import Report, Reporter
-from rota.engine.run import Run, words_of
+from rota.engine.reporter import Reporter
+from rota.engine.run import Run
 from rota.engine.runner import success
 from rota.engine.service import Service
-from rota.errors import StoreError, StoreMoved, StoreUnavailable
-from rota.failpoints import reach
+from rota.errors import StoreError, StoreMoved
 from rota.model.micros import SECOND
-from rota.model.outcome import Died, Failed, GivenBack, Undecodable
+from rota.model.outcome import Died, Failed, GivenBack
 from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange
@@ -37,8 +35,10 @@ from rota.store.contract import Exchange
 if TYPE_CHECKING:
     from random import Random
 
+    from rota.engine.asker import Asked
     from rota.engine.events import Events
     from rota.engine.executors import Executor
+    from rota.engine.reporter import Report
     from rota.engine.store_clock import StoreClock
     from rota.model.job import Job
     from rota.model.outcome import Outcome
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.worker")
 
-BATCH = 100
 CROWD = 32  # jobs that a claim wanted and got: there are more of them, and they are short
 POLL = 2.0  # seconds: the net under the bell
 
@@ -71,15 +70,6 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             age=usual.age if self.recycle_age is None else self.recycle_age / SECOND,
             memory=usual.memory if self.recycle_memory is None else self.recycle_memory,
         )
-
-
-class Asked(NamedTuple):
-    """One exchange: what was asked, the reports in it, when it was sent (monotonic), and what came back."""
-
-    ask: Exchange
-    reports: list[Report]
-    at: float
-    reply: Exchanged
 
 
 class Worker(Service):
@@ -115,11 +105,10 @@ class Worker(Service):
         self._store = store
         self._registry = registry
         self._reporter = Reporter(random)
-        self._unsent: list[Report] = []  # what the store has not answered for yet
         self._pace = Pace(settings.concurrency, clock.monotonic)
-        self._clerk = Clerk("rota-clerk")
-        self._coming = 0  # claimed jobs that the clerk has not dispatched yet
-        self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
+        self._clerk = Clerk("rota-lane")
+        usual = Exchange(holder=holder, queues=settings.queues, lease_for=settings.lease_for)
+        self._asker = Asker(store, clock, self._reporter, usual, room=self._want, forget=self.forget)
         self._quarantine = Quarantine()
         self._bell: Bell | None = None
         self._event = threading.Event()
@@ -129,25 +118,25 @@ class Worker(Service):
         if self.is_moved and self._store.sealed() is None:
             self.tell_open()
         try:
-            asked = self._ask()
+            asked = self._asker.ask()
         except StoreMoved as err:
             self.tell_moved(err)
-            asked = self._ask()  # wanting nothing any more: what has ended is settled still
+            asked = self._asker.ask()  # wanting nothing any more: what has ended is settled still
+        self._work_off(asked)
         if self._is_crowd(asked):
             self.is_idle.clear()
             self._shut_bell()
-            self._coming += len(asked.reply.claimed)
-            self._clerk.give(partial(self._work_off, asked))
+            if self._clerk.is_free and self._want() >= CROWD:
+                self._clerk.give(self._second_lane)
             return 0.0
         self._clerk.finish()
-        self._settle(asked.reports, asked.reply.refused)
-        self.dispatch(asked.reply.claimed, asked.at)
         return self._pause(asked)
 
     def exchange(self) -> Exchanged:
         """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
-        asked = self._ask()
+        asked = self._asker.ask()
         self._settle(asked.reports, asked.reply.refused)
+        self._asker.arrived(asked)
         return asked.reply
 
     def _is_crowd(self, asked: Asked) -> bool:
@@ -156,38 +145,18 @@ class Worker(Service):
         is_plain = not (self.is_draining or self.is_moved or any(is_suspect(job) for job in claimed))
         return is_plain and len(claimed) >= max(CROWD, asked.ask.want)
 
+    def _second_lane(self) -> None:
+        """Ask and work off beside the loop, as long as there is a crowd and the loop does the same."""
+        while not self._clerk.is_awaited:
+            asked = self._asker.ask()
+            self._work_off(asked)
+            if not self._is_crowd(asked):
+                return
+
     def _work_off(self, asked: Asked) -> None:
         self._settle(asked.reports, asked.reply.refused)
         self.dispatch(asked.reply.claimed, asked.at)
-        self._coming -= len(asked.reply.claimed)
-
-    def _ask(self) -> Asked:
-        """One exchange with the store; whatever it cannot digest is taken apart."""
-        reports = self._unsent or self._reporter.take(self._batch, self.clock.now())
-        self._unsent = reports
-        ask = Exchange(
-            holder=self.holder,
-            settled=[report.change for report in reports],
-            want=self._want(),
-            queues=self.settings.queues,
-            lease_for=self.settings.lease_for,
-        )
-        for report in reports:
-            if report.run.log is not None or report.run.progress is not None:
-                self._keep_log(report.run)
-        reach("exchange.before")
-        at = self.clock.monotonic()
-        try:
-            reply = self._store.exchange(ask)
-        except (StoreUnavailable, StoreMoved):
-            raise
-        except Exception as err:
-            self._take_apart(reports, err)
-            raise
-        self._unsent = []
-        self._batch = min(BATCH, self._batch * 2)
-        self.clock.sync(reply.now, at)
-        return Asked(ask, reports, at, reply)
+        self._asker.arrived(asked)
 
     def dispatch(self, jobs: list[Job], asked_at: float | None = None) -> None:
         """Start runs for claimed jobs, which were asked for at that time (monotonic)."""
@@ -298,10 +267,11 @@ class Worker(Service):
         except StoreError:
             return False
 
-    def _want(self) -> int:
+    def _want(self, coming: int = 0) -> int:
+        """How many jobs to claim, with so many on their way."""
         if self.is_draining or self.is_moved:
             return 0
-        held = self._coming + sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot
+        held = coming + sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot
         return self._quarantine.limit(
             max(0, min(BATCH, self._pace.room(held, self.threads.stuck + self.loop.stuck + self.processes.stuck)))
         )
@@ -353,28 +323,6 @@ class Worker(Service):
         keep = run.task is None or run.task.options.keep
         change = settle(run.job, outcome, run.policy, self.clock.now(), 0.0, keep=keep)
         return self._store.settle_in(transaction, self.holder, change)
-
-    def _take_apart(self, reports: list[Report], err: Exception) -> None:
-        """A batch that the store cannot digest: send its reports one by one, and end the one that is to blame."""
-        self._unsent = []
-        self._batch = 1
-        if len(reports) > 1:
-            for report in reports:
-                self._reporter.put(report.run, report.outcome)
-        elif reports and not isinstance(reports[0].outcome, Undecodable):
-            self._reporter.put(reports[0].run, Undecodable(f"its end could not be recorded: {words_of(err)}"))
-        elif reports:
-            self.forget(reports[0].run)  # its lease runs out, and others see to it
-
-    def _keep_log(self, run: Run) -> None:
-        """Lines that the store cannot digest are dropped, and that is told: they must not keep the job from ending."""
-        try:
-            keep_lines(self._store, run, is_over=True)
-            keep_progress(self._store, self.holder, [run])
-        except StoreUnavailable:
-            raise
-        except Exception:
-            log.exception("the last lines of job %s (%s) could not be kept", run.job.id, run.job.task)
 
     def _let_go(self, run: Run) -> None:
         """Forget this run, and not a newer one of the same job."""

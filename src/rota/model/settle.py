@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 LAPSED = "stopped renewing its lease"
 
 
-class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """One move of one job: what it was decided on, and every field that it sets."""
+class Change(Struct, frozen=True, gc=False):
+    """One move of one job: what it was decided on, and every field that it sets. (Positional: it is made per job.)"""
 
     job: Job  # as it was when this was decided
     state: State
     run_at: int
-    queued_at: int | None = None
-    started_at: int | None = None
-    finished_at: int | None = None
     attempts: int
     failures: int
     deaths: int
+    past: bytes
+    key: str | None = None
+    queued_at: int | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
     cancel_reason: str | None = None
     error: str | None = None
     result: bytes | None = None
-    past: bytes
-    key: str | None = None
     is_removal: bool = False  # auto-remove: the row goes, its occurrence stays
 
     @property
@@ -77,9 +77,13 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float, *, keep: bool = True) -> Change:
     """What becomes of a running job. `keep=False` removes it once it has succeeded."""
     now = _no_earlier_than_its_start(job, now)
+    if type(outcome) is Succeeded:  # most do, so it is asked first, and a match is slower
+        return _finish(job, State.SUCCEEDED, now, result=outcome.result, is_removal=not keep)
+    return _settle_unusual(job, outcome, policy, now, random)
+
+
+def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float) -> Change:
     match outcome:
-        case Succeeded(result):
-            return _finish(job, State.SUCCEEDED, now, result=result, is_removal=not keep)
         case Failed(error, may_retry):
             return _fail(job, error, policy, now, random) if may_retry else _finish(job, State.FAILED, now, error=error)
         case RetryAsked(after, error):
@@ -98,6 +102,8 @@ def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: fl
             return _die(
                 job, now, f"process died: {reason}", f"processes died while they ran this job; the last: {reason}"
             )
+        case Succeeded():
+            raise AssertionError("answered above")
         case _:
             assert_never(outcome)
 
@@ -111,7 +117,7 @@ def rescue(job: Job, now: int, how: str = LAPSED) -> Change:
 
 def _no_earlier_than_its_start(job: Job, now: int) -> int:
     """What a node knows of the store's clock may lag by a reply's time; no attempt ends before it began."""
-    return max(now, job.started_at or 0)
+    return now if job.started_at is None or now > job.started_at else job.started_at
 
 
 def release(job: Job, now: int) -> Change:
@@ -204,22 +210,23 @@ def _finish(
     """A final move. Its line stays in the fields, so nothing is packed; the key goes unless it holds for a period."""
     check_move(job.state, state)
     ended = job.attempts + 1 if deaths is None else job.attempts
+    holds_on = job.key_until > now  # a key that still holds needs its job
     return Change(
-        job=job,
-        state=state,
-        run_at=job.run_at,
-        queued_at=job.queued_at,
-        started_at=job.started_at,
-        finished_at=now,
-        attempts=ended if attempts is None else attempts,
-        failures=job.failures if failures is None else failures,
-        deaths=job.deaths if deaths is None else deaths,
-        cancel_reason=cancel_reason,
-        error=error,
-        result=result,
-        past=job.past,
-        key=job.key if job.key_until > now else None,
-        is_removal=is_removal and job.key_until <= now,  # a key that still holds needs its job
+        job,
+        state,
+        job.run_at,
+        ended if attempts is None else attempts,
+        job.failures if failures is None else failures,
+        job.deaths if deaths is None else deaths,
+        job.past,
+        job.key if holds_on else None,
+        job.queued_at,
+        job.started_at,
+        now,
+        cancel_reason,
+        error,
+        result,
+        is_removal and not holds_on,
     )
 
 

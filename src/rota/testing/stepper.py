@@ -156,8 +156,8 @@ class KitWorker(Worker):
             self.failures.append(Failure(job, run.job.attempts + 1, at, outcome.error, error))
         super().report(run, outcome)
 
-    def _want(self) -> int:
-        return min(self._wanted, super()._want())
+    def _want(self, coming: int = 0) -> int:
+        return min(self._wanted, super()._want(coming))
 
     def _note(self, run: Run, error: BaseException) -> None:
         self._raised[run] = error

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from queue import Empty
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -66,16 +65,11 @@ class ProcessExecutor(Slots):
     def _work(self) -> None:
         child: Offspring | None = None
         while not self._stopping.is_set():
-            try:
-                run = self._line.get(timeout=CHECK)
-            except Empty:
-                child = self._kept(child)
-                continue
+            run = self._line.take(CHECK)
             if run is None:
-                break
-            if not run.is_over:
+                child = self._kept(child)
+            elif not run.is_over:
                 child = self._do(run, child)
-            self._free()
         if child is not None:
             child.end()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
+
+from rota.engine.executors.line import Line
 
 if TYPE_CHECKING:
     from rota.engine.run import Run
@@ -18,22 +19,15 @@ class Slots(ABC):
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._line: SimpleQueue[Run | None] = SimpleQueue()
+        self._line = Line(self._add_thread)
         self._threads: list[threading.Thread] = []
-        self._idle = 0
         self._current: dict[int, Run] = {}  # what each slot runs, by its thread
-        self._lock = threading.Lock()
 
     @abstractmethod
     def _work(self) -> None:
-        """The life of a slot: take runs from the line until there is a None, and say _free() after each."""
+        """The life of a slot: take runs from the line until it is closed."""
 
     def submit(self, run: Run) -> None:
-        with self._lock:
-            if self._idle:
-                self._idle -= 1
-            elif len(self._threads) < self._slots:
-                self._add_thread()
         self._line.put(run)
 
     @property
@@ -42,8 +36,7 @@ class Slots(ABC):
         return sum(run.is_over for run in list(self._current.values()))
 
     def stop(self) -> None:
-        for _ in self._threads:
-            self._line.put(None)
+        self._line.close()
 
     def _begin(self, run: Run) -> None:
         self._current[threading.get_ident()] = run
@@ -52,12 +45,15 @@ class Slots(ABC):
         """Said before the run is finished: this slot is free, not stuck."""
         del self._current[threading.get_ident()]
 
-    def _free(self) -> None:
-        with self._lock:
-            self._idle += 1
-
-    def _add_thread(self) -> None:
+    def _add_thread(self) -> bool:
+        if len(self._threads) >= self._slots:
+            return False
         name = f"{self.thread_name}-{len(self._threads)}"
-        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        thread = threading.Thread(target=self._live, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
+        return True
+
+    def _live(self) -> None:
+        self._line.join()
+        self._work()

@@ -15,7 +15,7 @@ class ThreadExecutor(Slots):
 
     def _work(self) -> None:
         worker = os.getpid()
-        while (run := self._line.get()) is not None:
+        while (run := self._line.take()) is not None:
             if not run.is_over:
                 self._begin(run)
                 outcome = run_here(run)
@@ -23,4 +23,3 @@ class ThreadExecutor(Slots):
                     os._exit(0)  # a child that the task forked and let return here: the job is the parent's to end
                 self._end()
                 run.finish(outcome)
-            self._free()

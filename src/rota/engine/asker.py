@@ -1,0 +1,145 @@
+"""Asker: one exchange with the store. What the store has not answered for is sent again, as it was.
+
+Several threads may ask at a time, so what each has asked for counts as held until it has arrived or did not come.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.engine.log_keeper import keep_lines, keep_progress
+from rota.engine.run import words_of
+from rota.errors import StoreMoved, StoreUnavailable
+from rota.failpoints import reach
+from rota.model.outcome import Undecodable
+from rota.store.contract import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.engine.reporter import Report, Reporter
+    from rota.engine.run import Run
+    from rota.engine.store_clock import StoreClock
+    from rota.store.contract import Exchanged, Store
+
+log = logging.getLogger("rota.worker")
+
+BATCH = 100
+
+
+class Asked(NamedTuple):
+    """One exchange: what was asked, the reports in it, when it was sent (monotonic), and what came back."""
+
+    ask: Exchange
+    reports: list[Report]
+    at: float
+    reply: Exchanged
+
+
+class Asker:
+    """Takes what has ended to the store, and brings what it gives."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: StoreClock,
+        reporter: Reporter,
+        usual: Exchange,
+        *,
+        room: Callable[[int], int],
+        forget: Callable[[Run], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._reporter = reporter
+        self._usual = usual  # who asks, on which queues, for how long
+        self._room = room  # how many jobs to want, with so many on their way
+        self._forget = forget
+        self._unsent: deque[list[Report]] = deque()  # what the store has not answered for
+        self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
+        self._on_the_way = 0  # jobs that were asked for, or came and are not dispatched yet
+        self._lock = threading.Lock()
+
+    def ask(self) -> Asked:
+        """One exchange with the store; whatever it cannot digest is taken apart."""
+        reports = self._take()
+        want = self._reserve()
+        came = 0
+        try:
+            asked = self._exchange(reports, want)
+            came = len(asked.reply.claimed)
+        finally:
+            self._no_longer_coming(want - came)
+        self._batch = min(BATCH, self._batch * 2)
+        return asked
+
+    def arrived(self, asked: Asked) -> None:
+        """What that exchange brought is dispatched."""
+        self._no_longer_coming(len(asked.reply.claimed))
+
+    def _take(self) -> list[Report]:
+        try:
+            return self._unsent.popleft()
+        except IndexError:
+            return self._reporter.take(self._batch, self._clock.now())
+
+    def _reserve(self) -> int:
+        with self._lock:
+            want = self._room(self._on_the_way)
+            self._on_the_way += want
+        return want
+
+    def _no_longer_coming(self, number: int) -> None:
+        with self._lock:
+            self._on_the_way -= number
+
+    def _exchange(self, reports: list[Report], want: int) -> Asked:
+        ask = Exchange(
+            holder=self._usual.holder,
+            settled=[report.change for report in reports],
+            want=want,
+            queues=self._usual.queues,
+            lease_for=self._usual.lease_for,
+        )
+        at = self._clock.monotonic()
+        try:
+            self._keep_logs(reports)
+            reach("exchange.before")
+            reply = self._store.exchange(ask)
+        except (StoreUnavailable, StoreMoved):
+            self._unsent.append(reports)
+            raise
+        except Exception as err:
+            self._take_apart(reports, err)
+            raise
+        self._clock.sync(reply.now, at)
+        return Asked(ask, reports, at, reply)
+
+    def _keep_logs(self, reports: list[Report]) -> None:
+        for report in reports:
+            if report.run.log is not None or report.run.progress is not None:
+                self._keep_log(report.run)
+
+    def _keep_log(self, run: Run) -> None:
+        """Lines that the store cannot digest are dropped, and that is told: they must not keep the job from ending."""
+        try:
+            keep_lines(self._store, run, is_over=True)
+            keep_progress(self._store, self._usual.holder, [run])
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("the last lines of job %s (%s) could not be kept", run.job.id, run.job.task)
+
+    def _take_apart(self, reports: list[Report], err: Exception) -> None:
+        """A batch that the store cannot digest: send its reports one by one, and end the one that is to blame."""
+        self._batch = 1
+        if len(reports) > 1:
+            for report in reports:
+                self._reporter.put(report.run, report.outcome)
+        elif reports and not isinstance(reports[0].outcome, Undecodable):
+            self._reporter.put(reports[0].run, Undecodable(f"its end could not be recorded: {words_of(err)}"))
+        elif reports:
+            self._forget(reports[0].run)  # its lease runs out, and others see to it
