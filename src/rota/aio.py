@@ -96,6 +96,7 @@ class AsyncSchedules(_Shell):
     run_now = _Awaited(Schedules.run_now)
     next_runs = _Awaited(Schedules.next_runs)
     occurrences = _Awaited(Schedules.occurrences)
+    why = _Awaited(Schedules.why)
 
 
 class Aio(_Shell):

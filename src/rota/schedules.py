@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from rota.errors import BadOption, BadTrigger, DuplicateName, ScheduleNotFound, VersionConflict
 from rota.jobs import Job
+from rota.ledger import why_at
 from rota.model import edit as edits
 from rota.model.firing import next_slot
 from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime, span_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rota.model.edit import Edit
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Catchup, Overlap
+    from rota.model.why import Verdict
     from rota.store.contract import Store
     from rota.tasks import Request
 
@@ -208,6 +210,10 @@ class Schedules:
         return self._store().list_occurrences(
             schedule_id, micros_of(start), micros_of(end), cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE))
         )
+
+    def why(self, schedule_id: str, at: datetime | None = None) -> Verdict:
+        """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix."""
+        return why_at(self._store(), self._read(schedule_id), micros_of(at) if at else None)
 
     def _change(self, schedule_id: str, decide: Callable[[Schedule, int], Edit | None]) -> ScheduleView:
         """Decide on what is there, and apply it where it still is."""

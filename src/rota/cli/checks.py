@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
-from rota.cli.liveness import is_alive
 from rota.cli.schedule_page import read_schedules
 from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line, listed, relative
+from rota.liveness import is_alive
 from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import JobFilter

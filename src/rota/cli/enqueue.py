@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from rota.cli.job_page import result_of
-from rota.cli.liveness import is_alive
 from rota.cli.options import app_option, check_duration, find_store, open_shared, output_option, store_option
 from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
 from rota.cli.words import call, coarse, first_line, instant, instant_from, span
 from rota.errors import JobFailed, JobNotFound
+from rota.liveness import is_alive
 from rota.model.micros import SECOND, datetime_of
 from rota.model.state import State
 

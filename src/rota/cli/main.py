@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from rota import __version__
+from rota.cli.agenda import agenda
 from rota.cli.completion import completion, offer
 from rota.cli.config import config
 from rota.cli.copy import copy
@@ -30,11 +31,12 @@ from rota.cli.run import run, scheduler, worker
 from rota.cli.schedules import schedules
 from rota.cli.stats import stats
 from rota.cli.top import top
+from rota.cli.why import why
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (init, dev, demo, run, worker, scheduler),
     "Jobs": (enqueue, jobs),
-    "Schedules": (schedules, next_runs, lint),
+    "Schedules": (schedules, why, agenda, next_runs, lint),
     "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, config, completion),
     "Move": (copy, export),
 }

@@ -9,11 +9,11 @@ import click
 from msgspec import Struct
 
 from rota.cli.groups import Group
-from rota.cli.liveness import is_alive
 from rota.cli.options import app_option, find_store, on_a_store, output_option, store_option
 from rota.cli.output import Column, Output, say, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
+from rota.liveness import is_alive
 from rota.model.micros import datetime_of, micros_of, optional_datetime
 from rota.model.names import check_name
 from rota.model.state import State

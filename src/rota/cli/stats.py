@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from rota.cli.liveness import is_alive
 from rota.cli.operate import QueueFacts, queue_facts
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, aligned, coloured, heading
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import count, listed, span
+from rota.liveness import is_alive
 from rota.model.micros import datetime_of
 from rota.model.state import State
 

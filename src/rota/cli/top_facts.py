@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.cli.job_page import call_of
-from rota.cli.liveness import is_alive
 from rota.cli.operate import QueueFacts, queue_facts
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import first_line
+from rota.liveness import is_alive
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.state import State
 from rota.store.contract import JobFilter

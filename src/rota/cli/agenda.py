@@ -1,0 +1,104 @@
+"""agenda: what is to run in the coming days, day by day; what runs too often to list is told in one line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+from msgspec import Struct
+
+from rota.cli.options import on_a_store, output_option
+from rota.cli.output import Column, Output, aligned, heading, write
+from rota.cli.schedule_page import read_schedules
+from rota.cli.words import count, local, relative
+from rota.ledger import Coming, coming_runs
+from rota.model.micros import SECOND, datetime_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.app import App
+
+OFTEN = 24  # runs a day; a schedule with more is told in one line
+DAY = 86_400 * SECOND
+
+
+class AgendaFacts(Struct, kw_only=True):
+    """One coming run; `count` above 1: the first of so many within the window."""
+
+    at: datetime
+    local: str
+    schedule_id: str
+    sentence: str
+    count: int
+
+
+class Entry(NamedTuple):
+    """One line of the agenda."""
+
+    at: datetime
+    coming: Coming
+    number: int = 1  # of runs that this line stands for
+
+
+@click.command("agenda")
+@click.option("--days", type=click.IntRange(1, 366), metavar="N", default=7, help="How many days ahead.  [default: 7]")
+@on_a_store
+@output_option
+def agenda(app: App, days: int, out: Output) -> None:
+    """What is to run in the coming days."""
+    store = app.open()
+    now = store.now()
+    schedules = (shown.record for shown in read_schedules(store) if shown.view is not None)
+    entries = list(_entries(coming_runs(schedules, now, now + days * DAY, OFTEN * days + 1), days))
+    entries.sort(key=lambda entry: (entry.at, entry.coming.schedule_id))
+    if out.form == "table":
+        for line in _page(entries, datetime_of(now), days):
+            write(line)
+    else:
+        out.rows(entries, _columns(datetime_of(now)), AgendaFacts, _facts, empty="")
+
+
+def _entries(everything: Iterator[Coming], days: int) -> Iterator[Entry]:
+    for coming in everything:
+        if coming.count > OFTEN * days:
+            yield Entry(coming.runs[0], coming, coming.count)
+        else:
+            yield from (Entry(run, coming) for run in coming.runs)
+
+
+def _page(entries: list[Entry], now: datetime, days: int) -> Iterator[str]:
+    often = [entry for entry in entries if entry.number > 1]
+    listed = [entry for entry in entries if entry.number == 1]
+    if not entries:
+        yield f"nothing is to run within {count(days, 'day')}"
+    if often:
+        yield heading("all the time")
+        cells = [[entry.coming.schedule_id, entry.coming.sentence, count(entry.number, "run")] for entry in often]
+        yield from aligned(cells, indent="  ")
+    for day, of_day in groupby(listed, key=lambda entry: entry.at.astimezone(UTC).date()):
+        yield ""
+        yield heading(f"{day:%A %Y-%m-%d} (UTC)")
+        yield from aligned([[column.cell(entry) for column in _columns(now)] for entry in of_day], indent="  ")
+
+
+def _columns(now: datetime) -> list[Column[Entry]]:
+    return [
+        Column("UTC", lambda entry: f"{entry.at.astimezone(UTC):%H:%M:%S}"),
+        Column("away", lambda entry: relative(entry.at, now)),
+        Column("schedule", lambda entry: entry.coming.schedule_id),
+        Column("local", lambda entry: local(entry.at)),
+        Column("rule", lambda entry: entry.coming.sentence, narrow="cut"),
+    ]
+
+
+def _facts(entry: Entry) -> AgendaFacts:
+    return AgendaFacts(
+        at=entry.at.astimezone(UTC),
+        local=entry.at.isoformat(),
+        schedule_id=entry.coming.schedule_id,
+        sentence=entry.coming.sentence,
+        count=entry.number,
+    )

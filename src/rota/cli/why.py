@@ -1,0 +1,105 @@
+"""why: what became of one expected time of a schedule, in one sentence, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Struct
+
+from rota.cli.options import on_a_store, output_option
+from rota.cli.output import Output, heading
+from rota.cli.words import printable
+from rota.errors import BadOption
+from rota.model.micros import datetime_of, optional_datetime
+from rota.triggers.zone import find_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.app import App
+    from rota.model.why import Verdict
+    from rota.triggers.zone import Zone
+
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+
+
+class WhyFacts(Struct, kw_only=True):
+    """The answer for machines; times are UTC."""
+
+    schedule_id: str
+    at: datetime
+    outcome: str
+    sentence: str
+    fix: str
+    job_id: str | None
+    before: datetime | None
+    after: datetime | None
+
+
+@click.command("why")
+@click.argument("schedule_id", metavar="SCHEDULE")
+@click.argument("at", metavar="[TIME]", required=False)
+@on_a_store
+@output_option
+def why(app: App, schedule_id: str, at: str | None, out: Output) -> None:
+    """Why SCHEDULE did or did not run at TIME.
+
+    TIME is a wall time in the schedule's zone (02:30, or 2026-03-08 02:30) or an instant (2026-03-08T07:30Z). Without
+    it, the last time at which it was to run is looked at.
+    """
+    view = app.schedules.get(schedule_id)
+    now = datetime_of(app.open().now())
+    verdict = app.schedules.why(schedule_id, time_from(at, find_zone(view.tz), now) if at else None)
+    out.page(_facts(verdict), lambda: _page(verdict))
+
+
+def time_from(text: str, zone: Zone, now: datetime) -> datetime:
+    """An instant that somebody typed; what names no zone is meant in this one, and a clock time is the last such."""
+    text = text.strip()
+    if _CLOCK.fullmatch(text):
+        return _last_at(text, zone, now)
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError as err:
+        raise BadOption(f"{text!r} is not a time; write it as 02:30, 2026-10-14 02:30 or 2026-10-14T02:30Z") from err
+    return given if given.tzinfo is not None else _instant(given, zone)
+
+
+def _last_at(text: str, zone: Zone, now: datetime) -> datetime:
+    try:
+        clock = time.fromisoformat(text.rjust(5, "0"))
+    except ValueError as err:
+        raise BadOption(f"{text!r} is not a time of day; write it as 02:30") from err
+    today: date = zone.datetime_of(int(now.timestamp())).date()
+    at = _instant(datetime.combine(today, clock), zone)
+    return at if at <= now else _instant(datetime.combine(today - timedelta(days=1), clock), zone)
+
+
+def _instant(wall: datetime, zone: Zone) -> datetime:
+    seconds = zone.instant_of(round((wall.replace(tzinfo=UTC) - datetime_of(0)).total_seconds()))
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _page(verdict: Verdict) -> Iterator[str]:
+    yield heading(verdict.outcome)
+    yield printable(verdict.sentence)
+    if verdict.fix:
+        yield f"{click.style('what to do:', fg='yellow')} {verdict.fix}"
+    if verdict.job_id:
+        yield f"job: {verdict.job_id}"
+
+
+def _facts(verdict: Verdict) -> WhyFacts:
+    return WhyFacts(
+        schedule_id=verdict.schedule_id,
+        at=datetime_of(verdict.at),
+        outcome=verdict.outcome,
+        sentence=verdict.sentence,
+        fix=verdict.fix,
+        job_id=verdict.job_id,
+        before=optional_datetime(verdict.before),
+        after=optional_datetime(verdict.after),
+    )

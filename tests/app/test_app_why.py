@@ -1,0 +1,182 @@
+"""app.schedules.why: every expected time has one answer, with its reason and what to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.steps import fire, work
+from rota import ScheduleNotFound, cron, every
+from rota.store.contract import Node
+
+
+@pytest.fixture
+def tick(app):
+    @app.task(name="shop.tick", retries=0)
+    def tick(fails: bool = False) -> None:  # noqa: FBT001, FBT002
+        if fails:
+            raise ValueError("no stock")
+
+    return tick
+
+
+@pytest.fixture
+def why(app, clock):
+    """Why the schedule ran or not, so many seconds from now."""
+
+    def ask(seconds: float = 0, name: str = "soon"):
+        return app.schedules.why(name, clock.now + timedelta(seconds=seconds))
+
+    return ask
+
+
+@pytest.fixture
+def soon(app, tick, clock):
+    app.schedules.put("soon", tick.job(), every("10s"), overlap="skip")
+    return clock
+
+
+def beat(app, clock, *roles: str, queues=("default",), tasks=("shop.tick",)) -> None:
+    app.open().beat(Node(id="n", host="h", pid=1, roles=roles, queues=queues, tasks=tasks), now=clock.time)
+
+
+def test_a_run_in_time_is_told(app, soon, why):
+    soon.skip(10)
+    fire(app)
+    work(app)
+    verdict = why()
+    assert verdict.outcome == "fired"
+    assert "it ran in time; the job succeeded in" in verdict.sentence
+    assert verdict.job_id == app.jobs.list().items[0].id
+    assert app.schedules.why("soon") == verdict  # the last expected time is the default
+
+
+def test_a_run_that_waited_is_late_and_its_cause_is_told(app, soon, why):
+    soon.skip(10)
+    fire(app)
+    soon.skip(5)
+    work(app)
+    verdict = why(-5)
+    assert (verdict.outcome, "it ran 5 s late" in verdict.sentence) == ("late", True)
+    assert "waited for a free worker" in verdict.fix
+
+
+def test_a_run_that_failed_names_its_error(app, tick, clock, why):
+    app.schedules.put("soon", tick.job(fails=True), every("10s"))
+    clock.skip(10)
+    fire(app)
+    work(app)
+    verdict = why()
+    assert verdict.outcome == "failed"
+    assert verdict.sentence.endswith("it ran and failed after 1 attempt: ValueError: no stock")
+    assert verdict.job_id in verdict.fix
+
+
+def test_an_overlap_is_told(app, soon, why):
+    soon.skip(10)
+    fire(app)
+    soon.skip(10)
+    fire(app)
+    verdict = why()
+    assert verdict.outcome == "skipped: overlap"
+    assert "the run before it was still going on" in verdict.sentence
+    assert 'overlap="queue"' in verdict.fix
+
+
+def test_what_was_missed_is_told_with_the_time_of_silence(app, soon, why):
+    soon.skip(205)
+    fire(app)
+    verdict = why(-105)
+    assert verdict.outcome == "coalesced"
+    assert "nothing was alive from" in verdict.sentence
+
+
+def test_a_pause_names_who_and_why(app, soon, why):
+    app.schedules.pause("soon", by="ann", reason="month end")
+    soon.skip(10)
+    open_one = why()
+    app.schedules.resume("soon")
+    recorded = why()
+    assert open_one.outcome == recorded.outcome == "skipped: paused by ann: month end"
+    assert "rota schedules resume soon" in open_one.fix
+
+
+def test_a_disabled_schedule_says_how_to_enable_it(app, soon, why):
+    app.schedules.disable("soon")
+    soon.skip(10)
+    assert (why().outcome, why().fix) == ("skipped: disabled", "`rota schedules enable soon`")
+    app.schedules.enable("soon")
+    assert why().outcome == "skipped: disabled"
+
+
+def test_what_is_due_waits_for_a_scheduler(app, soon, why):
+    soon.skip(10)
+    assert (why().outcome, "no scheduler is alive" in why().sentence) == ("due", True)
+    beat(app, soon, "scheduler")
+    assert "fired any moment" in why().sentence
+
+
+def test_a_job_that_waits_says_for_what(app, soon, why):
+    soon.skip(10)
+    fire(app)
+    assert why().outcome == "waiting: no worker for this queue"
+    beat(app, soon, "worker", tasks=())
+    assert why().outcome == "waiting: task unknown to every worker"
+    beat(app, soon, "worker")
+    assert why().outcome == "waiting"
+    app.open().pause_queue("default", paused=True)
+    assert (why().outcome, why().fix) == ("waiting: queue paused", "`rota queues resume default`")
+
+
+def test_what_lies_ahead_is_expected(soon, why):
+    assert why(10).outcome == "expected"
+    assert why(10).sentence.endswith("it is due in 10 s")
+    assert soon.now == datetime.fromtimestamp(soon.time / 1e6, UTC)
+
+
+def test_what_no_rule_expects_is_told_with_its_neighbours(app, soon, why):
+    soon.skip(60)
+    verdict = why(-3)
+    assert verdict.outcome == "not expected"
+    assert "no run is expected then: it runs every 10 seconds" in verdict.sentence
+    assert (verdict.before, verdict.after) == (soon.time - 10_000_000, soon.time)
+    assert "the schedule was created later" in why(-3600).sentence
+    assert app.schedules.why("soon", soon.now - timedelta(hours=1)).outcome == "not expected"
+
+
+def test_before_the_start_and_after_the_end_nothing_is_expected(app, tick, clock, why):
+    app.schedules.put(
+        "soon",
+        tick.job(),
+        every("10s"),
+        start=clock.now + timedelta(seconds=100),
+        end=clock.now + timedelta(seconds=200),
+    )
+    assert "the schedule starts" in why(50).sentence
+    assert why(210).outcome == "ended"
+    assert why(150).outcome == "expected"
+
+
+def test_a_run_that_a_clock_change_moves_says_so(app, tick, clock):
+    app.schedules.put("night", tick.job(), cron("30 2 * * *", tz="America/New_York"))
+    gap = app.schedules.why("night", datetime(2027, 3, 14, 7, 0, tzinfo=UTC))
+    assert (gap.outcome, "02:30 does not exist in America/New_York" in gap.sentence) == ("expected", True)
+    app.schedules.put("night", tick.job(), cron("30 1 * * *", tz="America/New_York"))
+    first = app.schedules.why("night", datetime(2026, 11, 1, 5, 30, tzinfo=UTC))
+    again = app.schedules.why("night", datetime(2026, 11, 1, 6, 30, tzinfo=UTC))
+    assert clock.now < datetime(2026, 11, 1, tzinfo=UTC)
+    assert "runs once, on the first pass" in first.sentence
+    assert (again.outcome, "runs once" in again.sentence) == ("once: DST repeat", True)
+
+
+def test_a_spent_schedule_has_ended(app, tick, clock, why):
+    app.schedules.put("soon", tick.job(), every("10s"), max_runs=1)
+    clock.skip(10)
+    fire(app)
+    assert (why(10).outcome, "all of its runs (1)" in why(10).sentence) == ("ended", True)
+
+
+def test_an_unknown_schedule_is_an_error(app):
+    with pytest.raises(ScheduleNotFound):
+        app.schedules.why("nobody")
