@@ -13,17 +13,19 @@ from rota.model.firing import next_slot
 from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime, span_of
 from rota.model.names import check_name, check_priority, check_schedule_id
 from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Schedule, ScheduleSpec, check_spec
+from rota.planning import apply_plan, plan_schedules
 from rota.store.contract import LARGEST_PAGE, Page
 from rota.triggers import Trigger
 from rota.triggers.zone import find_zone, zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from rota.jobs import Jobs
     from rota.model.edit import Edit
     from rota.model.occurrence import Occurrence
+    from rota.model.planning import Planned
     from rota.model.schedule import Catchup, Overlap
     from rota.model.why import Verdict
     from rota.store.contract import Store
@@ -146,6 +148,14 @@ class Schedules:
             if not changes or not store.edit_schedules(changes):
                 return len(changes)
         raise VersionConflict("the schedules kept changing while they were registered; try again")
+
+    def plan(self, declared: Mapping[str, ScheduleSpec], origin: Origin) -> Sequence[Planned]:
+        """What a deploy of these would change, and which of its origin's schedules it would retire."""
+        return plan_schedules(self._store(), declared, origin, self._new_id)
+
+    def apply(self, planned: Sequence[Planned]) -> int:
+        """Make planned changes; answers how many. VersionConflict where something has changed since."""
+        return apply_plan(self._store(), planned)
 
     def get(self, schedule_id: str) -> ScheduleView:
         """The schedule of that id; ScheduleNotFound where there is none."""

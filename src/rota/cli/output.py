@@ -33,6 +33,7 @@ STYLES = {  # words that mean the same everywhere
     "paused": "yellow",
     "cancelled": "yellow",
     "disabled": "yellow",
+    "retired": "yellow",
 }
 
 

@@ -43,7 +43,7 @@ class ScheduleFacts(Struct, kw_only=True):
 
     id: str
     sentence: str
-    state: str  # on, paused, disabled, finished or broken
+    state: str  # on, paused, disabled, retired, finished or broken
     next_run: datetime | None
     last_run: datetime | None
     last_status: str | None
@@ -86,6 +86,8 @@ class ShownSchedule:
     def state(self) -> str:
         if self.problem:
             return "broken"
+        if self.record.origin.is_retired:
+            return "retired"
         if not self.record.is_enabled:
             return "disabled"
         if self.record.pause is not None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from rota.cli.groups import Group
 from rota.cli.options import check_duration, on_a_store, output_option
 from rota.cli.output import Output, say, warn
+from rota.cli.schedule_edits import add_schedule, apply_command, edit_schedule, plan_command
 from rota.cli.schedule_page import SHOWN_RUNS, ScheduleFacts, ShownSchedule, columns, facts_of, page, read_schedules
 from rota.cli.words import instant, instant_from, local, relative
 from rota.errors import ScheduleNotFound
@@ -56,6 +57,10 @@ def show_schedule(app: App, schedule_id: str, out: Output) -> None:
     runs = app.schedules.next_runs(schedule_id, SHOWN_RUNS) if shown.state == "on" else []
     now = datetime_of(app.open().now())
     out.page(facts_of(shown), lambda: page(shown, runs, now))
+
+
+for _command in (add_schedule, edit_schedule, plan_command, apply_command):
+    schedules.add_command(_command)
 
 
 @schedules.command("remove")

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadTrigger, Refused
-from rota.model.firing import Skip, next_slot, run_now, skip_range
+from rota.model.firing import Skip, next_slot, run_now, run_since_start, skip_range
 from rota.model.job import NewJob
 from rota.model.schedule import Origin, Pause, Schedule, ScheduleSpec
 
@@ -59,6 +59,8 @@ def register(
         )
     if _is_older(origin.version, existing.origin.version):
         return None
+    if existing.origin.is_retired:
+        return _restore(existing, spec, origin, now)
     if existing.spec == spec:
         is_newer = _is_older(existing.origin.version, origin.version)  # remembered, so that no older one comes after it
         return _edit(existing, existing, now, origin=origin) if is_newer else None
@@ -83,6 +85,11 @@ def resume(schedule: Schedule, now: int) -> Edit | None:
 def enable(schedule: Schedule, now: int) -> Edit | None:
     if schedule.is_enabled:
         return None
+    if schedule.origin.is_retired:
+        raise Refused(
+            f"schedule '{schedule.id}' is retired: {describe_origin(schedule.origin)} no longer has it; declare it "
+            "again there, or remove it"
+        )
     return _go_on(schedule, now, "disabled", is_enabled=True)
 
 
@@ -95,6 +102,14 @@ def disable(schedule: Schedule, now: int) -> Edit | None:
 def remove(schedule: Schedule, now: int) -> Edit:
     removal = _edit(schedule, schedule, now, revoke="schedule removed", is_enabled=False)
     return msgspec.structs.replace(removal, is_removal=True)
+
+
+def retire(schedule: Schedule, origin: Origin, now: int) -> Edit | None:
+    """Its origin no longer has it: it stops, and its record and its past stay. None where it did already."""
+    if schedule.origin.is_retired or _is_older(origin.version, schedule.origin.version):
+        return None
+    retired = msgspec.structs.replace(origin, is_retired=True)
+    return _edit(schedule, schedule, now, revoke="schedule retired", is_enabled=False, origin=retired)
 
 
 def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit:
@@ -115,7 +130,7 @@ def describe_origin(origin: Origin) -> str:
 
 
 def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_id: Callable[[], str]) -> Edit:
-    """A new schedule never fires for what lies behind it; it is due at its first time after now."""
+    """A new schedule is due at its first time after now; only a start earlier today has begun, and runs at once."""
     fresh = Schedule(
         id=schedule_id,
         spec=spec,
@@ -125,16 +140,17 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
         is_enabled=spec.enabled,
         fired_through=now,
     )
-    created = msgspec.structs.replace(fresh, next_at=next_slot(fresh, now))
+    begun = run_since_start(fresh, now, new_id) if spec.enabled else None
+    created = msgspec.structs.replace(fresh, run_count=0 if begun is None else 1)
+    created = msgspec.structs.replace(created, next_at=next_slot(created, now))
     starts = spec.run_on_start and spec.enabled
     jobs = [run_now(created, now, new_id(), made_by="start", reason="run on start")] if starts else []
-    return Edit(after=created, expect_version=0, jobs=jobs)
+    return Edit(after=created, expect_version=0, jobs=[*jobs, begun] if begun else jobs)
 
 
 def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """New times hold from now on: nothing that lies behind is replayed, and nothing made for the old times runs."""
-    why = existing.pause.words if existing.pause else "schedule re-timed" if existing.is_enabled else "disabled"
-    skips = _skips_of(existing, now, why)
+    skips = _skips_of(existing, now, _why_silent(existing) or "schedule re-timed")
     retimed = msgspec.structs.replace(
         existing,
         spec=spec,
@@ -146,6 +162,22 @@ def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     next_at = next_slot(retimed, retimed.fired_through)
     edit = _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
     return msgspec.structs.replace(edit, skips=skips)
+
+
+def _why_silent(schedule: Schedule) -> str:
+    """Why it does not fire, in the ledger's words; empty where it does."""
+    if schedule.pause is not None:
+        return schedule.pause.words
+    if schedule.origin.is_retired:
+        return "retired"
+    return "" if schedule.is_enabled else "disabled"
+
+
+def _restore(existing: Schedule, spec: ScheduleSpec, origin: Origin, now: int) -> Edit:
+    """Declared again after it was retired: it goes on from now as if it were new, with its past."""
+    retimed = _retime(existing, spec, now)
+    after = msgspec.structs.replace(retimed.after, origin=origin, is_enabled=spec.enabled)
+    return msgspec.structs.replace(retimed, after=after)
 
 
 def _skips_of(existing: Schedule, now: int, why: str) -> list[Skip]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.model.schedule import Overlap, Schedule
+from rota.triggers.zone import DAY, find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,6 +178,20 @@ def _held(job: NewJob, behind: str) -> NewJob:
 def _overlapped(job: NewJob) -> Skip:
     fire_at, after_at = job.fire_at or 0, job.after_at or 0
     return Skip(after_at=after_at, through_at=fire_at, count=1, outcome="skipped", reason="overlap")
+
+
+def run_since_start(schedule: Schedule, now: int, new_id: Callable[[], str]) -> NewJob | None:
+    """The latest run since a start that lies earlier on the same local day: it was meant to have begun already."""
+    start = schedule.spec.start
+    if start is None or start > now or not _is_same_day(schedule, start, now):
+        return None
+    slot = last_slot(msgspec.structs.replace(schedule, fired_through=start - 1), now)
+    return None if slot is None else _job_for(schedule, slot, slot - 1, new_id(), is_missed=False)
+
+
+def _is_same_day(schedule: Schedule, first: int, second: int) -> bool:
+    zone = find_zone(schedule.spec.tz)
+    return zone.wall_of(first // SECOND) // DAY == zone.wall_of(second // SECOND) // DAY
 
 
 def run_now(schedule: Schedule, now: int, job_id: str, *, made_by: str = "manual", reason: str) -> NewJob:

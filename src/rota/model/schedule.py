@@ -51,6 +51,7 @@ class Origin(Struct, frozen=True, array_like=True):
     kind: str = "api"  # code | file | api
     app: str = ""
     version: str = ""
+    is_retired: bool = False  # its origin no longer has it; the record stays, so that no older version brings it back
 
 
 class Pause(Struct, frozen=True, array_like=True):

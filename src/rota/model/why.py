@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rota.model.edit import describe_origin
 from rota.model.firing import LATE, count_slots, jitter_of
 from rota.model.micros import SECOND
 from rota.model.state import State
@@ -203,6 +204,9 @@ def _open(schedule: Schedule, at: int, around: Around) -> Verdict:
     if schedule.problem:
         fix = "correct the schedule; it goes on from then"
         return _verdict(schedule, at, "broken", f"the schedule cannot be evaluated: {schedule.problem}", fix=fix)
+    if schedule.origin.is_retired:
+        words = f"the schedule is retired: {describe_origin(schedule.origin)} no longer has it"
+        return _verdict(schedule, at, "skipped: retired", words, fix="declare it again, or remove it")
     if not schedule.is_enabled:
         words = "the schedule is disabled"
         return _verdict(schedule, at, "skipped: disabled", words, fix=f"`rota schedules enable {schedule.id}`")

@@ -1,0 +1,106 @@
+"""Planning: what a deploy would change about the schedules of its own origin, before it changes anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import Refused
+from rota.model.edit import Edit, register, retire
+from rota.model.firing import next_slot
+from rota.model.schedule import Origin, Schedule, ScheduleSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SHOWN_RUNS = 3
+
+Kind = Literal["add", "re-time", "change", "restore", "retire", "refused", "newer"]
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """What would become of one schedule. Those that stay as they are have none."""
+
+    id: str
+    kind: Kind
+    before: Schedule | None = None
+    after: Schedule | None = None
+    edit: Edit | None = None
+    says: list[str] = []  # what differs, or why nothing is done
+
+    def runs(self, schedule: Schedule | None, now: int) -> list[int]:
+        """Its next few times."""
+        runs: list[int] = []
+        slot = next_slot(schedule, now) if schedule is not None and schedule.due_at is not None else None
+        while schedule is not None and slot is not None and len(runs) < SHOWN_RUNS:
+            runs.append(slot)
+            slot = next_slot(schedule, slot)
+        return runs
+
+
+def plan_changes(
+    declared: Mapping[str, ScheduleSpec],
+    existing: Mapping[str, Schedule],
+    origin: Origin,
+    now: int,
+    new_id: Callable[[], str],
+) -> list[Planned]:
+    """What to do about all that is declared, and about what this origin had and no longer has; by id."""
+    found = [_declared(name, spec, existing.get(name), origin, now, new_id) for name, spec in declared.items()]
+    gone = [schedule for name, schedule in existing.items() if name not in declared and _is_of(schedule, origin)]
+    found += [_gone(schedule, origin, now) for schedule in gone]
+    return sorted((planned for planned in found if planned is not None), key=lambda planned: planned.id)
+
+
+def _declared(
+    name: str, spec: ScheduleSpec, existing: Schedule | None, origin: Origin, now: int, new_id: Callable[[], str]
+) -> Planned | None:
+    try:
+        edit = register(existing, name, spec, origin, now, new_id)
+    except Refused as err:
+        return Planned(id=name, kind="refused", before=existing, says=[str(err)])
+    if existing is None or edit is None:
+        return (
+            _unchanged(name, spec, existing)
+            if edit is None
+            else Planned(id=name, kind="add", after=edit.after, edit=edit)
+        )
+    says = differences(existing.spec, spec)
+    if existing.origin.is_retired:
+        return Planned(id=name, kind="restore", before=existing, after=edit.after, edit=edit, says=says)
+    if not says:
+        return None  # only the version of its origin is noted
+    kind: Kind = "change" if existing.spec.timing == spec.timing else "re-time"
+    return Planned(id=name, kind=kind, before=existing, after=edit.after, edit=edit, says=says)
+
+
+def _unchanged(name: str, spec: ScheduleSpec, existing: Schedule | None) -> Planned | None:
+    """Nothing is done: it is the same already, or a newer version has had its say."""
+    if existing is None or existing.spec == spec:
+        return None
+    says = [f"version {existing.origin.version} of its app has set it; an older one changes nothing"]
+    return Planned(id=name, kind="newer", before=existing, says=says)
+
+
+def _gone(schedule: Schedule, origin: Origin, now: int) -> Planned | None:
+    edit = retire(schedule, origin, now)
+    if edit is None:
+        return None
+    says = ["no longer declared: it stops, and its history stays"]
+    return Planned(id=schedule.id, kind="retire", before=schedule, after=edit.after, edit=edit, says=says)
+
+
+def _is_of(schedule: Schedule, origin: Origin) -> bool:
+    return (schedule.origin.kind, schedule.origin.app) == (origin.kind, origin.app)
+
+
+def differences(before: ScheduleSpec, after: ScheduleSpec) -> list[str]:
+    """What another spec says otherwise, a line per field."""
+    old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
+    return [f"{name}: {_shown(old[name])} → {_shown(new[name])}" for name in new if old[name] != new[name]]
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
