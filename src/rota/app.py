@@ -16,8 +16,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
 
-import msgspec
-
 from rota.arguments import decode_value
 from rota.config.loader import Resolved, from_code, resolve
 from rota.engine.events import Event, Events
@@ -97,7 +95,7 @@ class App:
         self._store: Store | None = None
         self._opening = threading.Lock()
         self._retention = retention
-        self._declared: dict[str, ScheduleSpec] = {}  # one without a timezone follows the app's
+        self._declared: dict[str, Callable[[str], ScheduleSpec]] = {}  # given the app's timezone, for those without one
         self._node: Node | None = None
         self._aio: Aio | None = None
 
@@ -139,7 +137,12 @@ class App:
             if schedule_id in self._declared:
                 raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
             request = task.request((), {}, Overrides())
-            self._declared[schedule_id] = make_spec(trigger, request, default_tz="", **options)
+
+            def make(tz: str) -> ScheduleSpec:
+                return make_spec(trigger, request, default_tz=tz, **options)
+
+            make("")  # mistakes are told where they are made; the app's timezone is known when it is read
+            self._declared[schedule_id] = make
             return task
 
         return cast("Decorator", declare)
@@ -333,10 +336,7 @@ class App:
     @property
     def declared(self) -> dict[str, ScheduleSpec]:
         """The schedules that the code declares, by id."""
-        return {
-            name: spec if spec.tz else msgspec.structs.replace(spec, tz=self.tz)
-            for name, spec in self._declared.items()
-        }
+        return {name: make(self.tz) for name, make in self._declared.items()}
 
     @property
     def is_open(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from rota.errors import BadOption, BadTrigger, DuplicateName, ScheduleNotFound, VersionConflict
@@ -16,11 +17,10 @@ from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Schedule, ScheduleSp
 from rota.planning import apply_plan, plan_schedules
 from rota.store.contract import LARGEST_PAGE, Page
 from rota.triggers import Trigger
-from rota.triggers.zone import find_zone, zone_name
+from rota.triggers.zone import DAY, find_zone, zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime, timedelta
 
     from rota.jobs import Jobs
     from rota.model.edit import Edit
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 TRIES = 5
 
-Runs = list["datetime"]
+EPOCH = date(1970, 1, 1)
+
+Runs = list[datetime]
 
 
 class ScheduleKeywords(TypedDict, total=False):
@@ -44,8 +46,8 @@ class ScheduleKeywords(TypedDict, total=False):
     catchup_limit: int
     grace: str | timedelta
     jitter: str | timedelta | None
-    start: datetime | None
-    end: datetime | None
+    start: datetime | date | None
+    end: datetime | date | None
     max_runs: int | None
     run_on_start: bool
     enabled: bool
@@ -166,30 +168,40 @@ class Schedules:
         page = self._store().list_schedules(cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
         return Page([ScheduleView(record) for record in page.items], page.cursor)
 
-    def remove(self, schedule_id: str) -> bool:
+    def remove(self, schedule_id: str, *, expect_version: int | None = None) -> bool:
         """Remove a schedule and cancel what it has waiting; no error where there is none."""
         try:
-            self._change(schedule_id, edits.remove)
+            self._change(schedule_id, edits.remove, expect_version)
         except ScheduleNotFound:
             return False
         return True
 
-    def pause(self, schedule_id: str, *, until: datetime | None = None, reason: str = "", by: str = "") -> ScheduleView:
+    def pause(
+        self,
+        schedule_id: str,
+        *,
+        until: datetime | None = None,
+        reason: str = "",
+        by: str = "",
+        expect_version: int | None = None,
+    ) -> ScheduleView:
         """Stop firing until resumed, or until an instant; what waits is cancelled."""
         end = micros_of(until) if until else None
-        return self._change(schedule_id, lambda s, now: edits.pause(s, now, reason=reason, by=by, until=end))
+        return self._change(
+            schedule_id, lambda s, now: edits.pause(s, now, reason=reason, by=by, until=end), expect_version
+        )
 
-    def resume(self, schedule_id: str) -> ScheduleView:
+    def resume(self, schedule_id: str, *, expect_version: int | None = None) -> ScheduleView:
         """Fire again from now on; what was missed meanwhile stays skipped."""
-        return self._change(schedule_id, edits.resume)
+        return self._change(schedule_id, edits.resume, expect_version)
 
-    def enable(self, schedule_id: str) -> ScheduleView:
+    def enable(self, schedule_id: str, *, expect_version: int | None = None) -> ScheduleView:
         """Turn it on: it fires from now on."""
-        return self._change(schedule_id, edits.enable)
+        return self._change(schedule_id, edits.enable, expect_version)
 
-    def disable(self, schedule_id: str) -> ScheduleView:
+    def disable(self, schedule_id: str, *, expect_version: int | None = None) -> ScheduleView:
         """Turn it off until it is enabled, whatever is deployed; what waits is cancelled."""
-        return self._change(schedule_id, edits.disable)
+        return self._change(schedule_id, edits.disable, expect_version)
 
     def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:
         """One run at once, whatever its times, pauses and live jobs."""
@@ -225,11 +237,14 @@ class Schedules:
         """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix."""
         return why_at(self._store(), self._read(schedule_id), micros_of(at) if at else None)
 
-    def _change(self, schedule_id: str, decide: Callable[[Schedule, int], Edit | None]) -> ScheduleView:
+    def _change(
+        self, schedule_id: str, decide: Callable[[Schedule, int], Edit | None], expect_version: int | None = None
+    ) -> ScheduleView:
         """Decide on what is there, and apply it where it still is."""
         store = self._store()
         for _ in range(TRIES):
             schedule = self._read(schedule_id)
+            _check_version([schedule_id], {schedule_id: schedule}, expect_version)
             edit = decide(schedule, store.now())
             if edit is None:
                 return ScheduleView(schedule)
@@ -254,8 +269,8 @@ def make_spec(
     catchup_limit: int = 100,
     grace: str | timedelta = "1m",
     jitter: str | timedelta | None = None,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime | date | None = None,
+    end: datetime | date | None = None,
     max_runs: int | None = None,
     run_on_start: bool = False,
     enabled: bool = True,
@@ -271,26 +286,40 @@ def make_spec(
         raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
     if overlap not in OVERLAPS or catchup not in CATCHUPS:
         raise BadOption(f"overlap is one of {', '.join(OVERLAPS)}; catchup is one of {', '.join(CATCHUPS)}")
+    zone = zone_name(tz) or trigger.tz or default_tz
     spec = ScheduleSpec(
         trigger=str(trigger),
         task=request.task,
         payload=request.payload.decode(),
         queue=check_name("queue", queue) if queue is not None else request.queue,
         priority=check_priority(priority) if priority is not None else request.priority,
-        tz=zone_name(tz) or trigger.tz or default_tz,
+        tz=zone,
         overlap=overlap,
         catchup=catchup,
         catchup_limit=catchup_limit,
         grace=span_of(grace),
         jitter=span_of(jitter) if jitter is not None else 0,
-        start=micros_of(start) if start else None,
-        end=micros_of(end) if end else None,
+        start=_bound(start, zone, is_end=False),
+        end=_bound(end, zone, is_end=True),
         max_runs=max_runs,
         run_on_start=run_on_start,
         enabled=enabled,
         description=description,
     )
     return check_spec(spec)
+
+
+def _bound(given: datetime | date | None, tz: str, *, is_end: bool) -> int | None:
+    """An instant; a date is its first second in the schedule's zone, or as an end its last."""
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        return micros_of(given)
+    if not isinstance(given, date):
+        raise BadOption(f"{'end' if is_end else 'start'}={given!r} must be an aware datetime or a date")
+    day = given + timedelta(days=1) if is_end else given
+    second = find_zone(tz or "UTC").instant_of((day - EPOCH).days * DAY)
+    return (second - 1 if is_end else second) * SECOND
 
 
 def _check_version(names: Sequence[str], existing: dict[str, Schedule], expect: int | None) -> None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from rota.errors import BadTrigger, Refused
 from rota.model.firing import Skip, next_slot, run_now, run_since_start, skip_range
 from rota.model.job import NewJob
+from rota.model.micros import datetime_of, micros_of
 from rota.model.schedule import Origin, Pause, Schedule, ScheduleSpec
 
 if TYPE_CHECKING:
@@ -159,9 +160,25 @@ def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
         fired_through=max(existing.fired_through, now),
         problem=None,
     )
+    done = _done_in(existing, retimed, now)
+    retimed = msgspec.structs.replace(retimed, fired_through=max(retimed.fired_through, done))
     next_at = next_slot(retimed, retimed.fired_through)
     edit = _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
     return msgspec.structs.replace(edit, skips=skips)
+
+
+def _done_in(existing: Schedule, retimed: Schedule, now: int) -> int:
+    """Where only the zone changed: until when the new zone's clock shows local times that have had their run."""
+    if existing.problem or existing.spec.tz == retimed.spec.tz:
+        return 0
+    before, after = existing.trigger, retimed.trigger
+    last = before.previous_before(datetime_of(existing.fired_through + 1))
+    is_same_rule = str(before.rezoned(retimed.spec.tz)) == str(after)
+    if last is None or not is_same_rule or micros_of(last) <= existing.created_at:
+        return 0
+    guarded = before.rezoned(retimed.spec.tz, done_date=before.wall_time_of(last))
+    first = guarded.next_after(datetime_of(now))
+    return 0 if first is None or first == after.next_after(datetime_of(now)) else micros_of(first) - 1
 
 
 def _why_silent(schedule: Schedule) -> str:
