@@ -7,7 +7,7 @@ from itertools import product
 import msgspec
 import pytest
 
-from rota.model.job import Job, NewJob, accept
+from rota.model.job import Job, NewJob, accept, is_plain
 from rota.model.outcome import Failed, Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.schedule import LastRun
@@ -19,14 +19,18 @@ from rota.store.redis.packing import (
     UNTOUCHED,
     Lease,
     Sight,
+    claimed_job,
     job_of,
     lease_of,
+    pack_bare_end,
     pack_last,
+    pack_plain_record,
     pack_record,
     standing_of,
 )
 from rota.store.redis.places import count, moves, places_of
 from rota.store.redis.scripts import script
+from rota.store.redis.sheaves import sorted_out
 from rota.store.redis.wire import binary, encode, wired
 
 NOW = 1_767_225_600_000_000
@@ -75,10 +79,65 @@ def test_a_new_job_is_its_record(name: str):
     assert job_of(job.id, sight_of(job)) == job
 
 
+PLAIN = NewJob(id="c" * 28, task="mail.send", payload=b"\x00", queue="mail", priority=3)
+
+
+@pytest.mark.parametrize(
+    "new", [PLAIN, NEW, msgspec.structs.replace(PLAIN, delay=5), msgspec.structs.replace(PLAIN, key="k")]
+)
+def test_a_first_claim_is_what_the_model_makes_of_a_job(new: NewJob):
+    job = accept(new, NOW, 7)
+    waiting = job if job.state is State.QUEUED else promote(job, NOW + 5)
+    if waiting is job:
+        record = b"7" + pack_record(job)
+        assert claimed_job(new.id, record, "w", NOW + 6, NOW + 9) == claim(job, "w", NOW + 6, NOW + 9)
+    assert job_of(new.id, sight_of(job)) == job
+
+
+def test_a_plain_request_is_packed_as_the_job_that_it_becomes():
+    assert is_plain(PLAIN)
+    assert pack_plain_record(PLAIN, NOW) == pack_record(accept(PLAIN, NOW))
+
+
+def test_a_bare_end_is_read_back_whole():
+    running = claim(accept(PLAIN, NOW, 7), "w", NOW + 1, NOW + 9)
+    change = settle(running, Succeeded(b"1"), RetryPolicy(), NOW + 2, 0.0)
+    assert job_of(PLAIN.id, sight_of(accept(PLAIN, NOW, 7), end=pack_bare_end(change, "w"))) == apply(change)
+
+
+BARE = claim(accept(PLAIN, NOW, 7), "w", NOW + 1, NOW + 9)
+
+
+@pytest.mark.parametrize(
+    ("job", "outcome"),
+    [
+        (BARE, Failed("boom")),
+        (msgspec.structs.replace(BARE, key="k"), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, schedule_id="tick"), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, waits_for="d"), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, queued_at=NOW), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, lease_no=2), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, attempts=1), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, failures=1), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, deaths=1), Succeeded(b"")),
+        (msgspec.structs.replace(BARE, past=b"x"), Succeeded(b"")),
+    ],
+)
+def test_only_what_the_record_tells_of_ends_in_a_sheaf(job: Job, outcome: Succeeded | Failed):
+    change = settle(job, outcome, RetryPolicy(retries=0), NOW + 2, 0.0)
+    assert sorted_out([change], "w") == ([], [change])
+    bare = settle(BARE, Succeeded(b""), RetryPolicy(), NOW + 2, 0.0)
+    assert len(sorted_out([bare], "w")[0]) == 1
+    assert sorted_out([bare, bare], "w") == ([], [bare, bare])
+
+
 @pytest.mark.parametrize("name", [name for name in lives() if name != "running"])
 def test_what_became_of_a_job_is_read_back_whole(name: str):
     job = lives()[name]
-    assert job_of(job.id, sight_of(lives()["queued"], standing=standing_of(job))) == job
+    assert (
+        job_of(job.id, sight_of(lives()["queued"], **{"end" if job.state.is_final else "standing": standing_of(job)}))
+        == job
+    )
 
 
 def test_a_running_job_is_a_waiting_one_under_its_lease():

@@ -19,6 +19,7 @@ from rota.store.counting import Counts
 from rota.store.redis.packing import (
     UNKNOWN_LAST,
     Lease,
+    home_of,
     job_of,
     line_of,
     pack_last,
@@ -297,7 +298,7 @@ class Draft:
 
     def _values(self, job_id: str, before: Job | None, after: Job | None) -> Iterable[Command]:
         if after is None:
-            for name in ("job", "state", "ready_at", "lease", "cancel", "progress"):
+            for name in ("job", "state", "end", "ready_at", "lease", "cancel", "progress"):
                 yield ["HDEL", name, job_id]
             yield ["UNLINK", f"log:{job_id}"]
             return
@@ -307,13 +308,13 @@ class Draft:
             if job_id in self._loaded:
                 yield from _loaded(after)
             elif after != accepted:
-                yield ["HSET", "state", job_id, binary(standing_of(after))]
+                yield from _standing(None, after)
             return
         if after.state is State.RUNNING:  # asked to stop: its lease and all else stay
             if after.cancel_reason and after.cancel_reason != before.cancel_reason:
                 yield ["HSET", "cancel", job_id, after.cancel_reason]
             return
-        yield ["HSET", "state", job_id, binary(standing_of(after))]
+        yield from _standing(before, after)
         yield ["HDEL", "ready_at", job_id]
         if before.state is State.RUNNING:
             yield ["HDEL", "lease", job_id]
@@ -346,17 +347,24 @@ def neighbours(line: Occurrence) -> list[Command]:
     ]
 
 
+def _standing(before: Job | None, after: Job) -> Iterable[Command]:
+    """How a job stands now; nothing is left where it was told before."""
+    if before is not None and before.state.is_final is not after.state.is_final:
+        yield ["HDEL", "state" if after.state.is_final else "end", after.id]
+    yield ["HSET", home_of(after.state), after.id, binary(standing_of(after))]
+
+
 def _loaded(job: Job) -> Iterable[Command]:
     """The values of a job with a past; one that ran has its lease, which has run out."""
     if job.progress is not None:
         yield ["HSET", "progress", job.id, job.progress]
     if job.state is not State.RUNNING:
-        yield ["HSET", "state", job.id, binary(standing_of(job))]
+        yield from _standing(None, job)
         return
     unclaimed = msgspec.structs.replace(
         job, state=State.QUEUED, lease_no=job.lease_no - 1, holder=None, started_at=None, cancel_reason=None
     )
-    yield ["HSET", "state", job.id, binary(standing_of(unclaimed))]
+    yield from _standing(None, unclaimed)
     lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "")
     yield ["HSET", "lease", job.id, lease.packed()]
     if job.cancel_reason:

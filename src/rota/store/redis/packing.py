@@ -1,13 +1,14 @@
 """Bytes and values: how jobs, schedules and ledger lines are packed.
 
 A job's record is written once, when it is accepted, and never again: its place in line and its priority as text, which
-scripts read, then everything else packed. What became of it since is a second value, which begins with its last lease
-number. The claim that a job is under is in the lease alone, and is put back together here by the model's own rules.
+scripts read, then everything else packed, without what is left at its default. What became of it since is a second
+value, which begins with its last lease number. The claim that a job is under is in the lease alone, and is put back
+together here by the model's own rules.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -20,48 +21,49 @@ from rota.model.settle import claim, promote
 from rota.model.state import State
 from rota.store.redis.wire import binary
 
+if TYPE_CHECKING:
+    from rota.model.job import NewJob
+    from rota.model.settle import Change
+
 
 class Record(Struct, frozen=True, array_like=True, gc=False):
     """What a job was when it was accepted. New fields come last and have defaults: old and new code share a store."""
 
-    id: str
     task: str
     payload: bytes
     queue: str
-    priority: int
     created_at: int
-    key_until: int
-    schedule_id: str | None
-    fire_at: int | None
-    after_at: int | None
-    generation: int
-    made_by: str | None
-    state: State
-    run_at: int
-    key: str | None
-    waits_for: str | None
-    past: bytes
+    state: State = State.QUEUED  # a plain job's record ends before this
+    run_at: int | None = None  # None: when it was created
+    key: str | None = None
+    key_until: int = 0
+    schedule_id: str | None = None
+    fire_at: int | None = None
+    after_at: int | None = None
+    generation: int = 0
+    made_by: str | None = None
+    waits_for: str | None = None
+    past: bytes = b""
 
 
 class Standing(Struct, frozen=True, array_like=True, gc=False):
     """What became of a job since: as it stands without the lease that it may be under."""
 
     state: State
-    run_at: int
-    key: str | None
-    waits_for: str | None
-    queued_at: int | None
     started_at: int | None
     finished_at: int | None
-    attempts: int
-    failures: int
-    deaths: int
-    lease_no: int
     holder: str | None
-    cancel_reason: str | None
-    error: str | None
     result: bytes | None
-    past: bytes
+    attempts: int = 1  # a bare end's standing ends before this
+    run_at: int | None = None  # None: as in the record
+    key: str | None = None
+    waits_for: str | None = None
+    queued_at: int | None = None
+    failures: int = 0
+    deaths: int = 0
+    cancel_reason: str | None = None
+    error: str | None = None
+    past: bytes = b""
 
 
 class Sight(NamedTuple):
@@ -73,11 +75,13 @@ class Sight(NamedTuple):
     lease: bytes | None
     cancel: bytes | None
     progress: bytes | None
+    end: bytes | None = None  # the standing of a job that has ended
 
     @property
     def guard(self) -> tuple[Any, ...]:
         """What must still be so for a decision on this job to hold."""
-        return tuple(False if part is None else binary(part) for part in self[1:5])
+        parts = (self.standing, self.ready_at, self.lease, self.cancel, self.end)
+        return tuple(False if part is None else binary(part) for part in parts)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -85,7 +89,9 @@ _record = msgspec.msgpack.Decoder(Record).decode
 _standing = msgspec.msgpack.Decoder(Standing).decode
 _schedule = msgspec.msgpack.Decoder(Schedule).decode
 _line = msgspec.msgpack.Decoder(tuple[int, int, int, str, str]).decode
-_STATES = {state.value: state for state in State}
+_plain = msgspec.msgpack.Decoder(tuple[str, bytes, str, int]).decode
+_PLAIN = (State.QUEUED, None, None, 0, None, None, None, 0, None, None, b"")
+_PLAIN_HEAD = b"\x94"[0]  # an array of four
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, LookupError, UnlawfulMove)
 
 
@@ -94,54 +100,63 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, Looku
 
 def pack_record(job: Job) -> bytes:
     """A new job as it is kept, without its place in line, which comes in front."""
-    fields = (
-        job.id,
-        job.task,
-        job.payload,
-        job.queue,
-        job.priority,
-        job.created_at,
+    fields: tuple[Any, ...] = (job.task, job.payload, job.queue, job.created_at)
+    others = (
+        job.state,
+        None if job.run_at == job.created_at else job.run_at,
+        job.key,
         job.key_until,
         job.schedule_id,
         job.fire_at,
         job.after_at,
         job.generation,
         job.made_by,
-        job.state,
-        job.run_at,
-        job.key,
         job.waits_for,
         job.past,
     )
-    return b"|%d|" % job.priority + _encode(fields)
+    return b"|%d|" % job.priority + _encode(fields if others == _PLAIN else fields + others)
+
+
+def pack_plain_record(new: NewJob, at: int) -> bytes:
+    """The same of a plain request that is accepted at an instant."""
+    return b"|%d|" % new.priority + _encode((new.task, new.payload, new.queue, at))
 
 
 def pack_standing(job: Any, *, key: str | None, holder: str | None, lease_no: int, waits_for: str | None) -> bytes:
     """How a job stands, from a job or from a change: both have these fields."""
     fields = (
         job.state,
+        job.started_at,
+        job.finished_at,
+        holder,
+        job.result,
+        job.attempts,
         job.run_at,
         key,
         waits_for,
         job.queued_at,
-        job.started_at,
-        job.finished_at,
-        job.attempts,
         job.failures,
         job.deaths,
-        lease_no,
-        holder,
         job.cancel_reason,
         job.error,
-        job.result,
         job.past,
     )
     return b"%d|" % lease_no + _encode(fields)
 
 
+def pack_bare_end(change: Change, holder: str) -> bytes:
+    """How a job stands whose first and only attempt succeeded, where its record tells the rest."""
+    return b"1|" + _encode((change.state, change.started_at, change.finished_at, holder, change.result))
+
+
 def standing_of(job: Job) -> bytes:
     """How a job that is under no lease stands."""
     return pack_standing(job, key=job.key, holder=job.holder, lease_no=job.lease_no, waits_for=job.waits_for)
+
+
+def home_of(state: State) -> str:
+    """Where the standing of a job is kept: claims look at those of live jobs alone, of which there seldom are any."""
+    return "end" if state.is_final else "state"
 
 
 def fence_of(lease_no: int, holder: str) -> str:
@@ -169,7 +184,7 @@ def lease_of(packed: bytes) -> Lease:
 def job_of(job_id: str, sight: Sight) -> Job:
     """A job put together; one that cannot be read is shown as failed, with the reason."""
     try:
-        return _readable_job(sight)
+        return _readable_job(job_id, sight)
     except UNREADABLE as err:
         return unreadable(job_id, sight.record, err)
 
@@ -195,14 +210,14 @@ def unreadable(job_id: str, record: bytes | None, err: Exception) -> Job:
 def _queue_of(record: bytes) -> str:
     """The queue of a spoilt record, where at least that can be read: counters go by it."""
     try:
-        queue = msgspec.msgpack.decode(record.split(b"|", 2)[2])[3]
+        queue = msgspec.msgpack.decode(record.split(b"|", 2)[2])[2]
     except UNREADABLE:
         return "unreadable"
     return queue if isinstance(queue, str) else "unreadable"
 
 
-def _readable_job(sight: Sight) -> Job:
-    job = waiting_job(sight.record, sight.standing)
+def _readable_job(job_id: str, sight: Sight) -> Job:
+    job = waiting_job(job_id, sight.record, sight.standing if sight.end is None else sight.end)
     if sight.ready_at is not None:
         job = promote(job, int(sight.ready_at))
     if sight.lease is not None:
@@ -216,64 +231,90 @@ def _readable_job(sight: Sight) -> Job:
     return msgspec.structs.replace(job, cancel_reason=asked, progress=progress)
 
 
-def waiting_job(packed: bytes, standing: bytes | None, seq: int | None = None) -> Job:
+def waiting_job(job_id: str, packed: bytes, standing: bytes | None) -> Job:
     """A job as it stands without a lease."""
-    place, _, rest = packed.split(b"|", 2)
+    place, priority, rest = packed.split(b"|", 2)
     born = _record(rest)
-    seq = int(place) if seq is None else seq
-    if standing is None:
-        return Job(
-            born.id,
-            seq,
-            born.task,
-            born.payload,
-            born.state,
-            born.queue,
-            born.priority,
-            born.created_at,
-            born.run_at,
-            born.key,
-            born.key_until,
-            born.schedule_id,
-            born.fire_at,
-            born.after_at,
-            born.generation,
-            born.made_by,
-            born.waits_for,
-            past=born.past,
-        )
-    now = _standing(standing[standing.index(b"|") + 1 :])
-    return Job(
-        born.id,
-        seq,
+    job = Job(
+        job_id,
+        int(place),
         born.task,
         born.payload,
-        now.state,
+        born.state,
         born.queue,
-        born.priority,
+        int(priority),
         born.created_at,
-        now.run_at,
-        now.key,
+        born.created_at if born.run_at is None else born.run_at,
+        born.key,
         born.key_until,
         born.schedule_id,
         born.fire_at,
         born.after_at,
         born.generation,
         born.made_by,
-        now.waits_for,
-        now.queued_at,
-        now.started_at,
-        now.finished_at,
-        now.attempts,
-        now.failures,
-        now.deaths,
-        now.lease_no,
-        now.holder,
+        born.waits_for,
+        past=born.past,
+    )
+    return job if standing is None else _with_standing(job, standing)
+
+
+def _with_standing(job: Job, packed: bytes) -> Job:
+    lease_no, _, rest = packed.partition(b"|")
+    now = _standing(rest)
+    return msgspec.structs.replace(
+        job,
+        state=now.state,
+        run_at=job.run_at if now.run_at is None else now.run_at,
+        key=now.key,
+        waits_for=now.waits_for,
+        queued_at=now.queued_at,
+        started_at=now.started_at,
+        finished_at=now.finished_at,
+        attempts=now.attempts,
+        failures=now.failures,
+        deaths=now.deaths,
+        lease_no=int(lease_no),
+        holder=now.holder,
+        cancel_reason=now.cancel_reason,
+        error=now.error,
+        result=now.result,
+        past=now.past,
+    )
+
+
+def claimed_job(job_id: str, packed: bytes, holder: str, now: int, until: int) -> Job:
+    """What a job that nothing has become of yet is under its first lease: what claim makes of it, without detours."""
+    place, priority, rest = packed.split(b"|", 2)
+    if rest[0] != _PLAIN_HEAD:
+        return claim(waiting_job(job_id, packed, None), holder, now, until)
+    task, payload, queue, created_at = _plain(rest)
+    return Job(
+        job_id,
+        int(place),
+        task,
+        payload,
+        State.RUNNING,
+        queue,
+        int(priority),
+        created_at,
+        created_at,
         None,
-        now.cancel_reason,
-        now.error,
-        now.result,
-        now.past,
+        0,
+        None,
+        None,
+        None,
+        0,
+        None,
+        None,
+        None,
+        now,
+        None,
+        0,
+        0,
+        0,
+        1,
+        holder,
+        until,
     )
 
 

@@ -10,6 +10,7 @@ from rota.store.matching import check_cursor, matches
 from rota.store.redis.desk import WIDEST_READ, text_of
 from rota.store.redis.packing import job_of, jobs_of, sights_of
 from rota.store.redis.places import HOUR
+from rota.store.redis.sheaves import SHEAVES_AT_ONCE, SPAN_BITS
 from rota.store.redis.spoilt import set_aside
 
 if TYPE_CHECKING:
@@ -68,7 +69,15 @@ class Reader:
         return Page(shown[:limit], str(shown[limit - 1].seq) if len(shown) > limit else None)
 
     def _step(self, where: JobFilter, below: int, least: int, step: int) -> Any:
-        reply = self._desk.link.call("list", sources=sources_of(where), below=str(below), least=str(least), count=step)
+        reply = self._desk.link.call(
+            "list",
+            sources=sources_of(where),
+            below=str(below),
+            least=str(least),
+            count=step,
+            step=SHEAVES_AT_ONCE,
+            span=1 << SPAN_BITS,
+        )
         return reply.body
 
     def _of_key(self, where: JobFilter, cursor: str | None) -> Page[Job]:

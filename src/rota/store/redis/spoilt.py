@@ -35,8 +35,8 @@ def set_aside(desk: Desk, spoilt: Job, record: bytes | None, now: int) -> None:
     draft.expect(["HGET", "lease", spoilt.id], lease)
     draft.count_move(running, failed)
     draft.write("HSET", "job", spoilt.id, binary(b"%d" % spoilt.seq + pack_record(queued)))
-    draft.write("HSET", "state", spoilt.id, binary(standing_of(failed)))
-    for name in ("lease", "cancel", "ready_at"):
+    draft.write("HSET", "end", spoilt.id, binary(standing_of(failed)))
+    for name in ("state", "lease", "cancel", "ready_at"):
         draft.write("HDEL", name, spoilt.id)
     for command in moves(None, failed):
         draft.write(*command)

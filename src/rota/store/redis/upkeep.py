@@ -11,6 +11,8 @@ from rota.store.counting import Counts
 from rota.store.matching import is_stale
 from rota.store.redis.draft import Draft, neighbours
 from rota.store.redis.packing import jobs_of
+from rota.store.redis.sheaves import SHEAVES_AT_ONCE
+from rota.store.redis.wire import binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,43 +42,52 @@ class Housekeeper:
         return self._remove("delete", ids, lambda job: job.state.is_final)
 
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
-        at, _, sizes, _ = self._desk.look((), *[["ZCARD", f"ended:{state.value}"] for state in sorted(FINAL)], now=now)
-        surplus = sum(sizes) - retention.most_finished
-        ids = self._stale(retention, limit, at)
+        at, _, (counts,), _ = self._desk.look((), ["HGETALL", "count"], now=now)
+        surplus = _number_ended(counts) - retention.most_finished
+        opened: set[bytes] = set()
+        ids = self._stale(retention, limit, at, opened)
         if surplus > len(ids) and len(ids) < limit:
-            ids += self._oldest(min(surplus, limit), at, set(ids))[: min(surplus, limit) - len(ids)]
+            ids += self._oldest(min(surplus, limit), at, set(ids), opened)[: min(surplus, limit) - len(ids)]
         removed = self._remove("prune", ids, lambda job: job.state.is_final and job.key_until <= at)
+        if opened:
+            self._desk.link.call("tidy", sheaves=[binary(name) for name in sorted(opened)])
         lines, nodes, self._looked_at = self._thin(retention, limit, at)
         return Pruned(len(removed), lines, nodes)
 
-    def _stale(self, retention: Retention, limit: int, now: int) -> list[str]:
+    def _stale(self, retention: Retention, limit: int, now: int, opened: set[bytes]) -> list[str]:
         """Ended jobs that were kept long enough, the oldest first."""
         found: list[str] = []
         for state in sorted(FINAL):
             before = now - retention.kept_for(state)
-            found += self._ended(state, before, limit - len(found), lambda job: is_stale(job, retention, now), now)
+            ended = self._ended(
+                state, before, limit - len(found), lambda job: is_stale(job, retention, now), now, opened
+            )
+            found += ended
         return found
 
-    def _ended(self, state: State, before: int, limit: int, is_wanted: Callable[[Job], bool], now: int) -> list[str]:
+    def _ended(
+        self, state: State, before: int, limit: int, is_wanted: Callable[[Job], bool], now: int, opened: set[bytes]
+    ) -> list[str]:
         """The first of a state to have ended; those whose key still holds are left."""
         found: list[str] = []
         size = min(WINDOW, max(limit, 50))
         for turn in range(MOST_SKIPPED):
             if len(found) >= limit:
                 break
-            window = ["ZRANGEBYSCORE", f"ended:{state.value}", "-inf", before, "LIMIT", turn * size, size]
-            ids = [job_id.decode() for job_id in self._desk.ask(window)[0]]
-            jobs = self._reader.get(ids)
-            found += [job.id for job in jobs if job.key_until <= now and is_wanted(job)]
-            if len(ids) < size:
+            ask = {"state": state.value, "before": str(before), "skip": turn * size, "count": size}
+            names, sheaves = self._desk.link.call("ended", step=SHEAVES_AT_ONCE, **ask).body
+            opened.update(sheaves)
+            jobs = self._reader.get([name.decode() for name in names])
+            found += [job.id for job in jobs if job.state is state and job.key_until <= now and is_wanted(job)]
+            if len(names) < size:
                 break
         return found[:limit]
 
-    def _oldest(self, number: int, now: int, known: set[str]) -> list[str]:
+    def _oldest(self, number: int, now: int, known: set[str], opened: set[bytes]) -> list[str]:
         """The first to have ended, whatever their state, of those that are not known already."""
         ids = []
         for state in sorted(FINAL):
-            ids += self._ended(state, now, number + len(known), lambda _: True, now)
+            ids += self._ended(state, now, number + len(known), lambda _: True, now, opened)
         jobs = [job for job in self._reader.get(ids) if job.id not in known]
         jobs.sort(key=lambda job: (job.finished_at or 0, job.seq))
         return [job.id for job in jobs]
@@ -169,6 +180,13 @@ class Housekeeper:
             counts.info(name, is_paused=name in is_paused, oldest_at=oldest.get(name))
             for name in sorted(is_paused | counts.queues())
         ]
+
+
+def _number_ended(rows: Sequence[bytes]) -> int:
+    """How many jobs that have ended are kept."""
+    states = {state.value.encode() for state in FINAL}
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return sum(int(number) for name, number in pairs if name.rpartition(b"|")[2] in states)
 
 
 def _counts_of(rows: Sequence[bytes]) -> Counts:

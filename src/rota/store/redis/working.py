@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,12 +16,14 @@ from rota.store.redis.desk import text_of
 from rota.store.redis.packing import (
     UNKNOWN_LAST,
     UNREADABLE,
+    claimed_job,
     fence_of,
     pack_last,
     pack_standing,
     unreadable,
     waiting_job,
 )
+from rota.store.redis.sheaves import LEAST_SHEAF, sorted_out
 from rota.store.redis.spoilt import set_aside
 from rota.store.redis.wire import binary
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from rota.model.settle import Change
     from rota.store.redis.changing import Changer
     from rota.store.redis.desk import Desk
+    from rota.store.redis.link import Reply
 
 MOST_WANTED = 2_000  # jobs that one claim takes at most: a script must not hold up the others for long
 
@@ -45,24 +49,25 @@ class Exchanger:
 
     def exchange(self, ask: Exchange, now: int | None) -> Exchanged:
         """One round trip; some more where an end sets others in motion, or leaves a line in a ledger."""
-        later = _later(ask.settled)
-        at_once = [change for change in ask.settled if change.id not in later]
-        reply = self._exchange(ask, at_once, 0 if later else ask.want, now)
+        groups, others = sorted_out(ask.settled, ask.holder)
+        later = _later(others)
+        at_once = [change for change in others if change.id not in later]
+        reply = self._exchange(ask, groups, at_once, 0 if later else ask.want, now)
         refused, apart, claimed, next_due_at = reply.body
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
-        jobs = self._claimed(claimed, ask.holder, reply.now) if claimed else []
-        waited_for = {(job_id.decode(), fence.decode()) for job_id, fence in apart}
-        rest = [change for change in ask.settled if change.id in later or _drop(waited_for, change, ask.holder)]
-        if rest:
+        if later or apart:
+            waited_for = {(job_id.decode(), fence.decode()) for job_id, fence in apart}
+            rest = [change for change in ask.settled if change.id in later or _drop(waited_for, change, ask.holder)]
             refusals += self._settle_apart(ask, rest, now)
-            reply = self._exchange(ask, [], ask.want, now)
+            reply = self._exchange(ask, [], [], ask.want, now)
             claimed, next_due_at = reply.body[2:]
-            jobs = self._claimed(claimed, ask.holder, reply.now) if claimed else []
+        jobs = self._claimed(claimed, ask.holder, reply.now) if claimed else []
         due = None if next_due_at is None else int(next_due_at)
         return Exchanged(now=reply.now, refused=refusals, claimed=jobs, next_due_at=due)
 
-    def _exchange(self, ask: Exchange, settled: Sequence[Change], want: int, now: int | None) -> Any:
-        groups, others = _grouped(settled, ask.holder)
+    def _exchange(
+        self, ask: Exchange, groups: list[dict[str, Any]], others: Sequence[Change], want: int, now: int | None
+    ) -> Reply:
         reach("exchange.before_commit")
         reply = self._link.call(
             "exchange",
@@ -70,11 +75,12 @@ class Exchanger:
             is_work=ask.want > 0,
             holder=ask.holder,
             groups=groups,
-            settled=others,
+            settled=[_settled(change, ask.holder) for change in others],
             want=min(want, MOST_WANTED),
             queues=list(dict.fromkeys(ask.queues)),
             lease_for=ask.lease_for,
             most_promoted=MOST_PROMOTED,
+            least_sheaf=LEAST_SHEAF,
         )
         reach("exchange.after_commit")
         return reply
@@ -88,17 +94,21 @@ class Exchanger:
         """Claimed jobs put together; one that cannot be read is failed with the reason, and the others go on."""
         ids, queues, records, standings, ready, till = raw
         until = int(till)
+        if not standings and not ready:
+            with suppress(*UNREADABLE):
+                names = b" ".join(ids).decode().split(" ")
+                return [claimed_job(*one, holder, now, until) for one in zip(names, records, strict=True)]
         jobs = []
         for n, record in enumerate(records):
-            standing = standings[n] if standings else None
+            job_id = ids[n].decode()
             try:
-                job = waiting_job(record, standing)
+                job = waiting_job(job_id, record, standings[n] if standings else None)
                 if ready and ready[n] is not None:
                     job = promote(job, int(ready[n]))
                 jobs.append(claim(job, holder, now, until))
             except UNREADABLE as err:
                 queue = queues[n if len(queues) > 1 else 0].decode()
-                spoilt = unreadable(ids[n].decode(), record, err)
+                spoilt = unreadable(job_id, record, err)
                 set_aside(self._desk, msgspec.structs.replace(spoilt, queue=queue), record, now)
         return jobs
 
@@ -154,40 +164,6 @@ def _drop(waited_for: set[tuple[str, str]], change: Change, holder: str) -> bool
         return False
     waited_for.remove(name)
     return True
-
-
-def _grouped(changes: Sequence[Change], holder: str) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
-    """Changes as the exchange script takes them: ends that are alike together, every other by itself."""
-    groups: dict[tuple[str, str, int], dict[str, Any]] = {}
-    others: list[tuple[Any, ...]] = []
-    known: set[tuple[str, int]] = set()
-    for change in changes:
-        job = change.job
-        name = (job.id, job.lease_no)
-        if not change.state.is_final or job.key or job.schedule_id or change.is_removal or name in known:
-            others.append(_settled(change, holder))
-            known.add(name)  # of two changes under one lease, the first counts
-            continue
-        known.add(name)
-        kind = (job.queue, change.state, job.lease_no)
-        group = groups.get(kind)
-        if group is None:
-            fence = fence_of(job.lease_no, holder)
-            group = {
-                "queue": job.queue,
-                "state": change.state,
-                "fence": fence,
-                "ids": [],
-                "kept": [],
-                "index": [],
-                "ended": [],
-            }
-            groups[kind] = group
-        group["ids"].append(job.id)
-        group["kept"] += (job.id, binary(_standing(change)))
-        group["index"] += (str(job.seq), job.id)  # as text, which is what commands take
-        group["ended"] += (str(change.finished_at), job.id)
-    return list(groups.values()), others
 
 
 def _standing(change: Change) -> bytes:

@@ -15,7 +15,7 @@ local function is_same(one, other)
   return true
 end
 
--- A job still is what was seen: {state, ready_at, lease, cancel}; false: there must be none.
+-- A job still is what was seen: {state, ready_at, lease, cancel, end}; false: there must be none.
 local function is_as_seen(id, seen)
   if not seen then
     return redis.call('HEXISTS', P .. 'job', id) == 0
@@ -25,6 +25,7 @@ local function is_as_seen(id, seen)
     and redis.call('HGET', P .. 'ready_at', id) == seen[2]
     and redis.call('HGET', P .. 'lease', id) == seen[3]
     and redis.call('HGET', P .. 'cancel', id) == seen[4]
+    and redis.call('HGET', P .. 'end', id) == seen[5]
 end
 
 local function holds(item)

@@ -6,55 +6,82 @@ local is_news = false
 local has_cancels = redis.call('EXISTS', P .. 'cancel') == 1
 local has_held = redis.call('EXISTS', P .. 'held') == 1
 
--- Jobs that ended alike: one queue, state and fence, no key, no schedule. They are the most by far, so all that can be
--- is laid out in Python as the commands take it: {id, standing …}, {seq, id …}, {finished_at, id …}.
-local function lay_out_again(group, is_left_out)
-  local ids, kept, index, ended = {}, {}, {}, {}
-  for n, id in ipairs(group.ids) do
-    if not is_left_out[n] then
-      ids[#ids + 1] = id
-      kept[#kept + 1], kept[#kept + 2] = id, group.kept[2 * n]
-      index[#index + 1], index[#index + 2] = group.index[2 * n - 1], id
-      ended[#ended + 1], ended[#ended + 2] = group.ended[2 * n - 1], id
+-- Jobs of one queue that succeeded at their first attempt, with no key and no schedule: they are the most by far. They
+-- come as a sheaf, packed as it is kept: {queue, ids, places in line, times of their ends}. Where all of it holds, two
+-- entries index it, and not two for each job; a few jobs, or a sheaf of which some are left out, are indexed one by one.
+local function index_apart(queue, ids, seqs, ended)
+  local places, times = {}, {}
+  for n, id in ipairs(ids) do
+    places[2 * n - 1], places[2 * n] = seqs[n], id
+    times[2 * n - 1], times[2 * n] = ended[n], id
+  end
+  many('ZADD', 'in:' .. queue .. ':succeeded', places)
+  many('ZADD', 'ended:succeeded', times)
+end
+
+local function index_sheaf(group)
+  local number = redis.call('INCR', P .. 'sheaves')
+  local name = SHEAF .. string.format('%d', number)
+  redis.call('HSET', P .. 'sheaf', name, group.sheaf)
+  redis.call('ZADD', P .. 'in:' .. group.queue .. ':succeeded', group.last, name)
+  redis.call('ZADD', P .. 'ended:succeeded', group.first, name)
+end
+
+local function are_held(group, ids)
+  local leases, fence, known = many_read('HMGET', 'lease', ids), group.fence, nil
+  local held, all = {}, true
+  for n = 1, #ids do
+    local lease = leases[n]
+    if not lease or (lease ~= known and fence_of(lease) ~= fence) then
+      refused[#refused + 1] = { ids[n], 'lease', '' }
+      all = false
+    elseif has_held and redis.call('EXISTS', P .. 'waits:' .. ids[n]) == 1 then
+      apart[#apart + 1] = { ids[n], fence }
+      is_apart[ids[n]] = true
+      all = false
+    else
+      known = lease
+      held[#held + 1] = n
     end
   end
-  group.ids, group.kept, group.index, group.ended = ids, kept, index, ended
+  return held, all
 end
 
 local function settle_group(group)
-  local leases, fence = many_read('HMGET', 'lease', group.ids), group.fence
-  local is_left_out, some = {}, false
-  for n, id in ipairs(group.ids) do
-    if not leases[n] or fence_of(leases[n]) ~= fence then
-      refused[#refused + 1] = { id, 'lease', '' }
-      is_left_out[n], some = true, true
-    elseif has_held and redis.call('EXISTS', P .. 'waits:' .. id) == 1 then
-      apart[#apart + 1] = { id, fence }
-      is_apart[id] = true
-      is_left_out[n], some = true, true
-    end
-  end
-  if some then
-    lay_out_again(group, is_left_out)
-  end
-  local number = #group.ids
-  if number == 0 then
+  local _, ids, seqs, ended = unpack(cmsgpack.unpack(group.sheaf))
+  local standing, standings = group.standing, group.standings
+  local held, all = are_held(group, ids)
+  if #held == 0 then
     return
   end
-  many('HDEL', 'lease', group.ids)
-  let_go(ask.holder, number)
-  many('HSET', 'state', group.kept)
-  many('ZADD', 'in:' .. group.queue .. ':' .. group.state, group.index)
-  many('ZADD', 'ended:' .. group.state, group.ended)
-  if has_cancels then
-    many('HDEL', 'cancel', group.ids)
+  if not all then
+    local some, places, times, others = {}, {}, {}, {}
+    for n, number in ipairs(held) do
+      some[n], places[n], times[n] = ids[number], seqs[number], ended[number]
+      others[n] = standing or standings[number]
+    end
+    ids, seqs, ended, standing, standings = some, places, times, nil, others
   end
-  if redis.call('EXISTS', P .. 'ready_at') == 1 then
-    many('HDEL', 'ready_at', group.ids)
+  local number, kept = #ids, {}
+  for n = 1, number do
+    kept[2 * n - 1], kept[2 * n] = ids[n], standing or standings[n]
+  end
+  many('HDEL', 'lease', ids)
+  let_go(ask.holder, number)
+  many('HSET', 'end', kept)
+  if all and number >= ask.least_sheaf then
+    index_sheaf(group)
+  else
+    index_apart(group.queue, ids, seqs, ended)
+  end
+  for _, name in ipairs({ 'cancel', 'ready_at', 'state' }) do
+    if redis.call('EXISTS', P .. name) == 1 then
+      many('HDEL', name, ids)
+    end
   end
   redis.call('HINCRBY', P .. 'count', group.queue .. '|running', -number)
-  redis.call('HINCRBY', P .. 'count', group.queue .. '|' .. group.state, number)
-  redis.call('HINCRBY', P .. 'count', group.queue .. '|total:' .. group.state, number)
+  redis.call('HINCRBY', P .. 'count', group.queue .. '|succeeded', number)
+  redis.call('HINCRBY', P .. 'count', group.queue .. '|total:succeeded', number)
 end
 
 -- Any other change: id, fence, queue, state, kept, at (finished_at or run_at), seq, priority, freed key, schedule, last, task.
@@ -90,7 +117,6 @@ end
 local function forget(change)
   local id = change[1]
   redis.call('HDEL', P .. 'job', id)
-  redis.call('HDEL', P .. 'state', id)
   redis.call('HDEL', P .. 'progress', id)
   redis.call('UNLINK', P .. 'log:' .. id)
   redis.call('ZREM', P .. 'task:' .. change[12], id)
@@ -100,7 +126,7 @@ local function forget(change)
 end
 
 local function record(changes)
-  local ids, kept, counts = {}, {}, {}
+  local ids, kept, over, counts = {}, {}, {}, {}
   local indexed, lines, waits = {}, {}, {}
   for _, change in ipairs(changes) do
     local id, queue, state, at, seq = change[1], change[3], change[4], change[6], change[7]
@@ -115,8 +141,9 @@ local function record(changes)
     else
       local now_in = queue .. '|' .. state
       counts[now_in] = (counts[now_in] or 0) + 1
-      kept[#kept + 1] = id
-      kept[#kept + 1] = change[5]
+      local standings = FINAL[state] and over or kept
+      standings[#standings + 1] = id
+      standings[#standings + 1] = change[5]
       if state == 'queued' then
         lines[queue] = lines[queue] or {}
         push(lines[queue], change[8], seq, id)
@@ -141,7 +168,11 @@ local function record(changes)
   end
   many('HDEL', 'lease', ids)
   let_go(ask.holder, #ids)
+  if redis.call('EXISTS', P .. 'state') == 1 then
+    many('HDEL', 'state', ids)
+  end
   many('HSET', 'state', kept)
+  many('HSET', 'end', over)
   if redis.call('EXISTS', P .. 'ready_at') == 1 then
     many('HDEL', 'ready_at', ids)
   end
@@ -221,11 +252,12 @@ local function lines_of(queues)
   return priorities, by_priority
 end
 
--- The oldest of one queue and priority: {id, seq, id, seq …}.
+-- The oldest of one queue and priority. (ZPOPMIN would tell their places, too, and take twice the time.)
 local function pop(queue, priority, want)
   local key = P .. 'ready:' .. queue .. ':' .. priority
-  local found = redis.call('ZPOPMIN', key, want)
-  if #found < 2 * want or redis.call('EXISTS', key) == 0 then
+  local found = redis.call('ZRANGE', key, 0, want - 1)
+  redis.call('ZREMRANGEBYRANK', key, 0, want - 1)
+  if #found < want or redis.call('EXISTS', key) == 0 then
     redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- so that the next job rings
   end
   return found
@@ -258,11 +290,12 @@ local function take(queues, want)
     local having = by_priority[priority]
     if #having == 1 then
       local found = pop(having[1], priority, left)
-      for n = 1, #found, 2 do
-        ids[#ids + 1] = found[n]
-        queues_of[#queues_of + 1] = having[1]
+      local before = #ids
+      for n = 1, #found do
+        ids[before + n] = found[n]
+        queues_of[before + n] = having[1]
       end
-      taken[having[1]] = (taken[having[1]] or 0) + #found / 2
+      taken[having[1]] = (taken[having[1]] or 0) + #found
     else
       local gone = {}
       local found = merged(having, priority, left)
@@ -290,7 +323,8 @@ local function claim(queues)
   if #ids == 0 then
     return {}
   end
-  local records, kept = many_read('HMGET', 'job', ids), many_read('HMGET', 'state', ids)
+  local records = many_read('HMGET', 'job', ids)
+  local kept = redis.call('EXISTS', P .. 'state') == 1 and many_read('HMGET', 'state', ids) or {}
   local ready = redis.call('EXISTS', P .. 'ready_at') == 1 and many_read('HMGET', 'ready_at', ids) or {}
   local till = later(ask.lease_for)
   local first = lease_text(NOW, till, '1|' .. ask.holder)

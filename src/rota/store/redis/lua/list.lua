@@ -58,10 +58,18 @@ function SOURCES.states(queue, states)
   return keys
 end
 
+local function number_in(key)
+  if key == 'lease' then
+    return redis.call('HLEN', P .. key)
+  end
+  local queue, state = string.match(key, '^in:(.*):([^:]*)$')  -- what stands in sheaves is counted, not its sheaves
+  return queue and tonumber(redis.call('HGET', P .. 'count', queue .. '|' .. state) or 0) or redis.call('ZCARD', P .. key)
+end
+
 local function size_of(keys)
   local size = 0
   for _, key in ipairs(keys) do
-    size = size + redis.call(key == 'lease' and 'HLEN' or 'ZCARD', P .. key)
+    size = size + number_in(key)
   end
   return size
 end
@@ -77,16 +85,72 @@ end
 
 local found = {}
 local highest, lowest = tonumber(ask.below), tonumber(ask.least)
+
+local function consider(seq, id)
+  if seq < highest and seq >= lowest then
+    found[#found + 1] = { seq, id }
+  end
+end
+
+local function open_sheaf(name)
+  local packed = redis.call('HGET', P .. 'sheaf', name)
+  local _, ids, seqs = unpack(packed and cmsgpack.unpack(packed) or { '', {}, {} })
+  local records = #ids > 0 and redis.call('HMGET', P .. 'job', unpack(ids)) or {}
+  for n, id in ipairs(ids) do
+    if tonumber(place_of(records[n]) or -1) == seqs[n] then  -- else it is gone, or it is another of that name
+      consider(seqs[n], id)
+    end
+  end
+end
+
+-- A sheaf stands by its last place, and all its places lie within a span: some that begin above the highest reach below.
+local function look_above(key)
+  local last = string.format('%.0f', highest + ask.span)
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. key, ask.below, last)) do
+    if string.sub(name, 1, 1) == SHEAF then
+      open_sheaf(name)
+    end
+  end
+end
+
+-- How many of those that were found stand at a place or above it.
+local function number_above(place)
+  local number = 0
+  for _, one in ipairs(found) do
+    number = number + (one[1] >= place and 1 or 0)
+  end
+  return number
+end
+
+local function look_below(key)
+  local before, reached = #found, 0
+  while true do
+    local some = redis.call(
+      'ZREVRANGEBYSCORE', P .. key, '(' .. ask.below, ask.least, 'WITHSCORES', 'LIMIT', reached, ask.step)
+    for n = 1, #some, 2 do
+      if string.sub(some[n], 1, 1) == SHEAF then
+        open_sheaf(some[n])
+      else
+        found[#found + 1] = { tonumber(some[n + 1]), some[n] }
+      end
+    end
+    reached = reached + #some / 2
+    if #some < 2 * ask.step or (#found - before >= ask.count and number_above(tonumber(some[#some])) >= ask.count) then
+      return
+    end
+  end
+end
+
 for _, key in ipairs(best) do
   if key == 'lease' then
     local running = redis.call('HKEYS', P .. key)
     local records = #running > 0 and many_read('HMGET', 'job', running) or {}
     for n, id in ipairs(running) do
-      local seq = tonumber(place_of(records[n]) or 0)
-      if seq < highest and seq >= lowest then
-        found[#found + 1] = { seq, id }
-      end
+      consider(tonumber(place_of(records[n]) or 0), id)
     end
+  elseif string.sub(key, -10) == ':succeeded' then
+    look_above(key)
+    look_below(key)
   else
     local some
     if ask.is_rising then

@@ -4,6 +4,7 @@
 local P = KEYS[1]
 local ask = cmsgpack.unpack(ARGV[1])
 local FINAL = { succeeded = true, failed = true, cancelled = true }
+local SHEAF = '\0'  -- what the names of sheaves begin with, and no job's id
 local WIDE = 3000  -- values that one command takes at once (an even number, as many come in pairs)
 
 local function server_time()
@@ -54,7 +55,7 @@ local function many_read(command, key, values)
 end
 
 -- Jobs as they are kept, field by field: Python puts them together.
-local KEPT = { 'job', 'state', 'ready_at', 'lease', 'cancel', 'progress' }
+local KEPT = { 'job', 'state', 'ready_at', 'lease', 'cancel', 'progress', 'end' }
 local function raw_jobs(ids)
   local raw = { ids }
   if #ids == 0 then
