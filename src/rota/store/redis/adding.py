@@ -6,12 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rota.failpoints import reach
-from rota.model.job import accept
+from rota.model.job import accept, is_plain
 from rota.model.state import State
 from rota.store.contract import Added
 from rota.store.redis.desk import text_of
 from rota.store.redis.draft import Draft
-from rota.store.redis.packing import pack_record
+from rota.store.redis.packing import pack_plain_record, pack_record
 from rota.store.redis.places import HOUR
 from rota.store.redis.schema import VERSION
 from rota.store.redis.wire import binary
@@ -32,7 +32,7 @@ class Intake:
     def add(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         if not jobs:
             return []
-        if len(jobs) == 1 and _is_plain(jobs[0]):
+        if len(jobs) == 1 and _is_ready(jobs[0]):
             added = self._add_one(jobs[0], now)
             if added is not None:
                 return [added]
@@ -45,9 +45,8 @@ class Intake:
         link = self._desk.link
         while True:
             at = link.estimated_now() if now is None else now
-            job = accept(new, at)
             reach("add.before_commit")
-            reply = link.call_plainly("add_one", *_argument(job, at, now), is_clock=now is None)
+            reply = link.call_plainly("add_one", *_argument(new, at, now), is_clock=now is None)
             reach("add.after_commit")
             if reply.body == b"added":
                 return Added(new.id)
@@ -95,24 +94,24 @@ class Intake:
         return added
 
 
-def _is_plain(new: NewJob) -> bool:
+def _is_ready(new: NewJob) -> bool:
     """Whether a job is ready at once, and of no schedule."""
     return not (new.run_at or new.delay or new.waits_for or new.schedule_id)
 
 
-def _argument(job: Job, at: int, now: int | None) -> tuple[str | bytes, ...]:
+def _argument(new: NewJob, at: int, now: int | None) -> tuple[str | bytes, ...]:
     """One job as the script for one takes it."""
     return (
         VERSION,
         "" if now is None else str(now),
         str(at),
-        job.id,
-        pack_record(job),
-        job.queue,
-        str(job.priority),
-        job.task,
+        new.id,
+        pack_plain_record(new, at) if is_plain(new) else pack_record(accept(new, at)),
+        new.queue,
+        str(new.priority),
+        new.task,
         str(at // HOUR),
-        job.key or "",
+        new.key or "",
     )
 
 

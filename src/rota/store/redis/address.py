@@ -26,6 +26,7 @@ def client_of(url: str) -> Redis:
         "socket_timeout": DEADLINE,
         "socket_connect_timeout": DEADLINE,
         "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,  # nothing that comes unasked
     }
     try:
         pool = ConnectionPool.from_url(_checked(url), **options)

@@ -119,9 +119,7 @@ class Link:
         """Straight through a connection where there is a pool of them: half the cost of the client's own way."""
         if self._lines is None:
             return self.client.execute_command(*parts, **_NEVER_DECODE)
-        with self._lines.taken() as connection:
-            connection.send_packed_command(connection.pack_command(*parts))
-            return connection.read_response(disable_decoding=True)
+        return self._lines.call(parts)
 
     def _sync(self, now: int) -> None:
         """The reply was sent before it came: the greatest difference is the nearest to the truth."""

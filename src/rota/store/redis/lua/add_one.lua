@@ -9,7 +9,7 @@ if now == '' then
   local time = redis.call('TIME')
   now = time[1] .. string.rep('0', 6 - #time[2]) .. time[2]
 end
-local meta = redis.call('HMGET', P .. 'meta', 'version', 'seal')
+local meta = redis.call('HMGET', P .. 'meta', 'version', 'seal', 'hour')
 local lost = 0
 if not meta[1] then
   redis.call('HSET', P .. 'meta', 'version', version)
@@ -22,20 +22,25 @@ local behind = tonumber(now) - tonumber(at)
 if injected == '' and (behind < 0 or behind > 1000000) then
   return { now, lost, false, 'clock' }
 end
-if redis.call('HEXISTS', P .. 'job', id) == 1 or (key ~= '' and redis.call('HSETNX', P .. 'key', key, id) == 0) then
+if key ~= '' and (redis.call('HEXISTS', P .. 'job', id) == 1 or redis.call('HSETNX', P .. 'key', key, id) == 0) then
   return { now, lost, false, 'there' }
 end
 
-local seq = string.format('%d', redis.call('INCR', P .. 'seq'))
-redis.call('HSET', P .. 'job', id, seq .. record)
+local place = redis.call('INCR', P .. 'seq')
+local seq = string.format('%d', place)
+if redis.call('HSETNX', P .. 'job', id, seq .. record) == 0 then
+  return { now, lost, false, 'there' }  -- its place stays empty
+end
 redis.call('ZADD', P .. 'ready:' .. queue .. ':' .. priority, seq, id)
 redis.call('ZADD', P .. 'task:' .. task, seq, id)
 redis.call('ZADD', P .. 'tasks', 0, task)
 redis.call('HINCRBY', P .. 'count', queue .. '|queued', 1)
-local known = redis.call('ZSCORE', P .. 'hours:last', hour)
-if not known or tonumber(known) < tonumber(seq) then
+local of, last = string.match(meta[3] or '', '^(%d+)|(%d+)$')
+if of ~= hour or tonumber(last) < place then  -- rounded up, so that it seldom changes
+  last = string.format('%d', math.ceil(place / 1000) * 1000)
   redis.call('ZADD', P .. 'hours:first', 'LT', seq, hour)
-  redis.call('ZADD', P .. 'hours:last', 'GT', math.ceil(tonumber(seq) / 1000) * 1000, hour)
+  redis.call('ZADD', P .. 'hours:last', 'GT', last, hour)
+  redis.call('HSET', P .. 'meta', 'hour', hour .. '|' .. last)
 end
 if redis.call('ZADD', P .. 'priorities:' .. queue, priority, priority) == 1 then
   redis.call('PUBLISH', P .. 'bell:jobs', '')
