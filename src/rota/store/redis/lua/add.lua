@@ -27,30 +27,32 @@ end
 local total = #ask.ids
 local base = redis.call('INCRBY', P .. 'seq', total) - total
 local records, seqs = {}, {}
+local all, ids, sizes, reached = ask.records, ask.ids, ask.sizes, 0
 for n = 1, total do
-  local seq = string.format('%d', base + n)
+  local seq, size = string.format('%d', base + n), sizes[n]
   seqs[n] = seq
-  records[2 * n - 1] = ask.ids[n]
-  records[2 * n] = seq .. ask.records[n]
+  records[2 * n - 1] = ids[n]
+  records[2 * n] = seq .. string.sub(all, reached + 1, reached + size)
+  reached = reached + size
 end
 many('HSET', 'job', records)
 
 -- Groups of jobs by their numbers in this call (false: all of them): their place in line is their score.
-local all
+local whole
 local function in_order(numbers)
-  if not numbers and all then
-    return all
+  if not numbers and whole then
+    return whole
   end
   local entries = {}
   if not numbers then
     for n = 1, total do
-      entries[2 * n - 1], entries[2 * n] = seqs[n], ask.ids[n]
+      entries[2 * n - 1], entries[2 * n] = seqs[n], ids[n]
     end
-    all = entries
-    return all
+    whole = entries
+    return whole
   end
   for n, number in ipairs(numbers) do
-    entries[2 * n - 1], entries[2 * n] = seqs[number], ask.ids[number]
+    entries[2 * n - 1], entries[2 * n] = seqs[number], ids[number]
   end
   return entries
 end
