@@ -3,8 +3,30 @@
 local refused, apart = {}, {}  -- apart: changes with consequences, which Python decides about in a step of their own
 local is_apart = {}  -- by job, and by schedule: it must hear of its jobs' ends in their order
 local is_news = false
-local has_cancels = redis.call('EXISTS', P .. 'cancel') == 1
-local has_held = redis.call('EXISTS', P .. 'held') == 1
+
+-- What is seldom there at all is asked for in one call: requests to stop, held jobs, times of promotion, standings of
+-- live jobs, progress.
+local SELDOM = { 'cancel', 'held', 'ready_at', 'state', 'progress' }
+local has = {}
+if redis.call('EXISTS', P .. 'cancel', P .. 'held', P .. 'ready_at', P .. 'state', P .. 'progress') > 0 then
+  for _, name in ipairs(SELDOM) do
+    has[name] = redis.call('EXISTS', P .. name) == 1
+  end
+end
+
+local function forget_in(names, ids)
+  for _, name in ipairs(names) do
+    if has[name] then
+      many('HDEL', name, ids)
+    end
+  end
+end
+
+local counts = {}
+local function count(queue, name, number)
+  name = queue .. '|' .. name
+  counts[name] = (counts[name] or 0) + number
+end
 
 -- Jobs of one queue that succeeded at their first attempt, with no key and no schedule: they are the most by far. They
 -- come as a sheaf, packed as it is kept: {queue, ids, places in line, times of their ends}. Where all of it holds, two
@@ -35,7 +57,7 @@ local function are_held(group, ids)
     if not lease or (lease ~= known and fence_of(lease) ~= fence) then
       refused[#refused + 1] = { ids[n], 'lease', '' }
       all = false
-    elseif has_held and redis.call('EXISTS', P .. 'waits:' .. ids[n]) == 1 then
+    elseif has.held and redis.call('EXISTS', P .. 'waits:' .. ids[n]) == 1 then
       apart[#apart + 1] = { ids[n], fence }
       is_apart[ids[n]] = true
       all = false
@@ -74,14 +96,10 @@ local function settle_group(group)
   else
     index_apart(group.queue, ids, seqs, ended)
   end
-  for _, name in ipairs({ 'cancel', 'ready_at', 'state' }) do
-    if redis.call('EXISTS', P .. name) == 1 then
-      many('HDEL', name, ids)
-    end
-  end
-  redis.call('HINCRBY', P .. 'count', group.queue .. '|running', -number)
-  redis.call('HINCRBY', P .. 'count', group.queue .. '|succeeded', number)
-  redis.call('HINCRBY', P .. 'count', group.queue .. '|total:succeeded', number)
+  forget_in({ 'cancel', 'ready_at', 'state' }, ids)
+  count(group.queue, 'running', -number)
+  count(group.queue, 'succeeded', number)
+  count(group.queue, 'total:succeeded', number)
 end
 
 -- Any other change: id, fence, queue, state, kept, at (finished_at or run_at), seq, priority, freed key, schedule, last, task.
@@ -91,7 +109,7 @@ local function settle(changes)
     ids[n] = change[1]
   end
   local leases = many_read('HMGET', 'lease', ids)
-  local cancels = has_cancels and many_read('HMGET', 'cancel', ids) or {}
+  local cancels = has.cancel and many_read('HMGET', 'cancel', ids) or {}
   local taken, accepted = {}, {}
   for n, change in ipairs(changes) do
     local id, lease = ids[n], leases[n]
@@ -102,7 +120,7 @@ local function settle(changes)
     else
       taken[id] = true
       local schedule = change[10] and 'schedule:' .. change[10]
-      local is_awaited = has_held and FINAL[change[4]] and redis.call('EXISTS', P .. 'waits:' .. id) == 1
+      local is_awaited = has.held and FINAL[change[4]] and redis.call('EXISTS', P .. 'waits:' .. id) == 1
       if is_awaited or (schedule and is_apart[schedule]) then
         apart[#apart + 1] = { id, change[2] }
         is_apart[schedule or id] = true
@@ -126,21 +144,19 @@ local function forget(change)
 end
 
 local function record(changes)
-  local ids, kept, over, counts = {}, {}, {}, {}
+  local ids, kept, over = {}, {}, {}
   local indexed, lines, waits = {}, {}, {}
   for _, change in ipairs(changes) do
     local id, queue, state, at, seq = change[1], change[3], change[4], change[6], change[7]
     ids[#ids + 1] = id
-    counts[queue .. '|running'] = (counts[queue .. '|running'] or 0) - 1
+    count(queue, 'running', -1)
     if FINAL[state] then
-      local total = queue .. '|total:' .. state
-      counts[total] = (counts[total] or 0) + 1
+      count(queue, 'total:' .. state, 1)
     end
     if change[12] then
       forget(change)
     else
-      local now_in = queue .. '|' .. state
-      counts[now_in] = (counts[now_in] or 0) + 1
+      count(queue, state, 1)
       local standings = FINAL[state] and over or kept
       standings[#standings + 1] = id
       standings[#standings + 1] = change[5]
@@ -168,17 +184,10 @@ local function record(changes)
   end
   many('HDEL', 'lease', ids)
   let_go(ask.holder, #ids)
-  if redis.call('EXISTS', P .. 'state') == 1 then
-    many('HDEL', 'state', ids)
-  end
+  forget_in({ 'cancel', 'ready_at', 'state' }, ids)
   many('HSET', 'state', kept)
   many('HSET', 'end', over)
-  if redis.call('EXISTS', P .. 'ready_at') == 1 then
-    many('HDEL', 'ready_at', ids)
-  end
-  if has_cancels then
-    many('HDEL', 'cancel', ids)
-  end
+  has.state = has.state or #kept > 0
   for key, entries in pairs(indexed) do
     many('ZADD', key, entries)
   end
@@ -189,9 +198,6 @@ local function record(changes)
   end
   for queue, entries in pairs(waits) do
     is_news = put_in_wait(queue, entries) or is_news
-  end
-  for name, number in pairs(counts) do
-    redis.call('HINCRBY', P .. 'count', name, number)
   end
 end
 
@@ -206,34 +212,50 @@ local function open_queues()
   return open
 end
 
--- Make due jobs ready, a bounded number of them; says whether a line that was empty is so no more.
-local function promote(queues)
-  local room, filled = ask.most_promoted, false
+-- When the first job of a queue that waits for its time is due, as text.
+local function first_due(queue)
+  return redis.call('ZRANGE', P .. 'due:' .. queue, 0, 0, 'WITHSCORES')[2]
+end
+
+-- Make due jobs of a queue ready, a bounded number of them: how many, and whether a line is no longer empty.
+local function promote_some(queue, room)
+  local due = redis.call('ZRANGEBYSCORE', P .. 'due:' .. queue, '-inf', NOW, 'LIMIT', 0, room)
+  local records = many_read('HMGET', 'job', due)
+  local lines, times, filled = {}, {}, false
+  for n, id in ipairs(due) do
+    local seq, priority = place_of(records[n])
+    if not seq then  -- a record that cannot be read: whoever claims it says so
+      seq, priority = redis.call('ZSCORE', P .. 'in:' .. queue .. ':scheduled', id) or '0', '0'
+    end
+    push(lines, priority, seq, id)
+    times[2 * n - 1], times[2 * n] = id, NOW
+  end
+  many('ZREM', 'due:' .. queue, due)
+  many('ZREM', 'in:' .. queue .. ':scheduled', due)
+  many('HSET', 'ready_at', times)
+  has.ready_at = true
+  for priority, entries in pairs(lines) do
+    filled = put_in_line(queue, priority, entries) or filled
+  end
+  count(queue, 'scheduled', -#due)
+  count(queue, 'queued', #due)
+  return #due, filled
+end
+
+-- The same for all queues, where jobs are wanted: when the next is due, and whether a line is no longer empty.
+local function promote(queues, is_wanted)
+  local room, next_due, filled = is_wanted and ask.most_promoted or 0, nil, false
   for _, queue in ipairs(queues) do
-    local due = room > 0 and redis.call('ZRANGEBYSCORE', P .. 'due:' .. queue, '-inf', NOW, 'LIMIT', 0, room) or {}
-    if #due > 0 then
-      room = room - #due
-      local records = many_read('HMGET', 'job', due)
-      local lines, times = {}, {}
-      for n, id in ipairs(due) do
-        local seq, priority = place_of(records[n])
-        if not seq then  -- a record that cannot be read: whoever claims it says so
-          seq, priority = redis.call('ZSCORE', P .. 'in:' .. queue .. ':scheduled', id) or '0', '0'
-        end
-        push(lines, priority, seq, id)
-        times[2 * n - 1], times[2 * n] = id, NOW
-      end
-      many('ZREM', 'due:' .. queue, due)
-      many('ZREM', 'in:' .. queue .. ':scheduled', due)
-      many('HSET', 'ready_at', times)
-      for priority, entries in pairs(lines) do
-        filled = put_in_line(queue, priority, entries) or filled
-      end
-      redis.call('HINCRBY', P .. 'count', queue .. '|scheduled', -#due)
-      redis.call('HINCRBY', P .. 'count', queue .. '|queued', #due)
+    local first = first_due(queue)
+    if first and room > 0 and tonumber(first) <= tonumber(NOW) then
+      local number, is_news_here = promote_some(queue, room)
+      room, filled, first = room - number, filled or is_news_here, first_due(queue)
+    end
+    if first and (not next_due or tonumber(first) < tonumber(next_due)) then
+      next_due = first
     end
   end
-  return filled
+  return next_due or false, filled
 end
 
 -- The priorities in use, highest first, and which of the queues have them.
@@ -255,11 +277,12 @@ end
 -- The oldest of one queue and priority. (ZPOPMIN would tell their places, too, and take twice the time.)
 local function pop(queue, priority, want)
   local key = P .. 'ready:' .. queue .. ':' .. priority
-  local found = redis.call('ZRANGE', key, 0, want - 1)
+  local found = redis.call('ZRANGE', key, 0, want)
   redis.call('ZREMRANGEBYRANK', key, 0, want - 1)
-  if #found < want or redis.call('EXISTS', key) == 0 then
-    redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- so that the next job rings
+  if #found <= want then
+    redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- the line is empty, so the next job rings
   end
+  found[want + 1] = nil
   return found
 end
 
@@ -324,8 +347,8 @@ local function claim(queues)
     return {}
   end
   local records = many_read('HMGET', 'job', ids)
-  local kept = redis.call('EXISTS', P .. 'state') == 1 and many_read('HMGET', 'state', ids) or {}
-  local ready = redis.call('EXISTS', P .. 'ready_at') == 1 and many_read('HMGET', 'ready_at', ids) or {}
+  local kept = has.state and many_read('HMGET', 'state', ids) or {}
+  local ready = has.ready_at and many_read('HMGET', 'ready_at', ids) or {}
   local till = later(ask.lease_for)
   local first = lease_text(NOW, till, '1|' .. ask.holder)
   local leases, is_first = {}, true
@@ -340,27 +363,12 @@ local function claim(queues)
   end
   many('HSET', 'lease', leases)
   hold(ask.holder, #ids, till)
-  if redis.call('EXISTS', P .. 'progress') == 1 then
-    many('HDEL', 'progress', ids)
-  end
+  forget_in({ 'progress' }, ids)
   for queue, number in pairs(taken) do
-    if number > 0 then
-      redis.call('HINCRBY', P .. 'count', queue .. '|queued', -number)
-      redis.call('HINCRBY', P .. 'count', queue .. '|running', number)
-    end
+    count(queue, 'queued', -number)
+    count(queue, 'running', number)
   end
   return { ids, #queues > 1 and queues_of or queues, records, is_first and {} or kept, ready, till }
-end
-
-local function next_due(queues)
-  local first
-  for _, queue in ipairs(queues) do
-    local found = redis.call('ZRANGE', P .. 'due:' .. queue, 0, 0, 'WITHSCORES')[2]
-    if found and (not first or tonumber(found) < tonumber(first)) then
-      first = found
-    end
-  end
-  return first or false
 end
 
 for _, group in ipairs(ask.groups) do
@@ -373,13 +381,19 @@ if #ask.settled > 0 then
   end
 end
 local queues = #ask.queues > 0 and open_queues() or {}
+local is_wanted = ask.want > 0 and #apart == 0  -- else what is released first comes first, too
+local next_due, filled = promote(queues, is_wanted)
 local claimed = {}
-if ask.want > 0 and #queues > 0 and #apart == 0 then  -- else what is released first comes first, too
-  local filled = promote(queues)
+if is_wanted and #queues > 0 then
   claimed = claim(queues)
   is_news = is_news or (filled and #claimed > 0 and #claimed[1] == ask.want)
+end
+for name, number in pairs(counts) do
+  if number ~= 0 then
+    redis.call('HINCRBY', P .. 'count', name, number)
+  end
 end
 if is_news then
   ring('jobs')
 end
-return reply({ refused, apart, claimed, next_due(queues) })
+return reply({ refused, apart, claimed, next_due })
