@@ -173,12 +173,12 @@ class Lease(NamedTuple):
     holder: str
 
     def packed(self) -> str:
-        return f"{self.began_at:016d}{self.ends_at:016d}{fence_of(self.number, self.holder)}"
+        return f"{self.began_at:032d}{self.ends_at:032d}{fence_of(self.number, self.holder)}"
 
 
 def lease_of(packed: bytes) -> Lease:
-    number, _, holder = packed[32:].decode().partition("|")
-    return Lease(int(packed[:16]), int(packed[16:32]), int(number), holder)
+    number, _, holder = packed[64:].decode().partition("|")
+    return Lease(int(packed[:32]), int(packed[32:64]), int(number), holder)
 
 
 def job_of(job_id: str, sight: Sight) -> Job:

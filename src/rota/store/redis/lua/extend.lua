@@ -4,11 +4,11 @@ local lost, renewed = {}, {}
 if #ask.ids > 0 then
   local held = many_read('HMGET', 'lease', ask.ids)
   local till = later(ask.lease_for)
-  local ends = string.rep('0', 16 - #till) .. till
+  local ends = wide(till)
   for n, id in ipairs(ask.ids) do
     if held[n] and fence_of(held[n]) == ask.fences[n] then
       renewed[#renewed + 1] = id
-      renewed[#renewed + 1] = string.sub(held[n], 1, 16) .. ends .. ask.fences[n]
+      renewed[#renewed + 1] = string.sub(held[n], 1, 32) .. ends .. ask.fences[n]
     else
       lost[#lost + 1] = id
     end

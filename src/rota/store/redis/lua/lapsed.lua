@@ -14,7 +14,7 @@ end
 local lapsed, bounds, numbers = {}, {}, {}
 local leases = redis.call('HGETALL', P .. 'lease')
 for n = 1, #leases, 2 do
-  local ends = tonumber(string.sub(leases[n + 1], 17, 32)) or 0
+  local ends = tonumber(string.sub(leases[n + 1], 33, 64)) or 0
   local holder = string.match(fence_of(leases[n + 1]), '^%d+|(.*)$') or ''
   if ends <= tonumber(NOW) then
     lapsed[#lapsed + 1] = { ends, leases[n] }

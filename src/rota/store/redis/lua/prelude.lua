@@ -67,13 +67,18 @@ local function raw_jobs(ids)
   return raw
 end
 
--- A lease: when it began and when it ends, in 16 digits each, then what fences it: its number and its holder.
+-- A lease: when it began and when it ends, in 32 digits each, then what fences it: its number and its holder. So wide,
+-- because a hash of short values is a list to the server, which it searches from its beginning for each of them.
+local function wide(instant)
+  return string.rep('0', 32 - #instant) .. instant
+end
+
 local function lease_text(began, ends, fence)
-  return string.rep('0', 16 - #began) .. began .. string.rep('0', 16 - #ends) .. ends .. fence
+  return wide(began) .. wide(ends) .. fence
 end
 
 local function fence_of(lease)
-  return string.sub(lease, 33)
+  return string.sub(lease, 65)
 end
 
 -- A job's place in line and its priority, which its record begins with.
