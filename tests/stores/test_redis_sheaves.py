@@ -153,10 +153,24 @@ def test_a_prune_takes_the_oldest_of_a_sheaf_and_leaves_the_rest(store, raw):
     assert left == []
 
 
-def test_a_prune_forgets_the_sheaf_of_jobs_that_were_deleted(store, raw):
-    known = succeeded(store, 6)
-    store.delete_jobs(known)
+def test_jobs_that_are_deleted_leave_their_sheaf(store, raw):
+    known, others = succeeded(store, 6), succeeded(store, 6)
+    store.delete_jobs([*known[:3], *others])
     assert sheaves(store, raw) == 1
+    assert ids(all_jobs(store, DONE)) == known[:2:-1]
+    store.delete_jobs(known)
+    assert sheaves(store, raw) == 0
+
+
+def test_a_prune_forgets_the_sheaf_of_jobs_that_went_without_a_word(store, raw):
+    known = succeeded(store, 6)
+    sheaf = raw.hgetall(f"{{{store.namespace}}}:sheaf")
+    store.delete_jobs(known)
+    ((name, packed),) = sheaf.items()  # as where somebody died in between
+    raw.hset(f"{{{store.namespace}}}:sheaf", name, packed)
+    raw.zadd(f"{{{store.namespace}}}:ended:succeeded", {name: T0})
+    raw.zadd(f"{{{store.namespace}}}:in:default:succeeded", {name: 6})
+    assert all_jobs(store, DONE) == []
     assert store.prune(Retention(succeeded_for=0), 99, now=T0 + MINUTE).jobs == 0
     assert sheaves(store, raw) == 0
 

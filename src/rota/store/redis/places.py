@@ -5,7 +5,7 @@ queue. What is ready stands in one set per queue and priority, which keeps the o
 for its time also stands by run_at, and what has ended by finished_at, for the pruner. Running jobs stand in no set:
 they are few, and their leases are a hash that is looked through only where a holder is late. So a job is in two to six
 sets, of about a hundred bytes each. Plain jobs that succeeded together stand in their two sets as one sheaf instead: a
-job that is taken out of them may be left in its sheaf, and whoever opens that looks whether the job is still there.
+job that goes may be left in its sheaf for a while, and whoever opens that looks whether the job is still there.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from rota.model.settle import Change
 
+SHEAF = b"\0"  # what their names begin with, and no job's id
 LEAST_SHEAF = 4  # jobs: fewer are indexed one by one
-SPAN_BITS = 10  # a sheaf's places in line lie within 1,024 of each other, so that lists know where to look
+SPAN_BITS = 10  # all places of a sheaf lie in one span of 1,024, so that lists and removals know where to look
 SHEAVES_AT_ONCE = 20  # entries of an index that scripts read at once where each may be a sheaf
 
 _BARE = (State.SUCCEEDED, 1, None, 0, 0, None, None, b"", None, False, 1, None, None, None)

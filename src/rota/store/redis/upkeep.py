@@ -11,7 +11,7 @@ from rota.store.counting import Counts
 from rota.store.matching import is_stale
 from rota.store.redis.draft import Draft, neighbours
 from rota.store.redis.packing import jobs_of
-from rota.store.redis.sheaves import SHEAVES_AT_ONCE
+from rota.store.redis.sheaves import SHEAF, SHEAVES_AT_ONCE, SPAN_BITS
 from rota.store.redis.wire import binary
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ class Housekeeper:
 
     def delete(self, ids: Sequence[str]) -> list[str]:
         """Remove ended jobs; says which."""
-        return self._remove("delete", ids, lambda job: job.state.is_final)
+        removed = self._remove("delete", ids, lambda job: job.state.is_final)
+        self._tidy(self._sheaves_of(removed))
+        return [job.id for job in removed]
 
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
         at, _, (counts,), _ = self._desk.look((), ["HGETALL", "count"], now=now)
@@ -49,8 +51,7 @@ class Housekeeper:
         if surplus > len(ids) and len(ids) < limit:
             ids += self._oldest(min(surplus, limit), at, set(ids), opened)[: min(surplus, limit) - len(ids)]
         removed = self._remove("prune", ids, lambda job: job.state.is_final and job.key_until <= at)
-        if opened:
-            self._desk.link.call("tidy", sheaves=[binary(name) for name in sorted(opened)])
+        self._tidy(opened)
         lines, nodes, self._looked_at = self._thin(retention, limit, at)
         return Pruned(len(removed), lines, nodes)
 
@@ -92,9 +93,23 @@ class Housekeeper:
         jobs.sort(key=lambda job: (job.finished_at or 0, job.seq))
         return [job.id for job in jobs]
 
-    def _remove(self, verb: str, ids: Sequence[str], may_go: Callable[[Job], bool]) -> list[str]:
+    def _sheaves_of(self, jobs: Sequence[Job]) -> set[bytes]:
+        """The sheaves that these jobs may stand in, by their places in line."""
+        ended = {(job.queue, job.seq >> SPAN_BITS) for job in jobs if job.state is State.SUCCEEDED}
+        spans = [
+            ["ZRANGEBYSCORE", f"in:{queue}:{State.SUCCEEDED}", span << SPAN_BITS, (span + 1 << SPAN_BITS) - 1]
+            for queue, span in sorted(ended)
+        ]
+        found = self._desk.ask(*spans) if spans else []
+        return {name for names in found for name in names if name.startswith(SHEAF)}
+
+    def _tidy(self, sheaves: set[bytes]) -> None:
+        if sheaves:
+            self._desk.link.call("tidy", sheaves=[binary(name) for name in sorted(sheaves)])
+
+    def _remove(self, verb: str, ids: Sequence[str], may_go: Callable[[Job], bool]) -> list[Job]:
         """Each job in a draft of its own, but those of one schedule together: they share a ledger."""
-        removed: list[str] = []
+        removed: list[Job] = []
         left = list(dict.fromkeys(ids))
 
         def turn() -> bool:
@@ -117,7 +132,7 @@ class Housekeeper:
                 drafts.append(draft)
             held = self._desk.commit(verb, drafts, is_work=True)
             outcome = list(zip(groups.values(), held, strict=True))
-            removed.extend(job.id for jobs, is_held in outcome if is_held for job in jobs)
+            removed.extend(job for jobs, is_held in outcome if is_held for job in jobs)
             left[:] = [job.id for jobs, is_held in outcome if not is_held for job in jobs]
             return not left
 
@@ -126,7 +141,7 @@ class Housekeeper:
         if not removed:
             self._desk.write(is_work=True)  # a sealed store refuses this even where there is nothing to remove
         order = {job_id: number for number, job_id in enumerate(ids)}
-        return sorted(removed, key=lambda job_id: order[job_id])
+        return sorted(removed, key=lambda job: order[job.id])
 
     def _ledgers(self, jobs: Sequence[Job]) -> dict[str, list[tuple[Command, Any]]]:
         """What the drafts of these removals will look at, read in one call: schedules, and neighbours in ledgers."""
