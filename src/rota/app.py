@@ -22,14 +22,14 @@ from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
 from rota.jobs import Job, Jobs
 from rota.locks import Lock
-from rota.model.job import NewJob
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_schedule_id, new_id
 from rota.model.schedule import Origin
 from rota.model.sizes import bytes_of
 from rota.observe.logs import log_events
 from rota.schedules import Schedules, make_spec
-from rota.store.contract import LARGEST_BATCH, Retention, Store
+from rota.sending import send_in_turn, send_within
+from rota.store.contract import Retention, Store
 from rota.store.urls import absolute, default_store, store_from_client, store_from_url
 from rota.tasks import AsyncTask, Overrides, Registry, Task, default_name, make_options
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
     from rota.schedules import ScheduleKeywords
+    from rota.store.contract import Added
     from rota.tasks import Decorator, Request, TaskKeywords
     from rota.triggers import Trigger
 
@@ -161,17 +162,15 @@ class App:
         """Have the store accept requests, a batch at a time; each batch is accepted whole or not at all."""
         store = self.open()
         transaction = _one_transaction(requests)
+        if transaction is None:
+            answers = send_in_turn(store, requests, _random)
+        else:
+            answers = send_within(store, transaction, requests, _random)
         jobs: list[Job[Any]] = []
-        for start in range(0, len(requests), LARGEST_BATCH):
-            at = time.time_ns() // 1000
-            batch = [self._new_job(request, at) for request in requests[start : start + LARGEST_BATCH]]
-            added = store.add_jobs(batch) if transaction is None else store.add_jobs_in(transaction, batch)
-            jobs += [Job(self.jobs, result.id, existed=result.existed) for result in added]
+        for added in answers:
             if self.events.wants("job.enqueued"):
-                for request, result in zip(batch, added, strict=True):
-                    self.events.emit(
-                        "job.enqueued", store.now(), job_id=result.id, task=request.task, existed=result.existed
-                    )
+                self._tell_enqueued(requests[len(jobs) : len(jobs) + len(added)], added)
+            jobs += [Job(self.jobs, result.id, existed=result.existed) for result in added]
         return jobs
 
     async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:
@@ -380,19 +379,10 @@ class App:
         self.registry.add(task)
         return task
 
-    def _new_job(self, request: Request, at: int) -> NewJob:
-        overrides = request.overrides
-        return NewJob(
-            id=new_id(_random, at),
-            task=request.task,
-            payload=request.payload,
-            queue=request.queue,
-            priority=request.priority,
-            key=request.key,
-            key_for=request.key_for,
-            run_at=overrides.at,
-            delay=overrides.delay,
-        )
+    def _tell_enqueued(self, requests: Sequence[Request], added: Sequence[Added]) -> None:
+        now = self.open().now()
+        for request, result in zip(requests, added, strict=True):
+            self.events.emit("job.enqueued", now, job_id=result.id, task=request.task, existed=result.existed)
 
     def _decode_result(self, task_name: str, packed: bytes | None) -> Any:
         """A result as the task's return type says, where the task is known here; else as plain JSON."""
@@ -410,10 +400,10 @@ class App:
 
 def _one_transaction(requests: Sequence[Request]) -> object:
     """The caller's transaction that all of these requests are part of; None for none."""
-    transactions = {id(request.overrides.transaction): request.overrides.transaction for request in requests}
-    if len(transactions) > 1:
+    first: object = requests[0].overrides.transaction if requests else None
+    if any(request.overrides.transaction is not first for request in requests):
         raise BadOption("requests that are sent together must share one tx=, or have none")
-    return next(iter(transactions.values()), None)
+    return first
 
 
 def _check_queues(queues: Sequence[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import pytest
 
 from app.steps import work
 from rota import JobNotFound, current_job
+from rota.errors import StoreUnavailable
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_BATCH
 
@@ -345,3 +346,21 @@ def test_handles_are_told_apart_by_their_id(app, greet):
     assert len({job, same, greet.enqueue("a")}) == 2
     assert job != "a job"
     assert repr(same) == f"<job {job.id} shop.greet queued>"
+
+
+def test_a_batch_that_is_not_taken_ends_the_sending_in_order(app, greet, monkeypatch):
+    store = app.open()
+    taken = []
+    add_jobs = store.add_jobs
+
+    def add(jobs, **options):
+        if len(taken) == 1:
+            raise StoreUnavailable("gone")
+        taken.append(len(jobs))
+        return add_jobs(jobs, **options)
+
+    monkeypatch.setattr(store, "add_jobs", add)
+    with pytest.raises(StoreUnavailable):
+        app.enqueue_many([greet.job(str(index)) for index in range(LARGEST_BATCH * 3)])
+    assert taken == [LARGEST_BATCH]
+    assert app.jobs.list(limit=1).items[0].args == [str(LARGEST_BATCH - 1)]
