@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import select
 import threading
 import time
@@ -18,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolClosed
 from rota.errors import StoreError, StoreUnavailable
 from rota.failpoints import reach
 from rota.store.postgres.address import describe, look_at_server
+from rota.store.postgres.calls import Prepared
 from rota.store.postgres.deadlines import Deadlines
 from rota.store.postgres.faults import WORTH_ANOTHER_TRY, in_our_words, is_lost
 from rota.store.postgres.transaction import Transaction
@@ -51,7 +51,6 @@ class Database:
         self.namespace = namespace
         self.timeout = timeout
         self.has_pooler = False
-        self.slot = random.randrange(SLOTS)  # noqa: S311 - spreads writers, guards nothing
         self._address = address
         self._given = pool
         self._pool: ConnectionPool[Any] | None = None
@@ -61,6 +60,7 @@ class Database:
         self._has_said_so = False
         self._place: tuple[Any, ...] | None = None
         self._deadlines = Deadlines()
+        self._prepared = Prepared()
 
     @property
     def where(self) -> str:
@@ -123,7 +123,7 @@ class Database:
 
     def _transact(self, verb: str, work: Callable[[Transaction], Result], timeout: float | None) -> Result:
         with self.lease(timeout) as connection:
-            transaction = Transaction(connection, self.namespace, self.slot)
+            transaction = Transaction(connection, self.namespace, _slot_of(connection))
             millis = int((timeout or self.timeout) * 1000)
             transaction.run(_BEGIN.format(idle=int(self.timeout * 1000), lock=millis))
             try:
@@ -144,7 +144,7 @@ class Database:
         for attempt in range(1, TRIES + 1):
             try:
                 with self.lease() as connection:
-                    return work(Transaction(connection, self.namespace, self.slot))
+                    return work(Transaction(connection, self.namespace, _slot_of(connection), self._prepared))
             except StoreError as err:
                 if not isinstance(err.__cause__, WORTH_ANOTHER_TRY[:2]) or attempt == TRIES:
                     raise
@@ -153,7 +153,7 @@ class Database:
     def look(self, work: Callable[[Transaction], Result]) -> Result:
         """Several questions about one instant."""
         with self.lease() as connection:
-            transaction = Transaction(connection, self.namespace, self.slot)
+            transaction = Transaction(connection, self.namespace)
             transaction.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
                 result = work(transaction)
@@ -238,6 +238,7 @@ class Database:
             return self._use_given(self._given)
         with self.connect() as connection, self._told():
             self.has_pooler = look_at_server(connection, self.where)
+        self._prepared.is_allowed = not self.has_pooler
         address = self._address
         if address is None:
             raise StoreError("this store has neither an address nor a pool")
@@ -308,6 +309,11 @@ class Database:
             yield
         except psycopg.Error as err:
             raise in_our_words(err, self.where) from err
+
+
+def _slot_of(connection: Connection) -> int:
+    """Where to count: two connections of one process seldom share a row, so that neither waits for the other."""
+    return int(connection.pgconn.backend_pid) % SLOTS
 
 
 def is_up(connection: Connection) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from rota.model.job import Job
 from rota.model.state import State
-from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged, Extended, Refusal
+from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged, Extended
 from rota.store.matching import is_held_by
 from rota.store.postgres.arrays import once
+from rota.store.postgres.calls import Function
 from rota.store.postgres.rows import text_of
 
 if TYPE_CHECKING:
@@ -20,12 +23,20 @@ if TYPE_CHECKING:
     from rota.store.postgres.changes import Changes
     from rota.store.postgres.transaction import Row, Transaction
 
-WAITED_FOR = "RO001"  # what the server raises where a job came to wait for one that was being settled
-_CALL = (
-    "SELECT * FROM {ns}.exchange(%s, %s, %s, %s::text[], %s, %s, %s, %s::bigint[], %s::int[], %s::text[], "
-    "%s::bigint[], %s::int[], %s::int[], %s::text[], %s::text[], %s::bytea[], %s::text[])"
+NOT_PLAIN = "RO001"  # what the server raises where a job is awaited, or not what was decided on
+_EXCHANGE = Function(
+    "exchange",
+    (
+        *("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint"),
+        *("bigint[]", "integer[]", "text[]", "bigint[]", "integer[]", "integer[]"),
+        *("text[]", "text[]", "bytea[]", "text[]", "bigint[]"),
+        *("text[]", "integer[]", "integer[]", "integer[]"),
+    ),
 )
-_NOTHING = (None,) * 10
+_NOTHING = (None,) * 15
+_RUNNING = State.RUNNING
+_SEQ, _PRIORITY = itemgetter(1), itemgetter(5)
+_ENDS = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
 
 
 class Odd(Exception):
@@ -48,13 +59,13 @@ class Exchanging:
 
     def at_once(self, tx: Transaction, ask: Exchange, now: int | None) -> Exchanged:
         """Settle plain ends and claim, by one call of the server's function. Raises Odd where that is not enough."""
-        settled = sorted(ask.settled, key=lambda change: change.job.seq)
-        if not all(map(is_plain, settled)) or len({change.id for change in settled}) != len(settled):
+        settled = sorted(ask.settled, key=_place)
+        if not all(map(is_plain, settled)) or len(set(map(_place, settled))) != len(settled):
             raise Odd
         try:
             return self._call(tx, ask, now, settled)
         except psycopg.Error as err:
-            if err.sqlstate == WAITED_FOR:
+            if err.sqlstate == NOT_PLAIN:
                 raise Odd from err
             raise
 
@@ -69,18 +80,11 @@ class Exchanging:
 
     def _call(self, tx: Transaction, ask: Exchange, now: int | None, settled: Sequence[Change]) -> Exchanged:
         values = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.slot or 0)
-        rows = tx.rows(_CALL, (*values, *_columns(settled)))
-        head = rows.pop()
-        at, next_due, seal, is_odd = head[:4]
+        rows = tx.call(_EXCHANGE, (*values, *_columns(settled)))
+        (_, at, _, _, _, _, _, next_due, *_, seal, _) = rows.pop()
         if seal is not None:
             raise Sealed(seal)
-        if is_odd:
-            raise Odd
-        done = rows[0][4] if rows else None
-        refused = _refused(ask.settled, done) if settled else []
-        claimed = [_claimed(row, ask, at) for row in rows[1:]]
-        claimed.sort(key=lambda job: (-job.priority, job.seq))
-        return Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=next_due)
+        return Exchanged(now=at, claimed=_claimed(rows, ask, at), next_due_at=next_due)
 
     def extend(
         self, tx: Transaction, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None
@@ -134,15 +138,21 @@ def _texts(notes: Sequence[tuple[str, int, str]]) -> list[tuple[str, int, str | 
     return [(job_id, lease_no, text_of(text)) for job_id, lease_no, text in notes]
 
 
+def _place(change: Change) -> int:
+    return change.job.seq
+
+
 def is_plain(change: Change) -> bool:
     """Whether a change is an end that touches nothing but its job: that is most of them."""
     job = change.job
     return (
-        change.state.is_final
+        change.finished_at is not None
         and job.schedule_id is None
         and not change.is_removal
-        and job.deaths == change.deaths
-        and (change.run_at, change.queued_at, change.started_at) == (job.run_at, job.queued_at, job.started_at)
+        and change.deaths == job.deaths
+        and change.run_at == job.run_at
+        and change.queued_at == job.queued_at
+        and change.started_at == job.started_at
         and change.past == job.past
     )
 
@@ -155,66 +165,45 @@ def check_seal(tx: Transaction) -> None:
 
 
 def _columns(settled: Sequence[Change]) -> tuple[Any, ...]:
-    """Changes by column; a column that is empty throughout is not sent."""
+    """Changes by column, as the server's function takes them; then whose keys are free, and the counts by queue."""
     if not settled:
         return _NOTHING
+    freed = [change.job.seq for change in settled if change.job.key is not None and change.key is None]
     return (
         [change.job.seq for change in settled],
         once([change.job.lease_no for change in settled]),
         once([change.state.value for change in settled]),
-        [change.finished_at for change in settled],
-        [change.attempts for change in settled],
+        once([change.finished_at for change in settled]),
+        once([change.attempts for change in settled]),
         _filled([None if change.failures == change.job.failures else change.failures for change in settled]),
         _filled([text_of(change.error) for change in settled]),
         _filled([text_of(change.cancel_reason) for change in settled]),
         _filled([change.result for change in settled]),
         _filled([change.key for change in settled]),
+        freed or None,
+        *_counts(settled),
     )
+
+
+def _counts(settled: Sequence[Change]) -> tuple[list[Any], ...]:
+    """The queues of jobs that ended, and for each way to end, how many of each queue did."""
+    ended = Counter([(change.job.queue, change.state) for change in settled])
+    queues = list(dict.fromkeys(queue for queue, _ in ended))
+    return queues, *([ended[queue, state] for queue in queues] for state in _ENDS)
 
 
 def _filled(values: list[Any]) -> list[Any] | None:
-    return values if any(value is not None for value in values) else None
+    return None if values.count(None) == len(values) else values
 
 
-def _refused(settled: Sequence[Change], done: Sequence[int] | None) -> list[Refusal]:
-    if done is not None and len(done) == len(settled):
-        return []
-    taken = set(done or ())
-    return [Refusal(change.id, "lease") for change in settled if change.job.seq not in taken]
-
-
-def _claimed(row: Row, ask: Exchange, now: int) -> Job:
-    """A row of the server's answer; what every claimed job has in common is not in it."""
-    job_id, seq, task, payload, queue, priority, created_at, run_at, key, key_until, schedule_id, fire_at, *rest = row[
-        5:
+def _claimed(rows: list[Row], ask: Exchange, now: int) -> list[Job]:
+    """The jobs in the server's answer, the best first; what every claimed job has in common is not in it."""
+    rows = [row for row in rows if row[0] is not None]  # else: a place whose job was taken away by hand
+    rows.sort(key=_SEQ)
+    if len(set(map(_PRIORITY, rows))) > 1:
+        rows.sort(key=_PRIORITY, reverse=True)
+    holder, until = ask.holder, now + ask.lease_for
+    return [
+        Job(*(*row[:4], _RUNNING, *row[4:17], now, None, *row[17:21], holder, until, None, row[21], None, row[22]))
+        for row in rows
     ]
-    after_at, generation, made_by, waits_for, queued_at, attempts, failures, deaths, lease_no, error, past = rest
-    return Job(
-        id=job_id,
-        seq=seq,
-        task=task,
-        payload=payload,
-        state=State.RUNNING,
-        queue=queue,
-        priority=priority,
-        created_at=created_at,
-        run_at=run_at,
-        key=key,
-        key_until=key_until,
-        schedule_id=schedule_id,
-        fire_at=fire_at,
-        after_at=after_at,
-        generation=generation,
-        made_by=made_by,
-        waits_for=waits_for,
-        queued_at=queued_at,
-        started_at=now,
-        attempts=attempts,
-        failures=failures,
-        deaths=deaths,
-        lease_no=lease_no,
-        holder=ask.holder,
-        lease_until=now + ask.lease_for,
-        error=error,
-        past=past,
-    )

@@ -9,11 +9,13 @@ from psycopg.rows import tuple_row
 
 from rota.store.counting import TOTAL, Counts
 from rota.store.postgres.arrays import literal
+from rota.store.postgres.calls import call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.store.contract import Channel
+    from rota.store.postgres.calls import Function, Prepared
 
 Row = tuple[Any, ...]
 TALLIES = (
@@ -32,12 +34,19 @@ _texts: dict[tuple[str, str], str] = {}
 class Transaction:
     """A connection in use. `{ns}` in a statement stands for the schema."""
 
-    def __init__(self, connection: psycopg.Connection[Any], namespace: str, slot: int | None = None) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        namespace: str,
+        slot: int | None = None,
+        prepared: Prepared | None = None,
+    ) -> None:
         self.connection = connection
         self.counts = Counts()
         self.slot = slot  # where to count; None: a row of its own, which nobody else waits for
         self._namespace = namespace
-        self._cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+        self._prepared = prepared  # where this is one call, and no more of a transaction
+        self._own_cursor: psycopg.Cursor[Row] | None = None
         self._rings: set[Channel] = set()
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
@@ -48,6 +57,10 @@ class Transaction:
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         self._cursor.execute(self._text(statement), _sent(values), prepare=False, binary=True)
         return self._cursor.fetchall()
+
+    def call(self, function: Function, values: Sequence[Any]) -> list[Row]:
+        """Call one of the schema's functions."""
+        return call(self.connection, self._namespace, function, values, self._prepared)
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         found = self.rows(statement, values)
@@ -78,6 +91,12 @@ class Transaction:
         if rows:
             slot = self.slot if self.slot is not None else self._slot_of_its_own()
             self.run_many(_KEEP, [(queue, slot, *numbers) for queue, numbers in rows])
+
+    @property
+    def _cursor(self) -> psycopg.Cursor[Row]:
+        if self._own_cursor is None:
+            self._own_cursor = psycopg.Cursor(self.connection, row_factory=tuple_row)
+        return self._own_cursor
 
     def _slot_of_its_own(self) -> int:
         row = self.row("SELECT nextval('{ns}.tally_slot')")

@@ -70,7 +70,6 @@ CREATE TABLE {ns}.running (
     PRIMARY KEY (seq)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_analyze_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX running_lapse ON {ns}.running (lease_until);
 CREATE INDEX running_asked ON {ns}.running (holder) WHERE cancel_reason IS NOT NULL;
 
 -- Over.

@@ -93,16 +93,18 @@ BEGIN
                    AND EXISTS (SELECT FROM {ns}.held h WHERE h.waits_for = j.id));
 END $$;
 
--- Settle jobs that ended plainly, make due jobs ready, and claim. The first row says how it went; the others are the
--- claimed jobs. `is_odd`: one of the jobs is waited for by others; nothing was done. Lease numbers and states that are
--- the same throughout have one element.
+-- Settle jobs that ended plainly, make due jobs ready, and claim, all or none. The rows are the claimed jobs in no order;
+-- the last one is none: it has no id, `seq` says the time, `run_at` when the next job is due, `error` what seals the
+-- store (then nothing was done). RO001 is raised where that is not enough: others wait for one of the jobs, or one of
+-- them is no longer what was decided on. What is the same throughout has one element, what is empty throughout is null.
+-- The counts by queue of what ended were made by the caller, who knows the jobs; they hold only if all are settled.
 CREATE FUNCTION {ns}.exchange(
     p_now bigint, p_holder text, p_want integer, p_queues text[], p_lease_for bigint, p_most_promoted integer,
     p_slot bigint, p_seqs bigint[], p_lease_nos integer[], p_states text[], p_finished_at bigint[],
     p_attempts integer[], p_failures integer[], p_errors text[], p_cancel_reasons text[], p_results bytea[],
-    p_keys text[]
+    p_keys text[], p_freed bigint[], p_ended_queues text[], p_succeeded integer[], p_failed integer[],
+    p_cancelled integer[]
 ) RETURNS TABLE (
-    at bigint, next_due_at bigint, seal text, is_odd boolean, settled bigint[],
     id text, seq bigint, task text, payload bytea, queue text, priority smallint, created_at bigint, run_at bigint,
     key text, key_until bigint, schedule_id text, fire_at bigint, after_at bigint, generation integer, made_by text,
     waits_for text, queued_at bigint, attempts integer, failures integer, deaths integer, lease_no integer,
@@ -112,26 +114,34 @@ CREATE FUNCTION {ns}.exchange(
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    v_now     bigint := coalesce(p_now, {ns}.micros());
-    v_open    text[];
-    v_best    tid[] := '{}';
-    v_reach   integer;
-    v_found   integer;
-    v_seal    text;
-    v_settled bigint[];
+    v_now        bigint := coalesce(p_now, {ns}.micros());
+    v_open       text[];
+    v_best       tid[] := '{}';
+    v_seqs       bigint[];
+    v_reach      integer;
+    v_found      integer;
+    v_seal       text;
+    v_lease      integer := p_lease_nos[1];
+    v_state      text := p_states[1];
+    v_ended_at   bigint := p_finished_at[1];
+    v_attempts   integer := p_attempts[1];
+    v_settled    integer;
+    v_is_uniform boolean := cardinality(p_lease_nos) = 1 AND cardinality(p_states) = 1
+        AND cardinality(p_finished_at) = 1 AND cardinality(p_attempts) = 1 AND p_failures IS NULL AND p_errors IS NULL
+        AND p_cancel_reasons IS NULL AND p_results IS NULL AND p_keys IS NULL;
+    v_taken      text[];
+    v_numbers    integer[];
 BEGIN
     IF p_want > 0 THEN
         SELECT s.value INTO v_seal FROM {ns}.seal s;
         IF v_seal IS NOT NULL THEN
-            at := v_now; seal := v_seal;
+            seq := v_now; error := v_seal;
             RETURN NEXT;
             RETURN;
         END IF;
     END IF;
     IF p_seqs IS NOT NULL AND {ns}.are_awaited(p_seqs) THEN
-        at := v_now; is_odd := true;
-        RETURN NEXT;
-        RETURN;
+        RAISE EXCEPTION 'a job waits for one that ends' USING ERRCODE = 'RO001';
     END IF;
     SELECT coalesce(array_agg(DISTINCT q), '{}') INTO v_open FROM unnest(p_queues) AS q
     WHERE NOT EXISTS (SELECT FROM {ns}.paused_queue p WHERE p.name = q);
@@ -161,8 +171,11 @@ BEGIN
 
         -- The best jobs that nobody else is taking, in one order over all queues.
         IF cardinality(v_open) = 1 THEN
-            v_best := ARRAY(SELECT r.ctid FROM {ns}.ready r WHERE r.queue = v_open[1] ORDER BY r.rank, r.seq
-                            LIMIT p_want FOR UPDATE SKIP LOCKED);
+            SELECT coalesce(array_agg(b.ctid), '{}'), array_agg(b.seq) INTO v_best, v_seqs FROM (
+                SELECT r.ctid, r.seq FROM {ns}.ready r WHERE r.queue = v_open[1] ORDER BY r.rank, r.seq
+                LIMIT p_want FOR UPDATE SKIP LOCKED) b;
+            v_taken := v_open;
+            v_numbers := ARRAY[cardinality(v_best)];
         ELSIF cardinality(v_open) > 1 THEN
             v_reach := p_want;
             LOOP  -- locks no more than it takes; looks further only where rivals were faster
@@ -182,38 +195,59 @@ BEGIN
                 EXIT WHEN cardinality(v_best) >= p_want OR v_found < v_reach;
                 v_reach := v_reach * 2;
             END LOOP;
+            v_seqs := ARRAY(SELECT r.seq FROM {ns}.ready r WHERE r.ctid = ANY (v_best));
+            SELECT array_agg(c.queue), array_agg(c.number) INTO v_taken, v_numbers FROM (
+                SELECT r.queue, count(*)::integer AS number FROM {ns}.ready r WHERE r.ctid = ANY (v_best)
+                GROUP BY r.queue) c;
         END IF;
         -- What was taken may have been made since the call began; nothing starts before it was made.
         v_now := coalesce(p_now, {ns}.micros());
     END IF;
 
-    IF p_seqs IS NOT NULL OR cardinality(v_best) > 0 THEN
-        RETURN QUERY
-        WITH gone AS (  -- through the key, in the order of places: no two callers meet crosswise
+    -- What ended: through the key, in the order of places, so that no two callers meet crosswise.
+    IF p_seqs IS NOT NULL AND v_is_uniform THEN
+        WITH gone AS (
+            DELETE FROM {ns}.running r WHERE r.seq = ANY (p_seqs) AND r.holder = p_holder AND r.lease_no = v_lease
+            RETURNING r.*
+        )
+        INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, waits_for,
+                                   past, progress, started_at, finished_at, state, holder)
+        SELECT g.seq, g.run_at, g.queued_at, v_attempts, g.failures, g.deaths, g.lease_no, g.rank, g.queue, g.waits_for,
+               g.past, g.progress, g.started_at, v_ended_at, v_state, g.holder
+        FROM gone g;
+        GET DIAGNOSTICS v_settled = ROW_COUNT;
+    ELSIF p_seqs IS NOT NULL THEN
+        WITH told AS MATERIALIZED (
+            SELECT * FROM unnest(p_seqs, p_states, p_finished_at, p_attempts, p_failures, p_errors, p_cancel_reasons,
+                                 p_results, p_keys)
+                AS w (seq, state, finished_at, attempts, failures, error, cancel_reason, result, key)
+        ), gone AS (
             DELETE FROM {ns}.running r
             WHERE r.seq = ANY (p_seqs) AND r.holder = p_holder
-                AND CASE cardinality(p_lease_nos) WHEN 1 THEN r.lease_no = p_lease_nos[1]
+                AND CASE cardinality(p_lease_nos) WHEN 1 THEN r.lease_no = v_lease
                     ELSE r.lease_no = p_lease_nos[array_position(p_seqs, r.seq)] END
             RETURNING r.*
-        ), told AS (
-            SELECT g.*, coalesce(w.state, p_states[1]) AS state, w.finished_at, w.attempts AS attempts_now,
-                   coalesce(w.failures, g.failures) AS failures_now, w.error AS error_now, w.cancel_reason AS reason_now,
-                   w.result, w.key AS key_now
-            FROM gone g JOIN unnest(p_seqs, p_states, p_finished_at, p_attempts, p_failures, p_errors,
-                                    p_cancel_reasons, p_results, p_keys)
-                AS w (seq, state, finished_at, attempts, failures, error, cancel_reason, result, key) ON w.seq = g.seq
-        ), ended AS (
-            INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
-                                       waits_for, error, past, progress, started_at, finished_at, state, holder,
-                                       cancel_reason, result)
-            SELECT g.seq, g.run_at, g.queued_at, g.attempts_now, g.failures_now, g.deaths, g.lease_no, g.rank, g.queue,
-                   g.key_now, g.waits_for, g.error_now, g.past, g.progress, g.started_at, g.finished_at, g.state,
-                   g.holder, g.reason_now, g.result
-            FROM told g
-        ), freed AS (
-            DELETE FROM {ns}.unique_key k WHERE k.seq = ANY (ARRAY(
-                SELECT g.seq FROM told g WHERE g.key IS NOT NULL AND g.key_now IS NULL))
-        ), taken AS (
+        )
+        INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
+                                   waits_for, error, past, progress, started_at, finished_at, state, holder,
+                                   cancel_reason, result)
+        SELECT g.seq, g.run_at, g.queued_at, coalesce(w.attempts, v_attempts), coalesce(w.failures, g.failures),
+               g.deaths, g.lease_no, g.rank, g.queue, w.key, g.waits_for, w.error, g.past, g.progress, g.started_at,
+               coalesce(w.finished_at, v_ended_at), coalesce(w.state, v_state), g.holder, w.cancel_reason, w.result
+        FROM gone g LEFT JOIN told w ON w.seq = g.seq;
+        GET DIAGNOSTICS v_settled = ROW_COUNT;
+    END IF;
+    IF v_settled <> cardinality(p_seqs) THEN
+        RAISE EXCEPTION 'a job is not what was decided on' USING ERRCODE = 'RO001';
+    END IF;
+    IF p_freed IS NOT NULL THEN
+        DELETE FROM {ns}.unique_key k WHERE k.seq = ANY (p_freed);
+    END IF;
+
+    IF cardinality(v_best) > 0 THEN
+        -- Only a full join is never made by looking at every pair, however few rows the plan expects.
+        RETURN QUERY
+        WITH taken AS (
             DELETE FROM {ns}.ready r WHERE r.ctid = ANY (v_best) RETURNING r.*
         ), started AS (
             INSERT INTO {ns}.running (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
@@ -221,50 +255,35 @@ BEGIN
             SELECT t.seq, t.run_at, t.queued_at, t.attempts, t.failures, t.deaths, t.lease_no + 1, t.rank, t.queue,
                    t.key, t.waits_for, t.error, t.past, v_now, v_now + p_lease_for, p_holder
             FROM taken t
-        ), moves AS (
-            SELECT g.queue, 0 AS queued, -count(*) AS running,
-                   count(*) FILTER (WHERE g.state = 'succeeded') AS succeeded,
-                   count(*) FILTER (WHERE g.state = 'failed') AS failed,
-                   count(*) FILTER (WHERE g.state = 'cancelled') AS cancelled
-            FROM told g GROUP BY g.queue
-            UNION ALL SELECT t.queue, -count(*), count(*), 0, 0, 0 FROM taken t GROUP BY t.queue
-        ), counted AS (
-            INSERT INTO {ns}.tally AS t (queue, slot, queued, running, succeeded, failed, cancelled, total_succeeded,
-                                         total_failed, total_cancelled)
-            SELECT m.queue, p_slot, sum(m.queued), sum(m.running), sum(m.succeeded), sum(m.failed), sum(m.cancelled),
-                   sum(m.succeeded), sum(m.failed), sum(m.cancelled)
-            FROM moves m GROUP BY m.queue ORDER BY m.queue
-            ON CONFLICT (queue, slot) DO UPDATE SET
-                queued = t.queued + excluded.queued, running = t.running + excluded.running,
-                succeeded = t.succeeded + excluded.succeeded, failed = t.failed + excluded.failed,
-                cancelled = t.cancelled + excluded.cancelled,
-                total_succeeded = t.total_succeeded + excluded.total_succeeded,
-                total_failed = t.total_failed + excluded.total_failed,
-                total_cancelled = t.total_cancelled + excluded.total_cancelled
         )
-        SELECT NULL::bigint, NULL::bigint, NULL::text, NULL::boolean, (SELECT array_agg(g.seq) FROM gone g),
-               NULL::text, NULL::bigint, NULL::text, NULL::bytea, NULL::text, NULL::smallint, NULL::bigint,
-               NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint, NULL::integer,
-               NULL::text, NULL::text, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::integer,
-               NULL::text, NULL::bytea
-        UNION ALL
-        SELECT NULL, NULL, NULL, NULL, NULL,
-               j.id, t.seq, j.task, j.payload, t.queue, j.priority, j.created_at, t.run_at, t.key, j.key_until,
+        SELECT j.id, t.seq, j.task, j.payload, t.queue, j.priority, j.created_at, t.run_at, t.key, j.key_until,
                j.schedule_id, j.fire_at, j.after_at, j.generation, j.made_by, t.waits_for, t.queued_at, t.attempts,
                t.failures, t.deaths, t.lease_no + 1, t.error, t.past
-        FROM taken t CROSS JOIN LATERAL (SELECT * FROM {ns}.job x WHERE x.seq = t.seq OFFSET 0) j;
-
-        -- A job that came to wait for one of these while they were being settled must be let go in this very step.
-        IF p_seqs IS NOT NULL AND {ns}.are_awaited(p_seqs) THEN
-            RAISE EXCEPTION 'a job waits for one that ends' USING ERRCODE = 'RO001';
-        END IF;
+        FROM taken t FULL JOIN (SELECT * FROM {ns}.job x WHERE x.seq = ANY (v_seqs)) j ON j.seq = t.seq;
     END IF;
-    RETURN QUERY SELECT v_now, (
-        SELECT min(d.run_at) FROM unnest(v_open) AS q CROSS JOIN LATERAL
-            (SELECT l.run_at FROM {ns}.later l WHERE l.queue = q ORDER BY l.run_at LIMIT 1) d),
-        NULL::text, false, NULL::bigint[],
-        NULL::text, NULL::bigint, NULL::text, NULL::bytea, NULL::text, NULL::smallint, NULL::bigint,
-        NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint, NULL::integer,
-        NULL::text, NULL::text, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::integer,
-        NULL::text, NULL::bytea;
+    IF v_settled > 0 OR cardinality(v_best) > 0 THEN
+        INSERT INTO {ns}.tally AS t (queue, slot, queued, running, succeeded, failed, cancelled, total_succeeded,
+                                     total_failed, total_cancelled)
+        SELECT m.queue, p_slot, -sum(m.taken), sum(m.taken - m.succeeded - m.failed - m.cancelled), sum(m.succeeded),
+               sum(m.failed), sum(m.cancelled), sum(m.succeeded), sum(m.failed), sum(m.cancelled)
+        FROM (SELECT e.queue, 0 AS taken, e.succeeded, e.failed, e.cancelled
+              FROM unnest(p_ended_queues, p_succeeded, p_failed, p_cancelled) AS e (queue, succeeded, failed, cancelled)
+              UNION ALL SELECT c.queue, c.number, 0, 0, 0 FROM unnest(v_taken, v_numbers) AS c (queue, number)) m
+        GROUP BY m.queue ORDER BY m.queue
+        ON CONFLICT (queue, slot) DO UPDATE SET
+            queued = t.queued + excluded.queued, running = t.running + excluded.running,
+            succeeded = t.succeeded + excluded.succeeded, failed = t.failed + excluded.failed,
+            cancelled = t.cancelled + excluded.cancelled,
+            total_succeeded = t.total_succeeded + excluded.total_succeeded,
+            total_failed = t.total_failed + excluded.total_failed,
+            total_cancelled = t.total_cancelled + excluded.total_cancelled;
+    END IF;
+
+    -- A job that came to wait for one of these while they were being settled must be let go in this very step.
+    IF p_seqs IS NOT NULL AND {ns}.are_awaited(p_seqs) THEN
+        RAISE EXCEPTION 'a job waits for one that ends' USING ERRCODE = 'RO001';
+    END IF;
+    SELECT NULL, v_now, min(d.run_at) INTO id, seq, run_at FROM unnest(v_open) AS q CROSS JOIN LATERAL
+        (SELECT l.run_at FROM {ns}.later l WHERE l.queue = q ORDER BY l.run_at LIMIT 1) d;
+    RETURN NEXT;
 END $$;
