@@ -10,14 +10,26 @@ import msgspec
 from rota.model.state import FINAL, State
 from rota.store.contract import JobFilter, Page
 from rota.store.postgres.arrays import once
+from rota.store.postgres.calls import Function
 from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, jobs_of, place_of, record_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.job import Job
+    from rota.model.job import Job, NewJob
     from rota.store.postgres.transaction import Row, Transaction
 
+_ADD_JOB = Function(
+    "add_job",
+    (
+        *("text", "text", "bytea", "text", "smallint", "bigint", "bigint", "boolean", "bigint", "text", "bigint"),
+        *("bigint", "integer", "text", "bytea", "bigint"),
+    ),
+)
+_ADD_READY_JOBS = Function(
+    "add_ready_jobs",
+    ("bigint", "bigint", "text[]", "text[]", "bytea[]", "text[]", "smallint[]", "text[]", "text[]"),
+)
 FEW = 20  # so many rows are inserted one by one, more are copied
 
 
@@ -94,20 +106,24 @@ class Jobs:
             if not tx.rows(query, (queue, run_at))[0][0]:
                 tx.ring("jobs")
 
-    def add_one(self, tx: Transaction, job: Job) -> bool | None:
-        """One job without a key that waits for nobody; False where it is there already, None where that is sealed."""
-        row = tx.row(
-            f"SELECT {{ns}}.add_job({', '.join(['%s'] * 16)})",
+    def add_one(self, tx: Transaction, job: Job, at: int | None) -> bool | None:
+        """One job without a key that waits for nobody; None where the store is sealed.
+
+        `at` is the time that it was accepted at; None: a plain one, made when the server gets it.
+        """
+        times = (None, None) if at is None else (job.created_at, job.run_at)
+        rows = tx.call(
+            _ADD_JOB,
             (
-                *(job.id, job.task, job.payload, job.queue, job.priority, job.created_at, job.run_at),
+                *(job.id, job.task, job.payload, job.queue, job.priority, *times),
                 *(job.state is State.QUEUED, job.key_until, job.schedule_id, job.fire_at, job.after_at),
                 *(job.generation, job.made_by, job.past, tx.slot),
             ),
         )
-        return row[0] if row else None
+        return rows[0][0] if rows else None
 
-    def add_ready(self, tx: Transaction, jobs: Sequence[Job]) -> bool | None:
-        """Many jobs of which `is_simply_ready` is true, by one call; None where the store is sealed."""
+    def add_ready(self, tx: Transaction, jobs: Sequence[Job] | Sequence[NewJob], at: int | None) -> bool | None:
+        """Many jobs of which `is_simply_ready` is true, or plain requests, by one call; None where that is sealed."""
         columns = (
             [job.id for job in jobs],
             once([job.task for job in jobs]),
@@ -115,13 +131,9 @@ class Jobs:
             once([job.queue for job in jobs]),
             once([job.priority for job in jobs]),
         )
-        rare = ([job.schedule_id for job in jobs], [job.made_by for job in jobs])
-        row = tx.row(
-            "SELECT {ns}.add_ready_jobs(%s, %s, %s::text[], %s::text[], %s::bytea[], %s::text[], %s::smallint[], "
-            "%s::text[], %s::text[])",
-            (jobs[0].created_at, tx.slot, *columns, *(column if any(column) else None for column in rare)),
-        )
-        return row[0] if row else None
+        rare = (_filled([job.schedule_id for job in jobs]), _filled([job.made_by for job in jobs]))
+        rows = tx.call(_ADD_READY_JOBS, (at, tx.slot, *columns, *rare))
+        return rows[0][0] if rows else None
 
     def put(self, tx: Transaction, jobs: Iterable[Job]) -> None:
         """Write where jobs stand."""
@@ -198,6 +210,10 @@ class Jobs:
             )
         }
         return [job for job in jobs if job.seq in inserted]
+
+
+def _filled(values: list[Any]) -> list[Any] | None:
+    return None if values.count(None) == len(values) else values
 
 
 def is_simply_ready(job: Job) -> bool:

@@ -10,7 +10,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from rota.errors import BadStoreUrl, StoreError
 from rota.failpoints import reach
-from rota.model.job import accept
+from rota.model.job import accept, is_plain
 from rota.model.names import check_namespace
 from rota.store.contract import (
     LARGEST_PAGE,
@@ -144,8 +144,8 @@ class PostgresStore(Store):
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         if not jobs:
             return []
-        is_plain = not any(new.key or new.waits_for for new in jobs)
-        added = self._add_plain(jobs, now) if is_plain else None
+        is_simple = not any(new.key or new.waits_for for new in jobs)
+        added = self._add_simple(jobs, now) if is_simple else None
         if added is None:
             added = self._transact("add", lambda tx, at: self._adding.add(tx, jobs, at), now)
         self._bells.ring("jobs")
@@ -360,18 +360,26 @@ class PostgresStore(Store):
             self._bells.ring("jobs")
         return reply
 
-    def _add_plain(self, jobs: Sequence[NewJob], now: int | None) -> list[Added] | None:
+    def _add_simple(self, jobs: Sequence[NewJob], now: int | None) -> list[Added] | None:
         """Jobs without a key that wait for nobody, by one call; None where that is not enough."""
-        at = self._clock.guess() if now is None else now
-        at = self._at(None) if at is None else at
-        accepted = [accept(new, at) for new in jobs]
-        if len(accepted) == 1:
-            is_new = self._call_add(lambda tx: self._jobs.add_one(tx, accepted[0]))
-        elif all(map(is_simply_ready, accepted)):
-            is_new = self._call_add(lambda tx: self._jobs.add_ready(tx, accepted))
+        are_plain = all(map(is_plain, jobs))
+        at = now if now is not None or are_plain else self._guessed()
+        if len(jobs) == 1:
+            job = accept(jobs[0], at or 0)
+            is_new = self._call_add(lambda tx: self._jobs.add_one(tx, job, at))
+        elif are_plain:
+            is_new = self._call_add(lambda tx: self._jobs.add_ready(tx, jobs, at))
         else:
-            return None
+            accepted = [accept(new, at or 0) for new in jobs]
+            if not all(map(is_simply_ready, accepted)):
+                return None
+            is_new = self._call_add(lambda tx: self._jobs.add_ready(tx, accepted, at))
         return [Added(new.id) for new in jobs] if is_new else None
+
+    def _guessed(self) -> int:
+        """The server's time, without asking where it is known well enough."""
+        at = self._clock.guess()
+        return self._at(None) if at is None else at
 
     def _call_add(self, work: Callable[[Transaction], bool | None]) -> bool:
         reach("add.before_commit")

@@ -14,14 +14,16 @@ CREATE FUNCTION {ns}.is_idle(p_queues text[]) RETURNS boolean LANGUAGE sql STABL
 $$ SELECT EXISTS (SELECT FROM unnest(p_queues) AS q
                   WHERE NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = q)) $$;
 
--- One job without a key that waits for nobody. Gives false where a job of that id is there already; nothing is written
--- then, nor where the store is sealed (null).
+-- One job without a key that waits for nobody. Gives null where the store is sealed, and writes nothing then; an error
+-- says that a job of that id is there already. (To look first would cost every new job what one in a million needs.)
+-- Without times, it is made and ready now.
 CREATE FUNCTION {ns}.add_job(
     p_id text, p_task text, p_payload bytea, p_queue text, p_priority smallint, p_created_at bigint, p_run_at bigint,
     p_is_due boolean, p_key_until bigint, p_schedule_id text, p_fire_at bigint, p_after_at bigint, p_generation integer,
     p_made_by text, p_past bytea, p_slot bigint
 ) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
+    v_now bigint := coalesce(p_created_at, {ns}.micros());
     v_seq bigint;
 BEGIN
     IF EXISTS (SELECT FROM {ns}.seal) THEN
@@ -29,37 +31,45 @@ BEGIN
     END IF;
     INSERT INTO {ns}.job (created_at, key_until, fire_at, after_at, generation, priority, id, task, queue, schedule_id,
                           made_by, payload)
-    VALUES (p_created_at, p_key_until, p_fire_at, p_after_at, p_generation, p_priority, p_id, p_task, p_queue,
+    VALUES (v_now, p_key_until, p_fire_at, p_after_at, p_generation, p_priority, p_id, p_task, p_queue,
             p_schedule_id, p_made_by, p_payload)
-    ON CONFLICT (id) DO NOTHING RETURNING seq INTO v_seq;
-    IF v_seq IS NULL THEN
-        RETURN false;
-    END IF;
+    RETURNING seq INTO v_seq;
     IF p_is_due THEN
         IF NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = p_queue) THEN
             PERFORM {ns}.ring('jobs');
         END IF;
-        INSERT INTO {ns}.ready (seq, run_at, rank, queue, past) VALUES (v_seq, p_run_at, -p_priority, p_queue, p_past);
+        INSERT INTO {ns}.ready (seq, run_at, rank, queue, past)
+        VALUES (v_seq, coalesce(p_run_at, v_now), -p_priority, p_queue, p_past);
+        UPDATE {ns}.tally t SET queued = t.queued + 1 WHERE t.queue = p_queue AND t.slot = p_slot;
     ELSE
         IF NOT EXISTS (SELECT FROM {ns}.later l WHERE l.queue = p_queue AND l.run_at <= p_run_at) THEN
             PERFORM {ns}.ring('jobs');
         END IF;
         INSERT INTO {ns}.later (seq, run_at, rank, queue, past) VALUES (v_seq, p_run_at, -p_priority, p_queue, p_past);
+        UPDATE {ns}.tally t SET scheduled = t.scheduled + 1 WHERE t.queue = p_queue AND t.slot = p_slot;
     END IF;
-    INSERT INTO {ns}.tally AS t (queue, slot, queued, scheduled)
-    VALUES (p_queue, p_slot, p_is_due::int, 1 - p_is_due::int)
-    ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued,
-                                            scheduled = t.scheduled + excluded.scheduled;
+    IF NOT FOUND THEN
+        INSERT INTO {ns}.tally AS t (queue, slot, queued, scheduled)
+        VALUES (p_queue, p_slot, p_is_due::int, 1 - p_is_due::int)
+        ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued,
+                                                scheduled = t.scheduled + excluded.scheduled;
+    END IF;
     RETURN true;
 END $$;
 
 -- Many jobs that are ready at once, have no key and wait for nobody. A column that is the same throughout has one
 -- element. Gives null where the store is sealed, and writes nothing then; all are written, or an error says that one
--- of them is there already.
+-- of them is there already. Without a time, they are made now.
 CREATE FUNCTION {ns}.add_ready_jobs(
     p_created_at bigint, p_slot bigint, p_ids text[], p_tasks text[], p_payloads bytea[], p_queues text[],
     p_priorities smallint[], p_schedule_ids text[], p_made_by text[]
 ) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_now      bigint := coalesce(p_created_at, {ns}.micros());
+    v_task     text := p_tasks[1];
+    v_payload  bytea := p_payloads[1];
+    v_queue    text := p_queues[1];
+    v_priority smallint := p_priorities[1];
 BEGIN
     IF EXISTS (SELECT FROM {ns}.seal) THEN
         RETURN NULL;
@@ -67,15 +77,27 @@ BEGIN
     IF {ns}.is_idle(ARRAY(SELECT DISTINCT q FROM unnest(p_queues) AS q)) THEN
         PERFORM {ns}.ring('jobs');
     END IF;
+    IF cardinality(p_queues) = 1 AND cardinality(p_priorities) = 1 AND p_schedule_ids IS NULL AND p_made_by IS NULL THEN
+        WITH made AS (
+            INSERT INTO {ns}.job (created_at, id, task, payload, queue, priority)
+            SELECT v_now, n.id, coalesce(n.task, v_task), coalesce(n.payload, v_payload), v_queue, v_priority
+            FROM unnest(p_ids, p_tasks, p_payloads) AS n (id, task, payload)
+            RETURNING seq
+        )
+        INSERT INTO {ns}.ready (seq, run_at, rank, queue) SELECT m.seq, v_now, -v_priority, v_queue FROM made m;
+        INSERT INTO {ns}.tally AS t (queue, slot, queued) VALUES (v_queue, p_slot, cardinality(p_ids))
+        ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued;
+        RETURN true;
+    END IF;
     WITH made AS (
         INSERT INTO {ns}.job (created_at, id, task, payload, queue, priority, schedule_id, made_by)
-        SELECT p_created_at, n.id, coalesce(n.task, p_tasks[1]), coalesce(n.payload, p_payloads[1]),
-               coalesce(n.queue, p_queues[1]), coalesce(n.priority, p_priorities[1]), n.schedule_id, n.made_by
+        SELECT v_now, n.id, coalesce(n.task, v_task), coalesce(n.payload, v_payload),
+               coalesce(n.queue, v_queue), coalesce(n.priority, v_priority), n.schedule_id, n.made_by
         FROM unnest(p_ids, p_tasks, p_payloads, p_queues, p_priorities, p_schedule_ids, p_made_by)
             AS n (id, task, payload, queue, priority, schedule_id, made_by)
         RETURNING seq, queue, priority
     ), placed AS (
-        INSERT INTO {ns}.ready (seq, run_at, rank, queue) SELECT m.seq, p_created_at, -m.priority, m.queue FROM made m
+        INSERT INTO {ns}.ready (seq, run_at, rank, queue) SELECT m.seq, v_now, -m.priority, m.queue FROM made m
     )
     INSERT INTO {ns}.tally AS t (queue, slot, queued)
     SELECT m.queue, p_slot, count(*) FROM made m GROUP BY m.queue ORDER BY m.queue
