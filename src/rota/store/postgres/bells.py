@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+import select
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import psycopg
 
 from rota.errors import StoreError
 from rota.store.bells import LocalBells
+from rota.store.postgres.calls import checked
 from rota.store.postgres.deadlines import cut
 
 if TYPE_CHECKING:
@@ -105,11 +107,22 @@ class Bells:
         self._tried.set()
         for channel in CHANNELS:
             self._local.ring(channel)  # what came while nobody heard
+        watch = select.poll()
+        watch.register(line.fileno(), select.POLLIN)
         while not self._closed.is_set():
-            for notice in line.notifies(timeout=QUIET):
-                if notice.channel in names:
-                    self._local.ring(names[notice.channel])
-            _try_line(line)
+            for channel in _heard(line, names):
+                self._local.ring(channel)
+            if not watch.poll(QUIET * 1000):
+                _try_line(line)
+
+
+def _heard(line: psycopg.Connection[Any], names: dict[str, Channel]) -> set[Channel]:
+    """What has come in, without waiting for more; the driver's own way wakes up ten times a second."""
+    line.pgconn.consume_input()
+    heard = set()
+    while (notice := line.pgconn.notifies()) is not None:
+        heard.add(notice.relname.decode())
+    return {names[name] for name in heard & names.keys()}
 
 
 def _try_line(line: psycopg.Connection[Any]) -> None:
@@ -118,6 +131,6 @@ def _try_line(line: psycopg.Connection[Any]) -> None:
     timer.daemon = True
     timer.start()
     try:
-        line.execute("SELECT 1", prepare=False)
+        checked(line, line.pgconn.exec_(b"SELECT 1"))  # the driver would keep what is told meanwhile to itself
     finally:
         timer.cancel()
