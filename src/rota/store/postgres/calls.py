@@ -43,16 +43,14 @@ class Prepared:
         self.is_allowed = False
         self._known: WeakKeyDictionary[psycopg.Connection[Any], set[Function]] = WeakKeyDictionary()
 
-    def has(self, connection: psycopg.Connection[Any], function: Function, namespace: str) -> bool:
-        """Whether the function may be called by its name; it is prepared when that is asked first."""
-        if not self.is_allowed:
-            return False
+    def see_to(self, connection: psycopg.Connection[Any], function: Function, namespace: str) -> None:
+        """Prepare a function where that was not done yet."""
         known = self._known.setdefault(connection, set())
-        if function not in known:
-            pgconn = connection.pgconn
-            checked(connection, pgconn.prepare(function.name, function.text(namespace)), ExecStatus.COMMAND_OK)
-            known.add(function)
-        return True
+        if function in known:
+            return
+        result = connection.pgconn.prepare(function.name, function.text(namespace))
+        checked(connection, result, ExecStatus.COMMAND_OK)
+        known.add(function)
 
 
 def call(
@@ -63,11 +61,12 @@ def call(
     prepared: Prepared | None,
 ) -> list[Row]:
     """Call a function and wait for its rows. `prepared` only outside a transaction, where a call can be repeated."""
-    sent: list[Any] = [_sent(value) for value in values]
+    encoding = connection.info.encoding  # a pool of the caller's may have a taste of its own
+    sent: list[Any] = [_sent(value, encoding) for value in values]
     if prepared is None or not prepared.is_allowed:
         return _call_whole(connection, namespace, function, sent)
     try:
-        prepared.has(connection, function, namespace)
+        prepared.see_to(connection, function, namespace)
         result = connection.pgconn.exec_prepared(function.name, sent, function.formats, 1)
         return _rows(connection, checked(connection, result))
     except psycopg.Error as err:
@@ -92,7 +91,7 @@ def checked(
         return result
     if connection.pgconn.status == ConnStatus.BAD:
         raise psycopg.OperationalError(connection.pgconn.get_error_message())
-    raise psycopg.errors.error_from_result(result, encoding="utf-8")
+    raise psycopg.errors.error_from_result(result, encoding=connection.info.encoding)
 
 
 def _rows(connection: psycopg.Connection[Any], result: PGresult) -> list[Row]:
@@ -101,11 +100,9 @@ def _rows(connection: psycopg.Connection[Any], result: PGresult) -> list[Row]:
     return loader.load_rows(0, result.ntuples, tuple)
 
 
-def _sent(value: Any) -> bytes | None:
+def _sent(value: Any, encoding: str) -> bytes | None:
     if value is None or type(value) is bytes:
         return value
-    if type(value) is str:
-        return value.encode()
     if type(value) is list:
-        return literal(value).encode()
-    return str(value).encode()  # a truth is read as such
+        return literal(value).encode(encoding)
+    return str(value).encode(encoding)  # a truth is read as such

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import select
 import threading
 import time
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -61,6 +64,8 @@ class Database:
         self._place: tuple[Any, ...] | None = None
         self._deadlines = Deadlines()
         self._prepared = Prepared()
+        self._slots: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
+        self._next_slot = count(random.randrange(SLOTS))  # noqa: S311 - spreads writers, guards nothing
 
     @property
     def where(self) -> str:
@@ -123,7 +128,7 @@ class Database:
 
     def _transact(self, verb: str, work: Callable[[Transaction], Result], timeout: float | None) -> Result:
         with self.lease(timeout) as connection:
-            transaction = Transaction(connection, self.namespace, _slot_of(connection))
+            transaction = Transaction(connection, self.namespace, self._slot_of(connection))
             millis = int((timeout or self.timeout) * 1000)
             transaction.run(_BEGIN.format(idle=int(self.timeout * 1000), lock=millis))
             try:
@@ -144,7 +149,7 @@ class Database:
         for attempt in range(1, TRIES + 1):
             try:
                 with self.lease() as connection:
-                    return work(Transaction(connection, self.namespace, _slot_of(connection), self._prepared))
+                    return work(Transaction(connection, self.namespace, self._slot_of(connection), self._prepared))
             except StoreError as err:
                 if not isinstance(err.__cause__, WORTH_ANOTHER_TRY[:2]) or attempt == TRIES:
                     raise
@@ -288,6 +293,13 @@ class Database:
             if not connection.closed:
                 connection.autocommit = False
 
+    def _slot_of(self, connection: Connection) -> int:
+        """Where a connection counts: in a row of its own, so that no call waits for the commit of another."""
+        slot = self._slots.get(connection)
+        if slot is None:
+            slot = self._slots[connection] = next(self._next_slot) % SLOTS
+        return slot
+
     def _look_after(self, pool: ConnectionPool[Any]) -> None:
         """After a fault every idle connection is suspect."""
         if pool is self._given:
@@ -309,11 +321,6 @@ class Database:
             yield
         except psycopg.Error as err:
             raise in_our_words(err, self.where) from err
-
-
-def _slot_of(connection: Connection) -> int:
-    """Where to count: two connections of one process seldom share a row, so that neither waits for the other."""
-    return int(connection.pgconn.backend_pid) % SLOTS
 
 
 def is_up(connection: Connection) -> bool:

@@ -115,6 +115,16 @@ BEGIN
                    AND EXISTS (SELECT FROM {ns}.held h WHERE h.waits_for = j.id));
 END $$;
 
+-- When the first scheduled job of these queues is due.
+CREATE FUNCTION {ns}.next_due(p_queues text[]) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF cardinality(p_queues) = 1 THEN
+        RETURN (SELECT l.run_at FROM {ns}.later l WHERE l.queue = p_queues[1] ORDER BY l.run_at LIMIT 1);
+    END IF;
+    RETURN (SELECT min(d.run_at) FROM unnest(p_queues) AS q CROSS JOIN LATERAL
+                (SELECT l.run_at FROM {ns}.later l WHERE l.queue = q ORDER BY l.run_at LIMIT 1) d);
+END $$;
+
 -- Settle jobs that ended plainly, make due jobs ready, and claim, all or none. The rows are the claimed jobs in no order;
 -- the last one is none: it has no id, `seq` says the time, `run_at` when the next job is due, `error` what seals the
 -- store (then nothing was done). RO001 is raised where that is not enough: others wait for one of the jobs, or one of
@@ -137,20 +147,21 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bit
 #variable_conflict use_column
 DECLARE
     v_now        bigint := coalesce(p_now, {ns}.micros());
-    v_open       text[];
+    v_open       text[] := p_queues;
+    v_due        bigint;
     v_best       tid[] := '{}';
     v_seqs       bigint[];
     v_reach      integer;
     v_found      integer;
     v_seal       text;
-    v_lease      integer := p_lease_nos[1];
-    v_state      text := p_states[1];
-    v_ended_at   bigint := p_finished_at[1];
-    v_attempts   integer := p_attempts[1];
+    v_lease      integer;
+    v_state      text;
+    v_ended_at   bigint;
+    v_attempts   integer;
     v_settled    integer;
-    v_is_uniform boolean := cardinality(p_lease_nos) = 1 AND cardinality(p_states) = 1
-        AND cardinality(p_finished_at) = 1 AND cardinality(p_attempts) = 1 AND p_failures IS NULL AND p_errors IS NULL
-        AND p_cancel_reasons IS NULL AND p_results IS NULL AND p_keys IS NULL;
+    v_queue      text;
+    v_is_counted boolean := false;
+    v_is_uniform boolean;
     v_taken      text[];
     v_numbers    integer[];
 BEGIN
@@ -165,13 +176,15 @@ BEGIN
     IF p_seqs IS NOT NULL AND {ns}.are_awaited(p_seqs) THEN
         RAISE EXCEPTION 'a job waits for one that ends' USING ERRCODE = 'RO001';
     END IF;
-    SELECT coalesce(array_agg(DISTINCT q), '{}') INTO v_open FROM unnest(p_queues) AS q
-    WHERE NOT EXISTS (SELECT FROM {ns}.paused_queue p WHERE p.name = q);
+    IF EXISTS (SELECT FROM {ns}.paused_queue) OR cardinality(p_queues) <> 1 THEN
+        SELECT coalesce(array_agg(DISTINCT q), '{}') INTO v_open FROM unnest(p_queues) AS q
+        WHERE NOT EXISTS (SELECT FROM {ns}.paused_queue p WHERE p.name = q);
+    END IF;
+    v_due := {ns}.next_due(v_open);
 
     IF p_want > 0 THEN
         -- Scheduled jobs that are due become ready, a bounded number of each queue.
-        IF EXISTS (SELECT FROM unnest(v_open) AS q CROSS JOIN LATERAL
-                   (SELECT FROM {ns}.later l WHERE l.queue = q AND l.run_at <= v_now LIMIT 1) due) THEN
+        IF v_due <= v_now THEN
             WITH due AS (
                 DELETE FROM {ns}.later l WHERE l.ctid = ANY (ARRAY(
                     SELECT d.ctid FROM unnest(v_open) AS q CROSS JOIN LATERAL (
@@ -189,6 +202,7 @@ BEGIN
             SELECT d.queue, p_slot, -count(*), count(*) FROM due d GROUP BY d.queue ORDER BY d.queue
             ON CONFLICT (queue, slot) DO UPDATE SET scheduled = t.scheduled + excluded.scheduled,
                                                     queued = t.queued + excluded.queued;
+            v_due := {ns}.next_due(v_open);
         END IF;
 
         -- The best jobs that nobody else is taking, in one order over all queues.
@@ -226,8 +240,14 @@ BEGIN
         v_now := coalesce(p_now, {ns}.micros());
     END IF;
 
+    IF p_seqs IS NOT NULL THEN
+        v_lease := p_lease_nos[1]; v_state := p_states[1]; v_ended_at := p_finished_at[1]; v_attempts := p_attempts[1];
+        v_is_uniform := cardinality(p_lease_nos) = 1 AND cardinality(p_states) = 1 AND cardinality(p_finished_at) = 1
+            AND cardinality(p_attempts) = 1 AND p_failures IS NULL AND p_errors IS NULL AND p_cancel_reasons IS NULL
+            AND p_results IS NULL AND p_keys IS NULL;
+    END IF;
     -- What ended: through the key, in the order of places, so that no two callers meet crosswise.
-    IF p_seqs IS NOT NULL AND v_is_uniform THEN
+    IF v_is_uniform THEN
         WITH gone AS (
             DELETE FROM {ns}.running r WHERE r.seq = ANY (p_seqs) AND r.holder = p_holder AND r.lease_no = v_lease
             RETURNING r.*
@@ -283,7 +303,20 @@ BEGIN
                t.failures, t.deaths, t.lease_no + 1, t.error, t.past
         FROM taken t FULL JOIN (SELECT * FROM {ns}.job x WHERE x.seq = ANY (v_seqs)) j ON j.seq = t.seq;
     END IF;
-    IF v_settled > 0 OR cardinality(v_best) > 0 THEN
+    v_queue := coalesce(p_ended_queues[1], v_taken[1]);
+    IF v_queue = ALL (p_ended_queues || v_taken) AND (v_settled > 0 OR cardinality(v_best) > 0) THEN
+        UPDATE {ns}.tally t SET
+            queued = t.queued - coalesce(v_numbers[1], 0),
+            running = t.running + coalesce(v_numbers[1], 0) - coalesce(v_settled, 0),
+            succeeded = t.succeeded + coalesce(p_succeeded[1], 0), failed = t.failed + coalesce(p_failed[1], 0),
+            cancelled = t.cancelled + coalesce(p_cancelled[1], 0),
+            total_succeeded = t.total_succeeded + coalesce(p_succeeded[1], 0),
+            total_failed = t.total_failed + coalesce(p_failed[1], 0),
+            total_cancelled = t.total_cancelled + coalesce(p_cancelled[1], 0)
+        WHERE t.queue = v_queue AND t.slot = p_slot;
+        v_is_counted := FOUND;
+    END IF;
+    IF NOT v_is_counted AND (v_settled > 0 OR cardinality(v_best) > 0) THEN
         INSERT INTO {ns}.tally AS t (queue, slot, queued, running, succeeded, failed, cancelled, total_succeeded,
                                      total_failed, total_cancelled)
         SELECT m.queue, p_slot, -sum(m.taken), sum(m.taken - m.succeeded - m.failed - m.cancelled), sum(m.succeeded),
@@ -305,7 +338,6 @@ BEGIN
     IF p_seqs IS NOT NULL AND {ns}.are_awaited(p_seqs) THEN
         RAISE EXCEPTION 'a job waits for one that ends' USING ERRCODE = 'RO001';
     END IF;
-    SELECT NULL, v_now, min(d.run_at) INTO id, seq, run_at FROM unnest(v_open) AS q CROSS JOIN LATERAL
-        (SELECT l.run_at FROM {ns}.later l WHERE l.queue = q ORDER BY l.run_at LIMIT 1) d;
+    seq := v_now; run_at := v_due;
     RETURN NEXT;
 END $$;
