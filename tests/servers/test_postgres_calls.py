@@ -20,6 +20,7 @@ from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import T0, WORKER, a_job
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.rivals import in_threads
 from rota.testing.store_suite.steps import add, add_job, claim, read
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 
@@ -53,6 +54,25 @@ class TestPrepared:
                 claim(store, 1)
             with pool.connection() as connection:
                 assert connection.execute("SELECT name FROM pg_prepared_statements").fetchall() == []
+
+
+class TestParking:
+    def test_the_connection_used_last_is_used_next(self, store):
+        with store._database.lease() as last, store._database.lease():
+            pass
+        assert {store._database.call(lambda tx: tx.connection) for _ in range(4)} == {last}
+
+    def test_nobody_waits_for_what_is_parked(self, namespace):
+        with opened(partial(PostgresStore, f"{shared_url()}?pool=2", namespace=namespace)) as store:
+            in_threads(lambda handle, _: [add_job(handle) for _ in range(20)], [store] * 8)
+            assert len(claim(store, 200)) == 160
+
+    def test_a_closed_store_leaves_no_connection_behind(self, make_store):
+        with opened(make_store) as store:
+            add_job(store)
+            parked = [*store._database._parking._parked]
+        assert parked
+        assert all(connection.closed for connection in parked)
 
 
 class TestTexts:

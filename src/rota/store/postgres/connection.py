@@ -23,6 +23,7 @@ from rota.store.postgres.address import describe, look_at_server
 from rota.store.postgres.calls import Prepared
 from rota.store.postgres.deadlines import Deadlines
 from rota.store.postgres.faults import WORTH_ANOTHER_TRY, in_our_words, is_lost
+from rota.store.postgres.parking import Parking
 from rota.store.postgres.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Database:
         self._place: tuple[Any, ...] | None = None
         self._deadlines = Deadlines()
         self._prepared = Prepared()
+        self._parking = Parking()
         self._slots: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
         self._next_slot = count(random.randrange(SLOTS))  # noqa: S311 - spreads writers, guards nothing
 
@@ -102,7 +104,7 @@ class Database:
         pool, connection = self._take()
         try:
             with (
-                _given_back(pool, connection),
+                self._given_back(pool, connection),
                 self._in_autocommit(connection),
                 self._deadlines.within(connection, seconds) as call,
             ):
@@ -216,7 +218,7 @@ class Database:
         """
         pool = self._living_pool()
         try:
-            connection = pool.getconn(timeout=self.timeout)
+            connection = self._parking.take(pool, self.timeout)
             if is_up(connection):
                 return pool, connection
             pool.putconn(connection)
@@ -227,7 +229,7 @@ class Database:
             raise in_our_words(err, self.where) from err
         pool = self._living_pool()
         with self._told():
-            return pool, pool.getconn(timeout=self.timeout)
+            return pool, self._parking.take(pool, self.timeout)
 
     def _living_pool(self) -> ConnectionPool[Any]:
         if self._pid != os.getpid():
@@ -258,6 +260,7 @@ class Database:
                     name=f"rota-{self.namespace}",
                     timeout=self.timeout,
                 )
+                self._parking.open_for(self._pool)
             return self._pool
 
     def _use_given(self, pool: ConnectionPool[Any]) -> ConnectionPool[Any]:
@@ -279,6 +282,13 @@ class Database:
         }
         unsaid = {name: value for name, value in link.items() if name not in said}  # the URL has the last word
         return {"autocommit": True, "prepare_threshold": None, "row_factory": tuple_row, **unsaid}
+
+    @contextmanager
+    def _given_back(self, pool: ConnectionPool[Any], connection: Connection) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._parking.give(pool, connection)
 
     @contextmanager
     def _in_autocommit(self, connection: Connection) -> Iterator[None]:
@@ -312,6 +322,7 @@ class Database:
             if pool is None or self._pool is not pool:
                 return
             self._pool = None
+            self._parking.close(pool)
         if pool is not self._given:
             pool.close(timeout=0.5)
 
@@ -335,14 +346,6 @@ def is_up(connection: Connection) -> bool:
     except psycopg.OperationalError:
         return False
     return True
-
-
-@contextmanager
-def _given_back(pool: ConnectionPool[Any], connection: Connection) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        pool.putconn(connection)
 
 
 def _roll_back(connection: Connection) -> None:
