@@ -140,7 +140,7 @@ def test_a_slot_that_came_free_is_filled_in_the_same_call(any_stage):
         report(run, outcome)
         ended.release()
 
-    worker.report = report_and_tell
+    worker._host = worker._host._replace(done=report_and_tell)
     any_stage.app.enqueue_many([work.job() for _ in range(5)])
     worker.turn()
     for _ in range(5):

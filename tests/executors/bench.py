@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from executors import deeds
 from rota.clock import utc_micros
 from rota.engine.executors.processes import ProcessExecutor
-from rota.engine.run import Run
+from rota.engine.run import Host, Run
 from rota.model.job import NewJob, accept
 from rota.model.settle import claim
 
@@ -33,7 +33,7 @@ class Doing:
         self._outcome: Outcome | None = None
         new = NewJob(id=f"job-{next(_numbers)}", task=request.task, payload=request.payload, **fields)
         job = claim(accept(new, utc_micros(), 1), "worker-1", utc_micros(), utc_micros())
-        self.run = Run(job, self._end)
+        self.run = Run(job, Host(self._end))
         assert self.run.prepare(registry) is None
 
     def outcome(self) -> Any:

@@ -212,7 +212,7 @@ def log_of(run: Run) -> JobLog:
     """The run's log, made with its first line."""
     with _making:
         if run.log is None:
-            run.log = JobLog(run.now)
+            run.log = JobLog(run.host.now)
         return run.log
 
 

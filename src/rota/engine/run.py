@@ -7,7 +7,7 @@ import time
 from contextvars import ContextVar
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rota.clock import utc_micros
 from rota.errors import LeaseLost
@@ -32,6 +32,16 @@ class Finder(Protocol):
     def find(self, name: str, /) -> Task[Any, Any] | None: ...
 
 
+class Host(NamedTuple):
+    """Where runs are: who hears how they ended, and what they may ask for. One for all of a worker's."""
+
+    done: Callable[[Run, Outcome], None]
+    now: Callable[[], int] = utc_micros  # the store's clock, for the times of log lines
+    monotonic: Callable[[], float] = time.monotonic
+    end_in: Callable[[Run, object, Any], bool] | None = None  # ends a job with a caller's transaction
+    on_progress: Callable[[str], None] | None = None  # who hears of it at once, where that is another process
+
+
 class Run:
     """A claimed job on its way through this worker. (What has a default stands in the class until it is set.)"""
 
@@ -52,26 +62,11 @@ class Run:
     is_over = False
     is_watched = False  # its executor keeps its deadline
 
-    def __init__(
-        self,
-        job: Job,
-        done: Callable[[Run, Outcome], None],
-        *,
-        now: Callable[[], int] = utc_micros,  # the store's clock, for the times of log lines
-        monotonic: Callable[[], float] = time.monotonic,
-        renewed_at: float = 0.0,  # monotonic, before the claim or the renewal was sent
-        lease_end: float = inf,
-        end_in: Callable[[Run, object, Any], bool] | None = None,  # ends the job with a caller's transaction
-        on_progress: Callable[[str], None] | None = None,  # who hears of it at once, where that is another process
-    ) -> None:
+    def __init__(self, job: Job, host: Host, renewed_at: float = 0.0, lease_end: float = inf) -> None:
         self.job = job
-        self.done = done
-        self.now = now
-        self.monotonic = monotonic
-        self.renewed_at = renewed_at
+        self.host = host
+        self.renewed_at = renewed_at  # monotonic, before the claim or the renewal was sent
         self.lease_end = lease_end
-        self.end_in = end_in
-        self.on_progress = on_progress
 
     def prepare(self, registry: Finder) -> Outcome | None:
         """Find the task and read the arguments; an outcome where that cannot be done."""
@@ -95,7 +90,7 @@ class Run:
         with _finishing:
             if self.is_over:
                 return False
-            self.started = self.monotonic()
+            self.started = self.host.monotonic()
         if self.timeout is not None:
             self.deadline = self.started + self.timeout
         return True
@@ -105,7 +100,7 @@ class Run:
             if self.is_over or self.started is not None:
                 return
             self.is_over = True
-        self.done(self, GivenBack())
+        self.host.done(self, GivenBack())
 
     def finish(self, outcome: Outcome) -> bool:
         """Report how it ended; False where that was decided already (a timeout, a lost lease)."""
@@ -113,7 +108,7 @@ class Run:
             if self.is_over:
                 return False
             self.is_over = True
-        self.done(self, outcome)
+        self.host.done(self, outcome)
         return True
 
     def stop(self, reason: str) -> None:
@@ -194,8 +189,8 @@ class CurrentJob:
         share = f"{done:g}/{total:g}" if total is not None else f"{done:g}"
         run = self._run
         run.progress = f"{share} {note}".strip()[:200]
-        if run.on_progress is not None:
-            run.on_progress(run.progress)
+        if run.host.on_progress is not None:
+            run.host.on_progress(run.progress)
 
     def finish_in(self, connection: object, result: object = None) -> None:
         """End this job as succeeded with the caller's own transaction: its effects and its end commit together.
@@ -203,9 +198,10 @@ class CurrentJob:
         LeaseLost where another worker has the job by now: roll back, and leave it to that one.
         """
         run = self._run
-        if run.end_in is None:
+        end_in = run.host.end_in
+        if end_in is None:
             raise LookupError("finish_in() is only known inside a worker")
-        if not run.end_in(run, connection, result):
+        if not end_in(run, connection, result):
             raise LeaseLost("the lease was lost: another worker may run this job now; roll back")
         run.ended_in = True
 

@@ -22,7 +22,7 @@ from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.pace import Pace
 from rota.engine.quarantine import Quarantine, is_suspect
 from rota.engine.reporter import Reporter
-from rota.engine.run import Run
+from rota.engine.run import Host, Run
 from rota.engine.runner import success
 from rota.engine.service import Service
 from rota.errors import StoreError, StoreMoved
@@ -49,6 +49,7 @@ log = logging.getLogger("rota.worker")
 
 CROWD = 32  # jobs that a claim wanted and got: there are more of them, and they are short
 POLL = 2.0  # seconds: the net under the bell
+BREATH = 0.001  # seconds: the line is empty, so what was claimed begins, and may end, before the next question
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -106,6 +107,7 @@ class Worker(Service):
         self._registry = registry
         self._reporter = Reporter(random)
         self._pace = Pace(settings.concurrency, clock.monotonic)
+        self._host = Host(self.report, clock.now, clock.monotonic, self._end_in)
         self._clerk = Clerk("rota-lane")
         usual = Exchange(holder=holder, queues=settings.queues, lease_for=settings.lease_for)
         self._asker = Asker(store, clock, self._reporter, usual, room=self._want, forget=self.forget)
@@ -167,15 +169,7 @@ class Worker(Service):
             older = self.runs.get(job.id)
             if older is not None:
                 self.forget(older)  # its lease is gone: the store has just given out a newer one
-            run = Run(
-                job,
-                self.report,
-                now=self.clock.now,
-                monotonic=self.clock.monotonic,
-                renewed_at=renewed_at,
-                lease_end=lease_end,
-                end_in=self._end_in,  # not bound to the run: that circle would be left to the garbage collector
-            )
+            run = Run(job, self._host, renewed_at, lease_end)
             self.runs[job.id] = run
             if self.is_draining:
                 run.finish(GivenBack())
@@ -283,7 +277,11 @@ class Worker(Service):
             self.is_idle.clear()
             if len(reply.claimed) == BATCH:
                 self._shut_bell()
-            return 0.0 if self._reporter or self._want() else self.settings.poll
+            if self._reporter:
+                return 0.0
+            if len(reply.claimed) < asked.ask.want:
+                return BREATH
+            return 0.0 if self._want() else self.settings.poll
         if self.runs:
             self.is_idle.clear()
         elif self.is_draining:

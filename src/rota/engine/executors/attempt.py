@@ -60,7 +60,7 @@ class Attempt:
     def _pause(self) -> float:
         if self._run.deadline is None:
             return LOOK
-        return min(LOOK, self._run.deadline - self._run.monotonic())
+        return min(LOOK, self._run.deadline - self._run.host.monotonic())
 
     def _hear(self, messages: list[Message]) -> Outcome | None:
         run = self._run
@@ -74,7 +74,7 @@ class Attempt:
                 case Began():
                     self._has_begun = True
                     self._child.weigh()
-                    run.deadline = None if run.timeout is None else run.monotonic() + run.timeout
+                    run.deadline = None if run.timeout is None else run.host.monotonic() + run.timeout
                 case Ended():
                     end = self._ended(message)
                 case Order():
@@ -95,7 +95,7 @@ class Attempt:
             return self._kill(GivenBack())
         if child.is_deaf or child.exit_code is not None:
             return self._dead()
-        if run.deadline is not None and run.monotonic() >= run.deadline:
+        if run.deadline is not None and run.host.monotonic() >= run.deadline:
             return self._kill(self._late())
         now = time.monotonic()
         if now < self._looked_at + LOOK / 2:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rota.engine.capture import MOST_BYTES, level_of
 from rota.engine.executors.sources import find_task
 from rota.engine.executors.wire import Began, Frames, Message, Order, Reached, Said, ended, pack
-from rota.engine.run import Run
+from rota.engine.run import Host, Run
 from rota.engine.runner import describe, outcome_of, run_here
 from rota.model.outcome import Failed, Outcome
 from rota.signals import Cancel
@@ -65,6 +65,9 @@ class Child:
         self._sent = 0  # characters of this job's output
         self._run: Run | None = None  # the one that SIGTERM is about
         self._must_raise = False
+        self._host = Host(
+            lambda _run, _outcome: None, end_in=_refuse_transaction, on_progress=self._tell_progress
+        )  # the worker hears of the end by the channel
 
     def serve(self) -> None:
         frames = Frames()
@@ -104,7 +107,7 @@ class Child:
         except BaseException as err:  # noqa: BLE001 - a module may raise anything while it is imported
             place = order.source.file or order.source.module
             return Failed(f"{order.job.task} cannot be loaded from {place}: {describe(err)}", may_retry=False)
-        run = Run(order.job, lambda _run, _outcome: None, end_in=_refuse_transaction, on_progress=self._tell_progress)
+        run = Run(order.job, self._host)
         problem = run.prepare(_Only(task))
         if problem is not None:
             return problem
