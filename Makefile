@@ -37,8 +37,8 @@ check: setup  ## Format, lint, types, layers, and whether all tests can be colle
 test: setup  ## Run all tests (options: args="-k cron", samples=200000 for the long comparison)
 	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto $(args)
 
-bench: setup  ## Measure (options: only=time rounds=5 quick=1)
-	$(BIN)/python -m bench $(if $(only),--only $(only)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
+bench: setup  ## Measure (options: store=redis or only=time, rounds=5 quick=1); fails where a must is missed
+	$(BIN)/python -m bench $(addprefix --only ,$(only) $(store)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
 
 docs: setup  ## Write docs/reference from the code
 	$(BIN)/python -m tools.reference

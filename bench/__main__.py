@@ -29,12 +29,18 @@ HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")
 
 def main() -> int:
     options = parse()
-    missed: list[Figure] = []
+    missed: list[tuple[str, Figure]] = []
     for name in options.only or SUITES:
-        missed += [figure for figure in run_suite(name, options.rounds, options.quick) if figure.missed]
-    for figure in missed:
-        print(f"MISSED: {figure.name}: {figure.ratio:.2f}x, must be {figure.must:.2f}x", file=sys.stderr)
+        missed += [(name, figure) for figure in run_suite(name, options.rounds, options.quick) if figure.missed]
+    report(missed)
     return 1 if missed else 0
+
+
+def report(missed: list[tuple[str, Figure]]) -> None:
+    """What does not reach its must, all in one place."""
+    print(f"\n{len(missed)} missed" if missed else "\nevery must is reached", file=sys.stderr)
+    for suite, figure in missed:
+        print(f"MISSED: {suite}: {figure.name}: {short(figure.ratio)}x, must be {short(figure.must)}x", file=sys.stderr)
 
 
 def parse() -> argparse.Namespace:
@@ -84,14 +90,8 @@ def row(figure: Figure) -> tuple[str, ...]:
         short(figure.ratio, "x"),
         f"{short(low)}..{short(high)}",
         short(figure.must, "x"),
-        " ".join(filter(None, (verdict(figure), figure.note))),
+        " ".join(filter(None, ("MISSED" if figure.missed else "", figure.note))),
     )
-
-
-def verdict(figure: Figure) -> str:
-    if not figure.is_short:
-        return ""
-    return "MISSED" if figure.missed else "below (not binding yet)"
 
 
 def short(number: float | None, unit: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import median
 
 from bench.environments import FILES, Disk, Entrant, environment, packages
@@ -12,8 +11,6 @@ COUNTS = {"drain": 20_000, "single": 2_000, "bulk": 50_000, "latency": 200}
 QUICK_COUNTS = {"drain": 5_000, "single": 500, "bulk": 10_000, "latency": 50}
 
 Samples = dict[str, list[dict[str, float]]]
-
-informs = partial(compare, is_binding=False)
 
 
 @dataclass(frozen=True)
@@ -106,28 +103,28 @@ class Field:
         cpu = [1_000 * sample["cpu"] for sample in samples["rota"]]
         return [
             *self.beside_peers("drain", samples, self.musts.drain_peer),
-            informs("drain, share of the limit", ours, seconds(samples, "limit"), self.musts.drain_limit),
-            within("drain, worker CPU per 1,000 jobs", median(cpu), cpu, self.musts.cpu, "ms", is_binding=False),
+            compare("drain, share of the limit", ours, seconds(samples, "limit"), self.musts.drain_limit),
+            within("drain, worker CPU per 1,000 jobs", median(cpu), cpu, self.musts.cpu, "ms"),
         ]
 
     def single_figures(self, samples: Samples) -> list[Figure]:
         return [
             *self.beside_peers("single enqueue", samples, self.musts.single_peer),
-            informs("single enqueue, share of the limit", seconds(samples, "rota"), seconds(samples, "limit")),
+            compare("single enqueue, share of the limit", seconds(samples, "rota"), seconds(samples, "limit")),
         ]
 
     def bulk_figures(self, samples: Samples) -> list[Figure]:
         ours, limit = seconds(samples, "rota"), seconds(samples, "limit")
         return [
             *self.beside_peers("bulk enqueue", samples, None),
-            informs("bulk enqueue, share of the limit", ours, limit, self.musts.bulk_limit),
+            compare("bulk enqueue, share of the limit", ours, limit, self.musts.bulk_limit),
         ]
 
     def latency_figures(self, samples: Samples) -> list[Figure]:
         ours, limit = seconds(samples, "rota"), seconds(samples, "limit")
         return [
             *self.beside_peers("idle to running, p50", samples, None),
-            informs("idle to running, p50, share of the limit", ours, limit, self.musts.latency_limit),
+            compare("idle to running, p50, share of the limit", ours, limit, self.musts.latency_limit),
         ]
 
     def beside_peers(self, what: str, samples: Samples, must: float | None) -> list[Figure]:
@@ -135,7 +132,7 @@ class Field:
         ours = seconds(samples, "rota")
         names = sorted((name for name in samples if name in self.peers), key=lambda name: self.rank(samples, name))
         return [
-            informs(
+            compare(
                 f"{what} vs {name}",
                 ours,
                 seconds(samples, name),

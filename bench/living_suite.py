@@ -73,7 +73,7 @@ def start_figures(rounds: int) -> list[Figure]:
     title = "rota dev, from the command to the scheduler's first look"
     note = "with a new SQLite file"
     return [
-        within(title, median(starts), starts, START_LIMIT, "ms", note=note, is_binding=False),
+        within(title, median(starts), starts, START_LIMIT, "ms", note=note),
         alone("yardstick: python -c pass", bare, "ms"),
     ]
 

@@ -3,16 +3,17 @@
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 
-UNITS = {"us": 1e6, "ms": 1e3, "MB": 1 / 1e6, "packages": 1}  # what one second (or byte, or package) is multiplied by
+# What one second, byte, share or piece is multiplied by.
+UNITS = {"us": 1e6, "ms": 1e3, "MB": 1 / 1e6, "%": 1e2, "packages": 1, "trips": 1}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table. The ratio is theirs / ours, so larger is better, and must reach `must`.
+    """One line of the table. The ratio is theirs / ours, so larger is better. Where there is a must, it binds.
 
     An absolute limit is written the same way: `theirs` is the limit, and the ratio must reach 1.
     """
@@ -25,15 +26,12 @@ class Figure:
     unit: str
     spread: tuple[float, float]  # of the ratio over the rounds; of `ours` where there is no ratio
     note: str = ""
-    is_binding: bool = True  # else its must only informs
-
-    @property
-    def is_short(self) -> bool:
-        return self.must is not None and (self.ratio is None or self.ratio < self.must)
+    series: str = ""  # where it is a point of a line: which line …
+    at: int | None = None  # … and where on it
 
     @property
     def missed(self) -> bool:
-        return self.is_short and self.is_binding
+        return self.must is not None and (self.ratio is None or self.ratio < self.must)
 
 
 @dataclass(frozen=True)
@@ -102,27 +100,29 @@ def compare(
     unit: str = "us",
     *,
     note: str = "",
-    is_binding: bool = True,
 ) -> Figure:
     """The ratio of the medians; its spread is that of the rounds' own ratios."""
     ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
     our, their, scale = median(ours), median(theirs), UNITS[unit]
     spread = min(ratios), max(ratios)
-    return Figure(name, our * scale, their * scale, their / our, must, unit, spread, note, is_binding)
+    return Figure(name, our * scale, their * scale, their / our, must, unit, spread, note)
 
 
-def within(
-    name: str, worst: float, rounds: list[float], limit: float, unit: str, *, note: str = "", is_binding: bool = True
-) -> Figure:
+def within(name: str, worst: float, rounds: list[float], limit: float, unit: str, *, note: str = "") -> Figure:
     """The worst case against an absolute limit; the spread is that of the rounds' own worst cases."""
     scale, spread = UNITS[unit], (limit / max(rounds), limit / min(rounds))
-    return Figure(name, worst * scale, limit * scale, limit / worst, 1.0, unit, spread, note, is_binding)
+    return Figure(name, worst * scale, limit * scale, limit / worst, 1.0, unit, spread, note)
 
 
 def alone(name: str, rounds: list[float], unit: str, *, note: str = "") -> Figure:
     """A figure with nothing beside it; the spread is its own."""
     times = [number * UNITS[unit] for number in rounds]
     return Figure(name, median(times), None, None, None, unit, (min(times), max(times)), note)
+
+
+def point(series: str, at: int, rounds: list[float], unit: str, *, note: str = "") -> Figure:
+    """A figure of a line over how much there is."""
+    return replace(alone(f"{series}: {at:,}", rounds, unit, note=note), series=series, at=at)
 
 
 def yardstick(rounds: int) -> Figure:
