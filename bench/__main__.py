@@ -22,6 +22,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "mongo": "bench.mongo_suite",
     "growth": "bench.growth_suite",
     "living": "bench.living_suite",
+    "idle": "bench.idle_suite",
 }
 RESULTS = Path(__file__).parent / "results"
 HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")

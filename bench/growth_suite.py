@@ -1,15 +1,14 @@
 """How each store bears growth: claims over a long line, wake-ups over many schedules, a crowd due at one instant."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from random import Random
 from statistics import median
 
 from bench.core_suite import FEW, FLAT_MUST, firing
-from bench.environments import FILES, scratch
+from bench.environments import FILES
 from bench.measure import Contender, Figure, compare, race, within, yardstick
+from bench.stores import STORES
 from bench.wakeup import loaded
 from rota.model.job import Job, NewJob
 from rota.model.names import new_id
@@ -107,36 +106,3 @@ class Line:
 
     def close(self) -> None:
         self.store.close()
-
-
-@contextmanager
-def on_sqlite() -> Iterator[str]:
-    with scratch() as folder:
-        yield f"sqlite:///{Path(folder) / 'rota.db'}"
-
-
-@contextmanager
-def on_redis() -> Iterator[str]:
-    from rota.testing.servers.redis import RedisServer  # noqa: PLC0415 - a server is started when its turn has come
-
-    with RedisServer(FILES) as server:
-        yield server.url()
-
-
-@contextmanager
-def on_postgres() -> Iterator[str]:
-    from rota.testing.servers.postgres import PostgresServer  # noqa: PLC0415
-
-    with PostgresServer(FILES, is_durable=True) as server:
-        yield server.url()
-
-
-@contextmanager
-def on_mongo() -> Iterator[str]:
-    from rota.testing.servers.mongo import MongoServer  # noqa: PLC0415
-
-    with MongoServer(FILES) as server:
-        yield server.url()
-
-
-STORES = {"sqlite": on_sqlite, "redis": on_redis, "postgres": on_postgres, "mongo": on_mongo}

@@ -4,7 +4,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-
 from bench import __main__ as command
 from bench.measure import alone, compare, point, within
 
