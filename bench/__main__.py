@@ -99,7 +99,7 @@ def short(number: float | None, unit: str = "") -> str:
     """Three digits, more only before the point."""
     if number is None:
         return "-"
-    places = 2 if number < 10 else 1 if number < 100 else 0
+    places = 3 if 0 < number < 0.1 else 2 if number < 10 else 1 if number < 100 else 0
     return f"{number:,.{places}f}{unit}"
 
 

@@ -30,11 +30,13 @@ class Entrant:
 
     def trial(self, scenario: str, count: int) -> dict[str, float]:
         """One trial in a process and a folder of its own."""
-        python = sys.executable if self.peer is None else environment(self.peer)
         with scratch() as folder:
-            command = [python, SCRIPTS / self.script, scenario, folder, str(count), *self.options]
-            result: dict[str, float] = json.loads(output(command))
+            result: dict[str, float] = json.loads(output(self.command(scenario, folder, count)))
         return result
+
+    def command(self, scenario: str, folder: str, count: int) -> list[str | Path]:
+        python = sys.executable if self.peer is None else environment(self.peer)
+        return [python, SCRIPTS / self.script, scenario, folder, str(count), *self.options]
 
 
 def environment(peer: str) -> Path:

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
+from urllib.parse import urlsplit
 
-from bench.environments import FILES, Disk, Entrant, environment, packages
+from bench.environments import FILES, Disk, Entrant, environment, packages, scratch
 from bench.measure import Figure, compare, turns, within, yardstick
+from bench.trips import CountingProxy, counted
 
 COUNTS = {"drain": 20_000, "single": 2_000, "bulk": 50_000, "latency": 200}
 QUICK_COUNTS = {"drain": 5_000, "single": 500, "bulk": 10_000, "latency": 50}
+TRIPS = 2_000  # jobs of a trial that counts them
 
 Samples = dict[str, list[dict[str, float]]]
 
@@ -31,7 +34,7 @@ class Peer:
 
     entrant: Entrant
     note: str
-    scenarios: tuple[str, ...] = ("drain", "single", "bulk", "latency")
+    scenarios: tuple[str, ...] = ("drain", "single", "bulk", "latency", "trips")
     share: float = 1.0  # of the jobs of a trial, for those that would take for ever
     is_rival: bool = True  # else it keeps less of a promise than the others, and only informs
 
@@ -55,6 +58,14 @@ class Lineup:
             musts=self.musts,
             clear=clear,
         )
+
+    def run(self, url: str, clear: Callable[[], object], rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
+        figures = self.on(url, clear).run(rounds, quick)
+        port = urlsplit(url).port
+        if port is None:
+            raise ValueError(f"a server's URL names its port: {url}")
+        with CountingProxy(port) as proxy:
+            return [*figures, *self.on(proxy.in_front_of(url), clear).trip_figures(proxy)]
 
     def facts(self, server: str) -> dict[str, str]:
         versions = {name: packages(environment(peer))[peer] for name, (_, peer, _, _) in self.peers.items()}
@@ -84,12 +95,28 @@ class Field:
             yardstick(rounds),
         ]
 
+    def trip_figures(self, proxy: CountingProxy) -> list[Figure]:
+        """Counted once: a count has no noise that rounds would tell."""
+        print("round trips ...", flush=True)
+        trips: dict[str, dict[str, float]] = {}
+        for name, (entrant, share) in self.entrants("trips").items():
+            self.clear()
+            with scratch() as folder:
+                trips[name] = counted(entrant.command("trips", folder, int(TRIPS * share)), proxy)
+        ours = trips.pop("rota")
+        return [
+            compare(f"round trips per {what} vs {name}", [ours[part]], [theirs[part]], unit="trips")
+            for part, what in (("drain", "job drained"), ("enqueue", "single enqueue"))
+            for name, theirs in sorted(trips.items(), key=lambda pair: pair[1][part])
+        ]
+
+    def entrants(self, scenario: str) -> dict[str, tuple[Entrant, float]]:
+        peers = {name: (peer.entrant, peer.share) for name, peer in self.peers.items() if scenario in peer.scenarios}
+        return {"rota": (self.rota, 1.0), "limit": (self.limit, 1.0), **peers}
+
     def trials(self, scenario: str, count: int, rounds: int, disk: Disk) -> Samples:
         print(f"{scenario}: {count:,} jobs a trial ...", flush=True)
-        entrants = {"rota": (self.rota, 1.0), "limit": (self.limit, 1.0)}
-        entrants |= {
-            name: (peer.entrant, peer.share) for name, peer in self.peers.items() if scenario in peer.scenarios
-        }
+        entrants = self.entrants(scenario)
         samples: Samples = {name: [] for name in entrants}
         for name in turns(entrants, rounds):
             disk.ask()

@@ -24,4 +24,4 @@ def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
     FILES.mkdir(exist_ok=True)
     with MongoServer(FILES) as server:
         url = f"mongodb://127.0.0.1:{server.port}/bench"
-        return LINEUP.on(url, partial(MongoClient(url).drop_database, "bench")).run(rounds, quick)
+        return LINEUP.run(url, partial(MongoClient(url).drop_database, "bench"), rounds, quick)

@@ -25,7 +25,7 @@ def facts() -> dict[str, str]:
 def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
     FILES.mkdir(exist_ok=True)
     with PostgresServer(FILES, is_durable=True) as server:
-        return LINEUP.on(server.url("bench"), partial(fresh, server)).run(rounds, quick)
+        return LINEUP.run(server.url("bench"), partial(fresh, server), rounds, quick)
 
 
 def fresh(server: PostgresServer) -> None:

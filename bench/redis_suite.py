@@ -28,4 +28,4 @@ def facts() -> dict[str, str]:
 def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
     FILES.mkdir(exist_ok=True)
     with RedisServer(FILES) as server:
-        return LINEUP.on(server.url(), redis.Redis.from_url(server.url()).flushall).run(rounds, quick)
+        return LINEUP.run(server.url(), redis.Redis.from_url(server.url()).flushall, rounds, quick)

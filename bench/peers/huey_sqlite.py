@@ -13,7 +13,12 @@ class Huey(Contender):
 
     def __init__(self, ran: Ran, sync: str) -> None:
         self.huey = SqliteHuey("bench", filename="huey.db", journal_mode="wal", cache_mb=16, fsync=sync == "fsync")
-        self.job = self.huey.task(name="noop")(lambda: ran() and None)
+
+        @self.huey.task(name="noop")
+        def noop() -> None:
+            ran()
+
+        self.job = noop
         self.consumer = None
 
     def enqueue(self) -> None:

@@ -14,10 +14,12 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from statistics import median
 
 PATIENCE = 600  # seconds for one trial
+TOLD_ENQUEUES = 20
 
 Ran = Callable[[], object]  # what a job does: it says that it ran
 Make = Callable[..., "Contender"]  # given what jobs do, and the options that the suite gave
@@ -125,8 +127,37 @@ def _one_latency(contender: Contender, reader: int) -> float:
     return float(ran - begun) / 1e9
 
 
+def trips(make: Make, count: int) -> dict[str, float]:
+    """Says when which part begins and ends, and waits for leave: whoever counts the trips is another process."""
+    filler = make(nothing)
+    filler.enqueue()
+    with _told("enqueue"):
+        for _ in range(TOLD_ENQUEUES):
+            filler.enqueue()
+    filler.fill(count - TOLD_ENQUEUES - 1)
+    numbers, done = itertools.count(1), threading.Event()
+    contender = make(lambda: next(numbers) == count and done.set())
+    with _told("drain"):
+        contender.work()
+        if not done.wait(PATIENCE):
+            raise TimeoutError(f"{contender.left()} of {count} jobs are left after {PATIENCE} s")
+    return {"enqueue": TOLD_ENQUEUES, "drain": count}
+
+
+@contextmanager
+def _told(part: str) -> Iterator[None]:
+    _tell(part)
+    yield
+    _tell(part)
+
+
+def _tell(part: str) -> None:
+    print(part, flush=True)
+    sys.stdin.readline()
+
+
 def nothing() -> None:
     """What a job does where nobody waits for it."""
 
 
-SCENARIOS = {"drain": drain, "single": single, "bulk": bulk, "latency": latency}
+SCENARIOS = {"drain": drain, "single": single, "bulk": bulk, "latency": latency, "trips": trips}
