@@ -59,7 +59,7 @@ def install(python: Path, *what: str | Path) -> None:
 def packages(python: Path) -> dict[str, str]:
     """What is installed beside that interpreter, with versions."""
     listed = json.loads(output([python, "-m", "pip", "list", "--format=json", "--disable-pip-version-check"]))
-    return {package["name"]: package["version"] for package in listed}
+    return {package["name"].lower(): package["version"] for package in listed}
 
 
 def scratch() -> TemporaryDirectory[str]:
