@@ -21,6 +21,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "postgres": "bench.postgres_suite",
     "mongo": "bench.mongo_suite",
     "schedules": "bench.schedules_suite",
+    "punctual": "bench.punctual_suite",
     "growth": "bench.growth_suite",
     "living": "bench.living_suite",
     "idle": "bench.idle_suite",
