@@ -1,27 +1,32 @@
-"""How each store bears growth: claims over a long line, wake-ups over many schedules, a crowd due at one instant."""
+"""How each store bears growth: a long line of jobs, many schedules, a crowd that is due at one instant."""
 
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
-from random import Random
 from statistics import median
 
-from bench.core_suite import FEW, FLAT_MUST, firing
-from bench.environments import FILES
-from bench.measure import Contender, Figure, compare, race, within, yardstick
+from bench.core_suite import FLAT_MUST, GROWTH_LIMIT, firing
+from bench.environments import FILES, output
+from bench.measure import Contender, Figure, compare, point, race, turns, within, yardstick
 from bench.stores import STORES
-from bench.wakeup import loaded
-from rota.model.job import Job, NewJob
-from rota.model.names import new_id
+from bench.wakeup import Wakeup, loaded
+from rota import App
+from rota.model.job import Job
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.settle import Change, settle
-from rota.store.contract import Exchange, Store
-from rota.store.urls import store_from_url
+from rota.store.contract import Exchange
 
-BATCH, BULK = 100, 1_000
-SIZES = {"backlog": 1_000_000, "schedules": 1_000_000, "crowd": 100_000}
-QUICK_SIZES = {"backlog": 100_000, "schedules": 100_000, "crowd": 10_000}
+BATCH, BULK = 100, 10_000
+SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000), (1_000, 10_000, 100_000)
+CROWD, QUICK_CROWD = 100_000, 10_000
+DRAINED = 900  # jobs of each line, whatever its length
+DUE = 10
 RATES = {"mongo": 2_000}  # firings a second that a store must reach; the others 5,000
+
+Samples = Mapping[int, list[float]]  # of each round, by how much there is
 
 
 def facts() -> dict[str, str]:
@@ -29,36 +34,65 @@ def facts() -> dict[str, str]:
 
 
 def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
-    sizes = QUICK_SIZES if quick else SIZES
+    sizes, seconds = (QUICK_SIZES, 0.2) if quick else (SIZES, 1.0)
     figures: list[Figure] = []
     for kind, serving in STORES.items():
         with serving() as url:
             print(f"{kind} ...", flush=True)
-            figures += figures_of(kind, url, sizes, rounds, 0.2 if quick else 1.0)
+            figures += line_figures(kind, url, sizes, rounds, seconds)
+            figures += wakeup_figures(kind, url, sizes, rounds, seconds)
+            figures.append(crowd_figure(kind, url, QUICK_CROWD if quick else CROWD, rounds))
     return [*figures, yardstick(rounds)]
 
 
-def figures_of(kind: str, url: str, sizes: dict[str, int], rounds: int, seconds: float) -> list[Figure]:
+def line_figures(kind: str, url: str, sizes: tuple[int, ...], rounds: int, seconds: float) -> list[Figure]:
+    """One exchange of 100 for 100, then a real worker's drain of a part, with few or many jobs waiting behind."""
+    lines = {size: Line(url, f"line{size}", size) for size in sizes}
+    times = race({str(size): line.contender() for size, line in lines.items()}, rounds, seconds)
+    drains: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
+    for size in map(int, turns(map(str, sizes), rounds)):
+        drains[size].append(lines[size].drain(DRAINED))
+    for line in lines.values():
+        line.close()
     return [
-        claim_figure(kind, url, sizes["backlog"], rounds, seconds),
-        wakeup_figure(kind, url, sizes["schedules"], rounds, seconds),
-        crowd_figure(kind, url, sizes["crowd"], rounds),
+        *flat_line(f"{kind}: exchange", "waiting", {size: times[str(size)] for size in sizes}),
+        *flat_line(f"{kind}: drain", "waiting", {size: [one["seconds"] for one in drains[size]] for size in sizes}),
+        *weight_line(f"{kind}: drain, growth", {size: [one["growth"] for one in drains[size]] for size in sizes}),
     ]
 
 
-def claim_figure(kind: str, url: str, number: int, rounds: int, seconds: float) -> Figure:
-    """One exchange of 100 for 100, with few or many jobs waiting behind them."""
-    few, many = Line(url, "few", BULK), Line(url, "many", number)
-    times = race({"few": few.contender(), "many": many.contender()}, rounds, seconds)
-    few.close()
-    many.close()
-    return compare(f"{kind}: exchange, {number:,} waiting vs {BULK:,}", times["many"], times["few"], FLAT_MUST)
+def wakeup_figures(kind: str, url: str, sizes: tuple[int, ...], rounds: int, seconds: float) -> list[Figure]:
+    with ExitStack() as stack:
+        wakeups = {size: stack.enter_context(loaded(url, size, DUE)) for size in sizes}
+        times = race({str(size): firing(one, DUE) for size, one in wakeups.items()}, rounds, seconds)
+        growths = {size: [grown(one) for _ in range(rounds)] for size, one in wakeups.items()}
+    return [
+        *flat_line(f"{kind}: wake-up, {DUE} due", "schedules", {size: times[str(size)] for size in sizes}),
+        *weight_line(f"{kind}: wake-up, growth", growths),
+    ]
 
 
-def wakeup_figure(kind: str, url: str, number: int, rounds: int, seconds: float) -> Figure:
-    with loaded(url, FEW, due=10) as few, loaded(url, number, due=10) as many:
-        times = race({"few": firing(few, 10), "many": firing(many, 10)}, rounds, seconds)
-    return compare(f"{kind}: wake-up, {number:,} schedules vs {FEW:,}, 10 due", times["many"], times["few"], FLAT_MUST)
+def grown(wakeup: Wakeup) -> float:
+    """By how many bytes a new process grows, as it wakes up once."""
+    wakeup.advance()
+    command = (sys.executable, "-m", "bench.wakeup", wakeup.url, wakeup.namespace, str(wakeup.clocked.at))
+    return float(output(command))
+
+
+def flat_line(series: str, what: str, samples: Samples) -> list[Figure]:
+    """The points, and the last beside the first."""
+    few, many = min(samples), max(samples)
+    title = f"{series}, {many:,} {what} vs {few:,}"
+    points = [point(series, size, rounds, "us") for size, rounds in samples.items()]
+    return [compare(title, samples[many], samples[few], FLAT_MUST), *points]
+
+
+def weight_line(series: str, samples: Samples) -> list[Figure]:
+    """The points, and the last beside what is allowed."""
+    most = max(samples)
+    worst = samples[most]
+    points = [point(series, size, rounds, "MB") for size, rounds in samples.items()]
+    return [within(f"{series}, at {most:,}", median(worst), worst, GROWTH_LIMIT, "MB"), *points]
 
 
 def crowd_figure(kind: str, url: str, number: int, rounds: int) -> Figure:
@@ -74,18 +108,16 @@ class Line:
     """A store with so many jobs waiting; each lap settles a batch and claims the next, and as many come in between."""
 
     def __init__(self, url: str, namespace: str, waiting: int) -> None:
-        self.store: Store = store_from_url(url, namespace=namespace)
-        self.store.open()
-        self.random = Random(1)
-        self.claimed: list[Job] = []
+        self.url, self.namespace = url, namespace
+        self.app = App(url, namespace=namespace)
+        self.task = self.app.task(name="noop")(lambda: None)
+        self.store = self.app.open()
+        self.claimed = list[Job]()
         for start in range(0, waiting, BULK):
             self.add(min(BULK, waiting - start))
 
     def add(self, number: int) -> None:
-        at = self.store.now()
-        self.store.add_jobs(
-            [NewJob(id=new_id(self.random, at), task="noop", payload=b"[]", queue="default") for _ in range(number)]
-        )
+        self.app.enqueue_many([self.task.job() for _ in range(number)])
 
     def contender(self) -> Contender:
         def prepare() -> Callable[[], None]:
@@ -104,5 +136,12 @@ class Line:
             raise AssertionError(f"{len(reply.claimed)} claimed, {len(reply.refused)} refused")
         self.claimed = reply.claimed
 
+    def drain(self, number: int) -> dict[str, float]:
+        """A worker in a process of its own takes so many, which are there again for the next."""
+        command = (sys.executable, "-m", "bench.weigh", self.url, self.namespace, str(number))
+        result: dict[str, float] = json.loads(output(command))
+        self.add(number)
+        return result
+
     def close(self) -> None:
-        self.store.close()
+        self.app.close()

@@ -1,0 +1,40 @@
+"""Drains a part of a line: `python -m bench.weigh URL NAMESPACE COUNT` prints a job's seconds, and bytes of growth."""
+
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from bench.wakeup import memory
+from rota import App
+
+PATIENCE = 300
+
+
+def main(url: str, namespace: str, count: str) -> dict[str, float]:
+    app, wanted = App(url, namespace=namespace), int(count)
+    numbers, done = itertools.count(1), threading.Event()
+
+    @app.task(name="noop")
+    def noop() -> None:
+        if next(numbers) == wanted:
+            done.set()
+
+    app.open()
+    Path("/proc/self/clear_refs").write_text("5")  # the highest point is forgotten
+    before, begun = memory("VmRSS"), time.perf_counter()
+    app.start(scheduler=False)
+    if not done.wait(PATIENCE):
+        raise TimeoutError(f"{count} jobs take longer than {PATIENCE} s")
+    took = time.perf_counter() - begun
+    grown = max(1, memory("VmHWM") - before)
+    app.stop()
+    return {"seconds": took / wanted, "growth": grown}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])), flush=True)
+    os._exit(0)
