@@ -20,6 +20,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "redis": "bench.redis_suite",
     "postgres": "bench.postgres_suite",
     "mongo": "bench.mongo_suite",
+    "work": "bench.work_suite",
     "schedules": "bench.schedules_suite",
     "punctual": "bench.punctual_suite",
     "growth": "bench.growth_suite",

@@ -4,8 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from statistics import median
@@ -27,11 +27,12 @@ class Entrant:
     script: str
     peer: str | None = None
     options: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)  # of its process's environment
 
     def trial(self, scenario: str, count: int) -> dict[str, float]:
         """One trial in a process and a folder of its own."""
         with scratch() as folder:
-            result: dict[str, float] = json.loads(output(self.command(scenario, folder, count)))
+            result: dict[str, float] = json.loads(output(self.command(scenario, folder, count), self.settings))
         return result
 
     def command(self, scenario: str, folder: str, count: int) -> list[str | Path]:
@@ -68,9 +69,9 @@ def scratch() -> TemporaryDirectory[str]:
     return TemporaryDirectory(dir=FILES, prefix="run-")
 
 
-def output(command: Sequence[str | Path]) -> str:
+def output(command: Sequence[str | Path], settings: Mapping[str, str] | None = None) -> str:
     """What a command prints; its complaints are shown where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(settings or {})})
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from trial import Contender
+from trial import COROUTINE_PAUSE, Contender, Ran
 
 try:
     from uvloop import new_event_loop
@@ -16,8 +16,15 @@ except ImportError:
 class AsyncContender(Contender):
     """The caller's loop runs only while a call is made, so that a call costs what it costs a coroutine."""
 
-    def __init__(self) -> None:
+    def __init__(self, ran: Ran) -> None:
+        self.ran = ran
         self.loop = new_event_loop()
+
+    async def run_job(self) -> None:
+        """What a job does."""
+        if COROUTINE_PAUSE:
+            await asyncio.sleep(COROUTINE_PAUSE)
+        self.ran()
 
     def call(self, what: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(what)

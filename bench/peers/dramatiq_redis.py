@@ -2,9 +2,9 @@
 
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
-from trial import Contender, Ran, main
+from trial import AT_ONCE, Contender, Ran, main
 
-THREADS = 8
+THREADS = AT_ONCE or 8
 
 
 class Dramatiq(Contender):

@@ -16,8 +16,8 @@ class Pgq(AsyncContender):
     """One worker on a loop of its own."""
 
     def __init__(self, ran: Ran, url: str) -> None:
-        super().__init__()
-        self.url, self.ran = url, ran
+        super().__init__(ran)
+        self.url = url
         self.queries = Queries(AsyncpgDriver(self.call(asyncpg.connect(url))))
         if not self.call(self.queries.has_table("pgqueuer")):
             self.call(self.queries.install())
@@ -36,7 +36,7 @@ class Pgq(AsyncContender):
 
             @queuer.entrypoint("noop")
             async def noop(_: object) -> None:
-                self.ran()
+                await self.run_job()
 
             await queuer.qm.run(dequeue_timeout=timedelta(seconds=5), batch_size=BATCH)
 

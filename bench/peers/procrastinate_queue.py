@@ -2,17 +2,18 @@
 
 from coroutines import AsyncContender
 from procrastinate import App, PsycopgConnector
+from trial import AT_ONCE as ASKED
 from trial import Ran, main
 
-AT_ONCE = 10
+AT_ONCE = ASKED or 10
 
 
 class Procrastinate(AsyncContender):
     """One worker on a loop of its own."""
 
     def __init__(self, ran: Ran, url: str) -> None:
-        super().__init__()
-        self.url, self.ran = url, ran
+        super().__init__(ran)
+        self.url = url
         self.app, self.job = self.make()
         self.call(self.app.open_async())
         if not self.call(self.app.check_connection_async()):
@@ -23,7 +24,7 @@ class Procrastinate(AsyncContender):
 
         @app.task(name="noop")
         async def noop() -> None:
-            self.ran()
+            await self.run_job()
 
         return app, noop
 

@@ -1,6 +1,8 @@
 """Rota on any store as it comes: at least once, fenced, with its history and counters; no scheduler beside it."""
 
-from trial import Contender, Ran, main
+import asyncio
+
+from trial import AT_ONCE, COROUTINE_PAUSE, Contender, Ran, main
 
 from rota import App
 
@@ -12,11 +14,14 @@ class Rota(Contender):
         self.app = App(url)
         self.node = None
 
-        @self.app.task(name="noop")
         def noop() -> None:
             ran()
 
-        self.noop = noop
+        async def pause() -> None:
+            await asyncio.sleep(COROUTINE_PAUSE)
+            ran()
+
+        self.noop = self.app.task(name="noop")(pause if COROUTINE_PAUSE else noop)
         self.app.open()
 
     def enqueue(self) -> None:
@@ -26,7 +31,7 @@ class Rota(Contender):
         self.app.enqueue_many([self.noop.job() for _ in range(count)])
 
     def work(self) -> None:
-        self.node = self.app.start(scheduler=False)
+        self.node = self.app.start(scheduler=False, concurrency=AT_ONCE or None)
 
     def settle(self) -> None:
         self.node.worker.is_idle.wait()

@@ -4,18 +4,18 @@ import asyncio
 
 from coroutines import AsyncContender
 from saq import Queue, Worker
+from trial import AT_ONCE as ASKED
 from trial import Ran, main
 
-AT_ONCE = 100
+AT_ONCE = ASKED or 100
 
 
 class Saq(AsyncContender):
     """One worker on a loop of its own."""
 
     def __init__(self, ran: Ran, url: str) -> None:
-        super().__init__()
+        super().__init__(ran)
         self.url = url
-        self.ran = ran
         self.queue = Queue.from_url(url)
         self.call(self.queue.connect())
 
@@ -31,7 +31,7 @@ class Saq(AsyncContender):
 
     def work(self) -> None:
         async def noop(_: object) -> None:
-            self.ran()
+            await self.run_job()
 
         async def worker() -> None:
             queue = Queue.from_url(self.url)

@@ -5,17 +5,18 @@ import asyncio
 from coroutines import AsyncContender
 from taskiq.receiver import Receiver
 from taskiq_redis import ListQueueBroker
+from trial import AT_ONCE as ASKED
 from trial import Ran, main
 
-AT_ONCE = 100
+AT_ONCE = ASKED or 100
 
 
 class Taskiq(AsyncContender):
     """No result backend, which is its fastest."""
 
     def __init__(self, ran: Ran, url: str) -> None:
-        super().__init__()
-        self.url, self.ran = url, ran
+        super().__init__(ran)
+        self.url = url
         self.broker, self.job = self.make()
         self.call(self.broker.startup())
 
@@ -23,7 +24,7 @@ class Taskiq(AsyncContender):
         broker = ListQueueBroker(self.url)
 
         async def noop() -> None:
-            self.ran()
+            await self.run_job()
 
         return broker, broker.register_task(noop, "noop")
 

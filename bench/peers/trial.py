@@ -21,6 +21,11 @@ from statistics import median
 PATIENCE = 600  # seconds for one trial
 TOLD_ENQUEUES = 20
 
+# What a suite may ask for beyond jobs that do nothing.
+AT_ONCE = int(os.environ.get("BENCH_AT_ONCE", "0"))  # jobs at a time; 0: what suits the contender best
+THREAD_PAUSE = float(os.environ.get("BENCH_THREAD_PAUSE", "0"))  # seconds that a job sleeps in its thread
+COROUTINE_PAUSE = float(os.environ.get("BENCH_COROUTINE_PAUSE", "0"))  # seconds that a coroutine awaits
+
 Ran = Callable[[], object]  # what a job does: it says that it ran
 Make = Callable[..., "Contender"]  # given what jobs do, and the options that the suite gave
 
@@ -69,7 +74,7 @@ def drain(make: Make, count: int) -> dict[str, float]:
     filler.fill(count)
     filler.close()
     numbers, done = itertools.count(1), threading.Event()
-    contender = make(lambda: next(numbers) == count and done.set())
+    contender = make(paused(lambda: next(numbers) == count and done.set()))
     begun, cpu = time.perf_counter(), time.process_time()
     contender.work()
     if not done.wait(PATIENCE):
@@ -80,6 +85,18 @@ def drain(make: Make, count: int) -> dict[str, float]:
         raise AssertionError(f"{left} of {count} jobs ran, but are not done")
     contender.close()
     return result
+
+
+def paused(ran: Ran) -> Ran:
+    """A job that first sleeps, where that is asked for."""
+    if not THREAD_PAUSE:
+        return ran
+
+    def sleep_and_say() -> None:
+        time.sleep(THREAD_PAUSE)
+        ran()
+
+    return sleep_and_say
 
 
 def single(make: Make, count: int) -> dict[str, float]:
