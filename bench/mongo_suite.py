@@ -11,7 +11,7 @@ from rota.testing.servers.mongo import MongoServer
 
 LINEUP = Lineup(
     limit="limit_mongo.py",
-    peers={"Celery": ("celery_queue.py", "celery", "solo pool, late acknowledgement, polls every 10 ms; w:1", 0.25)},
+    peers={"Celery": ("celery_queue.py", "celery", "solo pool, polls every 10 ms; w:1; at most once here", 0.25)},
     musts=Musts(drain_peer=4, drain_limit=0.4, single_peer=1.5, bulk_limit=0.5, latency_limit=1 / 1.3, cpu=0.05),
 )
 

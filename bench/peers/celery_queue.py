@@ -27,6 +27,8 @@ class CeleryQueue(Contender):
             ran()
 
         self.job = noop
+        with self.app.connection_for_write() as connection:
+            connection.default_channel  # noqa: B018 - makes its collections, before two processes try to at once
 
     def enqueue(self) -> None:
         self.job.apply_async()
