@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 
+from bench import chart, results
 from bench.measure import Figure
 
 SUITES = {  # modules with run(rounds, quick) and facts(), which say what was measured and where
@@ -27,7 +27,6 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "living": "bench.living_suite",
     "idle": "bench.idle_suite",
 }
-RESULTS = Path(__file__).parent / "results"
 HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")
 
 
@@ -36,8 +35,16 @@ def main() -> int:
     missed: list[tuple[str, Figure]] = []
     for name in options.only or SUITES:
         missed += [(name, figure) for figure in run_suite(name, options.rounds, options.quick) if figure.missed]
+    draw()
     report(missed)
     return 1 if missed else 0
+
+
+def draw() -> None:
+    """Renew the charts, as soon as every store has its figures."""
+    if results.of_stores().keys() == results.STORES.keys():
+        for file in chart.write():
+            print(f"drawn: {file}")
 
 
 def report(missed: list[tuple[str, Figure]]) -> None:
@@ -66,6 +73,7 @@ def run_suite(name: str, rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT
         "rota": version("rota"),
         **suite.facts(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "rounds": rounds,
         "quick": quick,
     }
@@ -107,9 +115,9 @@ def short(number: float | None, unit: str = "") -> str:
 
 
 def write(name: str, facts: dict[str, object], figures: list[Figure]) -> None:
-    RESULTS.mkdir(exist_ok=True)
+    results.FOLDER.mkdir(exist_ok=True)
     content = {**facts, "figures": [asdict(figure) for figure in figures]}
-    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    (results.FOLDER / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ def test_a_point_knows_its_line():
 def test_the_command_fails_where_a_must_is_missed(must, code, monkeypatch, tmp_path, capsys):
     suite = SimpleNamespace(facts=dict, run=lambda _rounds, _quick: [compare("drain vs X", [2.0], [3.0], must)])
     monkeypatch.setattr(command, "import_module", lambda _: suite)
-    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    monkeypatch.setattr(command.results, "FOLDER", tmp_path)
+    monkeypatch.setattr(command, "draw", lambda: None)
     monkeypatch.setattr(sys, "argv", ["bench", "--only", "redis"])
     assert command.main() == code
     assert ("MISSED: redis: drain vs X: 1.50x, must be 2.00x" in capsys.readouterr().err) is bool(code)
