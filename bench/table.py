@@ -10,6 +10,7 @@ from bench.results import STORES, Result, of_stores
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- figures: begin (python -m bench.table) -->", "<!-- figures: end -->"
 IDLE = 1.0  # load; beyond it, others had a part of the machine
+HEAD = "Rota (how often the best peer)"
 NONE = "–"  # noqa: RUF001 - a dash in a table
 
 Cell = Callable[[Result], str | None]
@@ -40,7 +41,7 @@ def placed(page: str, text: str) -> str:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    heads = ["", *(STORES[kind] for kind in results)]
+    heads = [HEAD, *(STORES[kind] for kind in results)]
     rows = [[what, *(cell(result) or NONE for result in results.values())] for what, cell in ROWS.items()]
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", circumstances(results)])
@@ -116,7 +117,7 @@ def trips(result: Result) -> str | None:
 
 
 ROWS: dict[str, Cell] = {
-    "drain (times the fastest peer)": rate("drain"),
+    "drain": rate("drain"),
     "… share of a bare loop that keeps nothing": share,
     "… worker CPU per 1,000 jobs": cpu,
     "… round trips per job": trips,
