@@ -10,12 +10,13 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from rota.engine.log_keeper import keep_lines, keep_progress
 from rota.engine.run import words_of
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.outcome import Undecodable
-from rota.store.contract import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rota.engine.reporter import Report, Reporter
     from rota.engine.run import Run
     from rota.engine.store_clock import StoreClock
-    from rota.store.contract import Exchanged, Store
+    from rota.store.contract import Exchange, Exchanged, Store
 
 log = logging.getLogger("rota.worker")
 
@@ -47,7 +48,7 @@ class Asker:
         store: Store,
         clock: StoreClock,
         reporter: Reporter,
-        usual: Exchange,
+        usual: Callable[[], Exchange],
         *,
         room: Callable[[int], int],
         forget: Callable[[Run], None],
@@ -55,7 +56,7 @@ class Asker:
         self._store = store
         self._clock = clock
         self._reporter = reporter
-        self._usual = usual  # who asks, on which queues, for how long
+        self._usual = usual  # who asks, of which queues, for how long
         self._room = room  # how many jobs to want, with so many on their way
         self._forget = forget
         self._unsent: deque[list[Report]] = deque()  # what the store has not answered for
@@ -97,13 +98,8 @@ class Asker:
             self._on_the_way -= number
 
     def _exchange(self, reports: list[Report], want: int) -> Asked:
-        ask = Exchange(
-            holder=self._usual.holder,
-            settled=[report.change for report in reports],
-            want=want,
-            queues=self._usual.queues,
-            lease_for=self._usual.lease_for,
-        )
+        settled = [report.change for report in reports]
+        ask = msgspec.structs.replace(self._usual(), settled=settled, want=want)
         at = self._clock.monotonic()
         try:
             self._keep_logs(reports)
@@ -127,7 +123,7 @@ class Asker:
         """Lines that the store cannot digest are dropped, and that is told: they must not keep the job from ending."""
         try:
             keep_lines(self._store, run, is_over=True)
-            keep_progress(self._store, self._usual.holder, [run])
+            keep_progress(self._store, self._usual().holder, [run])
         except StoreUnavailable:
             raise
         except Exception:

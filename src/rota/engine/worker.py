@@ -109,8 +109,7 @@ class Worker(Service):
         self._pace = Pace(settings.concurrency, clock.monotonic)
         self._host = Host(self.report, clock.now, clock.monotonic, self._end_in)
         self._clerk = Clerk("rota-lane")
-        usual = Exchange(holder=holder, queues=settings.queues, lease_for=settings.lease_for)
-        self._asker = Asker(store, clock, self._reporter, usual, room=self._want, forget=self.forget)
+        self._asker = Asker(store, clock, self._reporter, self._usual, room=self._want, forget=self.forget)
         self._quarantine = Quarantine()
         self._bell: Bell | None = None
         self._event = threading.Event()
@@ -140,6 +139,10 @@ class Worker(Service):
         self._settle(asked.reports, asked.reply.refused)
         self._asker.arrived(asked)
         return asked.reply
+
+    def _usual(self) -> Exchange:
+        """What every question says."""
+        return Exchange(holder=self.holder, queues=self.settings.queues, lease_for=self.settings.lease_for)
 
     def _is_crowd(self, asked: Asked) -> bool:
         """Whether there are more jobs like these, and short ones: it pays to ask for them at once."""
