@@ -34,19 +34,15 @@ class Contention:
         self._schedules = schedules
         self._locked: dict[str, float] = {}  # until when each is left alone
 
-    def fire(self, firings: Sequence[Firing], now: int, last_seq: int, patience: float = PATIENCE) -> list[Fired]:
+    def fire(self, firings: Sequence[Firing], now: int, patience: float = PATIENCE) -> list[Fired]:
         """Fire them all in one step; where that cannot be, those that can."""
         try:
-            return self._steps.run(
-                "fire", lambda step: self._schedules.fire(step, firings, now, last_seq), patience=patience
-            )
+            return self._steps.run("fire", lambda step: self._schedules.fire(step, firings, now), patience=patience)
         except Contended:
             if len(firings) == 1:
                 return [self._refuse(firings[0].schedule.id)]
         half = len(firings) // 2
-        later = firings[half:]
-        places = sum(len(firing.shots) for firing in later)
-        return [*self.fire(firings[:half], now, last_seq - places, 0), *self.fire(later, now, last_seq, 0)]
+        return [*self.fire(firings[:half], now, 0), *self.fire(firings[half:], now, 0)]
 
     def locked(self) -> list[str]:
         """The schedules that are left alone for now."""

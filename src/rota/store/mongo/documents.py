@@ -13,6 +13,7 @@ from rota.model.outcome import Undecodable
 from rota.model.retry import RetryPolicy
 from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
 from rota.model.settle import apply, claim, settle
+from rota.store.mongo.places import UNPLACED, place_of, seq_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,13 @@ def document_of_job(job: Job) -> Document:
     for (name, default), value in zip(_LEFT_OUT, _left_out_of(job), strict=True):
         if value != default:
             document[name] = value
+    document["seq"] = place_of(job.seq)
     return document
+
+
+def document_of_new(job: Job) -> Document:
+    """What is inserted: a job that has no place in line yet."""
+    return {**document_of_job(job), "seq": UNPLACED}
 
 
 def job_of(document: Document) -> Job:
@@ -53,6 +60,7 @@ def job_of(document: Document) -> Job:
 def readable_job(document: Document) -> Job:
     fields = dict(document)
     fields["id"] = fields.pop("_id", None)
+    fields["seq"] = seq_of(fields.get("seq"))
     return msgspec.convert(fields, Job, builtin_types=(bytes,))  # text is not taken for base64
 
 
@@ -69,7 +77,7 @@ def unreadable_job(document: Document, err: Exception, *, holder: str = "nobody"
         payload=b"",
         queue=_text(document.get("queue"), "default"),
     )
-    taken = claim(accept(new, at, _whole(document.get("seq"))), holder, at, at)
+    taken = claim(accept(new, at, _whole(seq_of(document.get("seq")))), holder, at, at)
     reason = f"the stored job cannot be read: {err}"
     return apply(settle(taken, Undecodable(reason), RetryPolicy(), at, 0.0))
 

@@ -1,4 +1,4 @@
-"""The head document: the server's clock, the next place in line, paused queues and the seal; read once per verb.
+"""The head document: the server's clock, paused queues and the seal; read once per verb.
 
 Verbs that bring or want work begin by writing their token into it, where it is not sealed, and end by taking it out.
 Whoever seals the store waits until no token is left that was there before: what was let in has then come to its end.
@@ -24,6 +24,7 @@ from rota.model.micros import SECOND
 from rota.store.contract import Seal
 from rota.store.mongo import schema
 from rota.store.mongo.connection import DEADLINE
+from rota.store.mongo.places import seq_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +45,6 @@ class Turn(Struct, frozen=True):
 
     now: int
     paused: frozenset[str] = frozenset()
-    last_seq: int = 0  # the last place in line of those reserved for it
 
 
 class _Entry(NamedTuple):
@@ -70,23 +70,23 @@ class Head:
         return self.look(space, None).now if now is None else now
 
     @contextmanager
-    def work(self, now: int | None, places: int = 0) -> Iterator[Turn]:
+    def work(self, now: int | None) -> Iterator[Turn]:
         """A turn of a verb that brings or wants work: refused where the store is sealed."""
         token = secrets.token_hex(8)
         with self._session_id() as session_id:
-            document = self._begin(token, places, session_id)
+            document = self._begin(token, session_id)
             try:
                 yield self.turn_of(document, now)
             finally:
                 with suppress(PyMongoError):  # whoever seals waits a little longer
                     self._connection.sent.meta.update_one(HEAD, {"$unset": {f"busy.{token}": ""}})
 
-    def reserve(self, places: int) -> int:
-        """The last of so many places in line."""
-        found = self._careful.meta.find_one_and_update(
-            HEAD, {"$inc": {"seq": places}}, return_document=ReturnDocument.AFTER
-        )
-        return int(found["seq"]) if found else self.reserve(places) if self._remake() else 0
+    def mark(self) -> int:
+        """A place in line: behind all that were given, before all that will be."""
+        space = self._connection.quick
+        update = {"$currentDate": {"mark": {"$type": "timestamp"}}}
+        found = space.meta.find_one_and_update(HEAD, update, return_document=ReturnDocument.AFTER)
+        return int(seq_of(found["mark"])) if found else self.mark() if self._remake() else 0
 
     # The seal.
 
@@ -144,11 +144,6 @@ class Head:
 
     # What these are made of.
 
-    @property
-    def _careful(self) -> Space:
-        """A place in line must never be given twice: where members can take over from each other, wait for most."""
-        return self._connection.space if self._connection.has_transactions else self._connection.quick
-
     @contextmanager
     def _session_id(self) -> Iterator[Any]:
         if not self._connection.has_transactions:
@@ -157,10 +152,10 @@ class Head:
         with self._connection.session() as session:
             yield session.session_id["id"]
 
-    def _begin(self, token: str, places: int, session_id: Any) -> Document:
+    def _begin(self, token: str, session_id: Any) -> Document:
         entry = NOW if session_id is None else {"at": NOW, "session": {"$literal": session_id}}
-        changes = {"seq": {"$add": ["$seq", places]}, "now": NOW, f"busy.{token}": entry}
-        space = self._careful if places else self._connection.quick
+        changes = {"now": NOW, f"busy.{token}": entry}
+        space = self._connection.quick
         found: Document | None = space.meta.find_one_and_update(
             {**HEAD, "seal": None},
             [{"$set": changes}],
@@ -169,11 +164,11 @@ class Head:
         )
         if found is None:
             self.check(space)
-            return self._begin(token, places, session_id)  # unsealed, or made anew, between the two
+            return self._begin(token, session_id)  # unsealed, or made anew, between the two
         return found
 
     def _read(self, space: Space) -> Document:
-        found: Document | None = space.meta.find_one(HEAD, {"now": NOW, "seq": 1, "paused": 1, "seal": 1, "busy": 1})
+        found: Document | None = space.meta.find_one(HEAD, {"now": NOW, "paused": 1, "seal": 1, "busy": 1})
         return found if found is not None else self._read(space) if self._remake() else {}
 
     def _remake(self) -> bool:
@@ -190,7 +185,7 @@ class Head:
 
     def turn_of(self, document: Document, now: int | None) -> Turn:
         at = int(document["now"]) if now is None else now
-        return Turn(at, paused_of(document), int(document.get("seq", 0)))
+        return Turn(at, paused_of(document))
 
 
 def paused_of(document: Document) -> frozenset[str]:

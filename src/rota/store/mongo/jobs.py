@@ -11,7 +11,8 @@ from rota.errors import StoreError
 from rota.model.job import Job, accept
 from rota.model.state import FINAL, State
 from rota.store.contract import Added, Page
-from rota.store.mongo.documents import document_of_job, jobs_of
+from rota.store.mongo.documents import document_of_new, jobs_of
+from rota.store.mongo.places import before, up_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,9 +30,7 @@ _ENDED = [state.value for state in FINAL]
 class Jobs:
     """One namespace's jobs."""
 
-    def add(
-        self, step: Step, jobs: Sequence[NewJob], now: int, last_seq: int, made: set[str], *, is_careful: bool
-    ) -> list[Added]:
+    def add(self, step: Step, jobs: Sequence[NewJob], now: int, made: set[str], *, is_careful: bool) -> list[Added]:
         """Insert jobs; those that are there already, by id or by key, answer with the job that is.
 
         Most are new and have no key: then nothing is looked up first, unless `is_careful`. `made` outlives a batch
@@ -41,25 +40,25 @@ class Jobs:
         known = self._known(step, jobs, now) if look else _Known()
         answers: list[Added] = []
         fresh: list[Job] = []
-        for place, new in enumerate(jobs, last_seq - len(jobs) + 1):
+        for new in jobs:
             there = known.of(new)
             if there is not None:
                 answers.append(Added(there, existed=there != new.id or new.id not in made))
                 continue
-            job = accept(new, now, place, must_wait=new.waits_for in known.live)
+            job = accept(new, now, must_wait=new.waits_for in known.live)
             known.note(job)
             fresh.append(job)
             answers.append(Added(new.id))
         collided = self.insert(step, fresh, made)
-        if not all(_is_of(error, "_id", "key") for error in collided):
+        if not all(_is_of(error, "_id", "key", "seq") for error in collided):
             raise StoreError(f"an occurrence has its job already: {collided[0].get('errmsg')}")
-        return self.add(step, jobs, now, last_seq, made, is_careful=True) if collided else answers
+        return self.add(step, jobs, now, made, is_careful=True) if collided else answers
 
     def insert(self, step: Step, jobs: Sequence[Job], made: set[str]) -> list[Document]:
         """Insert jobs and count them; what stood in the way of some (never inside a transaction, which then ends)."""
         if not jobs:
             return []
-        documents = [document_of_job(job) for job in jobs]
+        documents = [document_of_new(job) for job in jobs]
         collided: list[Document] = []
         try:
             step.space.jobs.insert_many(documents, ordered=False, session=step.session)
@@ -125,7 +124,7 @@ class Jobs:
         documents = step.space.jobs.find(
             {
                 "schedule_id": schedule_id,
-                "seq": {"$lte": last_seq},
+                "seq": up_to(last_seq),
                 "fire_at": {"$exists": True},
                 "state": {"$in": [State.SCHEDULED.value, State.QUEUED.value, State.HELD.value]},
             },
@@ -189,7 +188,7 @@ def conditions(where: JobFilter, cursor: str | None) -> Document:
     seq: Document = {"$exists": True}
     query: Document = {"seq": seq, **LIVING}
     if cursor is not None:
-        seq["$lt"] = int(cursor)
+        seq |= before(int(cursor))
     if where.states:
         query["state"] = {"$in": [state.value for state in where.states]}
         if all(state.is_final for state in where.states):

@@ -16,12 +16,12 @@ from rota.store.counting import lacking
 from rota.store.mongo.documents import document_of_last, document_of_schedule, jobs_of
 from rota.store.mongo.head import HEAD
 from rota.store.mongo.jobs import LIVING, is_duplicate
+from rota.store.mongo.places import beyond
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.store.contract import Part, QueueInfo, Record
-    from rota.store.mongo.head import Head
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.ledger import Ledger
     from rota.store.mongo.locks import Locks
@@ -38,10 +38,9 @@ class Mover:
     """Gives out all of one namespace, and takes in what another store held."""
 
     def __init__(
-        self, steps: Steps, head: Head, jobs: Jobs, schedules: Schedules, ledger: Ledger, logs: Logs, locks: Locks
+        self, steps: Steps, jobs: Jobs, schedules: Schedules, ledger: Ledger, logs: Logs, locks: Locks
     ) -> None:
         self._steps = steps
-        self._head = head
         self._jobs = jobs
         self._schedules = schedules
         self._ledger = ledger
@@ -63,7 +62,7 @@ class Mover:
         """Records beyond a key, each with its own."""
         match part:
             case "jobs":
-                found = space.jobs.find({"seq": {"$gt": after or 0}, **LIVING}).sort("seq", 1).limit(limit)
+                found = space.jobs.find({"seq": beyond(after or 0), **LIVING}).sort("seq", 1).limit(limit)
                 return [(job.seq, job) for job in jobs_of(list(found))]
             case "schedules":
                 page = self._schedules.page(space, after, limit)
@@ -97,25 +96,24 @@ class Mover:
     def load(self, space: Space, records: Sequence[Record], queues: Sequence[QueueInfo]) -> int:
         """How many were new."""
         jobs = _of(records, Job)
-        last_seq = self._head.reserve(len(jobs)) if jobs else 0
 
         def work(step: Step) -> int:
-            new = self._load_jobs(step, jobs, last_seq) + self._load_schedules(step, _of(records, Schedule))
+            new = self._load_jobs(step, jobs) + self._load_schedules(step, _of(records, Schedule))
             new += self._load_lines(step, _of(records, Occurrence))
             return new + sum(self._load_queue(step, record, queues) for record in _of(records, QueueRecord))
 
         new = self._steps.run("load", work)
         return new + self._logs.load(space, _of(records, LogLine)) + self._locks.load(space, _of(records, LockRecord))
 
-    def _load_jobs(self, step: Step, jobs: Sequence[Job], last_seq: int) -> int:
+    def _load_jobs(self, step: Step, jobs: Sequence[Job]) -> int:
         """A running one's lease is void: its worker is on the store that was left."""
         ids = [job.id for job in jobs]
         step.space.jobs.delete_many({"_id": {"$in": ids}, "gone_at": {"$exists": True}}, session=step.session)
         known = {job.id for job in self._jobs.get(step.space, ids, step.session)}
         fresh = {job.id: job for job in jobs if job.id not in known}
         placed = [
-            msgspec.structs.replace(job, seq=seq, lease_until=0 if job.state is State.RUNNING else None)
-            for seq, job in enumerate(fresh.values(), last_seq - len(jobs) + 1)
+            msgspec.structs.replace(job, lease_until=0 if job.state is State.RUNNING else None)
+            for job in fresh.values()
         ]
         return len(placed) - len(self._jobs.insert(step, placed, set()))
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.store.mongo.documents import document_of_job, readable_job, unreadable_job
+from rota.store.mongo.documents import document_of_job, document_of_new, readable_job, unreadable_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rota.model.job import Job
-    from rota.store.mongo.head import Head
     from rota.store.mongo.space import Document
     from rota.store.mongo.steps import Step, Steps
 
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
 class Parker:
     """Parks what was written by hand, so that the others go on."""
 
-    def __init__(self, steps: Steps, head: Head) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._head = head
 
     def readable(self, documents: Iterable[Document], holder: str, now: int) -> list[Job]:
         """The jobs that these are; those that cannot be read are parked."""
@@ -36,8 +34,7 @@ class Parker:
 
     def _park(self, document: Document, err: Exception, holder: str, now: int) -> None:
         job = unreadable_job({**document, "created_at": now}, err, holder=holder)
-        seq = job.seq or self._head.reserve(1)
-        parked = {**document_of_job(msgspec.structs.replace(job, seq=seq)), "found": document}
+        parked = {**(document_of_job(job) if job.seq else document_of_new(job)), "found": document}
         del parked["_id"]  # which may be anything
 
         def write(step: Step) -> None:

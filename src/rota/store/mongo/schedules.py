@@ -37,8 +37,9 @@ MOST_ROUNDS = 3  # of delivering what others left, before what is there is taken
 class Schedules:
     """One namespace's schedules."""
 
-    def __init__(self, jobs: Jobs, postman: Postman, steps: Steps) -> None:
+    def __init__(self, jobs: Jobs, postman: Postman, steps: Steps, mark: Callable[[], int]) -> None:
         self._jobs = jobs
+        self._mark = mark  # a place in line behind all that can be seen
         self._postman = postman
         self._steps = steps
 
@@ -107,18 +108,18 @@ class Schedules:
 
     # Editing.
 
-    def edit(self, step: Step, edits: Sequence[Edit], now: int, last_seq: int) -> list[str]:
+    def edit(self, step: Step, edits: Sequence[Edit], now: int) -> list[str]:
         """Apply edits; the ids of those that were refused because the version had moved on."""
         refused: list[str] = []
-        places = iter(range(last_seq - sum(len(edit.jobs) for edit in edits) + 1, last_seq + 1))
         for wave in _waves(edits, lambda edit: edit.id):
-            refused += self._edit(step, wave, now, last_seq, places)
+            refused += self._edit(step, wave, now)
         return refused
 
-    def _edit(self, step: Step, edits: Sequence[Edit], now: int, last_seq: int, places: Iterator[int]) -> list[str]:
+    def _edit(self, step: Step, edits: Sequence[Edit], now: int) -> list[str]:
         current = self._current(step, [edit.id for edit in edits])
         taken = [edit for edit in edits if edit.holds_for(*_guard(current.get(edit.id)))]
-        outboxes = [self._outbox_of_edit(edit, now, last_seq, places) for edit in taken]
+        last_seq = self._mark() if any(edit.revoke is not None for edit in taken) else 0
+        outboxes = [self._outbox_of_edit(edit, now, last_seq) for edit in taken]
         operations = [
             _operation(edit, outbox, is_atomic=step.is_atomic) for edit, outbox in zip(taken, outboxes, strict=True)
         ]
@@ -128,13 +129,13 @@ class Schedules:
         names = {outbox.schedule_id for outbox in won}
         return [edit.id for edit in edits if edit.id not in names]
 
-    def _outbox_of_edit(self, edit: Edit, now: int, last_seq: int, places: Iterator[int]) -> Outbox:
+    def _outbox_of_edit(self, edit: Edit, now: int, last_seq: int) -> Outbox:
         return Outbox(
             schedule_id=edit.id,
             created_at=edit.after.created_at,
             turn=secrets.token_hex(8),
             now=now,
-            jobs=[accept(job, now, next(places)) for job in edit.jobs],
+            jobs=[accept(job, now) for job in edit.jobs],
             lines=[of_skip(edit.id, skip) for skip in edit.skips],
             revoke=edit.revoke,
             last_seq=last_seq,
@@ -144,16 +145,15 @@ class Schedules:
 
     # Firing.
 
-    def fire(self, step: Step, firings: Sequence[Firing], now: int, last_seq: int) -> list[Fired]:
+    def fire(self, step: Step, firings: Sequence[Firing], now: int) -> list[Fired]:
         """Make the jobs and advance the schedules, each unless somebody else changed it first."""
-        places = iter(range(last_seq - sum(len(firing.shots) for firing in firings) + 1, last_seq + 1))
         results: dict[int, Fired] = {}
         for wave in _waves(list(enumerate(firings)), lambda pair: pair[1].schedule.id):
-            answers = self._fire(step, [firing for _, firing in wave], now, places)
+            answers = self._fire(step, [firing for _, firing in wave], now)
             results.update(zip((number for number, _ in wave), answers, strict=True))
         return [results[number] for number in range(len(firings))]
 
-    def _fire(self, step: Step, firings: Sequence[Firing], now: int, places: Iterator[int]) -> list[Fired]:
+    def _fire(self, step: Step, firings: Sequence[Firing], now: int) -> list[Fired]:
         current = self._current(step, [firing.schedule.id for firing in firings])
         taken = [firing for firing in firings if firing.holds_for(*_guard(current.get(firing.schedule.id)))]
         street = self._look_around(step, taken, now)
@@ -161,7 +161,7 @@ class Schedules:
         operations: list[UpdateOne] = []
         answers: dict[str, Fired] = {}
         for firing in taken:
-            outbox, answer = street.place(firing, now, places)
+            outbox, answer = street.place(firing, now)
             document = current[firing.schedule.id]
             known = msgspec.structs.replace(firing.schedule, last=last_of(document))
             after = fired(
@@ -250,7 +250,7 @@ class Street:
         self._held = held
         self._made = made
 
-    def place(self, firing: Firing, now: int, places: Iterator[int]) -> tuple[Outbox, Fired]:
+    def place(self, firing: Firing, now: int) -> tuple[Outbox, Fired]:
         """What becomes of each shot, one after another: an earlier one may be in the way of a later one."""
         name = firing.schedule.id
         skips = list(firing.skips)
@@ -263,14 +263,13 @@ class Street:
             stops=[],
         )
         for shot in firing.shots:
-            seq = next(places)
             if (name, shot.job.fire_at) in self._made:
                 continue  # by a schedule of that name, before the clock stepped back
             placement = place(shot, self._live.get(name), self._held.get(name))
             if placement.skip is not None:
                 skips.append(placement.skip)
             if placement.job is not None:
-                job = accept(placement.job, now, seq)
+                job = accept(placement.job, now)
                 outbox.jobs.append(job)
                 if job.waits_for:
                     self._held[name] = job.id

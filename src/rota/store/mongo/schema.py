@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rota.store.mongo.space import Space
 
-VERSION = 1
+VERSION = 2  # 1 had places in line that were reserved, see places.py
 OLDEST_SERVER = (5, 0)
 TOMBSTONES_FOR = 24 * 3600  # seconds: how long a removed job of a schedule still holds its place, see outbox.py
 BELLS_SIZE = 64 * 1024  # bytes: a capped collection, whose old rings fall off its end
@@ -103,7 +103,7 @@ def migrate(space: Space) -> None:
     if current_version(space) == VERSION:
         return
     with suppress(DuplicateKeyError):  # another process was faster by a hair
-        space.meta.update_one({"_id": "head"}, {"$setOnInsert": {"version": 0, "seq": 0, "paused": []}}, upsert=True)
+        space.meta.update_one({"_id": "head"}, {"$setOnInsert": {"version": 0, "paused": []}}, upsert=True)
     make(space)
     space.meta.update_one({"_id": "head", "version": {"$lt": VERSION}}, {"$set": {"version": VERSION}})
 

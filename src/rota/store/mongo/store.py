@@ -96,12 +96,12 @@ class MongoStore(Store):
         self._remover = Remover(self._ledger, self._logs)
         self._settler = Settler(self._jobs, self._remover)
         postman = Postman(self._jobs, self._settler, self._ledger, self._leases)
-        self._schedules = Schedules(self._jobs, postman, self._steps)
+        self._schedules = Schedules(self._jobs, postman, self._steps, self._head.mark)
         self._contention = Contention(self._steps, self._schedules)
-        self._parker = Parker(self._steps, self._head)
+        self._parker = Parker(self._steps)
         self._claimer = Claimer(self._connection, self._steps, self._parker, self._head)
         self._upkeep = Upkeep(self._steps, self._settler, self._schedules, self._remover, self._ledger, self._counters)
-        self._mover = Mover(self._steps, self._head, self._jobs, self._schedules, self._ledger, self._logs, self._locks)
+        self._mover = Mover(self._steps, self._jobs, self._schedules, self._ledger, self._logs, self._locks)
 
     def open(self) -> None:
         self._connection.open()
@@ -137,11 +137,11 @@ class MongoStore(Store):
     # Jobs.
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
-        with self._connection.call(), self._head.work(now, len(jobs)) as turn:
+        with self._connection.call(), self._head.work(now) as turn:
             made: set[str] = set()
 
             def add(step: Step, *, is_careful: bool) -> list[Added]:
-                added = self._jobs.add(step, jobs, turn.now, turn.last_seq, made, is_careful=is_careful)
+                added = self._jobs.add(step, jobs, turn.now, made, is_careful=is_careful)
                 if not step.is_atomic:  # they can be claimed already; the counters, and the journal, come after that
                     bells.ring(self._connection, "jobs")
                 return added
@@ -232,8 +232,8 @@ class MongoStore(Store):
     # Schedules and occurrences.
 
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
-        with self._connection.call(), self._head.work(now, sum(len(edit.jobs) for edit in edits)) as turn:
-            refused = self._steps.run("edit", lambda step: self._schedules.edit(step, edits, turn.now, turn.last_seq))
+        with self._connection.call(), self._head.work(now) as turn:
+            refused = self._steps.run("edit", lambda step: self._schedules.edit(step, edits, turn.now))
         bells.ring(self._connection, "schedules", "jobs")
         return refused
 
@@ -256,9 +256,8 @@ class MongoStore(Store):
             return msgspec.structs.replace(due, next_due_at=min(due.next_due_at or again_at, again_at))
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
-        places = sum(len(firing.shots) for firing in firings)
-        with self._connection.call(), self._head.work(now, places) as turn:
-            results = self._contention.fire(firings, turn.now, turn.last_seq)
+        with self._connection.call(), self._head.work(now) as turn:
+            results = self._contention.fire(firings, turn.now)
         bells.ring(self._connection, "jobs")
         return results
 
