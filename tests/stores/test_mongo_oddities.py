@@ -133,6 +133,7 @@ class TestServersThatGoAway:
             assert (all_jobs(store), read_schedule(store)) == before
             assert succeed(store, running) == []
             assert ids(claim(store, 100)) == made
+            upkeep(store, now=T0 + MINUTE)  # what was counted last may be lost
             check_store(store)
 
     @pytest.mark.usefixtures("impatient")
@@ -244,9 +245,9 @@ class TestSchemas:
             store._connection.client.drop_database("dropped")
             with caplog.at_level(logging.ERROR, "rota.store"):
                 job_id = add_job(store)
+                assert ids(all_jobs(store)) == [job_id]
+                assert add_job(store, key="k") == add_job(store, key="k")  # the unique index is there again
             assert "has lost all that Rota kept in it" in caplog.text
-            assert ids(all_jobs(store)) == [job_id]
-            assert add_job(store, key="k") == add_job(store, key="k")  # the unique index is there again
 
 
 class TestClientsGiven:
@@ -393,7 +394,7 @@ class TestCrashesWithoutTransactions:
         add_job(store)
         crash_at("add.before_commit")
         with pytest.raises(Crash):
-            add(store, a_job(), a_job())
+            add(store, a_job(key="a"), a_job(key="b"))
         assert store.recount() == {"default/queued": -2}
         upkeep(store, now=T0)
         assert store.recount() == {}
@@ -402,7 +403,7 @@ class TestCrashesWithoutTransactions:
     def test_a_difference_that_was_seen_once_is_left_alone(self, store, crash_at):
         crash_at("add.before_commit")
         with pytest.raises(Crash):
-            add_job(store)
+            add_job(store, key="a")
         store.prune(KEEP_ALL, 100, now=T0)
         assert store.recount() == {"default/queued": -1}
 

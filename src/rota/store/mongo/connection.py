@@ -16,6 +16,7 @@ from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 from rota.store.mongo.faults import in_our_words, told
 from rota.store.mongo.schema import check_server
 from rota.store.mongo.space import QUICK, SENT, Document, Space
+from rota.store.mongo.wire import Driver, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,7 @@ class Connection:
         self._space: Space | None = None
         self._quick: Space | None = None
         self._sent: Space | None = None
+        self._wire: Wire | Driver | None = None
         self._sessions = threading.local()
         self.has_transactions = False
         self.where = _shown(where, database)
@@ -61,8 +63,13 @@ class Connection:
             self._space = Space(database, self._namespace)
             self._quick = self._space.with_concern(QUICK)
             self._sent = self._space.with_concern(SENT)
+            is_plain = self._url is not None and not self.has_transactions
+            self._wire = Wire(database, DEADLINE) if is_plain else Driver(self._space.database)
 
     def close(self) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
         self._space = self._quick = self._sent = None
         if self._url is not None and self._client is not None:
             self._client.close()
@@ -107,6 +114,13 @@ class Connection:
     def sent(self) -> Space:
         """The same, for what may get lost."""
         return self._sent or self.space
+
+    @property
+    def wire(self) -> Wire | Driver:
+        """The short way to the same, for what is asked most often."""
+        if self._wire is None or self._pid != os.getpid():
+            return Driver(self.space.database)  # which says why there is none
+        return self._wire
 
     @property
     def client(self) -> MongoClient[Document]:

@@ -20,11 +20,10 @@ from pymongo import UpdateOne
 from rota.model.micros import SECOND
 from rota.model.state import FINAL, State
 from rota.store.counting import Counts
+from rota.store.mongo.wire import SENT, Command
 
 if TYPE_CHECKING:
-    from pymongo.client_session import ClientSession
-
-    from rota.store.mongo.space import Space
+    from rota.store.mongo.space import Document, Space
 
 OPEN = "open"
 ROWS = 16  # per queue
@@ -42,17 +41,17 @@ class Counters:
         self._suspicion: tuple[int, int, dict[tuple[str, str], int]] | None = None  # when, writes so far, by how much
         self._looked_at: int | None = None
 
-    def updates(self, counts: Counts) -> list[UpdateOne]:
-        """What a step's counts change in the rows."""
+    def updates(self, counts: Counts) -> list[Document]:
+        """What a step's counts change in the rows, as parts of an update command."""
         changes: dict[str, Counter[str]] = {}
         for queue, name, number in counts.rows():
             changes.setdefault(queue, Counter())[_kept_name(name)] += number
         return [
-            UpdateOne(
-                {"_id": f"{self._row()}:{queue}"},
-                {"$inc": {"writes": 1, **{f"n.{name}": number for name, number in change.items() if number}}},
-                upsert=True,
-            )
+            {
+                "q": {"_id": f"{self._row()}:{queue}"},
+                "u": {"$inc": {"writes": 1, **{f"n.{name}": number for name, number in change.items() if number}}},
+                "upsert": True,
+            }
             for queue, change in changes.items()
         ]
 
@@ -96,9 +95,14 @@ class Counters:
         return hash((self._handle, get_ident())) % ROWS
 
 
-def write(space: Space, updates: list[UpdateOne], session: ClientSession | None) -> None:
+def write(space: Space, updates: list[Document]) -> None:
     if updates:
-        space.counts.bulk_write(updates, ordered=False, session=session)
+        space.counts.bulk_write([UpdateOne(part["q"], part["u"], upsert=True) for part in updates], ordered=False)
+
+
+def command(space: Space, updates: list[Document]) -> Command:
+    """The same as one command."""
+    return Command({"update": space.counts.name, "updates": updates, "ordered": False, "writeConcern": SENT})
 
 
 def _kept_name(name: str) -> str:

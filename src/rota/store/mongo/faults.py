@@ -102,6 +102,11 @@ def is_conflict(err: PyMongoError) -> bool:
     return isinstance(err, OperationFailure) and WRITE_CONFLICT in _codes_of(err)
 
 
+def of_writes(answer: dict[str, Any]) -> BulkWriteError:
+    """What a command says of its single writes, as the driver would."""
+    return BulkWriteError({"writeErrors": answer.get("writeErrors", []), "writeConcernErrors": []})
+
+
 def _codes_of(err: OperationFailure) -> set[int]:
     """What went wrong: of a bulk write each part has its own code; a majority that was not reached is a wait."""
     codes = {int(part["code"]) for part in _parts_of(err) if "code" in part}

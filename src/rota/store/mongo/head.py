@@ -24,6 +24,7 @@ from rota.model.micros import SECOND
 from rota.store.contract import Seal
 from rota.store.mongo import schema
 from rota.store.mongo.connection import DEADLINE
+from rota.store.mongo.gate import Gate
 from rota.store.mongo.places import seq_of
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Head:
     def __init__(self, connection: Connection, describe: str) -> None:
         self._connection = connection
         self._describe = describe
+        self.gate = Gate(connection, self)
 
     def look(self, space: Space, now: int | None) -> Turn:
         """The state of things, for a verb that a seal does not refuse."""
@@ -74,7 +76,7 @@ class Head:
         """A turn of a verb that brings or wants work: refused where the store is sealed."""
         token = secrets.token_hex(8)
         with self._session_id() as session_id:
-            document = self._begin(token, session_id)
+            document = self.begin(self._connection.quick, token, session_id)
             try:
                 yield self.turn_of(document, now)
             finally:
@@ -96,6 +98,7 @@ class Head:
         with self._connection.call() as space:
             self._read(space)  # made anew, where somebody emptied the database
             space.meta.update_one(HEAD, {"$set": {"seal": packed}})
+        self.gate.shut()
         while seal is not None and self._is_busy():
             time.sleep(LOOK_AGAIN)
 
@@ -152,10 +155,10 @@ class Head:
         with self._connection.session() as session:
             yield session.session_id["id"]
 
-    def _begin(self, token: str, session_id: Any) -> Document:
+    def begin(self, space: Space, token: str, session_id: Any = None) -> Document:
+        """Write a token where the store is not sealed; the head document as it then is."""
         entry = NOW if session_id is None else {"at": NOW, "session": {"$literal": session_id}}
         changes = {"now": NOW, f"busy.{token}": entry}
-        space = self._connection.quick
         found: Document | None = space.meta.find_one_and_update(
             {**HEAD, "seal": None},
             [{"$set": changes}],
@@ -164,7 +167,7 @@ class Head:
         )
         if found is None:
             self.check(space)
-            return self._begin(token, session_id)  # unsealed, or made anew, between the two
+            return self.begin(space, token, session_id)  # unsealed, or made anew, between the two
         return found
 
     def _read(self, space: Space) -> Document:
@@ -174,8 +177,7 @@ class Head:
     def _remake(self) -> bool:
         """Somebody dropped the database under us: what it held is lost, and it goes on empty."""
         log.error("%s has lost all that Rota kept in it: it was dropped or emptied; it is made anew", self._describe)
-        schema.migrate(self._connection.space)
-        schema.make(self._connection.space)
+        schema.build(self._connection.space)
         return True
 
     def _is_busy(self) -> bool:

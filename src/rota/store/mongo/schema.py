@@ -100,8 +100,12 @@ def current_version(space: Space) -> int:
 
 def migrate(space: Space) -> None:
     """Bring the namespace to this code's version. Every part is harmless to repeat, so racing processes are, too."""
-    if current_version(space) == VERSION:
-        return
+    if current_version(space) < VERSION:
+        build(space)
+
+
+def build(space: Space) -> None:
+    """The whole, whatever of it is there."""
     with suppress(DuplicateKeyError):  # another process was faster by a hair
         space.meta.update_one({"_id": "head"}, {"$setOnInsert": {"version": 0, "paused": []}}, upsert=True)
     make(space)

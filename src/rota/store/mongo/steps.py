@@ -108,7 +108,7 @@ class Steps:
                 write_concern=DURABLE,
                 read_preference=ReadPreference.PRIMARY,
             )
-        counters.write(self._connection.quick, self._rows.updates(step.counts), None)
+        counters.write(self._connection.quick, self._rows.updates(step.counts))
         return result
 
     def _in_order(self, verb: str, work: Callable[[Step], Result], *, is_last: bool) -> Result:
@@ -119,7 +119,7 @@ class Steps:
         reach(f"{verb}.before_commit")
         updates = self._rows.updates(step.counts)
         if updates:
-            counters.write(self._connection.space if is_last and is_alone else self._connection.quick, updates, None)
+            counters.write(self._connection.space if is_last and is_alone else self._connection.quick, updates)
         elif is_last:
             self.flush()
         return result

@@ -41,6 +41,7 @@ from rota.store.contract import (
 )
 from rota.store.matching import check_cursor
 from rota.store.mongo import bells, schema
+from rota.store.mongo.adding import Intake, all_added
 from rota.store.mongo.claiming import Claimer
 from rota.store.mongo.connection import Connection
 from rota.store.mongo.contention import PAUSE, Contention
@@ -99,12 +100,14 @@ class MongoStore(Store):
         self._schedules = Schedules(self._jobs, postman, self._steps, self._head.mark)
         self._contention = Contention(self._steps, self._schedules)
         self._parker = Parker(self._steps)
+        self._intake = Intake(self._connection, self._head.gate, self._counters)
         self._claimer = Claimer(self._connection, self._steps, self._parker, self._head)
         self._upkeep = Upkeep(self._steps, self._settler, self._schedules, self._remover, self._ledger, self._counters)
         self._mover = Mover(self._steps, self._jobs, self._schedules, self._ledger, self._logs, self._locks)
 
     def open(self) -> None:
         self._connection.open()
+        self._head.gate.reset()
         try:
             with self._connection.call() as space:
                 schema.migrate(space)
@@ -122,6 +125,7 @@ class MongoStore(Store):
             connection.close()
 
     def close(self) -> None:
+        self._head.gate.close()
         self._connection.close()
 
     def describe(self) -> str:
@@ -137,8 +141,18 @@ class MongoStore(Store):
     # Jobs.
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+        made: set[str] = set()
+        if self._intake.takes(jobs):
+            with self._connection.call():
+                added_some = self._intake.add(jobs, now)
+            if added_some is None:
+                return all_added(jobs)
+            made = added_some
+        return self._add(jobs, now, made)
+
+    def _add(self, jobs: Sequence[NewJob], now: int | None, made: set[str]) -> list[Added]:
+        """Look first: some have keys, wait for others, or are there already."""
         with self._connection.call(), self._head.work(now) as turn:
-            made: set[str] = set()
 
             def add(step: Step, *, is_careful: bool) -> list[Added]:
                 added = self._jobs.add(step, jobs, turn.now, made, is_careful=is_careful)
@@ -147,7 +161,7 @@ class MongoStore(Store):
                 return added
 
             try:
-                added = self._steps.run("add", partial(add, is_careful=False))
+                added = self._steps.run("add", partial(add, is_careful=bool(made)))
             except BulkWriteError as err:  # some of them are there already, which ends a transaction
                 if not is_duplicate(err):
                     raise
@@ -321,6 +335,7 @@ class MongoStore(Store):
 
     def recount(self) -> dict[str, int]:
         with self._connection.call() as space:
+            self._connection.wire.settle()
             return self._counters.differences(space)
 
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
@@ -414,6 +429,7 @@ class MongoStore(Store):
 
     def _queues(self, space: Space) -> list[QueueInfo]:
         paused = self._head.look(space, None).paused
+        self._connection.wire.settle()
         counts = self._counters.read(space)
         return [
             counts.info(name, is_paused=name in paused, oldest_at=self._jobs.oldest_ready(space, name))
