@@ -11,13 +11,12 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
-from pymongo import UpdateMany
-
 from rota.failpoints import reach
 from rota.model.settle import claim
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED
-from rota.store.mongo.head import HEAD, NOW
+from rota.store.mongo.head import HEAD, NOW, paused_of
+from rota.store.mongo.wire import SAFE, Command, part_of_many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,9 +65,17 @@ class Claimer:
         self._steps = steps
         self._parker = parker
         self._head = head
+        self._paused: frozenset[str] = frozenset()  # queues, as far as the last look told
 
-    def claim(self, ask: Exchange, queues: Sequence[str], now: int | None, sight: Sight | None = None) -> Claimed:
-        """The jobs that this worker now has."""
+    def claim(
+        self,
+        ask: Exchange,
+        queues: Sequence[str],
+        now: int | None,
+        sight: Sight | None = None,
+        then: list[Command] | None = None,
+    ) -> Claimed:
+        """The jobs that this worker now has. What comes `then` goes along with the first write, and off its list."""
         sight = sight or self.look(queues, ask.want, now)
         had_due = sight.has_due
         if had_due:
@@ -77,7 +84,7 @@ class Claimer:
             sight = self.look(queues, ask.want, now)
         claimed: list[Job] = []
         for _ in range(MOST_ROUNDS):
-            claimed += self._take(ask, sight, now)
+            claimed += self._take(ask, sight, now, [] if then is None else then)
             room = ask.want - len(claimed)
             if room <= 0 or len(sight.ready) < ask.want:
                 break
@@ -87,9 +94,38 @@ class Claimer:
         started_at = (job.started_at or 0 for job in claimed)
         return Claimed(max(sight.now, *started_at) if claimed else sight.now, claimed, sight.next_due_at)
 
+    def survey(self, ask: Exchange, now: int | None) -> Sight:
+        """What there is to claim: most often nothing, and a look needs no write. It goes by what was paused at the last
+        look, and is repeated where that has changed."""
+        while True:
+            queues = self.open_queues(ask)
+            sight = self.look(queues, ask.want, now)
+            self._head.refuse_if_sealed(sight.head)
+            if self.learn(sight):
+                return sight
+
+    def open_queues(self, ask: Exchange) -> list[str]:
+        """Those that were not paused when this was last looked at."""
+        return open_queues(ask.queues, self._paused)
+
+    def learn(self, sight: Sight) -> bool:
+        """Whether what was seen is what was looked for: nothing was paused or resumed since the last look."""
+        known, self._paused = self._paused, paused_of(sight.head)
+        self._head.gate.hear(int(sight.head["clock"]))
+        return known == self._paused
+
     def look(self, queues: Sequence[str], want: int, now: int | None) -> Sight:
+        (answer,) = self._connection.wire.ask(self.looking(queues, want))
+        return self.seen(answer, queues, want, now)
+
+    def looking(self, queues: Sequence[str], want: int) -> Command:
         """The best ready jobs of these queues, in one merged order, the first that is due later, and the head
         document with the server's clock: one reading."""
+        jobs = self._connection.space.jobs.name
+        body = {"aggregate": jobs, "pipeline": self._pipeline(queues, want), "cursor": {"batchSize": want + 2}}
+        return Command(body)
+
+    def _pipeline(self, queues: Sequence[str], want: int) -> list[Document]:
         space = self._connection.space
         these = {"$in": list(queues)} if len(queues) != 1 else queues[0]
         due: list[Document] = [
@@ -104,21 +140,23 @@ class Claimer:
             {"$sort": {"priority": -1, "seq": 1}},
             {"$limit": want},
         ]
-        found = list(
-            space.jobs.aggregate(
-                [
-                    *(ready if want > 0 else due),
-                    *([{"$unionWith": {"coll": space.jobs.name, "pipeline": due}}] if want > 0 else []),
-                    {"$unionWith": {"coll": space.meta.name, "pipeline": clock}},
-                ],
-                batchSize=want + 2,
-            )
+        return [
+            *(ready if want > 0 else due),
+            *([{"$unionWith": {"coll": space.jobs.name, "pipeline": due}}] if want > 0 else []),
+            {"$unionWith": {"coll": space.meta.name, "pipeline": clock}},
+        ]
+
+    def seen(self, answer: Document, queues: Sequence[str], want: int, now: int | None) -> Sight:
+        found: list[Document] = answer["cursor"]["firstBatch"]
+        if answer["cursor"]["id"]:  # more than one answer holds
+            found = list(self._connection.space.jobs.aggregate(self._pipeline(queues, want)))
+        head = (
+            found.pop() if found and "clock" in found[-1] else {"clock": self._head.now(self._connection.space, None)}
         )
-        head = found.pop() if found and "clock" in found[-1] else {"clock": self._head.now(space, None)}
         next_due_at = int(found.pop()["run_at"]) if found and "is_due" in found[-1] else None
         return Sight(int(head["clock"]) if now is None else now, found, next_due_at, head)
 
-    def _take(self, ask: Exchange, sight: Sight, injected: int | None) -> list[Job]:
+    def _take(self, ask: Exchange, sight: Sight, injected: int | None, then: list[Command]) -> list[Job]:
         """Those of the documents that are ours after one guarded write."""
         jobs = self._parker.readable(sight.ready, ask.holder, sight.now)
         if not jobs:
@@ -141,16 +179,15 @@ class Claimer:
             "$inc": {"lease_no": 1},
             "$unset": {"progress": ""},
         }
+        parts = [
+            part_of_many({"_id": {"$in": ids}, "state": "queued", "touch": touch}, update)
+            for touch, ids in by_touch.items()
+        ]
         space = self._connection.space
         reach("exchange.before_commit")
-        taken = space.jobs.bulk_write(
-            [
-                UpdateMany({"_id": {"$in": ids}, "state": "queued", "touch": touch}, update, hint="_id_")
-                for touch, ids in by_touch.items()
-            ],
-            ordered=False,
-        ).modified_count
-        if taken != len(jobs):
+        along = then.copy()
+        then.clear()
+        if self._connection.wire.update(space.jobs, parts, SAFE, along) != len(jobs):
             found = space.jobs.find({"_id": {"$in": [job.id for job in jobs]}, "touch": token}, {"_id": 1})
             ours = {document["_id"] for document in found}
             jobs = [job for job in jobs if job.id in ours]
@@ -177,3 +214,7 @@ class Claimer:
                 hint="_id_",
             ).modified_count
             step.counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
+
+
+def open_queues(queues: Sequence[str], paused: frozenset[str]) -> list[str]:
+    return [queue for queue in dict.fromkeys(queues) if queue not in paused]

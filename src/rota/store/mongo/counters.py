@@ -20,7 +20,7 @@ from pymongo import UpdateOne
 from rota.model.micros import SECOND
 from rota.model.state import FINAL, State
 from rota.store.counting import Counts
-from rota.store.mongo.wire import SENT, Command
+from rota.store.mongo.wire import SENT, Command, updating
 
 if TYPE_CHECKING:
     from rota.store.mongo.space import Document, Space
@@ -102,7 +102,7 @@ def write(space: Space, updates: list[Document]) -> None:
 
 def command(space: Space, updates: list[Document]) -> Command:
     """The same as one command."""
-    return Command({"update": space.counts.name, "updates": updates, "ordered": False, "writeConcern": SENT})
+    return updating(space.counts, updates, SENT)
 
 
 def _kept_name(name: str) -> str:

@@ -115,6 +115,7 @@ class Head:
     def refuse_if_sealed(self, document: Document) -> None:
         seal = _seal_of(document)
         if seal is not None:
+            self.gate.shut()
             raise seal.refusal(self._describe)
 
     def forget_the_dead(self, space: Space) -> None:

@@ -25,6 +25,7 @@ from rota.model.settle import apply
 from rota.store.contract import Refusal
 from rota.store.mongo.documents import changed, document_of_last, last_of
 from rota.store.mongo.waiters import Waiters
+from rota.store.mongo.wire import part_of_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,11 +74,11 @@ class Settler:
             taken = set(map(id, self._write(step, list(first.values()), guard)))
             accepted |= {change.id: change for change in first.values() if id(change) in taken}
             refused = {place: change for place, change in first.items() if id(change) not in taken}
-            refusals |= zip(refused, self._refusals(step, list(refused.values()), guard), strict=True)
+            refusals |= zip(refused, self.refusals(step, list(refused.values()), guard), strict=True)
             rest = {place: change for place, change in left.items() if place not in first}
             refusals |= {place: Refusal(change.id, "lease") for place, change in rest.items() if change.id in accepted}
             left = {place: change for place, change in rest.items() if change.id not in accepted}
-        self._follow(step, list(accepted.values()), now, is_noted=is_noted)
+        self.follow(step, list(accepted.values()), now, is_noted=is_noted)
         return [refusals[place] for place in sorted(refusals)]
 
     def tied(self, space: Space, changes: Sequence[Change]) -> list[Change]:
@@ -92,11 +93,12 @@ class Settler:
     def _write(self, step: Step, changes: list[Change], guard: Callable[[Change], Document]) -> list[Change]:
         """Write the changes that hold; gives those."""
         token = secrets.token_hex(8)
-        operations = [
-            UpdateMany({"_id": {"$in": [change.id for change in group]}, **condition}, update, hint="_id_")
-            for condition, update, group in _groups(changes, guard, token)
-        ]
+        operations = [UpdateMany(part["q"], part["u"], hint=part["hint"]) for part in parts_of(changes, guard, token)]
         matched = step.space.jobs.bulk_write(operations, ordered=False, session=step.session).matched_count
+        return self.taken(step, changes, token, matched)
+
+    def taken(self, step: Step, changes: list[Change], token: str, matched: int) -> list[Change]:
+        """Those of the changes that were written, where so many were."""
         if matched == len(changes):
             return changes
         found = step.space.jobs.find(
@@ -105,20 +107,28 @@ class Settler:
         taken = {(document["_id"], document.get("lease_no", 0)) for document in found}
         return [change for change in changes if (change.id, change.job.lease_no) in taken]
 
-    def _follow(self, step: Step, changes: Sequence[Change], now: int, *, is_noted: bool) -> None:
-        """What changes that were written set in motion."""
+    def follow(
+        self,
+        step: Step,
+        changes: Sequence[Change],
+        now: int,
+        *,
+        is_noted: bool = True,
+        waiting: Sequence[Document] | None = None,
+    ) -> None:
+        """What changes that were written set in motion; `waiting` are those who waited for them, if that is known."""
         step.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
         ended = [change for change in changes if change.state.is_final]
         if not ended:
             return
-        self.waiters.let_go(step, [change.id for change in ended], now)
+        self.waiters.let_go(step, [change.id for change in ended], now, waiting)
         if is_noted:
             self._note_last_runs(step, ended)
         gone = [apply(change) for change in ended if change.is_removal]
         if gone:
             self._remover.remove(step, gone)
 
-    def _refusals(self, step: Step, refused: Sequence[Change], guard: Callable[[Change], Document]) -> list[Refusal]:
+    def refusals(self, step: Step, refused: Sequence[Change], guard: Callable[[Change], Document]) -> list[Refusal]:
         """Why each was not taken: the lease was lost, or the job was asked to stop and would have gone on."""
         asked: dict[int, str] = {}
         for change in (change for change in refused if not change.state.is_final):
@@ -169,6 +179,14 @@ def update_of(change: Change, token: str) -> Document:
     for name, value in _differences(change):
         fields[name] = None if value == _EMPTY.get(name) else value
     return changed(fields)
+
+
+def parts_of(changes: Sequence[Change], guard: Callable[[Change], Document], token: str) -> list[Document]:
+    """The parts of an update command that write changes where they hold."""
+    return [
+        part_of_many({"_id": {"$in": [change.id for change in group]}, **condition}, update)
+        for condition, update, group in _groups(changes, guard, token)
+    ]
 
 
 def _names(change: Change) -> set[tuple[str, str]]:

@@ -42,10 +42,11 @@ from rota.store.contract import (
 from rota.store.matching import check_cursor
 from rota.store.mongo import bells, schema
 from rota.store.mongo.adding import Intake, all_added
-from rota.store.mongo.claiming import Claimer
+from rota.store.mongo.claiming import Claimer, open_queues
 from rota.store.mongo.connection import Connection
 from rota.store.mongo.contention import PAUSE, Contention
 from rota.store.mongo.counters import Counters
+from rota.store.mongo.desk import Desk
 from rota.store.mongo.guards import has_lapsed, held_by, is_same
 from rota.store.mongo.head import NOW, Head, paused_of
 from rota.store.mongo.jobs import Jobs, is_duplicate
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
     from rota.store.contract import Bell, Channel, Part, Record, Seal
-    from rota.store.mongo.claiming import Sight
     from rota.store.mongo.space import Document, Space
 
 FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs finishes
@@ -90,7 +90,6 @@ class MongoStore(Store):
         self._given = (where, self.namespace, database)
         self._connection = Connection(*self._given)
         self._counters = Counters()
-        self._paused: frozenset[str] = frozenset()  # queues, as far as the last look told
         self._steps = Steps(self._connection, self._counters)
         self._head = Head(self._connection, self.describe())
         self._ledger, self._logs, self._locks, self._leases, self._jobs = Ledger(), Logs(), Locks(), Leases(), Jobs()
@@ -102,6 +101,7 @@ class MongoStore(Store):
         self._parker = Parker(self._steps)
         self._intake = Intake(self._connection, self._head.gate, self._counters)
         self._claimer = Claimer(self._connection, self._steps, self._parker, self._head)
+        self._desk = Desk(self._connection, self._head, self._settler, self._claimer, self._counters)
         self._upkeep = Upkeep(self._steps, self._settler, self._schedules, self._remover, self._ledger, self._counters)
         self._mover = Mover(self._steps, self._jobs, self._schedules, self._ledger, self._logs, self._locks)
 
@@ -177,13 +177,15 @@ class MongoStore(Store):
         with self._connection.call() as space:
             if ask.want <= 0:
                 return self._settle_alone(space, ask, now)
-            seen = None if ask.settled else self._look(ask, now)
+            if not self._connection.has_transactions:
+                return self._desk.exchange(ask, now)
+            seen = None if ask.settled else self._claimer.survey(ask, now)
             if seen is not None and not seen.has_work:
                 return Exchanged(now=seen.now, next_due_at=seen.next_due_at)
             with self._head.work(now) as turn:
                 refused = self._settle(ask, turn.now, is_last=False)
                 sight = seen if seen is not None and paused_of(seen.head) == turn.paused else None
-                got = self._claimer.claim(ask, _open(ask.queues, turn.paused), now, sight)
+                got = self._claimer.claim(ask, open_queues(ask.queues, turn.paused), now, sight)
                 if ask.settled and not got.jobs:
                     self._steps.flush()
             reach("exchange.after_commit")
@@ -366,21 +368,10 @@ class MongoStore(Store):
 
     # What the verbs are made of.
 
-    def _look(self, ask: Exchange, now: int | None) -> Sight:
-        """What there is to claim: most often nothing, and a look needs no write. It goes by what was paused at the last
-        look, and is repeated where that has changed."""
-        while True:
-            known = self._paused
-            sight = self._claimer.look(_open(ask.queues, known), ask.want, now)
-            self._head.refuse_if_sealed(sight.head)
-            self._paused = paused_of(sight.head)
-            if self._paused == known:
-                return sight
-
     def _settle_alone(self, space: Space, ask: Exchange, now: int | None) -> Exchanged:
         turn = self._head.look(space, now)
         refused = self._settle(ask, turn.now, is_last=True)
-        sight = self._claimer.look(_open(ask.queues, turn.paused), 0, now)
+        sight = self._claimer.look(open_queues(ask.queues, turn.paused), 0, now)
         return Exchanged(now=sight.now, refused=refused, next_due_at=sight.next_due_at)
 
     def _settle(self, ask: Exchange, now: int, *, is_last: bool) -> list[Refusal]:
@@ -435,10 +426,6 @@ class MongoStore(Store):
             counts.info(name, is_paused=name in paused, oldest_at=self._jobs.oldest_ready(space, name))
             for name in sorted(paused | counts.queues())
         ]
-
-
-def _open(queues: Sequence[str], paused: frozenset[str]) -> list[str]:
-    return [queue for queue in dict.fromkeys(queues) if queue not in paused]
 
 
 def _node_of(document: Document) -> Node:

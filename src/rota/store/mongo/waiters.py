@@ -11,6 +11,7 @@ from rota.model.settle import release, still_awaited
 from rota.store.mongo.documents import jobs_of
 from rota.store.mongo.guards import is_same
 from rota.store.mongo.jobs import is_duplicate
+from rota.store.mongo.wire import Command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.settling import Settler
-    from rota.store.mongo.space import Space
+    from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step
 
 
@@ -30,17 +31,21 @@ class Waiters:
         self._settler = settler
         self._looked_at = ""  # how far upkeep has come in its round
 
-    def let_go(self, step: Step, over: Sequence[str], now: int) -> None:
+    def let_go(self, step: Step, over: Sequence[str], now: int, waiting: Sequence[Document] | None = None) -> None:
         """Those who waited for these jobs go on, or wait for what a cancelled link of their chain waited for."""
-        documents = step.space.jobs.find(
-            {"state": "held", "waits_for": {"$in": list(over)}}, session=step.session, hint="held"
-        ).sort("seq", 1)
-        for job in jobs_of(list(documents)):
+        if waiting is None:
+            found = step.space.jobs.find(_waiting_for(over), session=step.session, hint="held")
+            waiting = list(found.sort("seq", 1))
+        for job in jobs_of(waiting):
             self.look_at(step, job, now)
+
+    def looking(self, space: Space, over: Sequence[str]) -> Command:
+        """Those who wait for these jobs."""
+        return Command({"find": space.jobs.name, "filter": _waiting_for(over), "sort": {"seq": 1}, "hint": "held"})
 
     def awaited(self, space: Space, ids: Sequence[str]) -> set[str]:
         """Those of the jobs that others wait for."""
-        found = space.jobs.find({"state": "held", "waits_for": {"$in": list(ids)}}, {"waits_for": 1}, hint="held")
+        found = space.jobs.find(_waiting_for(ids), {"waits_for": 1}, hint="held")
         return {document["waits_for"] for document in found}
 
     def look_at(self, step: Step, job: Job, now: int) -> None:
@@ -89,3 +94,7 @@ class Waiters:
         step.space.jobs.update_one(
             {"_id": job.id, "state": "held"}, {"$set": {"waits_for": awaited}}, session=step.session
         )
+
+
+def _waiting_for(ids: Sequence[str]) -> Document:
+    return {"state": "held", "waits_for": {"$in": list(ids)}}

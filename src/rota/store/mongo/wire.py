@@ -9,6 +9,7 @@ our own client alone: with a client of the user's, whose pool and listeners are 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -18,10 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import bson
 from pymongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PyMongoError, WriteConcernError
 
+from rota.store.mongo.faults import of_writes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pymongo import MongoClient
+    from pymongo.collection import Collection
     from pymongo.database import Database
 
     from rota.store.mongo.space import Document
@@ -50,7 +54,38 @@ class Command(NamedTuple):
     rows: Sequence[bytes] = ()
 
 
-class Wire:
+def part_of_many(query: Document, update: Document) -> Document:
+    """One part of an update command, for documents that are named by their ids."""
+    return {"q": query, "u": update, "multi": True, "hint": "_id_"}
+
+
+def updating(collection: Collection[Document], parts: list[Document], concern: Document) -> Command:
+    return Command({"update": collection.name, "updates": parts, "ordered": False, "writeConcern": concern})
+
+
+def number_of(answer: Document) -> int:
+    """How many documents an update met; a fault where one of its parts has failed."""
+    if answer.get("writeErrors"):
+        raise of_writes(answer)
+    return int(answer["n"])
+
+
+class _Asking(ABC):
+    """What both ways have in common."""
+
+    @abstractmethod
+    def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
+        """The answers to these commands, which the server works on in this order; what comes `then` has none."""
+
+    def update(
+        self, collection: Collection[Document], parts: list[Document], concern: Document, then: Sequence[Command] = ()
+    ) -> int:
+        """Have an update's parts done; how many documents they met."""
+        (answer,) = self.ask(updating(collection, parts, concern), then=then)
+        return number_of(answer)
+
+
+class Wire(_Asking):
     """Sends commands to the one database of an own client."""
 
     def __init__(self, database: Database[Document], deadline: float) -> None:
@@ -60,7 +95,6 @@ class Wire:
         self._idle: deque[_Line] = deque()
 
     def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
-        """The answers to these commands, which the server works on in this order; what comes `then` has none."""
         line = self._take()
         messages = [self._message(command, 0) for command in commands]
         messages += [self._message(command, NO_ANSWER) for command in then]
@@ -115,7 +149,7 @@ class Wire:
             line.give_back()
 
 
-class Driver:
+class Driver(_Asking):
     """The same, each command by the driver; nothing is left to itself."""
 
     def __init__(self, database: Database[Document]) -> None:
