@@ -48,7 +48,7 @@ class Index(NamedTuple):
 _UP, _DOWN = ASCENDING, DESCENDING
 _EXISTS = {"$exists": True}
 INDEXES = (
-    Index("job", "line", {"seq": _DOWN}, {"seq": _EXISTS}, is_unique=True),
+    Index("job", "line", {"seq": _UP}, {"seq": _EXISTS}),  # upwards: new ones are put at its end
     Index("job", "ready", {"queue": _UP, "priority": _DOWN, "seq": _UP}, {"state": "queued"}),
     Index("job", "due", {"queue": _UP, "run_at": _UP}, {"state": "scheduled"}),
     Index("job", "leased", {"lease_until": _UP}, {"state": "running"}),
@@ -100,8 +100,13 @@ def current_version(space: Space) -> int:
 
 def migrate(space: Space) -> None:
     """Bring the namespace to this code's version. Every part is harmless to repeat, so racing processes are, too."""
-    if current_version(space) < VERSION:
-        build(space)
+    version = current_version(space)
+    if version == VERSION:
+        return
+    if version == 1:
+        with suppress(OperationFailure):  # another process was faster
+            space.jobs.drop_index("line")
+    build(space)
 
 
 def build(space: Space) -> None:

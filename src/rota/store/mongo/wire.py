@@ -74,8 +74,11 @@ class _Asking(ABC):
     """What both ways have in common."""
 
     @abstractmethod
-    def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
-        """The answers to these commands, which the server works on in this order; what comes `then` has none."""
+    def ask(
+        self, *commands: Command, then: Sequence[Command] = (), meanwhile: Sequence[Command] = ()
+    ) -> list[Document]:
+        """The answers to these commands, which the server works on in this order. What comes `then` has none; nor has
+        what it does `meanwhile`, beside them."""
 
     def update(
         self, collection: Collection[Document], parts: list[Document], concern: Document, then: Sequence[Command] = ()
@@ -94,12 +97,17 @@ class Wire(_Asking):
         self._deadline = deadline
         self._idle: deque[_Line] = deque()
 
-    def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
+    def ask(
+        self, *commands: Command, then: Sequence[Command] = (), meanwhile: Sequence[Command] = ()
+    ) -> list[Document]:
         line = self._take()
         messages = [self._message(command, 0) for command in commands]
         messages += [self._message(command, NO_ANSWER) for command in then]
         with line.guarded():
             line.send(b"".join(messages))
+            if meanwhile:
+                with suppress(PyMongoError):
+                    self.tell(*meanwhile)
             answers = line.receive(len(commands))
         self._keep(line)
         for answer in answers:
@@ -115,8 +123,16 @@ class Wire(_Asking):
 
     def settle(self) -> None:
         """Wait until all that was told is done."""
-        for _ in range(len(self._idle)):  # each takes the one that was used longest ago
-            self.ask(Command({"ping": 1}))
+        ping = self._message(Command({"ping": 1}), 0)
+        for _ in range(len(self._idle)):
+            try:
+                line = self._idle.popleft()
+            except IndexError:  # others are at work, too
+                return
+            with line.guarded():
+                line.send(ping)
+                line.receive(1)
+            self._keep(line)
 
     def close(self) -> None:
         while self._idle:
@@ -155,7 +171,10 @@ class Driver(_Asking):
     def __init__(self, database: Database[Document]) -> None:
         self._database = database
 
-    def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
+    def ask(
+        self, *commands: Command, then: Sequence[Command] = (), meanwhile: Sequence[Command] = ()
+    ) -> list[Document]:
+        del meanwhile  # there is one thing at a time
         answers = [self._database.command(_whole(command)) for command in commands]
         self.tell(*then)
         for answer in answers:

@@ -1,0 +1,107 @@
+"""The short ways of the MongoDB store: few commands for what is asked most often, and nobody is forgotten for it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+from mongo_servers import emptied, standalone_url  # noqa: F401
+
+from rota.errors import StoreMoved
+from rota.model.outcome import Succeeded
+from rota.model.retry import RetryPolicy
+from rota.model.settle import settle
+from rota.store.contract import Exchange, JobFilter, Seal
+from rota.testing.store_suite.builders import T0, WORKER, a_job
+from rota.testing.store_suite.checks import check_store
+from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.steps import add, add_job, claim, ids
+
+
+@pytest.fixture
+def make_store(standalone_url):  # noqa: F811
+    return emptied(standalone_url)
+
+
+@pytest.fixture
+def store(make_store):
+    with opened(make_store) as store:
+        yield store
+
+
+def documents(store):
+    return store._connection.space
+
+
+def end(job):
+    return settle(job, Succeeded(None), RetryPolicy(), T0, 0.0)
+
+
+def test_a_plain_job_is_one_write_that_is_waited_for(store):
+    add_job(store)
+    before = _commands(store)
+    add_job(store)
+    assert _commands(store) - before == {"insert": 2, "update": 1}  # the job and a ring; its count
+
+
+def test_an_exchange_is_two_round_trips(store):
+    add(store, *[a_job() for _ in range(6)])
+    claimed = claim(store, 3)
+    asked: list[int] = []
+    wire = store._connection.wire
+    ask = wire.ask
+    wire.ask = lambda *commands, **others: (asked.append(len(commands)), ask(*commands, **others))[1]
+    answer = store.exchange(Exchange(holder=WORKER, settled=[end(job) for job in claimed], want=3), now=T0)
+    assert (len(answer.claimed), answer.refused, asked) == (3, [], [3, 1])
+
+
+def test_jobs_that_are_there_already_are_counted_once(store):
+    there, fresh = a_job(), a_job()
+    add(store, there)
+    answers = store.add_jobs([there, fresh], now=T0)
+    assert [(answer.id, answer.existed) for answer in answers] == [(there.id, True), (fresh.id, False)]
+    check_store(store)
+
+
+def test_a_handle_that_is_idle_does_not_keep_the_store_from_being_sealed(store, make_store):
+    with opened(make_store) as other:
+        add_job(other)
+        begun = time.monotonic()
+        store.seal(Seal(target="there"))
+        assert time.monotonic() - begun < 5
+        with pytest.raises(StoreMoved):
+            add_job(other)
+
+
+def test_a_handle_that_is_closed_keeps_nobody_waiting(store, make_store):
+    with opened(make_store) as other:
+        add_job(other)
+    busy = documents(store).meta.find_one({"_id": "head"})["busy"]
+    assert busy == {} or list(busy) == [store._head.gate._token]
+
+
+def test_places_rise_over_handles(store, make_store):
+    with opened(make_store) as other:
+        made = [add_job(each) for _ in range(20) for each in (store, other)]
+    assert ids(claim(store, 100)) == made
+
+
+def test_jobs_of_the_first_version_come_first_and_are_listed_last(store):
+    new = add_job(store)
+    document = documents(store).jobs.find_one({"_id": new})
+    documents(store).jobs.insert_one({**document, "_id": "old", "seq": 17})
+    pages = [store.list_jobs(JobFilter(), limit=1)]
+    pages.append(store.list_jobs(JobFilter(), cursor=pages[0].cursor, limit=1))
+    assert [job.id for page in pages for job in page.items] == [new, "old"]
+    dumped = store.dump("jobs", limit=1)
+    rest = store.dump("jobs", cursor=dumped.cursor, limit=1)
+    assert [job.id for job in (*dumped.items, *rest.items)] == ["old", new]
+    assert ids(claim(store, 2)) == ["old", new]
+
+
+def _commands(store):
+    """How many commands of each kind the server has worked on, but for those that only look."""
+    store.list_queues()  # all that was told is done
+    metrics = store._connection.client.admin.command("serverStatus")["metrics"]["commands"]
+    return Counter({name: metrics[name]["total"] for name in ("insert", "update", "findAndModify")})
