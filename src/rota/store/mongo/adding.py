@@ -58,6 +58,8 @@ class Intake:
         """Whether these are jobs for here."""
         if self._connection.has_transactions or not jobs or not all(map(is_plain, jobs)):
             return False
+        if len({new.id for new in jobs}) != len(jobs):
+            return False
         return sum(len(new.payload) for new in jobs) < MOST_BYTES
 
     def add(self, jobs: Sequence[NewJob], now: int | None) -> set[str] | None:
