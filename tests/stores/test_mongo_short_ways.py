@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mongo_servers import emptied, standalone_url  # noqa: F401
@@ -12,6 +13,7 @@ from rota.errors import StoreMoved
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
+from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, Seal
 from rota.testing.store_suite.builders import T0, WORKER, a_job
 from rota.testing.store_suite.checks import check_store
@@ -98,6 +100,35 @@ def test_jobs_of_the_first_version_come_first_and_are_listed_last(store):
     rest = store.dump("jobs", cursor=dumped.cursor, limit=1)
     assert [job.id for job in (*dumped.items, *rest.items)] == ["old", new]
     assert ids(claim(store, 2)) == ["old", new]
+
+
+def test_threads_of_one_worker_exchange_at_the_same_time(store):
+    made = add(store, *[a_job() for _ in range(400)])
+
+    def work(_number):
+        seen, settled = [], []
+        while True:
+            answer = store.exchange(Exchange(holder=WORKER, settled=settled, want=7), now=T0)
+            assert answer.refused == []
+            if not answer.claimed:
+                return seen
+            seen += ids(answer.claimed)
+            settled = [end(job) for job in answer.claimed]
+
+    with ThreadPoolExecutor(4) as pool:
+        seen = [job_id for mine in pool.map(work, range(4)) for job_id in mine]
+    assert sorted(seen) == sorted(made)
+    assert {job.state for job in check_store(store)} == {State.SUCCEEDED}
+
+
+def test_what_is_told_of_a_seal_holds_for_workers_too(store, make_store):
+    add(store, *[a_job() for _ in range(3)])
+    with opened(make_store) as other:
+        (job,) = claim(other, 1)
+        store.seal(Seal(target="there"))
+        with pytest.raises(StoreMoved):
+            other.exchange(Exchange(holder=WORKER, settled=[end(job)], want=1), now=T0)
+        assert other.exchange(Exchange(holder=WORKER, settled=[end(job)]), now=T0).refused == []
 
 
 def _commands(store):

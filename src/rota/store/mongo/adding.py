@@ -121,14 +121,15 @@ class Encoder:
     def _rest(self, task: str, queue: str, priority: int) -> list[bytes]:
         """What a document says beside its own id and payload, up to its end, cut wherever the time stands."""
         kind = (task, queue, priority)
-        if kind not in self._rests:
+        rest = self._rests.get(kind)
+        if rest is None:
             if len(self._rests) >= MOST_KINDS:
                 self._rests.clear()
             new = NewJob(id="", task=task, payload=b"", queue=queue, priority=priority)
             fields = document_of_new(accept(new, _SOME_TIME))
-            rest = bson.encode({name: fields[name] for name in fields if name not in _OWN})
-            self._rests[kind] = rest[_length.size :].split(_whole.pack(_SOME_TIME))
-        return self._rests[kind]
+            encoded = bson.encode({name: fields[name] for name in fields if name not in _OWN})
+            rest = self._rests[kind] = encoded[_length.size :].split(_whole.pack(_SOME_TIME))
+        return rest
 
 
 _kind = attrgetter("task", "queue", "priority")

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
+import pymongo
 from pymongo.errors import PyMongoError
 
 from rota.errors import StoreError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.head import Head
 
 OPEN_FOR = 1.0  # seconds; with what a call may take, less than the age at which others forget a token
+CLOSE_WITHIN = 1.0  # seconds: nobody waits longer for a server that is away
 LISTENS_FOR = 3 * SECOND  # since a sign of somebody who listens, see `bells`
 MS = 1_000  # microseconds: how finely the server tells its time
 
@@ -86,8 +88,8 @@ class Gate:
         if self._watch is not None:
             self._watch.cancel()
         if self._is_held:
-            with suppress(PyMongoError, StoreError):
-                self._connection.sent.meta.update_one(*self._taking_out())
+            with suppress(PyMongoError, StoreError), pymongo.timeout(CLOSE_WITHIN):
+                self._connection.quick.meta.update_one(*self._taking_out())
         self.reset()
 
     def _open(self) -> None:

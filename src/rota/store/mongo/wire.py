@@ -96,6 +96,7 @@ class Wire(_Asking):
         self._name = database.name
         self._deadline = deadline
         self._idle: deque[_Line] = deque()
+        self._is_closed = False
 
     def ask(
         self, *commands: Command, then: Sequence[Command] = (), meanwhile: Sequence[Command] = ()
@@ -135,6 +136,7 @@ class Wire(_Asking):
             self._keep(line)
 
     def close(self) -> None:
+        self._is_closed = True
         while self._idle:
             self._idle.popleft().give_back()
 
@@ -159,7 +161,7 @@ class Wire(_Asking):
         return _Line(self._client, self._deadline)
 
     def _keep(self, line: _Line) -> None:
-        if len(self._idle) < MOST_KEPT:
+        if len(self._idle) < MOST_KEPT and not self._is_closed:
             self._idle.append(line)
         else:
             line.give_back()
