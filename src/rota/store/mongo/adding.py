@@ -74,17 +74,12 @@ class Intake:
             return {new.id for new in jobs if new.id not in lost} if lost else None
 
     def _write(self, insert: Command, jobs: Sequence[NewJob]) -> set[str]:
-        """Insert them, ring, and count; the ids of those that are there already, which were counted for nothing.
-
-        Where somebody is known to listen, a first ring goes beside the insert: he is on his way while the server writes
-        its journal. If he comes too early, the second one calls him again.
-        """
+        """Insert them, ring, and count; the ids of those that are there already, which were counted for nothing."""
         space = self._connection.space
         ring = {"insert": space.bells.name, "documents": [{"channel": "jobs"}], "writeConcern": SENT}
         counts = self._counts(space, jobs, 1)
         try:
-            meanwhile = (Command(ring),) if self._gate.has_listeners else ()
-            (answer,) = self._connection.wire.ask(insert, then=(Command(ring), counts), meanwhile=meanwhile)
+            (answer,) = self._connection.wire.ask(insert, then=(Command(ring), counts))
         except OperationFailure:
             self._connection.wire.tell(self._counts(space, jobs, -1))
             raise

@@ -18,8 +18,6 @@ from pymongo.errors import PyMongoError
 
 from rota.errors import StoreError
 from rota.store.contract import Bell
-from rota.store.mongo.head import HEAD, NOW
-from rota.store.mongo.wire import SENT, updating
 
 if TYPE_CHECKING:
     from pymongo.client_session import ClientSession
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.space import Document
 
-SHOW_EVERY = 1.0  # seconds
 SLICE = 1.0  # seconds of one wait at the server
 LOOK_EVERY = 0.2  # seconds between two looks, where waiting there is not safe
 HANG_WITHIN = 4.0  # seconds until an attempt to hang the bell is given up
@@ -42,9 +39,7 @@ class MongoBell(Bell):
 
     def __init__(self, connection: Connection, channel: Channel) -> None:
         self._connection = connection
-        self._channel = channel
         self._name = f"{channel}-{secrets.token_hex(8)}"
-        self._shown_at = 0.0
         self._rung = Event()
         self._lock = Lock()
         self._is_waiting = False  # at the server
@@ -90,19 +85,8 @@ class MongoBell(Bell):
             self._end.leave()
             return False
 
-    def _show(self) -> None:
-        """Let those who add jobs know, from time to time, that somebody listens: they ring a little earlier then."""
-        at = time.monotonic()
-        if self._channel != "jobs" or self._connection.has_transactions or at < self._shown_at + SHOW_EVERY:
-            return
-        self._shown_at = at
-        part = {"q": HEAD, "u": [{"$set": {"heard_at": NOW}}]}
-        with contextlib.suppress(PyMongoError, StoreError):
-            self._connection.wire.tell(updating(self._connection.space.meta, [part], SENT))
-
     def _hears(self, seconds: float) -> bool:
         """Stand at the end of the rings for a while; whether one came."""
-        self._show()
         with self._lock:
             if self._rung.is_set():
                 return False

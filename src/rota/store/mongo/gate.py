@@ -21,7 +21,6 @@ import pymongo
 from pymongo.errors import PyMongoError
 
 from rota.errors import StoreError
-from rota.model.micros import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 OPEN_FOR = 1.0  # seconds; with what a call may take, less than the age at which others forget a token
 CLOSE_WITHIN = 1.0  # seconds: nobody waits longer for a server that is away
-LISTENS_FOR = 3 * SECOND  # since a sign of somebody who listens, see `bells`
 MS = 1_000  # microseconds: how finely the server tells its time
 
 
@@ -52,7 +50,6 @@ class Gate:
         self._is_held = False  # the token may be in the head document
         self._watch: Timer | None = None
         self._clock = (0, 0.0)  # the server's, and ours when that was heard
-        self.has_listeners = False  # for jobs; as far as is known
 
     @contextmanager
     def pass_through(self) -> Iterator[None]:
@@ -98,7 +95,6 @@ class Gate:
         self._is_held = True
         document = self._head.begin(self._connection.space, self._token)
         self.hear(int(document["now"]))
-        self.has_listeners = document.get("heard_at", 0) > document["now"] - LISTENS_FOR
         self._shuts_at = asked_at + OPEN_FOR
         with self._lock:
             if self._watch is None:

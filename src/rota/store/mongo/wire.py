@@ -74,11 +74,8 @@ class _Asking(ABC):
     """What both ways have in common."""
 
     @abstractmethod
-    def ask(
-        self, *commands: Command, then: Sequence[Command] = (), meanwhile: Sequence[Command] = ()
-    ) -> list[Document]:
-        """The answers to these commands, which the server works on in this order. What comes `then` has none; nor has
-        what it does `meanwhile`, beside them."""
+    def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
+        """The answers to these commands, which the server works on in this order; what comes `then` has none."""
 
     def update(
         self, collection: Collection[Document], parts: list[Document], concern: Document, then: Sequence[Command] = ()
@@ -98,17 +95,12 @@ class Wire(_Asking):
         self._idle: deque[_Line] = deque()
         self._is_closed = False
 
-    def ask(
-        self, *commands: Command, then: Sequence[Command] = (), meanwhile: Sequence[Command] = ()
-    ) -> list[Document]:
+    def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
         line = self._take()
         messages = [self._message(command, 0) for command in commands]
         messages += [self._message(command, NO_ANSWER) for command in then]
         with line.guarded():
             line.send(b"".join(messages))
-            if meanwhile:
-                with suppress(PyMongoError):
-                    self.tell(*meanwhile)
             answers = line.receive(len(commands))
         self._keep(line)
         for answer in answers:
@@ -173,10 +165,7 @@ class Driver(_Asking):
     def __init__(self, database: Database[Document]) -> None:
         self._database = database
 
-    def ask(
-        self, *commands: Command, then: Sequence[Command] = (), meanwhile: Sequence[Command] = ()
-    ) -> list[Document]:
-        del meanwhile  # there is one thing at a time
+    def ask(self, *commands: Command, then: Sequence[Command] = ()) -> list[Document]:
         answers = [self._database.command(_whole(command)) for command in commands]
         self.tell(*then)
         for answer in answers:
