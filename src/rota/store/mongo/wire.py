@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 OP_MSG = 2013
 NO_ANSWER = 2  # a flag of a message
-LEAST_KEPT = 2
 MOST_KEPT = 4  # connections; more threads than that borrow and return
 CHECK_AFTER = 1.0  # seconds: a connection that lay idle for longer may be broken
 CHUNK = 1 << 16
@@ -141,16 +140,15 @@ class Wire(_Asking):
         return _header.pack(_header.size + len(body), next(_numbers), 0, OP_MSG, flags, 0) + body
 
     def _take(self) -> _Line:
-        """The one that was used longest ago: the server may still be at work on what has no answer on the last one."""
-        while len(self._idle) >= LEAST_KEPT:
+        """The one that was used last, if any is idle."""
+        while True:
             try:
-                line = self._idle.popleft()
+                line = self._idle.pop()
             except IndexError:
-                break
+                return _Line(self._client, self._deadline)
             if line.is_sound():
                 return line
             line.drop()
-        return _Line(self._client, self._deadline)
 
     def _keep(self, line: _Line) -> None:
         if len(self._idle) < MOST_KEPT and not self._is_closed:
