@@ -14,7 +14,8 @@ from rota.testing.simulation.verdict import violations_of
 SEEDS = int(os.environ.get("ROTA_SIM_SEEDS", "500"))
 STEPS = int(os.environ.get("ROTA_SIM_STEPS", "500"))
 SHARDS = 20
-ENOUGH = 5_000  # steps of a shard from which on it must have seen everything
+ENOUGH = 5_000  # steps of a shard from which on it must have seen everything …
+RARE = {"refused firings"}  # … but for what a shard of few firings may miss
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -30,7 +31,19 @@ def test_every_promise_holds_under_every_fault(shard):
         )
         counts += tally_of(simulation)
     if len(seeds) * STEPS >= ENOUGH:
-        assert not [name for name in EXPECTED if not counts[name]], counts
+        assert not [name for name in EXPECTED if not counts[name] and name not in RARE], counts
+
+
+@pytest.mark.parametrize("name", sorted(RARE))
+def test_what_is_rare_happens_too(name):
+    counts = Counter()
+    for seed in range(SEEDS, 2 * SEEDS):
+        simulation = Simulation(seed)
+        simulation.run(STEPS)
+        counts += tally_of(simulation)
+        if counts[name]:
+            return
+    pytest.fail(f"{SEEDS} seeds never showed it: {counts}")
 
 
 def test_a_seed_replays_to_the_same_history():

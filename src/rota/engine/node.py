@@ -127,7 +127,8 @@ class Node:
             keepers = [LeaseKeeper(store, self.worker, events, clock), LogKeeper(store, self.worker, events, clock)]
             self.services += [self.worker, *keepers]
         if settings.scheduler:
-            self.services.append(Scheduler(store, events, clock, lambda: new_id(self._random, clock.now())))
+            on_fired = self.worker.wake if self.worker is not None else _nobody
+            self.services.append(Scheduler(store, events, clock, lambda: new_id(self._random, clock.now()), on_fired))
         self.services += [
             Rescuer(store, events, clock, lease_for=settings.work.lease_for, random=self._random),
             Pruner(store, events, clock, retention=settings.retention),
@@ -182,3 +183,7 @@ class Beater(Service):
         asked_at = self.clock.monotonic()
         self.clock.sync(self._store.beat(record), asked_at)
         return BEAT
+
+
+def _nobody() -> None:
+    """Nobody beside a scheduler waits for what it fires."""

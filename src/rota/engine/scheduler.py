@@ -14,6 +14,7 @@ from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.edit import park
 from rota.model.firing import Firing, plan
+from rota.model.micros import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.scheduler")
 
 BATCH = 200  # schedules looked at in one turn: memory is bounded by it, however many there are
+NEAR = 0.004  # seconds before an instant in which no bell is heard
+STALE = 0.05  # seconds after which what was read ahead is read anew: decisions are made for the time they are made at
 LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
 
 
@@ -34,11 +37,23 @@ class Scheduler(Service):
 
     name = "scheduler"
 
-    def __init__(self, store: Store, events: Events, clock: StoreClock, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        events: Events,
+        clock: StoreClock,
+        new_id: Callable[[], str],
+        on_fired: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(events, clock)
         self._store = store
         self._new_id = new_id
+        self._on_fired = on_fired  # a worker beside it need not wait for the bell
         self._bell: Bell | None = None
+        self._soon: list[
+            Schedule
+        ] = []  # read shortly before they are due, and fired at that instant unless they change
+        self._soon_at = 0
 
     def turn(self) -> float:
         if self._bell is None:
@@ -47,6 +62,11 @@ class Scheduler(Service):
             if self._store.sealed() is not None:
                 return LONGEST_PAUSE
             self.tell_open()
+        if self._soon and self._soon_at <= self.clock.now():
+            soon, self._soon = self._soon, []
+            if self.clock.now() - self._soon_at <= STALE * SECOND:
+                self.fire(soon, self._soon_at)
+                return 0.0
         asked_at = self.clock.monotonic()
         due = self._store.due_schedules(BATCH)
         self.clock.sync(due.now, asked_at)
@@ -55,7 +75,14 @@ class Scheduler(Service):
             return 0.0
         if due.next_due_at is None:
             return LONGEST_WAIT
-        return min(LONGEST_WAIT, max(0.0, (due.next_due_at - due.now) / 1e6))
+        if due.next_due_at - self.clock.now() <= NEAR * SECOND:
+            self._read_ahead(due.next_due_at)
+        return min(LONGEST_WAIT, max(0.0, (due.next_due_at - self.clock.now()) / SECOND))
+
+    def _read_ahead(self, at: int) -> None:
+        """Read what is due in a moment, so that only the firing is left to do then."""
+        if self._soon_at != at:
+            self._soon, self._soon_at = self._store.due_schedules(BATCH, now=at).schedules, at
 
     def fire(self, schedules: list[Schedule], now: int) -> None:
         """Decide about each schedule, then record all decisions in one call."""
@@ -69,6 +96,7 @@ class Scheduler(Service):
             self._take_apart(firings, now, err)
             return
         reach("fire.after")
+        self._on_fired()
         for firing, result in zip(firings, fired, strict=True):
             self._tell(firing, result, now)
 
@@ -81,10 +109,11 @@ class Scheduler(Service):
             self._set_aside(firings[0].schedule, now, err)
 
     def wait(self, seconds: float) -> None:
-        if self._bell is None:
+        """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
+        if self._bell is None or seconds <= NEAR:
             super().wait(seconds)
         else:
-            self._bell.wait(seconds)
+            self._bell.wait(seconds - NEAR / 2)
 
     def wake(self) -> None:
         if self._bell is not None:
