@@ -49,8 +49,10 @@ class Limit(Contender):
                 self.ran()
             if not done:
                 self.is_idle.set()
-                cursor = self.bell.find({"_id": {"$gt": last}}, cursor_type=CursorType.TAILABLE_AWAIT)
-                for rung in cursor:
+                cursor = self.bell.find({"_id": {"$gte": last}}, cursor_type=CursorType.TAILABLE_AWAIT)
+                for rung in cursor:  # beginning with the last one: a cursor that finds nothing at first does not wait
+                    if rung["_id"] == last:
+                        continue
                     last = rung["_id"]
                     break
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mongo_servers import emptied, standalone_url  # noqa: F401
+from pymongo import MongoClient
 
 from rota.errors import StoreMoved
 from rota.model.outcome import Succeeded
@@ -15,6 +16,7 @@ from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, Seal
+from rota.store.mongo.wire import Driver
 from rota.testing.store_suite.builders import T0, WORKER, a_job
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
@@ -136,3 +138,14 @@ def _commands(store):
     store.list_queues()  # all that was told is done
     metrics = store._connection.client.admin.command("serverStatus")["metrics"]["commands"]
     return Counter({name: metrics[name]["total"] for name in ("insert", "update", "findAndModify")})
+
+
+def test_a_driver_that_lends_no_connection_is_used_as_it_is(make_store, monkeypatch):
+    monkeypatch.delattr(MongoClient, "_conn_for_writes")
+    with opened(make_store) as store:
+        assert isinstance(store._connection.wire, Driver)
+        job_id = add_job(store)
+        (job,) = claim(store)
+        assert job.id == job_id
+        assert store.exchange(Exchange(holder=WORKER, settled=[end(job)])).refused == []
+        check_store(store)

@@ -16,7 +16,7 @@ from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 from rota.store.mongo.faults import in_our_words, told
 from rota.store.mongo.schema import check_server
 from rota.store.mongo.space import QUICK, SENT, Document, Space
-from rota.store.mongo.wire import Driver, Wire
+from rota.store.mongo.wire import Driver, Wire, lends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ class Connection:
             self._space = Space(database, self._namespace)
             self._quick = self._space.with_concern(QUICK)
             self._sent = self._space.with_concern(SENT)
-            is_plain = self._url is not None and not self.has_transactions
+            is_plain = self._url is not None and not self.has_transactions and lends(client, DEADLINE)
             self._wire = Wire(database, DEADLINE) if is_plain else Driver(self._space.database)
 
     def close(self) -> None:

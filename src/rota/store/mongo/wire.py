@@ -182,6 +182,15 @@ class Driver(_Asking):
         """Nothing is kept."""
 
 
+def lends(client: MongoClient[Document], deadline: float) -> bool:
+    """Whether this release of the driver lends its connections in the way that is known here."""
+    try:
+        _Line(client, deadline).give_back()
+    except (AttributeError, TypeError):
+        return False
+    return True
+
+
 class _Line:
     """One borrowed connection."""
 
