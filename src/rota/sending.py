@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from rota.model.job import NewJob
@@ -13,6 +12,7 @@ from rota.tasks import NOTHING_ELSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
     from random import Random
 
     from rota.store.contract import Added, Store
@@ -25,6 +25,8 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
     if len(requests) <= LARGEST_BATCH:
         yield from map(store.add_jobs, batches)
         return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import, and few send so many
+
     with ThreadPoolExecutor(1, thread_name_prefix="rota-send") as thread:
         sent: Future[list[Added]] | None = None
         for batch in batches:
