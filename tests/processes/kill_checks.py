@@ -43,8 +43,11 @@ def check_all(ground: Ground, *, gone: Iterable[str] = (), may_park: bool = Fals
 
 
 def set_counters_right(ground: Ground) -> None:
-    """What upkeep does in time, where a crash may leave counters off: it looks again and again until it is sure."""
-    for minute in range(5):
+    """What upkeep does in time, where a crash may leave counters off: it looks again and again until it is sure.
+
+    A node that ran here has looked already, and looks anew after ten minutes.
+    """
+    for minute in range(11, 16):
         ground.store.prune(Retention(), 100, now=ground.store.now() + minute * 60 * SECOND)
 
 
