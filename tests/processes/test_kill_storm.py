@@ -31,6 +31,7 @@ def test_schedulers_and_workers_killed_at_random_lose_and_double_nothing(make_gr
     enqueuer = ground.start("enqueuer", count=10_000)
     for _ in range(KILLS):
         place = random.randrange(len(crowd))
+        ground.enqueue("slow", 0.3, count=8)  # so that workers hold something when they die, however fast they are
         goal = len(ground.runs()) + random.randrange(1, 30)
         wait_until(lambda goal=goal: len(ground.runs()) >= goal, "executions")
         victim = crowd[place]
