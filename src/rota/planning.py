@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rota.errors import VersionConflict
 from rota.model.planning import Planned, plan_changes
-from rota.store.contract import LARGEST_PAGE
+from rota.reading import all_schedules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rota.model.edit import Edit
     from rota.model.schedule import Origin, Schedule, ScheduleSpec
@@ -22,7 +22,7 @@ def plan_schedules(
     store: Store, declared: Mapping[str, ScheduleSpec], origin: Origin, new_id: Callable[[], str]
 ) -> list[Planned]:
     """What would change, were this deployed now."""
-    existing = {schedule.id: schedule for schedule in _read_all(store) if _matters(schedule, declared, origin)}
+    existing = {schedule.id: schedule for schedule in all_schedules(store) if _matters(schedule, declared, origin)}
     return plan_changes(declared, existing, origin, store.now(), new_id)
 
 
@@ -40,16 +40,6 @@ def apply_plan(store: Store, planned: Sequence[Planned]) -> int:
 def _matters(schedule: Schedule, declared: Mapping[str, ScheduleSpec], origin: Origin) -> bool:
     is_own = (schedule.origin.kind, schedule.origin.app) == (origin.kind, origin.app)
     return is_own or schedule.id in declared
-
-
-def _read_all(store: Store) -> Iterator[Schedule]:
-    cursor: str | None = None
-    while True:
-        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
 
 
 def _batches(edits: Sequence[Edit]) -> Iterable[list[Edit]]:

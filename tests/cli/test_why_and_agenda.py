@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -20,8 +21,6 @@ def synced(rota):
 
 
 def test_why_answers_in_one_sentence_with_what_to_do(synced):
-    text = synced("why", "tick").stdout
-    assert text.startswith("not expected\n") or "disabled" in text
     ahead = synced("why", "tick", "2099-01-01T00:00:00Z").stdout
     assert ahead.startswith("skipped: disabled\ntick at Thu 2099-01-01 00:00 UTC: the schedule is disabled\n")
     assert "what to do: `rota schedules enable tick`" in ahead
@@ -63,7 +62,7 @@ def test_the_agenda_lists_days_and_sums_up_what_runs_all_the_time(synced):
     synced("schedules", "enable", "tick")
     lines = synced("agenda", "--days", "7").stdout.splitlines()
     assert lines[0] == "all the time"
-    assert lines[1].split()[:3] == ["tick", "Every", "second"] or "604,8" in lines[1]
+    assert re.fullmatch(r"  tick  Every second from .* UTC  604,(800|799) runs", lines[1])
     runs = [line for line in lines if " report " in line]
     assert len(runs) == 5
     assert all("America/New_York" in line for line in runs)

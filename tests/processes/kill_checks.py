@@ -10,9 +10,10 @@ from rota.model.history import history_of
 from rota.model.micros import SECOND, span_of
 from rota.model.retry import MAX_DEATHS
 from rota.model.state import State
+from rota.reading import all_schedules
 from rota.store.contract import Retention
 from rota.testing.simulation.checks.occurrences import check_ledger, expected_slots
-from rota.testing.simulation.history import all_occurrences, all_schedules
+from rota.testing.simulation.history import all_occurrences
 from rota.testing.store_suite.checks import check_store
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from killable_app import put_schedules
 from every_store import DURABLE
 from rota.failpoints import NAMES
 from rota.model.payload import unpack_call
-from rota.testing.simulation.history import all_jobs, all_schedules
+from rota.reading import all_schedules
+from rota.testing.simulation.history import all_jobs
 
 
 class Kill(NamedTuple):

@@ -12,8 +12,9 @@ from killable_app import put_crowd, put_schedules
 
 from every_store import DURABLE
 from rota.model.state import State
+from rota.reading import all_schedules
 from rota.testing.simulation.checks.occurrences import expected_slots
-from rota.testing.simulation.history import all_occurrences, all_schedules
+from rota.testing.simulation.history import all_occurrences
 
 SEED = 20_240_229
 KILLS = 24  # five stores make 120

@@ -20,6 +20,7 @@ from rota.cli.words import instant
 from rota.errors import BadPayload
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.payload import Call, unpack_call
+from rota.reading import all_schedules
 from rota.store.contract import LARGEST_PAGE
 from rota.triggers.duration import text_of
 
@@ -93,7 +94,7 @@ def _jobs(store: Store, where: str, form: str) -> Iterator[bytes]:
 
 
 def _schedules(store: Store, form: str) -> Iterator[bytes]:
-    found = _all(store)
+    found = all_schedules(store)
     if form == "jsonl":
         return _joined((_line(schedule) for schedule in found), b"\n", b"", b"\n")
     if form == "json":
@@ -120,16 +121,6 @@ def _joined(
         yield between.join(page) + (between if following else b"")
         page = following
     yield last
-
-
-def _all(store: Store) -> Iterator[Schedule]:
-    cursor: str | None = None
-    while True:
-        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
 
 
 def _line(schedule: Schedule) -> bytes:

@@ -12,8 +12,8 @@ from rota.cli.words import beside, call, coarse, first_line, instant, local, pri
 from rota.errors import RotaError
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.payload import unpack_call
+from rota.reading import all_schedules
 from rota.schedules import ScheduleView
-from rota.store.contract import LARGEST_PAGE
 from rota.triggers import trigger_from_text
 from rota.triggers.duration import text_of
 from rota.triggers.every import Every
@@ -106,13 +106,7 @@ class ShownSchedule:
 
 def read_schedules(store: Store) -> Iterator[ShownSchedule]:
     """All schedules by id, read a page at a time."""
-    cursor: str | None = None
-    while True:
-        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
-        yield from (ShownSchedule(record) for record in page.items)
-        cursor = page.cursor
-        if cursor is None:
-            return
+    return (ShownSchedule(record) for record in all_schedules(store))
 
 
 def facts_of(shown: ShownSchedule) -> ScheduleFacts:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from rota.model.job import Job
 from rota.model.schedule import Schedule
+from rota.reading import all_schedules
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.memory import MemoryStore
 from rota.testing.simulation.bells import SimulatedBells
@@ -156,16 +157,6 @@ def all_jobs(store: Store) -> Iterator[Job]:
     cursor: str | None = None
     while True:
         page = store.list_jobs(JobFilter(), cursor=cursor, limit=LARGEST_PAGE)
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
-
-
-def all_schedules(store: Store) -> Iterator[Schedule]:
-    cursor: str | None = None
-    while True:
-        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
         yield from page.items
         cursor = page.cursor
         if cursor is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.reading import all_schedules
 from rota.testing.simulation.checks.claims import check_claims
 from rota.testing.simulation.checks.leases import check_leases, check_stale_writes
 from rota.testing.simulation.checks.lives import (
@@ -20,7 +21,7 @@ from rota.testing.simulation.checks.progress import check_not_stuck
 from rota.testing.simulation.checks.timeliness import check_lateness, check_spin
 from rota.testing.simulation.checks.violation import Violation
 from rota.testing.simulation.hand import RETRIES
-from rota.testing.simulation.history import all_occurrences, all_schedules
+from rota.testing.simulation.history import all_occurrences
 from rota.testing.simulation.nodes import LEASE
 
 if TYPE_CHECKING:
