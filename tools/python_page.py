@@ -12,7 +12,9 @@ from rota.engine.run import CurrentJob
 from rota.errors import RotaError
 from rota.jobs import HistoryLine, Jobs, LogEntry
 from rota.locks import Lock
-from rota.schedules import ScheduleKeywords, Schedules, ScheduleView, make_spec
+from rota.schedule_view import ScheduleView
+from rota.schedules import Schedules
+from rota.specs import ScheduleKeywords, make_spec
 from rota.tasks import Configured, TaskKeywords, make_options
 from tools.markdown import document, table
 

@@ -17,6 +17,7 @@ from rota.errors import ResultTimeout
 from rota.jobs import Job, Jobs
 from rota.model.micros import SECOND, span_of
 from rota.schedules import Schedules
+from rota.tenants import Tenants
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -97,6 +98,19 @@ class AsyncSchedules(_Shell):
     next_runs = _Awaited(Schedules.next_runs)
     occurrences = _Awaited(Schedules.occurrences)
     why = _Awaited(Schedules.why)
+    changes = _Awaited(Schedules.changes)
+
+
+class AsyncTenants(_Shell):
+    """app.aio.tenants"""
+
+    put = _Awaited(Tenants.put)
+    get = _Awaited(Tenants.get)
+    list = _Awaited(Tenants.list)
+    pause = _Awaited(Tenants.pause)
+    resume = _Awaited(Tenants.resume)
+    remove = _Awaited(Tenants.remove)
+    changes = _Awaited(Tenants.changes)
 
 
 class Aio(_Shell):
@@ -106,6 +120,7 @@ class Aio(_Shell):
         super().__init__(app, ThreadPoolExecutor(THREADS, thread_name_prefix="rota-aio"))
         self.jobs = AsyncJobs(app.jobs, self._threads)
         self.schedules = AsyncSchedules(app.schedules, self._threads)
+        self.tenants = AsyncTenants(app.tenants, self._threads)
 
     async def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """Have the store accept requests."""

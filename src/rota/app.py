@@ -17,6 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from rota.arguments import decode_value
+from rota.changes import Change, list_changes
 from rota.config.loader import Resolved, from_code, resolve
 from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
@@ -27,15 +28,16 @@ from rota.model.names import check_name, check_schedule_id, new_id
 from rota.model.schedule import Origin
 from rota.model.sizes import bytes_of
 from rota.observe.logs import log_events
-from rota.schedules import Schedules, make_spec
+from rota.schedules import Schedules
 from rota.sending import send_in_turn, send_within
+from rota.specs import make_spec
 from rota.store.contract import Retention, Store
 from rota.store.urls import absolute, default_store, store_from_client, store_from_url
 from rota.tasks import AsyncTask, Overrides, Registry, Task, default_name, make_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from typing import TypeAlias
 
     from psycopg_pool import ConnectionPool
@@ -47,9 +49,10 @@ if TYPE_CHECKING:
     from rota.config.settings import Settings
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
-    from rota.schedules import ScheduleKeywords
-    from rota.store.contract import Added
+    from rota.specs import ScheduleKeywords
+    from rota.store.contract import Added, Page
     from rota.tasks import Decorator, Request, TaskKeywords
+    from rota.tenants import Tenants
     from rota.triggers import Trigger
 
     Place: TypeAlias = str | Store | Redis | RedisCluster | ConnectionPool[Any] | MongoClient[Any]
@@ -104,6 +107,24 @@ class App:
     def schedules(self) -> Schedules:
         """The schedules that the store has, and the verbs about them."""
         return Schedules(self.open, self.jobs, self._new_id, self.tz)
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        """Customers or projects with a timezone and defaults that schedules follow, and the verbs about them."""
+        from rota.tenants import Tenants  # noqa: PLC0415 - who has none does not pay for it
+
+        return Tenants(self.open, self._new_id)
+
+    def changes(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Change]:
+        """Who changed what, and when, of everything; newest first."""
+        return list_changes(self.open(), since=since, until=until, limit=limit, cursor=cursor)
 
     # Declaring.
 
@@ -262,12 +283,16 @@ class App:
             self.stop()
 
     def sync_schedules(self) -> int:
-        """Bring the store to the schedules that the code declares; what is unchanged is left alone."""
+        """Bring the store to the schedules that the code declares; what is unchanged is left alone.
+
+        What an older version of this app declared and this one does not is retired.
+        """
         origin = Origin("code", self.name, self.version)
         declared = list(self.declared.items())
-        return sum(
+        changed = sum(
             self.schedules.register(declared[start : start + 500], origin) for start in range(0, len(declared), 500)
         )
+        return changed + (self.schedules.retire_gone(self._declared, origin) if self.version else 0)
 
     # The settings.
 

@@ -18,6 +18,7 @@ RotaError
 ├── NotFound (LookupError)
 │   ├── JobNotFound
 │   ├── ScheduleNotFound
+│   ├── TenantNotFound
 │   └── UnknownTask             a task that no app here has registered
 ├── Refused                     a change that the state of things does not allow
 │   ├── UnlawfulMove            a move that the table of states does not have
@@ -142,6 +143,10 @@ class JobNotFound(NotFound):
 
 class ScheduleNotFound(NotFound):
     """No schedule has that id."""
+
+
+class TenantNotFound(NotFound):
+    """No tenant has that name."""
 
 
 class UnknownTask(NotFound):

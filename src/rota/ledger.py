@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.liveness import is_alive
-from rota.model.firing import count_slots, next_slot
-from rota.model.micros import SECOND, datetime_of
+from rota.model.firing import coming_slot, count_slots
+from rota.model.micros import SECOND
 from rota.model.why import Around, Verdict, expected_before, why
+from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,33 +43,43 @@ def why_at(store: Store, schedule: Schedule, at: int | None) -> Verdict:
 def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) -> Iterator[Coming]:
     """What is to run in start < t <= end, as things stand; of each schedule at most so many times are listed."""
     for schedule in schedules:
-        if schedule.due_at is None or schedule.next_at is None:
+        if not may_run(schedule):
             continue
-        low = start if schedule.pause is None else max(start, (schedule.pause.until or end) - 1)
-        slots = _slots(schedule, low, end, most)
+        silence = schedule.silence
+        low = start if silence is None else max(start, (silence.until or end) - 1)
+        slots = [slot for slot in coming_slots(schedule, low, most) if slot <= end]
         if slots:
             through = end if schedule.spec.end is None else min(end, schedule.spec.end)
             count = max(len(slots), count_slots(schedule, max(low, schedule.fired_through), through))
-            yield Coming(schedule, [_local(schedule, slot) for slot in slots], _bounded(schedule, count))
+            yield Coming(schedule, [local_time(schedule, slot) for slot in slots], _bounded(schedule, count))
 
 
-def _slots(schedule: Schedule, low: int, end: int, most: int) -> list[int]:
+def coming_slots(schedule: Schedule, after: int, most: int) -> list[int]:
+    """The next times after an instant at which it will run, as things stand."""
     slots: list[int] = []
-    slot = next_slot(schedule, low)
-    while slot is not None and slot <= end and len(slots) < _bounded(schedule, most):
+    slot = coming_slot(schedule, after) if may_run(schedule) else None
+    while slot is not None and len(slots) < _bounded(schedule, most):
         slots.append(slot)
-        slot = next_slot(schedule, slot)
+        slot = coming_slot(schedule, slot)
     return slots
 
 
+def may_run(schedule: Schedule) -> bool:
+    """Whether a run may come: one that is yet to be made, or the last ones, which were made ahead and wait."""
+    is_on = schedule.is_enabled and not schedule.problem and schedule.silence is None
+    return schedule.due_at is not None or (is_on and schedule.ahead is not None)
+
+
+def local_time(schedule: Schedule, slot: int) -> datetime:
+    """A slot by its schedule's own clock."""
+    return find_zone(schedule.spec.tz).datetime_of(slot // SECOND)
+
+
 def _bounded(schedule: Schedule, count: int) -> int:
+    """What is made already is still to come, and counted as made."""
     most = schedule.spec.max_runs
-    return count if most is None else min(count, max(0, most - schedule.run_count))
-
-
-def _local(schedule: Schedule, slot: int) -> datetime:
-    run = schedule.trigger.next_after(datetime_of(slot - SECOND))
-    return run or datetime_of(slot)
+    made = 0 if schedule.ahead is None else count_slots(schedule, schedule.fired_through, schedule.ahead.through)
+    return count if most is None else min(count, max(0, most - schedule.run_count + made))
 
 
 def _line_at(store: Store, schedule_id: str, at: int) -> Occurrence | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rota.errors import VersionConflict
 from rota.model.planning import Planned, plan_changes
 from rota.reading import all_schedules
+from rota.store.contract import ScheduleFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,13 +23,15 @@ def plan_schedules(
     store: Store, declared: Mapping[str, ScheduleSpec], origin: Origin, new_id: Callable[[], str]
 ) -> list[Planned]:
     """What would change, were this deployed now."""
-    existing = {schedule.id: schedule for schedule in all_schedules(store) if _matters(schedule, declared, origin)}
+    existing = {schedule.id: schedule for schedule in all_schedules(store, ScheduleFilter(origin=origin.name))}
+    existing |= {
+        schedule.id: schedule for schedule in _read(store, [name for name in declared if name not in existing])
+    }
     return plan_changes(declared, existing, origin, store.now(), new_id)
 
 
-def apply_plan(store: Store, planned: Sequence[Planned]) -> int:
+def apply_edits(store: Store, edits: Sequence[Edit]) -> int:
     """Make the planned changes; answers how many. VersionConflict where something changed since."""
-    edits = [one.edit for one in planned if one.edit is not None]
     refused = [name for batch in _batches(edits) for name in store.edit_schedules(batch)]
     if refused:
         raise VersionConflict(
@@ -37,9 +40,10 @@ def apply_plan(store: Store, planned: Sequence[Planned]) -> int:
     return len(edits)
 
 
-def _matters(schedule: Schedule, declared: Mapping[str, ScheduleSpec], origin: Origin) -> bool:
-    is_own = (schedule.origin.kind, schedule.origin.app) == (origin.kind, origin.app)
-    return is_own or schedule.id in declared
+def _read(store: Store, names: Sequence[str]) -> list[Schedule]:
+    """Those of other origins that have a name which is declared here."""
+    batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
+    return [schedule for batch in batches for schedule in store.get_schedules(batch)]
 
 
 def _batches(edits: Sequence[Edit]) -> Iterable[list[Edit]]:

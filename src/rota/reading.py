@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.model.schedule import Schedule
-    from rota.store.contract import Store
+    from rota.store.contract import ScheduleFilter, Store
 
 
-def all_schedules(store: Store) -> Iterator[Schedule]:
-    """All schedules by id."""
+def all_schedules(store: Store, where: ScheduleFilter | None = None) -> Iterator[Schedule]:
+    """All schedules by id, or all that a filter shows."""
     cursor: str | None = None
     while True:
-        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
+        page = store.list_schedules(where, cursor=cursor, limit=LARGEST_PAGE)
         yield from page.items
         cursor = page.cursor
         if cursor is None:

@@ -476,7 +476,7 @@ class TestComparing:
             (Forgetful, "and only one of them has job "),
             (Careless, "differs in payload"),
             (Muddled, "differs in id"),
-            (Deaf, "4 schedules were sent, 0 are there"),
+            (Deaf, "6 schedules were sent, 0 are there"),
         ],
     )
     def test_a_target_that_does_not_hold_it_all_is_found_out(self, source, kind, words):

@@ -60,6 +60,17 @@ def test_an_exchange_is_two_round_trips(store):
     assert (len(answer.claimed), answer.refused, asked) == (3, [], [3, 1])
 
 
+def test_a_report_that_comes_twice_leaves_no_resumed_queue_unseen(store, make_store):
+    job = add_job(store)
+    store.pause_queue("slow", paused=True)
+    (job,) = claim(store, 1, queues=("default", "slow"))
+    with opened(make_store) as other:
+        other.pause_queue("slow", paused=False)
+        waiting = add_job(other, queue="slow")
+    ask = Exchange(holder=WORKER, settled=[end(job), end(job)], want=1, queues=("default", "slow"))
+    assert ids(store.exchange(ask, now=T0).claimed) == [waiting]
+
+
 def test_jobs_that_are_there_already_are_counted_once(store):
     there, fresh = a_job(), a_job()
     add(store, there)

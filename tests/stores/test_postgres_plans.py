@@ -7,16 +7,21 @@ import time
 
 import pytest
 
+from rota.model.edit import pause
+from rota.model.note import Note
 from rota.model.state import State
-from rota.store.contract import JobFilter
+from rota.store.contract import JobFilter, NoteFilter, ScheduleFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.steps import (
     add_job,
+    change_schedule,
     claim,
     fire_due,
     new_schedule,
+    planned,
     read,
+    read_schedule,
     succeed,
 )
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
@@ -40,10 +45,20 @@ class TestPlans:
                 succeed(store, job)
             store.edit_schedules([new_schedule(f"s{n:04}", trigger="every 1h") for n in range(3_000)], now=T0)
             store.edit_schedules([new_schedule(f"due{n}", overlap="queue") for n in range(10)], now=T0)
+            early = {"trigger": "every 20m", "lookahead": 50 * MINUTE, "queue": "q3", "tenant": "acme"}
+            ahead = [new_schedule(f"ahead{n}", **early) for n in range(8)]
+            store.edit_schedules(ahead, now=T0)
+            store.fire([planned(store, edit.id, now=T0) for edit in ahead], now=T0)
+            store.add_notes([a_note(number) for number in range(5_000)])
         sql(
             f"INSERT INTO {namespace}.occurrence SELECT 's' || n / 100, n, n - 1, 1, 'skipped', 'overlap' "
             "FROM generate_series(1, 5000) AS n"
         )
+        sql(
+            f"INSERT INTO {namespace}.finished (seq, run_at, rank, queue, finished_at, state) "
+            "SELECT -n, n, 0, 'q9', n, 'succeeded' FROM generate_series(1, 20000) AS n"
+        )
+        sql(f"INSERT INTO {namespace}.log SELECT n, n, n, 'info', 'so far so good' FROM generate_series(1, 5000) AS n")
         sql("ANALYZE")
         before = counted()
         yield
@@ -72,13 +87,34 @@ class TestPlans:
             store.list_occurrences("due1", 0, T0 + HOUR)
 
     @pytest.mark.usefixtures("scans")
+    def test_nothing_is_scanned_for_what_was_made_ahead(self, make_store):
+        with opened(make_store) as store:
+            assert len(claim(store, 100, queues=("q3",), now=T0 + 20 * MINUTE)) == 8
+            schedule = read_schedule(store, "ahead7")
+            change_schedule(store, pause(schedule, T0 + 30 * MINUTE, reason="", by="", until=None))
+            assert claim(store, 100, queues=("q3",), now=T0 + 40 * MINUTE) == []
+
+    @pytest.mark.usefixtures("scans")
+    def test_nothing_is_scanned_for_a_tenant_or_a_note(self, make_store):
+        with opened(make_store) as store:
+            assert len(store.list_schedules(ScheduleFilter(tenant="acme")).items) == 8
+            assert store.list_schedules(ScheduleFilter(origin="code:shop")).items == []
+            assert len(store.list_notes(NoteFilter(subject="s7")).items) == 5
+            assert len(store.list_notes(NoteFilter(until=T0 + 7)).items) == 7
+            store._database.call(lambda tx: store._notes.prune(tx, T0 + 3, 10))
+
+    @pytest.mark.usefixtures("scans")
     def test_a_list_by_schedule_goes_through_its_index(self, namespace, sql):
         query = f"SELECT seq FROM {namespace}.job WHERE schedule_id = 'due1' ORDER BY seq DESC LIMIT 51"
         plan = "\n".join(line for (line,) in sql(f"EXPLAIN {query}").fetchall())
         assert "job_made" in plan
 
 
-GROWING = {"job", "ready", "later", "finished", "schedule", "occurrence", "log"}
+def a_note(number):
+    return Note(id=f"n{number:05}", at=T0 + number, by="ann", verb="changed", subject=f"s{number % 1_000}")
+
+
+GROWING = {"note", "job", "ready", "later", "finished", "schedule", "occurrence", "log"}
 
 
 def wait_until_told(sql):

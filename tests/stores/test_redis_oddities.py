@@ -13,9 +13,11 @@ import redis
 from redis.cluster import ClusterNode, RedisCluster
 
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
+from rota.model.entry import EntryEdit
 from rota.model.firing import plan
+from rota.model.note import Note
 from rota.model.state import State
-from rota.store.contract import Exchange, JobFilter, Retention
+from rota.store.contract import Exchange, JobFilter, NoteFilter, Retention, ScheduleFilter
 from rota.store.redis import RedisStore, from_url
 from rota.testing.servers.redis import RedisServer, ValkeyServer
 from rota.testing.store_suite.bells import hears
@@ -108,7 +110,19 @@ def live_a_life(store):
     assert store.acquire_lock("a", "mine", MINUTE, now=T0) == 1
     assert len(store.list_queues()) == 1
     assert store.prune(Retention(succeeded_for=0), 10, now=T0 + DAY).jobs == 2
+    assert len(fire_ahead(store).jobs) == 3
+    assert claim_one(store, now=T0 + DAY + MINUTE).schedule_id == "ahead"
+    assert len(store.list_schedules(ScheduleFilter(tenant="acme", origin="api:")).items) == 1
+    note = Note(id="n", at=T0, by="ann", verb="made", subject="tenant:a")
+    assert store.edit_entries([EntryEdit(kind="tenant", name="a", expect_version=0, data="{}", note=note)]) == []
+    assert [entry.name for entry in store.list_entries("tenant").items] == ["a"]
+    assert store.list_notes(NoteFilter(subject="tenant:a")).items == [note]
     check_store(store)
+
+
+def fire_ahead(store):
+    add_schedule(store, "ahead", now=T0 + DAY, tenant="acme", lookahead=3 * MINUTE + 1)
+    return fire(store, "ahead", now=T0 + DAY)
 
 
 class TestScripts:

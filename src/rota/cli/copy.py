@@ -37,6 +37,8 @@ NOUNS = {
     "logs": "log line",
     "queues": "queue",
     "locks": "lock",
+    "entries": "named record",
+    "notes": "note",
 }
 
 
@@ -52,6 +54,8 @@ class CopyFacts(Struct, kw_only=True):
     logs: int = 0
     queues: int = 0
     locks: int = 0
+    entries: int = 0  # tenants, and what else has a name
+    notes: int = 0  # of who changed what
     copied: int = 0  # records, by this run; an earlier one that was stopped may have copied others
     given_back: int = 0  # jobs that still ran after the wait: they start anew in the target
     seconds: float = 0.0

@@ -13,7 +13,7 @@ import click
 
 from rota.cli.output import say
 from rota.cli.target import BrokenTarget
-from rota.errors import JobNotFound, ResultTimeout, RotaError, ScheduleNotFound
+from rota.errors import JobNotFound, ResultTimeout, RotaError, ScheduleNotFound, TenantNotFound
 
 FAILED = 1
 INTERRUPTED = 130
@@ -22,6 +22,7 @@ HINTS: dict[type[RotaError], str] = {
     JobNotFound: "`rota jobs list` shows the jobs that are kept",
     ResultTimeout: "`rota jobs show ID` tells what becomes of it, `rota nodes list` who works",
     ScheduleNotFound: "`rota schedules list` shows those that exist",
+    TenantNotFound: "`rota tenants list` shows those that exist",
 }
 
 

@@ -30,13 +30,14 @@ from rota.cli.prune import prune
 from rota.cli.run import run, scheduler, worker
 from rota.cli.schedules import schedules
 from rota.cli.stats import stats
+from rota.cli.tenants import tenants
 from rota.cli.top import top
 from rota.cli.why import why
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (init, dev, demo, run, worker, scheduler),
     "Jobs": (enqueue, jobs),
-    "Schedules": (schedules, why, agenda, next_runs, lint),
+    "Schedules": (schedules, tenants, why, agenda, next_runs, lint),
     "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, config, completion),
     "Move": (copy, export),
 }

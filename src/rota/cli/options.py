@@ -15,6 +15,7 @@ from rota.cli.target import load_target, make_importable, target_from
 from rota.config.environment import CONFIG
 from rota.config.loader import resolve
 from rota.errors import BadSettings, StoreError
+from rota.identity import whoami
 from rota.model.micros import span_of
 from rota.store.sqlite import SqliteStore
 from rota.store.urls import store_from_url
@@ -77,6 +78,12 @@ output_option = click.option(
     default="table",
     callback=lambda _context, _option, form: Output(form),
     help="Write data as table, json, jsonl or csv.  [default: table]",
+)
+by_option = click.option(
+    "--by",
+    metavar="NAME",
+    callback=lambda _context, _option, name: name or whoami(),
+    help="Who makes this change, for the record.  [default: you, at this host]",
 )
 
 

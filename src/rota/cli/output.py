@@ -88,13 +88,8 @@ class Output:
     def _table(self, items: Sequence[Item], columns: Sequence[Column[Item]], empty: str) -> None:
         if not items:
             say(empty)
-        elif sys.stdout.isatty():
-            from rota.cli.terminal import draw  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
-
-            write(draw(items, columns), nl=False)
         else:
-            cells = [[printable(column.cell(item)) for column in columns] for item in items]
-            for line in aligned([[column.title for column in columns], *cells]):
+            for line in table_lines(items, columns):
                 write(line)
 
 
@@ -110,6 +105,16 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
     say(f"{click.style('warning:', fg='yellow')} {text}")
+
+
+def table_lines(items: Sequence[Item], columns: Sequence[Column[Item]], *, indent: str = "") -> list[str]:
+    """A table: on a terminal it fits the width, in a pipe it takes the room that it needs."""
+    if sys.stdout.isatty():
+        from rota.cli.terminal import draw  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
+
+        return [indent + line for line in draw(items, columns, indent=len(indent)).splitlines()]
+    cells = [[printable(column.cell(item)) for column in columns] for item in items]
+    return aligned([[column.title for column in columns], *cells], indent=indent)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:

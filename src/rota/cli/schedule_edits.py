@@ -6,29 +6,27 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from msgspec import Struct
 
 from rota.cli.enqueue import read_arguments
-from rota.cli.options import check_duration, on_a_store, output_option
+from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, heading, say, write
-from rota.cli.words import count, instant_from, local, relative
+from rota.cli.schedule_options import given_of, reworded, rule_options, trigger_of
+from rota.cli.words import count, local, relative
 from rota.errors import ScheduleNotFound
-from rota.model.micros import SECOND, datetime_of, micros_of, span_of
-from rota.model.names import check_name, check_priority, check_schedule_id
-from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, ScheduleSpec, check_spec
-from rota.triggers import trigger_from_text
-from rota.triggers.zone import find_zone, zone_name
+from rota.model.micros import SECOND, datetime_of
+from rota.model.names import check_schedule_id
+from rota.model.schedule import Origin
+from rota.specs import make_spec
+from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rota.app import App
     from rota.model.planning import Planned
     from rota.model.schedule import Schedule
-    from rota.triggers import Trigger
 
-KINDS = ("cron", "every", "calendar", "once")
 MARKS = {
     "add": ("+", "green"),
     "restore": ("+", "green"),
@@ -50,39 +48,16 @@ class PlannedFacts(Struct, kw_only=True):
     runs_after: list[datetime]
 
 
-def _rule_options(function: Callable[..., None]) -> Callable[..., None]:
-    """What a schedule can be told, besides its task."""
-    options = [
-        click.option("--cron", metavar="TEXT", help='Such as "0 9 * * mon-fri".'),
-        click.option("--every", metavar="DURATION", help="Such as 90s or 1h30m."),
-        click.option("--calendar", metavar="TEXT", help='Such as "months=1 at=00:05 start=2026-01-31".'),
-        click.option("--once", metavar="TIME", help="Such as 2026-10-14T09:00Z."),
-        click.option("--tz", metavar="ZONE", help="An IANA name such as Europe/Paris."),
-        click.option("--overlap", type=click.Choice(OVERLAPS), help="While the run before goes on."),
-        click.option("--catchup", type=click.Choice(CATCHUPS), help="Which missed runs are made up for."),
-        click.option("--grace", metavar="DURATION", callback=check_duration, help="From when on a run is missed."),
-        click.option("--jitter", metavar="DURATION", callback=check_duration, help="Spread over this long."),
-        click.option("--start", metavar="TIME", help="None before this time."),
-        click.option("--end", metavar="TIME", help="None after this time."),
-        click.option("--max-runs", type=click.IntRange(1), metavar="N", help="So many, then no more."),
-        click.option("--queue", metavar="NAME", help="Another queue than the task's own."),
-        click.option("--priority", metavar="N", help="From -100 to 100, or low, normal, high."),
-        click.option("--description", metavar="TEXT", help="For people."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
 @click.command("add")
 @click.argument("schedule_id", metavar="ID")
 @click.argument("task_name", metavar="TASK")
 @click.argument("words", nargs=-1, metavar="[ARG | NAME=VALUE]...")
-@_rule_options
+@rule_options
+@by_option
 @on_a_store
-def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, ...], **options: Any) -> None:
+def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, ...], by: str, **options: Any) -> None:
     """Make a schedule that has a task run again and again."""
-    trigger = _trigger_of(options)
+    trigger = trigger_of(options)
     if trigger is None:
         raise click.UsageError("when is it to run? Give one of --cron, --every, --calendar and --once")
     if app.open().get_schedules([check_schedule_id(schedule_id)]):
@@ -90,34 +65,30 @@ def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, .
     task = app.registry.get(task_name)
     arguments = read_arguments(task, words)
     request = task.job(*arguments.args, **arguments.kwargs)
-    spec = ScheduleSpec(
-        trigger=str(trigger),
-        task=request.task,
-        payload=request.payload.decode(),
-        queue=request.queue,
-        priority=request.priority,
-        tz=trigger.tz or app.tz,
-    )
-    _register(app, schedule_id, _reworded(spec, options), expect_version=0)
+    spec = make_spec(trigger, request, default_tz=app.tz, **given_of(options))
+    app.schedules.register([(schedule_id, spec)], Origin(), by=by, expect_version=0)
     _tell(app, "added", schedule_id)
 
 
 @click.command("edit")
 @click.argument("schedule_id", metavar="ID")
-@_rule_options
+@rule_options
+@by_option
 @on_a_store
-def edit_schedule(app: App, schedule_id: str, **options: Any) -> None:
-    """Change what is given; all else stays. New times hold from now on."""
+def edit_schedule(app: App, schedule_id: str, by: str, **options: Any) -> None:
+    """Change what is given; all else stays. New times hold from now on.
+
+    An empty text takes something back: --lookahead '' makes jobs when they are due again, --tenant '' leaves the
+    tenant, and --tz '' lets the tenant say the zone.
+    """
     found = app.open().get_schedules([schedule_id])
     if not found:
         raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
-    trigger, spec = _trigger_of(options), found[0].spec
-    if trigger is not None:
-        spec = msgspec.structs.replace(spec, trigger=str(trigger), tz=trigger.tz or spec.tz)
-    changed = _reworded(spec, options)
+    trigger = trigger_of(options)
+    changed = reworded(found[0].spec, trigger, given_of(options))
     if changed == found[0].spec:
         raise click.UsageError("nothing is to be changed; say what, as in --cron '0 10 * * *' or --queue mail")
-    _register(app, schedule_id, changed, expect_version=found[0].version)
+    app.schedules.register([(schedule_id, changed)], Origin(), by=by, expect_version=found[0].version)
     _tell(app, "changed", schedule_id)
 
 
@@ -134,13 +105,14 @@ def plan_command(app: App, out: Output, *, check: bool) -> None:
 
 
 @click.command("apply")
+@by_option
 @on_a_store
 @output_option
-def apply_command(app: App, out: Output) -> None:
+def apply_command(app: App, by: str, out: Output) -> None:
     """Bring the store to what the app declares; what it no longer declares is retired."""
     planned = _plan(app)
     _write_plan(app, planned, out)
-    done = app.schedules.apply(planned)
+    done = app.schedules.apply(planned, by=by)
     if planned:
         say(f"applied {count(done, 'change')}")
 
@@ -151,46 +123,12 @@ def _plan(app: App) -> Sequence[Planned]:
     return app.schedules.plan(app.declared, Origin("code", app.name, app.version))
 
 
-def _register(app: App, schedule_id: str, spec: ScheduleSpec, *, expect_version: int) -> None:
-    app.schedules.register([(schedule_id, check_spec(spec))], Origin(), expect_version=expect_version)
-
-
-def _trigger_of(options: dict[str, Any]) -> Trigger | None:
-    said = {kind: options.pop(kind) for kind in KINDS}
-    given = {kind: text for kind, text in said.items() if text is not None}
-    if len(given) > 1:
-        raise click.UsageError(f"--{' and --'.join(given)} both say when; give one of them")
-    return next((trigger_from_text(f"{kind} {text}") for kind, text in given.items()), None)
-
-
-def _reworded(spec: ScheduleSpec, options: dict[str, Any]) -> ScheduleSpec:
-    """The spec with what was said on the command line."""
-    readers: dict[str, Callable[[Any], object]] = {
-        "tz": lambda text: find_zone(zone_name(text) or "UTC").name,
-        "grace": span_of,
-        "jitter": span_of,
-        "start": lambda text: micros_of(instant_from(text)),
-        "end": lambda text: micros_of(instant_from(text)),
-        "queue": lambda text: check_name("queue", text),
-        "priority": lambda text: check_priority(_number(text)),
-    }
-    given = {name: value for name, value in options.items() if value is not None}
-    read = {name: readers[name](value) if name in readers else value for name, value in given.items()}
-    return msgspec.structs.replace(spec, **read)
-
-
-def _number(text: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
 def _tell(app: App, what: str, schedule_id: str) -> None:
     view = app.schedules.get(schedule_id)
     now = datetime_of(app.open().now())
     ahead = f"; its next run is at {local(view.next_run)}, {relative(view.next_run, now)}" if view.next_run else ""
-    say(f"{what} {schedule_id}: {view.explain()}{ahead}")
+    paused = f"; it is {view.pause_reason}" if view.pause_reason else ""
+    say(f"{what} {schedule_id}: {view.explain()}{ahead}{paused}")
 
 
 def _write_plan(app: App, planned: Sequence[Planned], out: Output) -> None:

@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from rota.cli.change_list import change_lines
 from rota.cli.output import Column, aligned, coloured, heading
-from rota.cli.words import beside, call, coarse, first_line, instant, local, printable, relative, span
+from rota.cli.words import beside, call, coarse, first_line, instant, listed, local, printable, relative, span
 from rota.errors import RotaError
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.payload import unpack_call
 from rota.reading import all_schedules
-from rota.schedules import ScheduleView
+from rota.schedule_view import ScheduleView
+from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
 from rota.triggers.duration import text_of
 from rota.triggers.every import Every
+from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from rota.model.schedule import Schedule
+    from rota.changes import Change
+    from rota.model.schedule import Pause, Schedule, ScheduleSpec
     from rota.store.contract import Store
 
 SHOWN_RUNS = 5
+SHOWN_CHANGES = 3
 OVERLAPS = {
     "skip": "a run that is due while the last one goes on is skipped",
     "allow": "runs may overlap",
@@ -61,6 +66,9 @@ class ScheduleFacts(Struct, kw_only=True):
     overlap: str
     catchup: str
     pause: str | None
+    tenant: str | None
+    tenant_pause: str | None
+    lookahead: float  # seconds before a run is due that its job is made
     description: str
     origin: str
     created_at: datetime
@@ -90,9 +98,10 @@ class ShownSchedule:
             return "retired"
         if not self.record.is_enabled:
             return "disabled"
-        if self.record.pause is not None:
+        if self.record.silence is not None:
             return "paused"
-        return "on" if self.record.next_at is not None else "finished"
+        is_to_come = self.record.next_at is not None or (self.view is not None and self.view.next_run is not None)
+        return "on" if is_to_come else "finished"
 
     @property
     def next_run(self) -> datetime | None:
@@ -104,9 +113,9 @@ class ShownSchedule:
         return call(self.record.spec.task, made.args, made.kwargs)
 
 
-def read_schedules(store: Store) -> Iterator[ShownSchedule]:
-    """All schedules by id, read a page at a time."""
-    return (ShownSchedule(record) for record in all_schedules(store))
+def read_schedules(store: Store, tenant: str | None = None) -> Iterator[ShownSchedule]:
+    """All schedules by id, or all of a tenant, read a page at a time."""
+    return (ShownSchedule(record) for record in all_schedules(store, ScheduleFilter(tenant=tenant)))
 
 
 def facts_of(shown: ShownSchedule) -> ScheduleFacts:
@@ -133,6 +142,9 @@ def facts_of(shown: ShownSchedule) -> ScheduleFacts:
         overlap=spec.overlap,
         catchup=spec.catchup,
         pause=record.pause.words if record.pause else None,
+        tenant=spec.tenant or None,
+        tenant_pause=record.tenant_pause.words if record.tenant_pause else None,
+        lookahead=spec.lookahead / SECOND,
         description=spec.description,
         origin=shown.view.origin if shown.view else record.origin.kind,
         created_at=datetime_of(record.created_at),
@@ -140,9 +152,11 @@ def facts_of(shown: ShownSchedule) -> ScheduleFacts:
     )
 
 
-def columns(now: datetime) -> list[Column[ShownSchedule]]:
+def columns(now: datetime, *, has_tenants: bool = False) -> list[Column[ShownSchedule]]:
+    tenant: Column[ShownSchedule] = Column("tenant", lambda shown: shown.record.spec.tenant or "-", dropped=2)
     return [
         Column("schedule", lambda shown: shown.id),
+        *([tenant] if has_tenants else []),
         Column("runs", lambda shown: shown.sentence, "wrap"),
         Column("next run", lambda shown: next_words(shown, now), "wrap at commas"),
         Column("last", lambda shown: _last_words(shown, now), "wrap at commas", dropped=1),
@@ -159,7 +173,7 @@ def next_words(shown: ShownSchedule, now: datetime) -> str:
     return f"{local(shown.next_run)}, {away}"
 
 
-def page(shown: ShownSchedule, runs: list[datetime], now: datetime) -> Iterator[str]:
+def page(shown: ShownSchedule, runs: list[datetime], changes: Sequence[Change], now: datetime) -> Iterator[str]:
     """Everything about one schedule."""
     yield f"{heading(shown.id)}  {coloured(shown.state)}"
     yield ""
@@ -175,6 +189,7 @@ def page(shown: ShownSchedule, runs: list[datetime], now: datetime) -> Iterator[
         yield ""
         yield heading("last error")
         yield from (f"  {printable(line)}" for line in shown.record.last.error.splitlines())
+    yield from change_lines(changes, now)
 
 
 def _sentence(view: ScheduleView) -> str:
@@ -189,8 +204,9 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
         yield ["about", printable(spec.description)]
     if shown.problem:
         yield ["problem", printable(shown.problem)]
-    if record.pause is not None:
-        yield ["paused", f"since {beside(datetime_of(record.pause.at), now)}, {_pause_words(shown)}"]
+    for pause in (record.pause, record.tenant_pause):
+        if pause is not None:
+            yield ["paused", f"since {beside(datetime_of(pause.at), now)}, {pause_words(pause)}"]
     yield ["next run", next_words(shown, now)]
     yield ["last run", _last_long(shown, now)]
     yield ["runs", f"{record.run_count:,}" + (f" of {spec.max_runs:,}" if spec.max_runs else "")]
@@ -199,12 +215,22 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
     yield ["catch-up", f"{spec.catchup}: {CATCHUPS[spec.catchup]}"]
     if spec.jitter:
         yield ["jitter", f"up to {text_of(spec.jitter // SECOND)}"]
+    if spec.lookahead:
+        yield ["look-ahead", f"jobs are made {text_of(spec.lookahead // SECOND)} before they are due"]
     yield ["queue", f"{spec.queue}, priority {spec.priority}"]
-    for name, at in (("starts", spec.start), ("ends", spec.end)):
-        if at is not None:
-            yield [name, beside(datetime_of(at), now)]
+    if spec.tenant:
+        yield ["tenant", _tenant_words(spec)]
+    yield from _bounds(spec, now)
     yield ["defined by", shown.view.origin if shown.view else record.origin.kind]
     yield ["created", beside(datetime_of(record.created_at), now)]
+
+
+def _bounds(spec: ScheduleSpec, now: datetime) -> Iterator[list[str]]:
+    for title, name, at in (("starts", "start", spec.start), ("ends", "end", spec.end)):
+        if at is not None:
+            day = f"{find_zone(spec.tz).datetime_of(at // SECOND):%Y-%m-%d} in its zone"
+            is_day = name in spec.day_bounds
+            yield [title, f"{day} ({relative(datetime_of(at), now)})" if is_day else beside(datetime_of(at), now)]
 
 
 def _last_words(shown: ShownSchedule, now: datetime) -> str:
@@ -227,14 +253,19 @@ def _last_long(shown: ShownSchedule, now: datetime) -> str:
 
 
 def _state_words(shown: ShownSchedule) -> str:
-    if shown.state == "paused":
-        return _pause_words(shown)
+    silence = shown.record.silence
+    if shown.state == "paused" and silence is not None:
+        return pause_words(silence)
     return f"broken: {first_line(shown.problem)}" if shown.problem else shown.state
 
 
-def _pause_words(shown: ShownSchedule) -> str:
-    pause = shown.record.pause
-    if pause is None:
-        return ""
+def _tenant_words(spec: ScheduleSpec) -> str:
+    """acme, whose tz and queue it follows"""
+    names = listed([name for name in ("tz", "queue", "priority") if name in spec.follows])
+    return f"{spec.tenant}, whose {names} it follows" if names else f"{spec.tenant}; tz, queue and priority are its own"
+
+
+def pause_words(pause: Pause) -> str:
+    """Who stopped it, why, and until when."""
     until = f" until {instant(datetime_of(pause.until))}" if pause.until else ""
     return printable(f"{pause.words}{until}")

@@ -9,6 +9,7 @@ from rota.cli.operate import store_of
 from rota.cli.target import load_target
 from rota.cli.where import FIELDS
 from rota.model.state import State
+from rota.model.tenant import KIND
 from rota.store.contract import LARGEST_PAGE, JobFilter
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ def schedule_ids(ctx: click.Context, typed: str) -> Iterable[str]:
     """A page of them, from where the typed text would be."""
     page = _store(ctx).list_schedules(cursor=_just_before(typed), limit=LARGEST_PAGE)
     return [schedule.id for schedule in page.items]
+
+
+def tenant_names(ctx: click.Context, typed: str) -> Iterable[str]:
+    """A page of them, from where the typed text would be."""
+    page = _store(ctx).list_entries(KIND, cursor=_just_before(typed), limit=LARGEST_PAGE)
+    return [entry.name for entry in page.items]
 
 
 def queue_names(ctx: click.Context, typed: str) -> Iterable[str]:
@@ -82,6 +89,8 @@ SOURCES: dict[str, Source] = {  # by group and name of the parameter; * stands f
     "queues names": queue_names,
     "schedules ids": schedule_ids,
     "* schedule_id": schedule_ids,
+    "tenants name": tenant_names,
+    "* tenant": tenant_names,
     "jobs ids": job_ids,
     "* job_id": job_ids,
 }

@@ -35,12 +35,13 @@ class Measured(NamedTuple, Generic[Item]):
     least: int
 
 
-def draw(items: Sequence[Item], columns: Sequence[Column[Item]]) -> str:
+def draw(items: Sequence[Item], columns: Sequence[Column[Item]], *, indent: int = 0) -> str:
     """The table, with the codes of its colours."""
     console = Console(highlight=False)
-    shown = _fitting([_measure(column, items) for column in columns], console.width)
+    room = console.width - indent
+    shown = _fitting([_measure(column, items) for column in columns], room)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
-    for measured, width in zip(shown, _widths(shown, console.width), strict=True):
+    for measured, width in zip(shown, _widths(shown, room), strict=True):
         column = measured.column
         table.add_column(column.title, width=width, justify="right" if column.is_number else "left")
     for cells in zip(*[measured.cells for measured in shown], strict=True):

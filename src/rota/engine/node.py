@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.engine.capture import capture
+from rota.engine.follower import Follower
 from rota.engine.leases import LeaseKeeper
 from rota.engine.log_keeper import LogKeeper
 from rota.engine.pruner import Pruner
 from rota.engine.rescuer import Rescuer, free_jobs_of
 from rota.engine.scheduler import Scheduler
 from rota.engine.service import Service
+from rota.engine.sharing import Share, share_of
 from rota.engine.store_clock import StoreClock
 from rota.engine.worker import Worker, WorkerSettings
 from rota.errors import StoreError
@@ -26,6 +28,8 @@ from rota.store.contract import Node as NodeRecord
 from rota.store.contract import Retention
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rota.engine.events import Events
     from rota.store.contract import Store
     from rota.tasks import Registry
@@ -60,6 +64,7 @@ class Node:
         self.id = f"{socket.gethostname()}-{os.getpid()}-{self._random.getrandbits(48):012x}"
         self.worker: Worker | None = None
         self.services: list[Service] = []
+        self._share = Share()
         self._build(registry)
 
     def start(self) -> None:
@@ -77,7 +82,7 @@ class Node:
         """Stop claiming and firing at once, wait for what runs, hand back what is left, then end."""
         grace = self.settings.drain_for if drain_for is None else drain_for
         for service in self.services:
-            if isinstance(service, (Scheduler, Rescuer, Pruner)):
+            if isinstance(service, (Scheduler, Rescuer, Pruner, Follower)):
                 service.stop()
         if self.worker is not None:
             self._drain(self.worker, grace)
@@ -128,12 +133,20 @@ class Node:
             self.services += [self.worker, *keepers]
         if settings.scheduler:
             on_fired = self.worker.wake if self.worker is not None else _nobody
-            self.services.append(Scheduler(store, events, clock, lambda: new_id(self._random, clock.now()), on_fired))
+            self.services.append(Scheduler(store, events, clock, self._new_id, on_fired, lambda: self._share))
         self.services += [
             Rescuer(store, events, clock, lease_for=settings.work.lease_for, random=self._random),
             Pruner(store, events, clock, retention=settings.retention),
+            Follower(store, events, clock, self._new_id),
             Beater(self._store, self, registry.names()),
         ]
+
+    def look_around(self, nodes: Sequence[NodeRecord]) -> None:
+        """Hear who else is there."""
+        self._share = share_of(self.id, nodes, self.clock.now())
+
+    def _new_id(self) -> str:
+        return new_id(self._random, self.clock.now())
 
     def _drain(self, worker: Worker, grace: float) -> None:
         worker.drain()
@@ -182,6 +195,8 @@ class Beater(Service):
         )
         asked_at = self.clock.monotonic()
         self.clock.sync(self._store.beat(record), asked_at)
+        if settings.scheduler:
+            self._node.look_around(self._store.list_nodes())
         return BEAT
 
 

@@ -10,11 +10,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from rota.engine.service import LONGEST_PAUSE, Service
+from rota.engine.sharing import PATIENCE, Share
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
-from rota.model.edit import park
+from rota.model.edit import park, with_note
 from rota.model.firing import Firing, plan
 from rota.model.micros import SECOND
+from rota.model.note import Author
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,11 +46,13 @@ class Scheduler(Service):
         clock: StoreClock,
         new_id: Callable[[], str],
         on_fired: Callable[[], None] = lambda: None,
+        share: Callable[[], Share] = Share,
     ) -> None:
         super().__init__(events, clock)
         self._store = store
         self._new_id = new_id
         self._on_fired = on_fired  # a worker beside it need not wait for the bell
+        self._share = share  # which of many due ones are its own, where others are there too
         self._bell: Bell | None = None
         self._soon: list[
             Schedule
@@ -68,11 +72,13 @@ class Scheduler(Service):
                 self.fire(soon, self._soon_at)
                 return 0.0
         asked_at = self.clock.monotonic()
-        due = self._store.due_schedules(BATCH)
+        share = self._share()
+        due = self._store.due_schedules(BATCH * share.of)
         self.clock.sync(due.now, asked_at)
         if due.schedules:
-            self.fire(due.schedules, due.now)
-            return 0.0
+            mine = share.first_of(due.schedules, due.now, BATCH)
+            self.fire(mine, due.now)
+            return 0.0 if mine else PATIENCE / SECOND
         if due.next_due_at is None:
             return LONGEST_WAIT
         if due.next_due_at - self.clock.now() <= NEAR * SECOND:
@@ -82,10 +88,13 @@ class Scheduler(Service):
     def _read_ahead(self, at: int) -> None:
         """Read what is due in a moment, so that only the firing is left to do then."""
         if self._soon_at != at:
-            self._soon, self._soon_at = self._store.due_schedules(BATCH, now=at).schedules, at
+            soon = self._store.due_schedules(BATCH, now=at).schedules
+            self._soon, self._soon_at = [schedule for schedule in soon if self._share().has(schedule)], at
 
     def fire(self, schedules: list[Schedule], now: int) -> None:
         """Decide about each schedule, then record all decisions in one call."""
+        if not schedules:
+            return
         firings = [firing for schedule in schedules if (firing := self._plan(schedule, now))]
         reach("fire.before")
         try:
@@ -135,7 +144,8 @@ class Scheduler(Service):
     def _set_aside(self, schedule: Schedule, now: int, err: Exception) -> None:
         problem = f"{type(err).__name__}: {err}"
         log.error("schedule %s (%s) cannot be fired and is set aside: %s", schedule.id, schedule.spec.task, problem)
-        self._store.edit_schedules([park(schedule, now, problem)])
+        author = Author(note_id=self._new_id(), by="scheduler", verb="set aside")
+        self._store.edit_schedules([with_note(park(schedule, now, problem), schedule, author)])
         self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
 
     def _tell(self, firing: Firing, result: Fired, now: int) -> None:

@@ -12,13 +12,16 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadTrigger, Refused
-from rota.model.firing import Skip, next_slot, run_now, run_since_start, skip_range
-from rota.model.job import NewJob
-from rota.model.micros import datetime_of, micros_of
-from rota.model.schedule import Origin, Pause, Schedule, ScheduleSpec
+from rota.model.firing import Skip, count_slots, job_ahead, next_slot, run_now, run_since_start, skip_range
+from rota.model.job import Job, NewJob
+from rota.model.micros import SECOND, datetime_of, micros_of
+from rota.model.note import Author, Note, facts_of, note_of, subject_of
+from rota.model.schedule import Ahead, Origin, Pause, Schedule, ScheduleSpec
+from rota.triggers.rezoned import WallTrigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 
 class Edit(Struct, frozen=True, kw_only=True):
@@ -27,9 +30,11 @@ class Edit(Struct, frozen=True, kw_only=True):
     after: Schedule  # what it becomes; its version is one more than expected
     expect_version: int  # 0: there must be none yet
     revoke: str | None = None  # why its waiting jobs are cancelled with it
+    unmake_after: int | None = None  # waiting jobs of later occurrences were made ahead: they go without a trace
     skips: list[Skip] = []
     jobs: list[NewJob] = []
     is_removal: bool = False
+    note: Note | None = None  # who did it, and what it changed; kept in the same step
 
     @property
     def id(self) -> str:
@@ -40,6 +45,15 @@ class Edit(Struct, frozen=True, kw_only=True):
         if version is None:
             return self.expect_version == 0
         return (version, created_at) == (self.expect_version, self.after.created_at)
+
+    def unmakes(self, job: Job) -> bool:
+        """Whether a waiting job that it revokes was made ahead: that leaves no record, for its time is to come."""
+        return is_unmade(job, self.unmake_after)
+
+
+def is_unmade(job: Job, unmake_after: int | None) -> bool:
+    """Whether a job was made for a time after this one; None: nothing is unmade."""
+    return unmake_after is not None and job.fire_at is not None and job.fire_at > unmake_after
 
 
 def register(
@@ -58,15 +72,23 @@ def register(
             f"schedule '{schedule_id}' is defined by {describe_origin(existing.origin)}, so "
             f"{describe_origin(origin)} cannot change it; edit it there, or choose another id"
         )
-    if _is_older(origin.version, existing.origin.version):
+    if is_older(origin.version, existing.origin.version):
         return None
     if existing.origin.is_retired:
         return _restore(existing, spec, origin, now)
     if existing.spec == spec:
-        is_newer = _is_older(existing.origin.version, origin.version)  # remembered, so that no older one comes after it
-        return _edit(existing, existing, now, origin=origin) if is_newer else None
-    edit = _reword(existing, spec, now) if existing.spec.timing == spec.timing else _retime(existing, spec, now)
-    return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, origin=origin))
+        is_newer = is_older(existing.origin.version, origin.version)  # remembered, so that no older one comes after it
+        return _by(_edit(existing, existing, now), origin) if is_newer else None
+    edit = _reword(existing, spec, now) if existing.spec.timing == spec.timing else _rezone(existing, spec, now)
+    return _by(edit, origin)
+
+
+def with_note(edit: Edit, before: Schedule | None, author: Author) -> Edit:
+    """The edit with a note of who made it and what it changes."""
+    after = {} if edit.is_removal else facts_of(edit.after)
+    runs = {"runs": [job.id for job in edit.jobs]} if edit.jobs else {}
+    note = note_of(author, subject_of("schedule", edit.id), facts_of(before), {**after, **runs}, edit.after.updated_at)
+    return msgspec.structs.replace(edit, note=note)
 
 
 def pause(schedule: Schedule, now: int, *, reason: str, by: str, until: int | None) -> Edit:
@@ -79,8 +101,27 @@ def resume(schedule: Schedule, now: int) -> Edit | None:
     """Go on from now; what fell into the pause is recorded as skipped."""
     if schedule.pause is None:
         return None
-    until = schedule.pause.until
-    return _go_on(schedule, now, schedule.pause.words, until=now if until is None else min(now, until - 1), pause=None)
+    return _lift(schedule, schedule.pause, now, pause=None)
+
+
+def follow_pause(schedule: Schedule, tenant_pause: Pause | None, now: int) -> Edit | None:
+    """Stop or go on with its tenant, whatever its own pause says."""
+    if schedule.tenant_pause == tenant_pause:
+        return None
+    if tenant_pause is not None:
+        return _edit(schedule, schedule, now, revoke=tenant_pause.words, tenant_pause=tenant_pause)
+    return _lift(schedule, schedule.tenant_pause, now, tenant_pause=None)
+
+
+def follow_spec(
+    schedule: Schedule, spec: ScheduleSpec, now: int, new_id: Callable[[], str], *, keeps_next: bool
+) -> Edit | None:
+    """Take over what its tenant says now. Of a new zone, the run that was announced may be kept."""
+    if schedule.spec == spec:
+        return None
+    if schedule.spec.timing == spec.timing:
+        return _reword(schedule, spec, now)
+    return (_keep_next(schedule, spec, now, new_id) if keeps_next else None) or _rezone(schedule, spec, now)
 
 
 def enable(schedule: Schedule, now: int) -> Edit | None:
@@ -107,9 +148,9 @@ def remove(schedule: Schedule, now: int) -> Edit:
 
 def retire(schedule: Schedule, origin: Origin, now: int) -> Edit | None:
     """Its origin no longer has it: it stops, and its record and its past stay. None where it did already."""
-    if schedule.origin.is_retired or _is_older(origin.version, schedule.origin.version):
+    if schedule.origin.is_retired or is_older(origin.version, schedule.origin.version):
         return None
-    retired = msgspec.structs.replace(origin, is_retired=True)
+    retired = msgspec.structs.replace(origin, is_retired=True, zone=schedule.origin.zone)
     return _edit(schedule, schedule, now, revoke="schedule retired", is_enabled=False, origin=retired)
 
 
@@ -142,49 +183,141 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
         fired_through=now,
     )
     begun = run_since_start(fresh, now, new_id) if spec.enabled else None
-    created = msgspec.structs.replace(fresh, run_count=0 if begun is None else 1)
+    created = fresh if begun is None else _begun(fresh, begun, now)
     created = msgspec.structs.replace(created, next_at=next_slot(created, now))
     starts = spec.run_on_start and spec.enabled
     jobs = [run_now(created, now, new_id(), made_by="start", reason="run on start")] if starts else []
     return Edit(after=created, expect_version=0, jobs=[*jobs, begun] if begun else jobs)
 
 
+def _begun(fresh: Schedule, begun: NewJob, now: int) -> Schedule:
+    """It counts as made within the second before the run that it was made too late for: that is one of its own."""
+    return msgspec.structs.replace(fresh, run_count=1, created_at=(begun.fire_at or now) - 1 - now % SECOND)
+
+
+def _by(edit: Edit, origin: Origin) -> Edit:
+    """An edit by its origin, which says nothing of where the schedule was made."""
+    named = msgspec.structs.replace(origin, zone=edit.after.origin.zone)
+    return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, origin=named))
+
+
 def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """New times hold from now on: nothing that lies behind is replayed, and nothing made for the old times runs."""
-    skips = _skips_of(existing, now, _why_silent(existing) or "schedule re-timed")
+    standing = _unmade(existing, now)
+    skips = _skips_of(standing, now, _why_silent(existing) or "schedule re-timed")
+    return _with_times(existing, standing, spec, now, max(standing.fired_through, now), skips)
+
+
+def _move(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
+    """The same local times in another zone. One that has not run and lies behind there was missed: it is caught up."""
+    standing = _unmade(existing, now)
+    return _with_times(existing, standing, spec, now, standing.fired_through, [])
+
+
+def _rezone(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
+    """New times, which may be the old ones by another clock."""
+    fires = existing.is_enabled and existing.silence is None and not existing.problem
+    is_moved = fires and isinstance(existing.trigger, WallTrigger) and _is_same_rule(existing, spec)
+    return _move(existing, spec, now) if is_moved else _retime(existing, spec, now)
+
+
+def _with_times(
+    existing: Schedule, standing: Schedule, spec: ScheduleSpec, now: int, since: int, skips: list[Skip]
+) -> Edit:
+    """The edit to new times that are counted from `since`."""
     retimed = msgspec.structs.replace(
-        existing,
-        spec=spec,
+        _elsewhere(standing, spec),
         is_enabled=existing.is_enabled if existing.spec.enabled == spec.enabled else spec.enabled,
         generation=existing.generation + 1,
-        fired_through=max(existing.fired_through, now),
+        fired_through=since,
         problem=None,
     )
-    done = _done_in(existing, retimed, now)
-    retimed = msgspec.structs.replace(retimed, fired_through=max(retimed.fired_through, done))
+    done = _done_in(existing, retimed, standing.fired_through)
+    retimed = msgspec.structs.replace(retimed, fired_through=max(since, done))
     next_at = next_slot(retimed, retimed.fired_through)
     edit = _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
     return msgspec.structs.replace(edit, skips=skips)
 
 
-def _done_in(existing: Schedule, retimed: Schedule, now: int) -> int:
+def _keep_next(existing: Schedule, spec: ScheduleSpec, now: int, new_id: Callable[[], str]) -> Edit | None:
+    """A new zone that first lets the announced run happen at its old instant; None where none was announced."""
+    if existing.problem or not existing.is_enabled or existing.silence is not None:
+        return None
+    standing = _unmade(existing, now)
+    announced = existing.ahead.kept_at if existing.ahead is not None else None
+    kept = announced if announced is not None and announced > now else next_slot(standing, now)
+    if kept is None:
+        return None
+    edit = _retime(existing, spec, now)
+    first = _first_after(existing, edit.after, kept)
+    done = None if first is None else edit.after.trigger.previous_before(first)
+    through = kept if done is None else max(kept, micros_of(done))
+    after = msgspec.structs.replace(edit.after, ahead=Ahead(through, kept, through), run_count=edit.after.run_count + 1)
+    after = msgspec.structs.replace(after, next_at=next_slot(after, through))
+    job = job_ahead(after, kept, max(standing.fired_through, now), new_id())
+    return msgspec.structs.replace(edit, after=after, jobs=[job])
+
+
+def _first_after(existing: Schedule, moved: Schedule, kept: int) -> datetime | None:
+    """The new zone's first run after one that is kept, and not for the same local time."""
+    if not _is_same_rule(existing, moved.spec):
+        return moved.trigger.next_after(datetime_of(kept))
+    ahead, known = existing.ahead, datetime_of(kept)
+    if ahead is not None and ahead.kept_at == kept:  # announced two zones ago: what it stood for is known by its guard
+        known = existing.trigger.previous_before(datetime_of(ahead.kept_through + 1)) or known
+    done = existing.trigger.wall_time_of(known)
+    return existing.trigger.rezoned(moved.spec.tz, done_date=done).next_after(datetime_of(kept))
+
+
+def _unmade(schedule: Schedule, now: int) -> Schedule:
+    """The schedule without the jobs that were made ahead and are yet to come; the edit that takes this revokes them."""
+    ahead = schedule.ahead
+    if ahead is None or schedule.problem:
+        return msgspec.structs.replace(schedule, ahead=None)
+    settled = schedule.settled_through(now)
+    low = max(settled, ahead.kept_through)
+    number = count_slots(schedule, low, ahead.through) + (ahead.kept_at is not None and ahead.kept_at > now)
+    bare = msgspec.structs.replace(
+        schedule, ahead=None, fired_through=settled, run_count=max(0, schedule.run_count - number)
+    )
+    return msgspec.structs.replace(bare, next_at=next_slot(bare, settled))
+
+
+def _elsewhere(schedule: Schedule, spec: ScheduleSpec) -> Schedule:
+    """Under another spec; where that moves it, it remembers where it was made."""
+    zone = schedule.origin.zone or ("" if schedule.spec.tz == spec.tz else schedule.spec.tz)
+    return msgspec.structs.replace(schedule, spec=spec, origin=msgspec.structs.replace(schedule.origin, zone=zone))
+
+
+def _is_same_rule(existing: Schedule, spec: ScheduleSpec) -> bool:
+    """Whether only the zone around the rule changes."""
+    if existing.problem or existing.spec.tz == spec.tz:
+        return False
+    moved = _elsewhere(existing, spec)
+    return str(existing.trigger.rezoned(spec.tz)) == str(moved.trigger)
+
+
+def _done_in(existing: Schedule, retimed: Schedule, settled: int) -> int:
     """Where only the zone changed: until when the new zone's clock shows local times that have had their run."""
-    if existing.problem or existing.spec.tz == retimed.spec.tz:
+    if not _is_same_rule(existing, retimed.spec):
         return 0
-    before, after = existing.trigger, retimed.trigger
-    last = before.previous_before(datetime_of(existing.fired_through + 1))
-    is_same_rule = str(before.rezoned(retimed.spec.tz)) == str(after)
-    if last is None or not is_same_rule or micros_of(last) <= existing.created_at:
+    before, after, since = existing.trigger, retimed.trigger, datetime_of(retimed.fired_through)
+    last = before.previous_before(datetime_of(settled + 1))
+    is_new = existing.generation == 1 or settled <= existing.created_at  # else an earlier zone's clock may have said so
+    if last is None or (is_new and micros_of(last) <= existing.created_at):
         return 0
-    guarded = before.rezoned(retimed.spec.tz, done_date=before.wall_time_of(last))
-    first = guarded.next_after(datetime_of(now))
-    return 0 if first is None or first == after.next_after(datetime_of(now)) else micros_of(first) - 1
+    plain = after.next_after(since)
+    first = before.rezoned(retimed.spec.tz, done_date=before.wall_time_of(last)).next_after(since)
+    if plain is None or first == plain:
+        return 0
+    done = None if first is None else after.previous_before(first)
+    return micros_of(done or plain)
 
 
 def _why_silent(schedule: Schedule) -> str:
     """Why it does not fire, in the ledger's words; empty where it does."""
-    if schedule.pause is not None:
-        return schedule.pause.words
+    if schedule.silence is not None:
+        return schedule.silence.words
     if schedule.origin.is_retired:
         return "retired"
     return "" if schedule.is_enabled else "disabled"
@@ -193,8 +326,8 @@ def _why_silent(schedule: Schedule) -> str:
 def _restore(existing: Schedule, spec: ScheduleSpec, origin: Origin, now: int) -> Edit:
     """Declared again after it was retired: it goes on from now as if it were new, with its past."""
     retimed = _retime(existing, spec, now)
-    after = msgspec.structs.replace(retimed.after, origin=origin, is_enabled=spec.enabled)
-    return msgspec.structs.replace(retimed, after=after)
+    enabled = msgspec.structs.replace(retimed.after, is_enabled=spec.enabled)
+    return _by(msgspec.structs.replace(retimed, after=enabled), origin)
 
 
 def _skips_of(existing: Schedule, now: int, why: str) -> list[Skip]:
@@ -203,6 +336,13 @@ def _skips_of(existing: Schedule, now: int, why: str) -> list[Skip]:
         return [] if existing.problem else skip_range(existing, now, "skipped", why)
     except BadTrigger:
         return []
+
+
+def _lift(schedule: Schedule, lifted: Pause | None, now: int, **fields: Any) -> Edit:
+    """Go on after a pause: up to its announced end, where that has come, and else up to now."""
+    until = lifted.until if lifted is not None else None
+    why = lifted.words if lifted is not None else "paused"
+    return _go_on(schedule, now, why, until=now if until is None else min(now, until - 1), **fields)
 
 
 def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, **fields: Any) -> Edit:
@@ -224,7 +364,7 @@ def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     return _edit(existing, existing, now, revoke="schedule disabled", is_enabled=False, spec=spec, problem=None)
 
 
-def _is_older(version: str, than: str) -> bool:
+def is_older(version: str, than: str) -> bool:
     """Whether dotted numbers say so; anything else has no order."""
     try:
         return [int(part) for part in version.split(".")] < [int(part) for part in than.split(".")]
@@ -233,5 +373,7 @@ def _is_older(version: str, than: str) -> bool:
 
 
 def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None = None, **fields: Any) -> Edit:
-    after = msgspec.structs.replace(changed, version=before.version + 1, updated_at=now, **fields)
-    return Edit(after=after, expect_version=before.version, revoke=revoke)
+    standing = changed if revoke is None else _unmade(changed, now)
+    after = msgspec.structs.replace(standing, version=before.version + 1, updated_at=now, **fields)
+    is_ahead = revoke is not None and before.ahead is not None
+    return Edit(after=after, expect_version=before.version, revoke=revoke, unmake_after=now if is_ahead else None)

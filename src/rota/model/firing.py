@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from rota.model.job import NewJob
+from rota.model.job import NewJob, overlap_key
 from rota.model.micros import SECOND
-from rota.model.schedule import Overlap, Schedule
+from rota.model.schedule import Ahead, Overlap, Schedule
 from rota.triggers.zone import DAY, find_zone
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Firing(Struct, frozen=True, kw_only=True):
     next_at: int | None
     fired_through: int
     ends_pause: bool = False
+    ahead: Ahead | None = None
 
     def holds_for(self, version: int | None, created_at: int | None) -> bool:
         """Whether the schedule (None: there is none) still is the one that this was decided on."""
@@ -67,17 +68,12 @@ class Placement(Struct, frozen=True, kw_only=True):
     cancels: str | None = None  # the live job, which is asked to stop
 
 
-def overlap_key(schedule_id: str) -> str:
-    """The unique key of a schedule's live job."""
-    return f"schedule:{schedule_id}"
-
-
 def next_slot(schedule: Schedule, after: int) -> int | None:
     """The first nominal time later than `after`, within the schedule's bounds and never fired before."""
     if schedule.is_spent:
         return None
     spec = schedule.spec
-    after = max(after, schedule.fired_through)
+    after = max(after, schedule.made_through)
     if spec.start is not None:
         after = max(after, spec.start - 1)
     second = schedule.trigger.next_second(after // SECOND)
@@ -85,6 +81,19 @@ def next_slot(schedule: Schedule, after: int) -> int | None:
         return None
     slot = second * SECOND
     return slot if spec.end is None or slot <= spec.end else None
+
+
+def coming_slot(schedule: Schedule, after: int) -> int | None:
+    """The next run after an instant, whether its job is made already or not."""
+    ahead = schedule.ahead
+    if ahead is None:
+        return next_slot(schedule, after)
+    after = max(after, schedule.fired_through)
+    if ahead.kept_at is not None and after < ahead.kept_at:
+        return ahead.kept_at
+    bare = msgspec.structs.replace(schedule, ahead=None, run_count=0)
+    made = next_slot(bare, max(after, ahead.kept_through))
+    return made if made is not None and made <= ahead.through else next_slot(schedule, after)
 
 
 def last_slot(schedule: Schedule, until: int) -> int | None:
@@ -97,7 +106,7 @@ def last_slot(schedule: Schedule, until: int) -> int | None:
     if second is None:
         return None
     slot = second * SECOND
-    is_open = slot > schedule.fired_through and (spec.start is None or slot >= spec.start)
+    is_open = slot > schedule.made_through and (spec.start is None or slot >= spec.start)
     return slot if is_open else None
 
 
@@ -112,28 +121,65 @@ def skip_range(schedule: Schedule, through: int, outcome: str, reason: str) -> l
     last = last_slot(schedule, through)
     if last is None:
         return []
-    after = schedule.fired_through
+    after = schedule.made_through
     count = count_slots(schedule, after, last)
     return [Skip(after_at=after, through_at=last, count=count, outcome=outcome, reason=reason)]
 
 
 def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
     """What to do about a schedule that is due at `now`."""
-    if schedule.pause is not None:
-        return _end_pause(schedule, schedule.pause, now)
-    missed, on_time = _due_slots(schedule, now)
-    shots, skips = _catch_up(schedule, missed, has_newer=bool(on_time))
-    slots = [*shots, *on_time][: _jobs_left(schedule)]
-    through = slots[-1] if slots else (missed or schedule.fired_through)
-    jobs = _shots(schedule, slots, set(shots), skips, new_id)
-    advanced = msgspec.structs.replace(schedule, fired_through=max(through, schedule.fired_through))
+    if schedule.silence is not None:
+        return _end_pause(schedule, schedule.silence, now)
+    base = _at_present(schedule, now)
+    missed, on_time = _due_slots(base, now)
+    shots, skips = _catch_up(base, missed, has_newer=bool(on_time))
+    slots = [*shots, *on_time][: _jobs_left(base)]
+    through = slots[-1] if slots else (missed or base.fired_through)
+    jobs = _shots(base, slots, set(shots), skips, new_id)
+    advanced = msgspec.structs.replace(
+        base, fired_through=max(through, base.fired_through), run_count=base.run_count + len(slots)
+    )
+    early = _shots_ahead(advanced, now, MOST_JOBS - len(jobs), new_id)
+    if early:
+        advanced = _ahead_through(advanced, early[-1].job.fire_at or 0)
     return Firing(
         schedule=schedule,
-        shots=jobs,
+        shots=[*jobs, *early],
         skips=skips,
-        next_at=next_slot(advanced, advanced.fired_through),
+        next_at=next_slot(msgspec.structs.replace(advanced, run_count=base.run_count), advanced.made_through),
         fired_through=advanced.fired_through,
+        ahead=advanced.ahead,
     )
+
+
+def _at_present(schedule: Schedule, now: int) -> Schedule:
+    """The schedule as of now: what was made ahead and has come is behind it."""
+    ahead = schedule.ahead if schedule.ahead is not None and schedule.ahead.through > now else None
+    return msgspec.structs.replace(schedule, fired_through=schedule.settled_through(now), ahead=ahead)
+
+
+def _ahead_through(schedule: Schedule, through: int) -> Schedule:
+    ahead = Ahead(through) if schedule.ahead is None else msgspec.structs.replace(schedule.ahead, through=through)
+    return msgspec.structs.replace(schedule, ahead=ahead)
+
+
+def _shots_ahead(schedule: Schedule, now: int, most: int, new_id: Callable[[], str]) -> list[Shot]:
+    """The occurrences of now < t < now + lookahead that are not made yet, as jobs that wait for their time."""
+    end = now + schedule.spec.lookahead
+    shots: list[Shot] = []
+    after = schedule.made_through
+    slot = next_slot(schedule, max(now, after)) if end > now else None
+    while slot is not None and slot < end and len(shots) < min(most, _jobs_left(schedule)):
+        shots.append(Shot(job=job_ahead(schedule, slot, after, new_id()), when_busy="allow"))
+        after, slot = slot, next_slot(schedule, slot)
+    return shots
+
+
+def job_ahead(schedule: Schedule, slot: int, after: int, job_id: str) -> NewJob:
+    """A job for a time to come. Whether it overlaps is judged when it is due, so it waits for that without a key."""
+    job = _job_for(schedule, slot, after, job_id, is_missed=False)
+    waits_for = None if job.key is None else overlap_key(schedule.id)
+    return msgspec.structs.replace(job, key=None, waits_for=waits_for, reason="made ahead")
 
 
 def place(shot: Shot, live: str | None, last_held: str | None) -> Placement:
@@ -164,6 +210,8 @@ def fired(firing: Firing, made: int, now: int, last_job: str | None) -> Schedule
         fired_through=firing.fired_through,
         run_count=run_count,
         pause=None if firing.ends_pause else schedule.pause,
+        tenant_pause=None if firing.ends_pause else schedule.tenant_pause,
+        ahead=firing.ahead,
         last=last,
     )
 

@@ -25,7 +25,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     after_at: int | None = None  # what the schedule had fired through before
     generation: int = 0  # of the schedule's timing when this was made
     made_by: str | None = None  # cron, calendar, every, once, catchup, manual or start; None: enqueued by code
-    waits_for: str | None = None  # held until that job ends
+    waits_for: str | None = None  # held until that job ends; made ahead, scheduled until that key is judged
     reason: str = "enqueued"
 
 
@@ -69,14 +69,25 @@ class Job(Struct, frozen=True, gc=False):
         return not self.state.is_final
 
 
+def overlap_key(schedule_id: str) -> str:
+    """The unique key of a schedule's live job."""
+    return f"schedule:{schedule_id}"
+
+
+def awaits_key(job: NewJob | Job) -> bool:
+    """Whether what it waits for, or once did, is its schedule's key and no other job: it was made ahead."""
+    return job.waits_for is not None and job.waits_for == overlap_key(job.schedule_id or "")
+
+
 def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Job:
     """What a request becomes at `now`: held, scheduled for later, or queued.
 
     `must_wait` is False where the job that it waits for has ended already: then it waits for nobody.
     """
     run_at = max(new.run_at or now, now + new.delay)
-    is_held = new.waits_for is not None and must_wait
-    state = State.HELD if is_held else State.SCHEDULED if run_at > now else State.QUEUED
+    is_ahead = awaits_key(new)
+    is_held = new.waits_for is not None and must_wait and not is_ahead
+    state = State.HELD if is_held else State.SCHEDULED if is_ahead or run_at > now else State.QUEUED
     return Job(
         id=new.id,
         seq=seq,
@@ -94,7 +105,7 @@ def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Jo
         after_at=new.after_at,
         generation=new.generation,
         made_by=new.made_by,
-        waits_for=new.waits_for if is_held else None,
+        waits_for=new.waits_for if is_held or is_ahead else None,
         past=_first_line(state, now, new.reason),
     )
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import Refused
+from rota.model import wording
 from rota.model.edit import Edit, register, retire
 from rota.model.firing import next_slot
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
@@ -98,9 +99,4 @@ def _is_of(schedule: Schedule, origin: Origin) -> bool:
 
 def differences(before: ScheduleSpec, after: ScheduleSpec) -> list[str]:
     """What another spec says otherwise, a line per field."""
-    old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
-    return [f"{name}: {_shown(old[name])} → {_shown(new[name])}" for name in new if old[name] != new[name]]
-
-
-def _shown(value: object) -> str:
-    return "none" if value is None else str(value)
+    return wording.differences(msgspec.structs.asdict(before), msgspec.structs.asdict(after), wording.OF_SCHEDULE)

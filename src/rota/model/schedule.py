@@ -15,6 +15,7 @@ from rota.triggers import Trigger, trigger_from_text
 Overlap = Literal["skip", "allow", "queue", "cancel"]
 Catchup = Literal["latest", "skip", "all"]
 OVERLAPS: tuple[Overlap, ...] = ("skip", "allow", "queue", "cancel")
+LONGEST_LOOKAHEAD = 31 * 86_400 * SECOND
 CATCHUPS: tuple[Catchup, ...] = ("latest", "skip", "all")
 
 
@@ -38,6 +39,10 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     run_on_start: bool = False
     enabled: bool = True  # at first, and when the author changes it; what operators decide survives deploys
     description: str = ""
+    lookahead: int = 0  # its jobs are made this long before they are due
+    tenant: str = ""  # whose zone and defaults it follows
+    follows: dict[str, str | int] = {}  # what the tenant may say, and what it is where the tenant says nothing
+    day_bounds: tuple[str, ...] = ()  # which of start and end were given as local days
 
     @property
     def timing(self) -> tuple[object, ...]:
@@ -52,6 +57,12 @@ class Origin(Struct, frozen=True, array_like=True):
     app: str = ""
     version: str = ""
     is_retired: bool = False  # its origin no longer has it; the record stays, so that no older version brings it back
+    zone: str = ""  # where it was made, once it has moved: there the first day of its calendar was what it was
+
+    @property
+    def name(self) -> str:
+        """Which definitions belong together: code:shop."""
+        return f"{self.kind}:{self.app}"
 
 
 class Pause(Struct, frozen=True, array_like=True):
@@ -62,12 +73,23 @@ class Pause(Struct, frozen=True, array_like=True):
     by: str = ""
     until: int | None = None
 
+    tenant: str = ""  # whose schedules are all paused; empty where it is this one alone
+
     @property
     def words(self) -> str:
         """Who and why, for the ledger: "paused by ann: month end"."""
+        whole = f" with tenant {self.tenant}" if self.tenant else ""
         by = f" by {self.by}" if self.by else ""
         why = f": {self.reason}" if self.reason else ""
-        return f"paused{by}{why}"
+        return f"paused{whole}{by}{why}"
+
+
+class Ahead(Struct, frozen=True, array_like=True):
+    """Jobs that were made before they are due."""
+
+    through: int  # nothing at or before it needs to be made
+    kept_at: int | None = None  # a run that was announced before the zone changed, and still happens
+    kept_through: int = 0  # once that has come: until when the new zone's clock shows local times that had their run
 
 
 class LastRun(Struct, frozen=True, omit_defaults=True):
@@ -99,15 +121,44 @@ class Schedule(Struct, frozen=True, kw_only=True):
     run_count: int = 0  # jobs made by the trigger
     last: LastRun = LastRun()
     problem: str | None = None  # why it cannot be evaluated, where it cannot
+    tenant_pause: Pause | None = None  # that of its tenant, beside its own
+    ahead: Ahead | None = None
 
     @property
     def due_at(self) -> int | None:
         """When a scheduler must look at it; None: never."""
         if not self.is_enabled or self.problem:
             return None
-        if self.pause is not None:
-            return self.pause.until
-        return self.next_at
+        if self.silence is not None:
+            return self.silence.until
+        if self.next_at is None or not self.spec.lookahead:
+            return self.next_at
+        return self.next_at - self.spec.lookahead + 1  # the window is half-open: earlier, there is nothing to make
+
+    @property
+    def silence(self) -> Pause | None:
+        """The pause that lasts longest, of its own and its tenant's."""
+        if self.pause is None or self.tenant_pause is None:
+            return self.pause or self.tenant_pause
+        return max(self.pause, self.tenant_pause, key=lambda pause: (pause.until is None, pause.until or 0))
+
+    @property
+    def made_through(self) -> int:
+        """Nothing at or before it is to be made (any more)."""
+        return self.fired_through if self.ahead is None else max(self.fired_through, self.ahead.through)
+
+    def settled_through(self, now: int) -> int:
+        """Nothing at or before it can be undone: what was made for later can."""
+        if self.ahead is None:
+            return self.fired_through
+        if self.ahead.kept_at is not None and self.ahead.kept_at > now:
+            return self.fired_through
+        return max(self.fired_through, self.ahead.kept_through, min(self.ahead.through, self._last_at(now)))
+
+    def _last_at(self, now: int) -> int:
+        """The last nominal time that has come."""
+        second = self.trigger.second_before(now // SECOND + 1)
+        return 0 if second is None else second * SECOND
 
     @property
     def is_spent(self) -> bool:
@@ -118,12 +169,18 @@ class Schedule(Struct, frozen=True, kw_only=True):
     def trigger(self) -> Trigger:
         """The rule, in the schedule's zone, anchored at its start or creation."""
         anchor = self.spec.start or self.created_at // SECOND * SECOND  # rounded up, it would fire at once
-        return bound_trigger(self.spec.trigger, self.spec.tz, anchor)
+        born_in = "" if self.spec.start else self.origin.zone
+        return bound_trigger(self.spec.trigger, self.spec.tz, anchor, born_in)
 
 
 @lru_cache(maxsize=4096)
-def bound_trigger(text: str, tz: str, anchor: int) -> Trigger:
-    return trigger_from_text(text).bound(tz, start=datetime_of(anchor))
+def bound_trigger(text: str, tz: str, anchor: int, born_in: str = "") -> Trigger:
+    """The rule in a zone. One that has moved keeps the day on which it began by the clock of where it was made."""
+    trigger = trigger_from_text(text)
+    if born_in and trigger.tz is None:
+        trigger = trigger.bound(born_in, start=datetime_of(anchor))
+        return trigger.rezoned(tz)
+    return trigger.bound(tz, start=datetime_of(anchor))
 
 
 def pack_spec(spec: ScheduleSpec) -> bytes:
@@ -145,6 +202,8 @@ def check_spec(spec: ScheduleSpec) -> ScheduleSpec:
         raise BadOption(f"catchup={spec.catchup!r} must be one of {', '.join(CATCHUPS)}")
     if not _is_whole(spec.catchup_limit) or not 1 <= spec.catchup_limit <= 10_000:
         raise BadOption(f"catchup_limit={spec.catchup_limit!r} must be a whole number between 1 and 10,000")
+    if spec.lookahead > LONGEST_LOOKAHEAD:
+        raise BadOption("lookahead must be 31 days or less: what is made ahead must be unmade when something changes")
     if spec.max_runs is not None and (not _is_whole(spec.max_runs) or spec.max_runs < 1):
         raise BadOption(f"max_runs={spec.max_runs!r} must be a whole number of at least 1")
     for name in ("enabled", "run_on_start"):

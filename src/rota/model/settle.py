@@ -13,9 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import UnlawfulMove
-from rota.model.firing import overlap_key
 from rota.model.history import Move, folded, history_of
-from rota.model.job import Job
+from rota.model.job import Job, overlap_key
 from rota.model.outcome import (
     Died,
     Failed,

@@ -31,7 +31,7 @@ FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 WAITING = frozenset({State.SCHEDULED, State.QUEUED, State.HELD})
 
 MOVES: dict[State, frozenset[State]] = {
-    State.SCHEDULED: frozenset({State.QUEUED, State.CANCELLED}),
+    State.SCHEDULED: frozenset({State.QUEUED, State.HELD, State.CANCELLED}),  # held: made ahead, and it would overlap
     State.QUEUED: frozenset({State.RUNNING, State.CANCELLED}),
     State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, *FINAL}),
     State.HELD: frozenset({State.QUEUED, State.SCHEDULED, State.CANCELLED}),  # scheduled: released before its time

@@ -210,14 +210,14 @@ def _open(schedule: Schedule, at: int, around: Around) -> Verdict:
     if not schedule.is_enabled:
         words = "the schedule is disabled"
         return _verdict(schedule, at, "skipped: disabled", words, fix=f"`rota schedules enable {schedule.id}`")
-    pause = schedule.pause
+    pause = schedule.silence
     if pause is not None and (pause.until is None or at < pause.until):
         return _verdict(
             schedule,
             at,
             f"skipped: {pause.words}",
             f"it is {pause.words}",
-            fix=f"`rota schedules resume {schedule.id}`",
+            fix=f"`rota tenants resume {pause.tenant}`" if pause.tenant else f"`rota schedules resume {schedule.id}`",
         )
     if schedule.is_spent:
         words = f"it has made all of its runs ({schedule.spec.max_runs})"

@@ -9,8 +9,10 @@ from rota.model.state import State
 
 if TYPE_CHECKING:
     from rota.model.job import Job
+    from rota.model.note import Note
+    from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import JobFilter, Retention
+    from rota.store.contract import JobFilter, NoteFilter, Retention, ScheduleFilter
 
 
 def check_cursor(cursor: str | None) -> str | None:
@@ -18,6 +20,34 @@ def check_cursor(cursor: str | None) -> str | None:
     if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
         raise BadOption(f"cursor {cursor!r} is none that a list gave")
     return cursor
+
+
+def note_cursor(note: Note) -> str:
+    """Where a list of notes goes on after this one."""
+    return f"{note.at}-{note.id}"
+
+
+def note_place(cursor: str) -> tuple[int, str]:
+    """The time and id of the note that a cursor names."""
+    at, dash, note_id = cursor.partition("-")
+    if not (dash and note_id and at.isascii() and at.isdigit()):
+        raise BadOption(f"cursor {cursor!r} is none that a list gave")
+    return int(at), note_id
+
+
+def schedule_matches(schedule: Schedule, where: ScheduleFilter | None) -> bool:
+    """Whether a list with this filter shows the schedule."""
+    if where is None:
+        return True
+    wanted = ((where.tenant, schedule.spec.tenant), (where.origin, schedule.origin.name))
+    return all(want is None or want == have for want, have in wanted)
+
+
+def note_matches(note: Note, where: NoteFilter) -> bool:
+    """Whether a list with this filter shows the note."""
+    if where.subject is not None and note.subject != where.subject:
+        return False
+    return (where.since is None or note.at >= where.since) and (where.until is None or note.at < where.until)
 
 
 def matches(job: Job, where: JobFilter) -> bool:

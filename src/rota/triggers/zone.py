@@ -11,7 +11,6 @@ import re
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -240,6 +239,8 @@ class _PackagedZone(ZoneInfo):
 
 
 def _packaged(name: str) -> ZoneInfo | None:
+    from importlib import resources  # noqa: PLC0415 - UTC needs none
+
     *folders, file = name.split("/")
     try:
         with resources.files(".".join(["tzdata", "zoneinfo", *folders])).joinpath(file).open("rb") as data:
@@ -255,6 +256,7 @@ def _offset_in(info: tzinfo, t: int) -> int:
 
 def _unknown(name: str) -> UnknownZone:
     import difflib  # noqa: PLC0415 - only a slip pays for it
+    from importlib import resources  # noqa: PLC0415
 
     shown = name if len(name) <= 64 else name[:61] + "..."
     known = resources.files("tzdata").joinpath("zones").read_text().split()

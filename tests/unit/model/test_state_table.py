@@ -19,6 +19,7 @@ LAWFUL = {
     ("running", "succeeded"),
     ("running", "failed"),
     ("running", "cancelled"),
+    ("scheduled", "held"),  # made ahead, and it would overlap
     ("held", "queued"),
     ("held", "scheduled"),
     ("held", "cancelled"),

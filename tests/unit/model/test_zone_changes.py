@@ -40,7 +40,7 @@ DAILY = "calendar days=1 at=00:05"
 
 
 def test_moving_east_the_next_local_day_runs_at_once():
-    schedule = made(f"{DAILY} start=2026-01-01", "UTC", "2026-01-10 12:00")
+    schedule = made(f"{DAILY} start=2026-01-01", "UTC", "2026-01-15 11:00")
     assert moved(schedule, "Asia/Kolkata", "2026-01-15 12:00") == "2026-01-15 18:35"  # 01-16 00:05 there
 
 

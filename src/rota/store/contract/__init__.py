@@ -23,11 +23,13 @@ from rota.store.contract.values import (
     JobFilter,
     LogLine,
     Node,
+    NoteFilter,
     Page,
     Pruned,
     QueueInfo,
     Refusal,
     Retention,
+    ScheduleFilter,
 )
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "LockRecord",
     "LogLine",
     "Node",
+    "NoteFilter",
     "Page",
     "Part",
     "Pruned",
@@ -56,6 +59,7 @@ __all__ = [
     "Record",
     "Refusal",
     "Retention",
+    "ScheduleFilter",
     "Seal",
     "Store",
 ]

@@ -26,7 +26,12 @@ class JobVerbs(ABC):
 
     @abstractmethod
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
-        """Settle some jobs and claim some, in one step. Claiming first makes due jobs of these queues ready."""
+        """Settle some jobs and claim some, in one step. Claiming first makes due jobs of these queues ready.
+
+        A due job that was made ahead (`is_ahead`) is judged then: it becomes what the model's `judge` says, given its
+        schedule's policy (skip, where the schedule is gone), its live job and the last held one, or goes and leaves a
+        skip. That is one step of its own or part of the claim's; two claims never judge one job twice.
+        """
 
     @abstractmethod
     def extend_leases(

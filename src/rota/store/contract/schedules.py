@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rota.model.firing import Firing
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
-    from rota.store.contract.values import Due, Fired, Page
+    from rota.store.contract.values import Due, Fired, Page, ScheduleFilter
 
 
 class ScheduleVerbs(ABC):
@@ -20,14 +20,20 @@ class ScheduleVerbs(ABC):
 
     @abstractmethod
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
-        """Apply edits, each whole or not at all; says which were refused because the version had moved on."""
+        """Apply edits, each whole or not at all; says which were refused because the version had moved on.
+
+        An edit that revokes cancels the schedule's waiting jobs; those that were made ahead of their time (the edit
+        says which it unmakes) are removed instead, and leave no record: their occurrences are yet to come.
+        """
 
     @abstractmethod
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]: ...
 
     @abstractmethod
-    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
-        """Schedules by id."""
+    def list_schedules(
+        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Schedule]:
+        """Schedules by id; the cursor is the last id."""
 
     @abstractmethod
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due: ...

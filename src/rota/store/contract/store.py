@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rota.store.contract.jobs import JobVerbs
 from rota.store.contract.moving import MovingVerbs
 from rota.store.contract.operations import LockVerbs, LogVerbs, NodeVerbs, QueueVerbs, UpkeepVerbs
+from rota.store.contract.records import EntryVerbs, NoteVerbs
 from rota.store.contract.schedules import ScheduleVerbs
 
 if TYPE_CHECKING:
@@ -29,7 +30,19 @@ class Bell(ABC):
     def close(self) -> None: ...
 
 
-class Store(JobVerbs, ScheduleVerbs, QueueVerbs, NodeVerbs, LogVerbs, LockVerbs, UpkeepVerbs, MovingVerbs, ABC):
+class Store(
+    JobVerbs,
+    ScheduleVerbs,
+    EntryVerbs,
+    NoteVerbs,
+    QueueVerbs,
+    NodeVerbs,
+    LogVerbs,
+    LockVerbs,
+    UpkeepVerbs,
+    MovingVerbs,
+    ABC,
+):
     """Where jobs, schedules, occurrences and logs live."""
 
     @abstractmethod

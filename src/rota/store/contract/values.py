@@ -109,6 +109,21 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     until: int | None = None  # created before
 
 
+class ScheduleFilter(Struct, frozen=True, kw_only=True):
+    """Which schedules a list shows; what is None does not matter. Each is an index, not a search."""
+
+    tenant: str | None = None  # a name, never empty
+    origin: str | None = None  # as Origin.name says it: code:shop
+
+
+class NoteFilter(Struct, frozen=True, kw_only=True):
+    """Which notes a list shows; what is None does not matter."""
+
+    subject: str | None = None
+    since: int | None = None  # made at or after
+    until: int | None = None  # made before
+
+
 class Node(Struct, frozen=True, kw_only=True):
     """A process that runs a worker, a scheduler, or both."""
 
@@ -156,6 +171,7 @@ class Retention(Struct, frozen=True, kw_only=True):
     occurrences_for: int = 400 * 24 * 3600 * SECOND
     most_occurrences: int = 1_000
     nodes_for: int = 3600 * SECOND
+    notes_for: int = 400 * 24 * 3600 * SECOND
 
     def kept_for(self, state: State) -> int:
         return {State.SUCCEEDED: self.succeeded_for, State.FAILED: self.failed_for}.get(state, self.cancelled_for)
@@ -167,7 +183,8 @@ class Pruned(Struct, frozen=True):
     jobs: int = 0
     occurrences: int = 0
     nodes: int = 0
+    notes: int = 0
 
     @property
     def total(self) -> int:
-        return self.jobs + self.occurrences + self.nodes
+        return self.jobs + self.occurrences + self.nodes + self.notes

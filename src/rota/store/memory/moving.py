@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 import msgspec
 
+from rota.model.entry import Entry
 from rota.model.job import Job
+from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.store.contract import Part, Record, Seal
+
+
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
 
 
 class MemoryMoving(MemoryState):
@@ -57,6 +63,10 @@ class MemoryMoving(MemoryState):
             case "queues":
                 infos = self.list_queues()
                 return [QueueRecord(name=info.name, is_paused=info.is_paused, totals=info.totals) for info in infos]
+            case "entries":
+                return [self._entries[name] for name in sorted(self._entries)]
+            case "notes":
+                return sorted(self._notes.values(), key=lambda note: (note.at, note.id))
             case "locks":
                 return [LockRecord(name=name, number=number) for name, number in self._locks.numbers()]
             case _:
@@ -67,13 +77,17 @@ class MemoryMoving(MemoryState):
             case Job():
                 return self._load_job(record)
             case Schedule():
-                return self._load_schedule(record)
+                return _is_new(self._schedules, record.id, record)
             case Occurrence():
                 return self._ledger.load(record)
             case LogLine():
                 return self._logs.load(record)
             case QueueRecord():
                 return self._load_queue(record)
+            case Entry():
+                return _is_new(self._entries, (record.kind, record.name), record)
+            case Note():
+                return _is_new(self._notes, record.id, record)
             case LockRecord():
                 return self._locks.load(record.name, record.number)
             case _:
@@ -86,12 +100,6 @@ class MemoryMoving(MemoryState):
         self._insert(msgspec.structs.replace(job, seq=self._next_seq(), lease_until=lease_until))
         return True
 
-    def _load_schedule(self, schedule: Schedule) -> bool:
-        if schedule.id in self._schedules:
-            return False
-        self._schedules[schedule.id] = schedule
-        return True
-
     def _load_queue(self, queue: QueueRecord) -> bool:
         is_news = queue.is_paused and queue.name not in self._paused
         if is_news:
@@ -100,3 +108,10 @@ class MemoryMoving(MemoryState):
         for state, number in missing.items():
             self._counts.add_total(queue.name, state, number)
         return is_news or bool(missing)
+
+
+def _is_new(kept: dict[Key, Kept], key: Key, record: Kept) -> bool:
+    """Keep a record that is not there yet; whether it was."""
+    is_new = key not in kept
+    kept.setdefault(key, record)
+    return is_new

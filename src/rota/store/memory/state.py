@@ -15,9 +15,11 @@ from rota.store.memory.locks import Locks
 from rota.store.memory.logs import Logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from rota.model.entry import Entry
     from rota.model.job import Job
+    from rota.model.note import Note
     from rota.model.schedule import Schedule
     from rota.store.contract import Node, Seal
 
@@ -29,8 +31,11 @@ class MemoryState(Store):
         self._lock = RLock()
         self._bells = LocalBells()
         self._jobs: dict[str, Job] = {}
+        self._made: set[tuple[str, int]] = set()  # occurrences that have a job
         self._keys: dict[str, str] = {}  # unique key -> the id of the job that has it
         self._schedules: dict[str, Schedule] = {}
+        self._entries: dict[tuple[str, str], Entry] = {}  # by kind and name
+        self._notes: dict[str, Note] = {}
         self._ledger = Ledger()
         self._paused: set[str] = set()
         self._nodes: dict[str, Node] = {}
@@ -59,6 +64,8 @@ class MemoryState(Store):
 
     def _insert(self, job: Job) -> None:
         self._counts.add(job.queue, job.state)
+        if job.schedule_id is not None and job.fire_at is not None:
+            self._made.add((job.schedule_id, job.fire_at))
         self._put(job)
 
     def _put(self, job: Job) -> None:
@@ -69,12 +76,21 @@ class MemoryState(Store):
             self._keys[job.key] = job.id
         self._jobs[job.id] = job
 
+    def _keep_notes(self, notes: Iterable[Note]) -> None:
+        for note in notes:
+            self._notes.setdefault(note.id, note)
+
     def _remove(self, job: Job) -> None:
         """A job goes; its occurrence stays, folded into a range."""
         schedule = self._schedules.get(job.schedule_id or "")
         if schedule is not None and job.fire_at and job.fire_at > schedule.created_at:  # not of an earlier namesake
             self._ledger.record(of_job(job))
+        self._drop(job)
+
+    def _drop(self, job: Job) -> None:
+        """A job goes without a trace."""
         self._counts.remove(job.queue, job.state)
+        self._made.discard((job.schedule_id or "", job.fire_at or 0))
         if job.key:
             self._keys.pop(job.key, None)
         self._logs.forget(job.id)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.firing import fired, overlap_key, place
-from rota.model.job import Job, NewJob, accept
+from rota.model.firing import fired, place
+from rota.model.job import Job, NewJob, accept, overlap_key
+from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import noted, of_job, of_skip
 from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
 from rota.model.state import State
@@ -23,10 +24,12 @@ from rota.store.contract import (
     JobFilter,
     Page,
     Refusal,
+    ScheduleFilter,
 )
-from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same, matches
+from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same, matches, schedule_matches
 from rota.store.memory.moving import MemoryMoving
 from rota.store.memory.operations import MemoryOperations
+from rota.store.memory.records import MemoryRecords
 from rota.store.memory.state import page_of
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Bell, Channel
 
 
-class MemoryStore(MemoryOperations, MemoryMoving):
+class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     """Jobs and schedules in this process."""
 
     features = Features(kind="memory", is_durable=False, is_shared=False)
@@ -162,10 +165,13 @@ class MemoryStore(MemoryOperations, MemoryMoving):
         with self._lock:
             return [self._schedules[name] for name in ids if name in self._schedules]
 
-    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+    def list_schedules(
+        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Schedule]:
         with self._lock:
             ids = sorted(name for name in self._schedules if cursor is None or name > cursor)
-            return page_of([self._schedules[name] for name in ids], limit, lambda schedule: schedule.id)
+            found = [self._schedules[name] for name in ids if schedule_matches(self._schedules[name], where)]
+            return page_of(found, limit, lambda schedule: schedule.id)
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         with self._lock:
@@ -261,22 +267,33 @@ class MemoryStore(MemoryOperations, MemoryMoving):
                 self._remove(self._jobs[change.id])
 
     def _note_end(self, change: Change, now: int) -> None:
-        """The jobs that waited for this one go on, or wait for what it waited for; its schedule hears how it ended."""
-        for job in [job for job in self._jobs.values() if job.state is State.HELD and job.waits_for == change.id]:
+        """The jobs that waited for this one are let go; its schedule hears how it ended."""
+        self._let_go(change.id, now)
+        schedule = self._schedules.get(change.job.schedule_id or "")
+        if schedule is not None:
+            self._schedules[schedule.id] = msgspec.structs.replace(schedule, last=noted(schedule.last, change))
+
+    def _let_go(self, job_id: str, now: int) -> None:
+        """The jobs that waited for this one go on, or wait for what it waited for."""
+        for job in [job for job in self._jobs.values() if job.state is State.HELD and job.waits_for == job_id]:
             awaited = still_awaited(job, self._jobs.get)
             if awaited is None:
                 self._apply([release(job, now)], now)
             else:
                 self._put(msgspec.structs.replace(job, waits_for=awaited))
-        schedule = self._schedules.get(change.job.schedule_id or "")
-        if schedule is not None:
-            self._schedules[schedule.id] = msgspec.structs.replace(schedule, last=noted(schedule.last, change))
+
+    def _unmake(self, jobs: Sequence[Job], now: int) -> None:
+        """Jobs go without a trace; what waited for them waits no more."""
+        for job in jobs:
+            self._drop(job)
+        for job in jobs:
+            self._let_go(job.id, now)
 
     def _claim(self, ask: Exchange, now: int) -> list[Job]:
         queues = set(ask.queues) - self._paused
-        waiting = (job for job in self._jobs.values() if job.state is State.SCHEDULED and job.queue in queues)
-        due = [job for job in waiting if job.run_at <= now]
-        for job in sorted(due, key=lambda job: (job.run_at, job.seq))[:MOST_PROMOTED]:
+        for job in self._due(queues, now, ahead=True):
+            self._judge(job, now)
+        for job in self._due(queues, now, ahead=False):  # what a judgement has ended is none of them
             self._counts.move(job.queue, job.state, State.QUEUED)
             self._put(promote(job, now))
         ready = [job for job in self._jobs.values() if job.state is State.QUEUED and job.queue in queues]
@@ -286,6 +303,27 @@ class MemoryStore(MemoryOperations, MemoryMoving):
             self._counts.move(job.queue, State.QUEUED, State.RUNNING)
             self._put(job)
         return claimed
+
+    def _due(self, queues: set[str], now: int, *, ahead: bool) -> list[Job]:
+        waiting = (job for job in self._jobs.values() if job.state is State.SCHEDULED and job.queue in queues)
+        due = [job for job in waiting if job.run_at <= now and is_ahead(job) is ahead]
+        return sorted(due, key=lambda job: (job.run_at, job.seq))[:MOST_PROMOTED]
+
+    def _judge(self, job: Job, now: int) -> None:
+        """A job that was made ahead is due: it is ready, held behind the run before it, or goes."""
+        schedule = self._schedules.get(job.schedule_id or "")
+        overlap = schedule.spec.overlap if schedule else "skip"
+        live = self._key_holder(overlap_key(job.schedule_id or ""), now)
+        became = judge(job, overlap, live, self._last_held(job.schedule_id or ""), now)
+        if became.job is None:
+            self._unmake([job], now)
+        else:
+            self._counts.move(job.queue, job.state, became.job.state)
+            self._put(became.job)
+        if became.skip is not None:
+            self._ledger.record(of_skip(job.schedule_id or "", became.skip))
+        if became.cancels is not None:
+            self._stop(became.cancels, "replaced by the next occurrence", now)
 
     def _next_due(self, queues: Iterable[str]) -> int | None:
         """When the first scheduled job of these queues is due; in the past, where a bound left some behind."""
@@ -305,7 +343,8 @@ class MemoryStore(MemoryOperations, MemoryMoving):
         if not edit.holds_for(current.version if current else None, current.created_at if current else None):
             return False
         if edit.revoke is not None:
-            self._revoke(edit.id, edit.revoke, now)
+            self._revoke(edit, edit.revoke, now)
+        self._keep_notes([edit.note] if edit.note else [])
         if edit.is_removal:
             del self._schedules[edit.id]
             self._ledger.forget(edit.id)
@@ -314,14 +353,17 @@ class MemoryStore(MemoryOperations, MemoryMoving):
             self._schedules[edit.id] = msgspec.structs.replace(edit.after, last=last)
         for skip in edit.skips:
             self._ledger.record(of_skip(edit.id, skip))
-        for job in edit.jobs:
-            self._add(job, now)
+        for new in edit.jobs:
+            if (edit.id, new.fire_at) not in self._made:
+                self._add(new, now)
         return True
 
-    def _revoke(self, schedule_id: str, reason: str, now: int) -> None:
+    def _revoke(self, edit: Edit, reason: str, now: int) -> None:
         """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""
-        made = (job for job in self._jobs.values() if job.schedule_id == schedule_id and job.fire_at)
-        self._apply([cancel(job, now, reason) for job in made if job.state.is_waiting], now)
+        made = (job for job in self._jobs.values() if job.schedule_id == edit.id and job.fire_at)
+        waiting = [job for job in made if job.state.is_waiting]
+        self._unmake([job for job in waiting if edit.unmakes(job)], now)
+        self._apply([cancel(job, now, reason) for job in waiting if not edit.unmakes(job)], now)
 
     def _fire(self, firing: Firing, now: int) -> Fired:
         schedule = self._schedules.get(firing.schedule.id)
@@ -329,9 +371,8 @@ class MemoryStore(MemoryOperations, MemoryMoving):
             return Fired(schedule_id=firing.schedule.id, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
-        made_before = {job.fire_at for job in self._jobs.values() if job.schedule_id == schedule.id}
         for shot in firing.shots:
-            if shot.job.fire_at in made_before:
+            if (schedule.id, shot.job.fire_at) in self._made:
                 continue  # by a schedule of that name, before the clock stepped back
             live = self._key_holder(overlap_key(schedule.id), now)
             placement = place(shot, live, self._last_held(schedule.id))

@@ -15,7 +15,9 @@ from rota.failpoints import reach
 from rota.model.settle import claim
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED
+from rota.store.mongo import bells
 from rota.store.mongo.head import HEAD, NOW, paused_of
+from rota.store.mongo.judging import ABOUT, is_unjudged
 from rota.store.mongo.wire import SAFE, Command, part_of_many
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Exchange
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.head import Head
+    from rota.store.mongo.judging import Judges
     from rota.store.mongo.parking import Parker
     from rota.store.mongo.space import Document
     from rota.store.mongo.steps import Step, Steps
@@ -60,11 +63,12 @@ class Claimed(NamedTuple):
 class Claimer:
     """Claims jobs of one namespace."""
 
-    def __init__(self, connection: Connection, steps: Steps, parker: Parker, head: Head) -> None:
+    def __init__(self, connection: Connection, steps: Steps, parker: Parker, head: Head, judges: Judges) -> None:
         self._connection = connection
         self._steps = steps
         self._parker = parker
         self._head = head
+        self._judges = judges
         self._paused: frozenset[str] = frozenset()  # queues, as far as the last look told
 
     def claim(
@@ -97,10 +101,14 @@ class Claimer:
     def survey(self, ask: Exchange, now: int | None) -> Sight:
         """What there is to claim: most often nothing, and a look needs no write. It goes by what was paused at the last
         look, and is repeated where that has changed."""
+        sight = self.look_now(ask, now)
+        self._head.refuse_if_sealed(sight.head)
+        return sight
+
+    def look_now(self, ask: Exchange, now: int | None) -> Sight:
+        """The same, for one who has been let in."""
         while True:
-            queues = self.open_queues(ask)
-            sight = self.look(queues, ask.want, now)
-            self._head.refuse_if_sealed(sight.head)
+            sight = self.look(self.open_queues(ask), ask.want, now)
             if self.learn(sight):
                 return sight
 
@@ -200,20 +208,37 @@ class Claimer:
         return self._head.now(self._connection.space, None)
 
     def _promote(self, step: Step, queues: Sequence[str], now: int) -> None:
-        """Make due jobs of these queues ready, a bounded number of them."""
-        for queue in queues:
-            due = {"state": "scheduled", "queue": queue, "run_at": {"$lte": now}}
-            found = step.space.jobs.find(due, {"_id": 1}, session=step.session, hint="due")
-            ids = [document["_id"] for document in found.sort("run_at", 1).limit(MOST_PROMOTED)]
+        """Make due jobs of these queues ready, a bounded number of them; what was made ahead is judged first, for what
+        a judgement has ended is none of them."""
+        found = {queue: self._due(step, queue, now) for queue in queues}
+        ahead = [document for documents in found.values() for document in documents if is_unjudged(document)]
+        if ahead:
+            self._judge(step, ahead, queues, now)
+        for queue, documents in found.items():
+            ids = [document["_id"] for document in documents if not is_unjudged(document)]
             if not ids:
                 continue
             promoted = step.space.jobs.update_many(
-                {"_id": {"$in": ids}, **due},
+                {"_id": {"$in": ids}, **_is_due(queue, now)},
                 {"$set": {"state": "queued", "queued_at": now}},
                 session=step.session,
                 hint="_id_",
             ).modified_count
             step.counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
+
+    def _due(self, step: Step, queue: str, now: int) -> list[Document]:
+        cursor = step.space.jobs.find(_is_due(queue, now), ABOUT, session=step.session, hint="due")
+        return list(cursor.sort("run_at", 1).limit(MOST_PROMOTED))
+
+    def _judge(self, step: Step, ahead: Sequence[Document], queues: Sequence[str], now: int) -> None:
+        """Judge them; whoever works on other queues is woken, where that released a job of theirs."""
+        self._judges.judge(step, ahead, now)
+        if step.counts.queues().difference(queues):
+            bells.ring(self._connection, "jobs")
+
+
+def _is_due(queue: str, now: int) -> Document:
+    return {"state": "scheduled", "queue": queue, "run_at": {"$lte": now}}
 
 
 def open_queues(queues: Sequence[str], paused: frozenset[str]) -> list[str]:

@@ -74,7 +74,7 @@ class Desk:
         step = Step(self._connection.quick, None)
         if len({change.id for change in ask.settled}) != len(ask.settled):
             refused = self._settler.settle(step, ask.settled, at, held_by(ask.holder))
-            return Settled(refused, self._count(step), None)
+            return Settled(refused, self._count(step), self._claimer.look_now(ask, now))
         token = secrets.token_hex(8)
         queues = self._claimer.open_queues(ask)
         written, waiting, seen = self._write(ask, queues, token)

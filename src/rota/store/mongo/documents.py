@@ -11,7 +11,7 @@ from rota.model.job import Job, NewJob, accept
 from rota.model.occurrence import Occurrence
 from rota.model.outcome import Undecodable
 from rota.model.retry import RetryPolicy
-from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
+from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
 from rota.model.settle import apply, claim, settle
 from rota.store.mongo.places import UNPLACED, place_of, seq_of
 
@@ -32,7 +32,9 @@ _needed_of = attrgetter(*_NEEDED)
 _left_out_of = attrgetter(*(name for name, _ in _LEFT_OUT))
 _encode = msgspec.json.encode
 _decode_origin = msgspec.json.Decoder(Origin).decode
+_decode_ahead = msgspec.json.Decoder(Ahead).decode
 _decode_pause = msgspec.json.Decoder(Pause).decode
+_PACKED = {"origin": _decode_origin, "pause": _decode_pause, "tenant_pause": _decode_pause, "ahead": _decode_ahead}
 
 
 def document_of_job(job: Job) -> Document:
@@ -113,9 +115,8 @@ def _readable_schedule(document: Document) -> Schedule:
     fields = dict(document)
     fields["id"] = fields.pop("_id")
     fields["spec"] = unpack_spec(fields["spec"])
-    fields["origin"] = _decode_origin(fields["origin"])
-    if "pause" in fields:
-        fields["pause"] = _decode_pause(fields["pause"])
+    for name in _PACKED.keys() & fields.keys():
+        fields[name] = _PACKED[name](fields[name])
     return msgspec.convert(fields, Schedule)
 
 
@@ -129,13 +130,21 @@ def document_of_schedule(schedule: Schedule) -> Document:
         "created_at": schedule.created_at,
         "updated_at": schedule.updated_at,
         "is_enabled": schedule.is_enabled,
-        "pause": None if schedule.pause is None else _encode(schedule.pause).decode(),
+        "pause": _packed(schedule.pause),
         "next_at": schedule.next_at,
         "fired_through": schedule.fired_through,
         "run_count": schedule.run_count,
         "problem": schedule.problem,
+        "tenant_pause": _packed(schedule.tenant_pause),
+        "ahead": _packed(schedule.ahead),
         "due_at": schedule.due_at,
+        "tenant": schedule.spec.tenant or None,
+        "origin_name": schedule.origin.name,
     }
+
+
+def _packed(value: Pause | Ahead | None) -> str | None:
+    return None if value is None else _encode(value).decode()
 
 
 def document_of_last(last: LastRun) -> Document:

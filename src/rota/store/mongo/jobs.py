@@ -93,6 +93,25 @@ class Jobs:
                 )
         return holders
 
+    def last_held(self, step: Step, schedule_ids: Sequence[str]) -> dict[str, str]:
+        """Of each of these schedules that has some, the last job that is held."""
+        if not schedule_ids:
+            return {}
+        found = step.space.jobs.find(
+            {"schedule_id": {"$in": list(schedule_ids)}, "state": "held"}, {"schedule_id": 1}, session=step.session
+        ).sort("seq", 1)
+        return {document["schedule_id"]: document["_id"] for document in found}
+
+    def made(self, step: Step, schedule_ids: Sequence[str], slots: Iterable[int]) -> set[tuple[str, int]]:
+        """The occurrences of these schedules at these times that have, or had, a job."""
+        found = step.space.jobs.find(
+            {"schedule_id": {"$in": list(schedule_ids)}, "fire_at": {"$in": list(slots)}},
+            {"schedule_id": 1, "fire_at": 1},
+            session=step.session,
+            hint="occurrence",
+        )
+        return {(document["schedule_id"], document["fire_at"]) for document in found}
+
     def _known(self, step: Step, jobs: Sequence[NewJob], now: int) -> _Known:
         """Which of these are there already, which keys are taken, and which of the awaited jobs are live."""
         ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]

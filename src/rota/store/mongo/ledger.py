@@ -13,7 +13,7 @@ from pymongo.errors import DuplicateKeyError
 
 from rota.model.occurrence import Occurrence, fold, of_job
 from rota.store.contract import Page
-from rota.store.mongo.documents import jobs_of, lines_of, row_of_line
+from rota.store.mongo.documents import job_of, lines_of, row_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ class Ledger:
                 {
                     "schedule_id": schedule_id,
                     "fire_at": {"$gt": max(after, since), "$lt": end},
-                    "state": {"$exists": True},
+                    "$or": [{"state": {"$exists": True}}, {"owed": {"$exists": True}}],
                 },
                 hint="occurrence",
             )
@@ -112,7 +112,7 @@ class Ledger:
             .limit(limit + 1)
         )
         lines = [line for line in ranges if line.through_at > after and line.earliest_at < end]
-        lines += [line for line in map(of_job, jobs_of(list(kept))) if not _covers(ranges, line)]
+        lines += [line for document in kept for line in _lines_in(document) if not _covers(ranges, line)]
         lines.sort(key=lambda line: line.through_at)
         shown = lines[:limit]
         return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
@@ -139,6 +139,13 @@ class Ledger:
         kept = recent[max(0, len(recent) - most) :]
         is_put = self._put(step, document["_id"], document.get("made_at", 0), kept, document)
         return len(lines) - len(kept) if is_put else 0
+
+
+def _lines_in(document: Document) -> list[Occurrence]:
+    """The line of a job that is kept, or that a tombstone still owes."""
+    if "owed" in document:
+        return lines_of(document["schedule_id"], [document["owed"]])
+    return [of_job(job_of(document))]
 
 
 def _of_this_schedule(name: str, made_at: int, document: Document | None) -> list[Occurrence]:

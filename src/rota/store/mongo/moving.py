@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 import msgspec
 from pymongo.errors import BulkWriteError
 
+from rota.model.entry import Entry
 from rota.model.job import Job
+from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
-from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
+from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, ScheduleFilter
 from rota.store.counting import lacking
 from rota.store.mongo.documents import document_of_last, document_of_schedule, jobs_of
 from rota.store.mongo.head import HEAD
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.ledger import Ledger
     from rota.store.mongo.locks import Locks
     from rota.store.mongo.logs import Logs
+    from rota.store.mongo.records import Entries, Notes
     from rota.store.mongo.schedules import Schedules
     from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step, Steps
@@ -38,7 +41,15 @@ class Mover:
     """Gives out all of one namespace, and takes in what another store held."""
 
     def __init__(
-        self, steps: Steps, jobs: Jobs, schedules: Schedules, ledger: Ledger, logs: Logs, locks: Locks
+        self,
+        steps: Steps,
+        jobs: Jobs,
+        schedules: Schedules,
+        ledger: Ledger,
+        logs: Logs,
+        locks: Locks,
+        entries: Entries,
+        notes: Notes,
     ) -> None:
         self._steps = steps
         self._jobs = jobs
@@ -46,6 +57,8 @@ class Mover:
         self._ledger = ledger
         self._logs = logs
         self._locks = locks
+        self._entries = entries
+        self._notes = notes
 
     # Out.
 
@@ -65,12 +78,17 @@ class Mover:
                 found = space.jobs.find({"seq": beyond(after or 0), **LIVING}).sort("seq", 1).limit(limit)
                 return [(job.seq, job) for job in jobs_of(list(found))]
             case "schedules":
-                page = self._schedules.page(space, after, limit)
+                page = self._schedules.page(space, ScheduleFilter(), after, limit)
                 return [(schedule.id, schedule) for schedule in page.items]
             case "occurrences":
                 return self._lines(space, after or ["", 0], limit)
             case "logs":
                 return list(self._logs.all(space, after or "", limit))
+            case "entries":
+                entries = self._entries.all(space, tuple(after) if after else ("", ""), limit)
+                return [((entry.kind, entry.name), entry) for entry in entries]
+            case "notes":
+                return [(note.id, note) for note in self._notes.all(space, after or "", limit)]
             case "locks":
                 return [(lock.name, lock) for lock in self._locks.all(space, after or "", limit)]
             case "queues":
@@ -103,6 +121,7 @@ class Mover:
             return new + sum(self._load_queue(step, record, queues) for record in _of(records, QueueRecord))
 
         new = self._steps.run("load", work)
+        new += self._entries.load(space, _of(records, Entry)) + self._notes.add(space, _of(records, Note))
         return new + self._logs.load(space, _of(records, LogLine)) + self._locks.load(space, _of(records, LockRecord))
 
     def _load_jobs(self, step: Step, jobs: Sequence[Job]) -> int:

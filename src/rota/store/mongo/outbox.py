@@ -1,14 +1,17 @@
 """The outbox: what a firing or an edit sets in motion, kept in the schedule's own document until it is delivered.
 
 A server without transactions writes one document at a time. So a firing or an edit is one guarded write to its
-schedule: the schedule advances, and in the same write takes along the jobs to make, the lines to record, the jobs to
-stop and the jobs to revoke. That write decides, once, however many schedulers race. Delivering comes after it, and
-every part of it is harmless to repeat:
+schedule: the schedule advances, and in the same write takes along the jobs to make, the lines and the note to record,
+the jobs to stop and the jobs to revoke. That write decides, once, however many schedulers race. Delivering comes after
+it, and every part of it is harmless to repeat:
 
 - jobs have their ids, and occurrences are unique, so a second delivery finds them there; a removed job's tombstone
   keeps its place for a day (see `removing`);
 - a line that the ledger covers already is left out;
+- a note has its id;
 - revoking touches only jobs with a place in line up to the edit's own, so a late delivery leaves later ones alone.
+  Those who waited for a job that was unmade are released after it; what a death leaves of that, upkeep releases (see
+  `Waiters.heal`).
 
 What can be seen of a process that dies in between: a schedule with an outbox, and some of its jobs not made or not
 yet revoked. Nothing is lost, since the outbox is as safe as the schedule. While it has one, a schedule counts as due at
@@ -26,9 +29,10 @@ import msgspec
 from msgspec import Struct
 from pymongo import DeleteOne, UpdateOne
 
-from rota.model.firing import overlap_key
+from rota.model.edit import is_unmade
 from rota.model.history import closed_lines, pack_moves
-from rota.model.job import Job
+from rota.model.job import Job, overlap_key
+from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.settle import cancel
 from rota.model.state import State
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.leases import Leases
     from rota.store.mongo.ledger import Ledger
+    from rota.store.mongo.records import Notes
+    from rota.store.mongo.removing import Remover
     from rota.store.mongo.settling import Settler
     from rota.store.mongo.space import Document
     from rota.store.mongo.steps import Step
@@ -58,15 +64,18 @@ class Outbox(Struct, kw_only=True):
     now: int
     jobs: list[Job] = []
     lines: list[Occurrence] = []
+    notes: list[Note] = []
     stops: list[str] = []  # live jobs that the next occurrence replaces
     revoke: str | None = None  # why waiting jobs are cancelled …
+    unmake_after: int | None = None  # … or unmade, where their time is later than this …
     last_seq: int = 0  # … up to this place in line
     is_removal: bool = False
     due_at: int | None = None  # when the schedule is due once this is delivered
 
     @property
     def is_empty(self) -> bool:
-        return not (self.jobs or self.lines or self.stops or self.is_removal or self.revoke is not None)
+        said = self.jobs or self.lines or self.notes or self.stops or self.is_removal
+        return not said and self.revoke is None
 
 
 _decoder = msgspec.msgpack.Decoder(Outbox)
@@ -88,35 +97,58 @@ def outbox_of(document: Document) -> Outbox | None:
 class Postman:
     """Delivers outboxes."""
 
-    def __init__(self, jobs: Jobs, settler: Settler, ledger: Ledger, leases: Leases) -> None:
+    def __init__(
+        self, jobs: Jobs, settler: Settler, ledger: Ledger, leases: Leases, remover: Remover, notes: Notes
+    ) -> None:
         self._jobs = jobs
         self._settler = settler
         self._ledger = ledger
         self._leases = leases
+        self._remover = remover
+        self._notes = notes
 
-    def deliver(self, step: Step, outboxes: Sequence[Outbox]) -> None:
-        """Do what they say; where they were written down, take them off their schedules."""
+    def deliver(self, step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False) -> None:
+        """Do what they say; where they were written down, take them off their schedules. `is_edit`: nobody has looked
+        yet whether the occurrences have jobs."""
         for outbox in outboxes:
             if outbox.revoke is not None:
                 self._revoke(step, outbox)
             if outbox.is_removal:
                 self._ledger.forget(step, outbox.schedule_id)
-        self._make(step, [job for outbox in outboxes for job in outbox.jobs], outboxes)
+        jobs = [job for outbox in outboxes for job in outbox.jobs]
+        self._make(step, self._missing(step, jobs) if is_edit else jobs, outboxes)
         lines = [line for outbox in outboxes for line in outbox.lines]
         self._ledger.record(step, lines, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
+        self._notes.add(step.space, [note for outbox in outboxes for note in outbox.notes], step.session)
         for outbox in outboxes:
             for job_id in outbox.stops:
-                self._stop(step, job_id, outbox.now)
+                self.stop(step, job_id, outbox.now)
         if not step.is_atomic:
             self._clear(step, outboxes)
 
     def _revoke(self, step: Step, outbox: Outbox) -> None:
-        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay. None was a last run."""
+        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay. None was a last run. What
+        was made ahead, for a time to come, goes without a trace, and what waited for that waits no more."""
+        gone: list[str] = []
         for _ in range(MOST_ROUNDS):
             waiting = self._jobs.waiting_of(step, outbox.schedule_id, outbox.last_seq)
-            changes = [cancel(job, outbox.now, outbox.revoke or "") for job in waiting]
-            if not changes or not self._settler.settle(step, changes, outbox.now, is_same, is_noted=False):
-                return
+            unmade = [job for job in waiting if is_unmade(job, outbox.unmake_after)]
+            rest = [job for job in waiting if not is_unmade(job, outbox.unmake_after)]
+            are_unmade = self._remover.unmake(step, unmade)
+            gone += [job.id for job in unmade]
+            changes = [cancel(job, outbox.now, outbox.revoke or "") for job in rest]
+            if not self._settler.settle(step, changes, outbox.now, is_same, is_noted=False) and are_unmade:
+                break
+        if gone:
+            self._settler.waiters.let_go(step, gone, outbox.now)
+
+    def _missing(self, step: Step, jobs: list[Job]) -> list[Job]:
+        """Those whose occurrences have no job yet. A collision would end a transaction; elsewhere it tells the same."""
+        slots = [(job.schedule_id, job.fire_at) for job in jobs if job.schedule_id and job.fire_at]
+        if not step.is_atomic or not slots:
+            return jobs
+        made = self._jobs.made(step, [name for name, _ in slots], [at for _, at in slots])
+        return [job for job in jobs if (job.schedule_id, job.fire_at) not in made]
 
     def _make(self, step: Step, jobs: list[Job], outboxes: Sequence[Outbox]) -> None:
         """Insert the jobs that are not there yet."""
@@ -143,7 +175,8 @@ class Postman:
             if not any("key" in error.get("keyPattern", {}) for error in collided):
                 return
 
-    def _stop(self, step: Step, job_id: str, now: int) -> None:
+    def stop(self, step: Step, job_id: str, now: int) -> None:
+        """Ask a job that is replaced to stop; one that nobody has started is cancelled."""
         if self._leases.ask_to_stop(step.space, [job_id], REPLACED, step.session):
             return
         job = self._jobs.find(step, job_id)

@@ -7,12 +7,13 @@ same document. Whoever delivers the same firing late, from an outbox that was re
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from rota.model.occurrence import of_job
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rota.model.job import Job
     from rota.model.occurrence import Occurrence
@@ -46,15 +47,32 @@ class Remover:
         made = [job for job in jobs if job.schedule_id is not None and job.fire_at is not None]
         if not made:
             return
-        ids = list({job.schedule_id for job in made})
-        found = step.space.schedules.find(
-            {"_id": {"$in": ids}, "is_removed": None}, {"created_at": 1}, session=step.session
-        )
-        since = {document["_id"]: int(document["created_at"]) for document in found}
+        since = made_at(step, {job.schedule_id for job in made})
         lines: list[Occurrence] = [
             of_job(job) for job in made if job.schedule_id in since and (job.fire_at or 0) > since[job.schedule_id]
         ]
         self._ledger.record(step, lines, since)
+
+    def unmake(self, step: Step, jobs: Sequence[Job]) -> bool:
+        """Remove waiting jobs without a trace; whether all of them still were what they are."""
+        gone = [job for group in _by_state(jobs) for job in self._wipe_away(step, group)]
+        for job in gone:
+            step.counts.remove(job.queue, job.state)
+        self._logs.forget(step, [job.id for job in gone])
+        return len(gone) == len(jobs)
+
+    def _wipe_away(self, step: Step, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Jobs of one state; gives those that this step took away."""
+        mine: Document = {"_id": {"$in": [job.id for job in jobs]}, "state": jobs[0].state.value}
+        if step.is_atomic:
+            step.space.jobs.delete_many(mine, session=step.session, hint="_id_")
+            return jobs
+        token = secrets.token_hex(8)
+        if step.space.jobs.update_many(mine, _wipe(token), hint="_id_").modified_count == len(jobs):
+            return jobs
+        found = step.space.jobs.find({"_id": mine["_id"], "touch": token}, {"_id": 1})
+        wiped = {document["_id"] for document in found}
+        return [job for job in jobs if job.id in wiped]
 
     def _delete(self, step: Step, jobs: Sequence[Job]) -> list[Job]:
         """The documents go; gives the jobs that this step took away, and not another at the same time."""
@@ -63,9 +81,9 @@ class Remover:
             step.space.jobs.delete_many({"_id": {"$in": ids}, **_ENDED}, session=step.session, hint="_id_")
             return list(jobs)
         token = secrets.token_hex(8)
-        bury = step.space.jobs.update_many({"_id": {"$in": ids}, **_ENDED}, _tombstone(token), hint="_id_")
+        done = step.space.jobs.update_many({"_id": {"$in": ids}, **_ENDED}, bury(token), hint="_id_")
         mine = list(jobs)
-        if bury.modified_count != len(ids):
+        if done.modified_count != len(ids):
             found = step.space.jobs.find({"_id": {"$in": ids}, "touch": token}, {"_id": 1})
             buried = {document["_id"] for document in found}
             mine = [job for job in jobs if job.id in buried]
@@ -75,6 +93,30 @@ class Remover:
         return mine
 
 
-def _tombstone(token: str) -> list[Document]:
-    """What is left of a document: nobody else can take away what has no end any more."""
-    return [{"$project": {"schedule_id": 1, "fire_at": 1, "gone_at": "$$NOW", "touch": {"$literal": token}}}]
+def made_at(step: Step, schedule_ids: Iterable[str | None]) -> dict[str, int]:
+    """When those of the schedules that exist were made."""
+    found = step.space.schedules.find(
+        {"_id": {"$in": list(schedule_ids)}, "is_removed": None}, {"created_at": 1}, session=step.session
+    )
+    return {document["_id"]: int(document["created_at"]) for document in found}
+
+
+def bury(token: str | None = None, *, owed: list[Any] | None = None) -> list[Document]:
+    """What is left of a document: nobody else can take away what has no end any more. It stays for as long as it owes
+    the ledger a line."""
+    touch: Document = {} if token is None else {"touch": {"$literal": token}}
+    rest: Document = {"gone_at": "$$NOW"} if owed is None else {"owed": {"$literal": owed}}
+    return [{"$project": {"schedule_id": 1, "fire_at": 1, **touch, **rest}}]
+
+
+def _wipe(token: str) -> list[Document]:
+    """What is left of a job whose occurrence is yet to come: its id alone, so that another may be made for that."""
+    return [{"$project": {"gone_at": "$$NOW", "touch": {"$literal": token}}}]
+
+
+def _by_state(jobs: Sequence[Job]) -> list[list[Job]]:
+    return [list(group) for _, group in groupby(sorted(jobs, key=_state), key=_state)]
+
+
+def _state(job: Job) -> str:
+    return job.state.value

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from pymongo import DeleteOne, InsertOne, UpdateOne
 from pymongo.errors import BulkWriteError
 
 from rota.failpoints import reach
-from rota.model.firing import fired, overlap_key, place
-from rota.model.job import accept
+from rota.model.firing import fired, place
+from rota.model.job import accept, overlap_key
 from rota.model.occurrence import of_skip
+from rota.model.state import State
 from rota.store.contract import Due, Fired, Page
 from rota.store.mongo.documents import changed, document_of_last, document_of_schedule, last_of, schedule_of
 from rota.store.mongo.jobs import is_duplicate
 from rota.store.mongo.outbox import Outbox, outbox_of, packed
+from rota.store.mongo.waves import waves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rota.model.edit import Edit
     from rota.model.firing import Firing
     from rota.model.schedule import Schedule
+    from rota.store.contract import ScheduleFilter
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.outbox import Postman
     from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step, Steps
 
-Item = TypeVar("Item")
 AT_ONCE = 0  # when a schedule with an outbox is due
+_UNTOUCHED = (  # by a firing
+    *("spec", "origin", "tenant", "origin_name"),
+    *("generation", "created_at", "updated_at", "is_enabled", "problem"),
+)
 MOST_ROUNDS = 3  # of delivering what others left, before what is there is taken as it is
 
 
@@ -50,14 +56,15 @@ class Schedules:
         found = {document["_id"]: schedule_of(document) for document in documents}
         return [found[name] for name in ids if name in found]
 
-    def page(self, space: Space, cursor: str | None, limit: int) -> Page[Schedule]:
-        documents = self._find(space, {"_id": {"$gt": cursor or ""}}, limit + 1)
+    def page(self, space: Space, where: ScheduleFilter, cursor: str | None, limit: int) -> Page[Schedule]:
+        query, hint = _conditions(where)
+        documents = self._find(space, {**query, "_id": {"$gt": cursor or ""}}, limit + 1, hint)
         shown = [schedule_of(document) for document in documents[:limit]]
         return Page(shown, shown[-1].id if len(documents) > limit else None)
 
-    def _find(self, space: Space, query: Document, limit: int) -> list[Document]:
+    def _find(self, space: Space, query: Document, limit: int, hint: str = "_id_") -> list[Document]:
         for _ in range(MOST_ROUNDS):
-            found = list(space.schedules.find(query).sort("_id", 1).limit(limit)) if limit else []
+            found = list(space.schedules.find(query, hint=hint).sort("_id", 1).limit(limit)) if limit else []
             if not self._deliver(found):
                 break
         return [document for document in found if not document.get("is_removed")]
@@ -111,12 +118,12 @@ class Schedules:
     def edit(self, step: Step, edits: Sequence[Edit], now: int) -> list[str]:
         """Apply edits; the ids of those that were refused because the version had moved on."""
         refused: list[str] = []
-        for wave in _waves(edits, lambda edit: edit.id):
+        for wave in waves(edits, lambda edit: edit.id):
             refused += self._edit(step, wave, now)
         return refused
 
     def _edit(self, step: Step, edits: Sequence[Edit], now: int) -> list[str]:
-        current = self._current(step, [edit.id for edit in edits])
+        current = self.current(step, [edit.id for edit in edits])
         taken = [edit for edit in edits if edit.holds_for(*_guard(current.get(edit.id)))]
         last_seq = self._mark() if any(edit.revoke is not None for edit in taken) else 0
         outboxes = [self._outbox_of_edit(edit, now, last_seq) for edit in taken]
@@ -125,7 +132,7 @@ class Schedules:
         ]
         won = self._commit(step, operations, outboxes)
         reach("edit.before_commit")
-        self._postman.deliver(step, [outbox for outbox in won if not outbox.is_empty])
+        self._postman.deliver(step, [outbox for outbox in won if not outbox.is_empty], is_edit=True)
         names = {outbox.schedule_id for outbox in won}
         return [edit.id for edit in edits if edit.id not in names]
 
@@ -137,7 +144,9 @@ class Schedules:
             now=now,
             jobs=[accept(job, now) for job in edit.jobs],
             lines=[of_skip(edit.id, skip) for skip in edit.skips],
+            notes=[edit.note] if edit.note else [],
             revoke=edit.revoke,
+            unmake_after=edit.unmake_after,
             last_seq=last_seq,
             is_removal=edit.is_removal,
             due_at=edit.after.due_at,
@@ -148,13 +157,13 @@ class Schedules:
     def fire(self, step: Step, firings: Sequence[Firing], now: int) -> list[Fired]:
         """Make the jobs and advance the schedules, each unless somebody else changed it first."""
         results: dict[int, Fired] = {}
-        for wave in _waves(list(enumerate(firings)), lambda pair: pair[1].schedule.id):
+        for wave in waves(list(enumerate(firings)), lambda pair: pair[1].schedule.id):
             answers = self._fire(step, [firing for _, firing in wave], now)
             results.update(zip((number for number, _ in wave), answers, strict=True))
         return [results[number] for number in range(len(firings))]
 
     def _fire(self, step: Step, firings: Sequence[Firing], now: int) -> list[Fired]:
-        current = self._current(step, [firing.schedule.id for firing in firings])
+        current = self.current(step, [firing.schedule.id for firing in firings])
         taken = [firing for firing in firings if firing.holds_for(*_guard(current.get(firing.schedule.id)))]
         street = self._look_around(step, taken, now)
         outboxes: list[Outbox] = []
@@ -188,26 +197,23 @@ class Schedules:
         shy = [firing.schedule.id for firing in firings if any(shot.when_busy != "allow" for shot in firing.shots)]
         holders = self._jobs.holders(step, [overlap_key(name) for name in shy], now)
         live = {name: holders[overlap_key(name)] for name in shy if overlap_key(name) in holders}
-        held: dict[str, str] = {}
-        if live:
-            found = step.space.jobs.find(
-                {"schedule_id": {"$in": list(live)}, "state": "held"}, {"schedule_id": 1}, session=step.session
-            ).sort("seq", 1)
-            held = {document["schedule_id"]: document["_id"] for document in found}
-        slots = {shot.job.fire_at for firing in firings for shot in firing.shots}
+        held = self._jobs.last_held(step, list(live))
+        idle = self._idle(step, firings, live)
+        slots = {shot.job.fire_at or 0 for firing in firings for shot in firing.shots}
         names = [firing.schedule.id for firing in firings if firing.shots]
-        made: set[tuple[str, int]] = set()
-        if names:
-            query = {"schedule_id": {"$in": names}, "fire_at": {"$in": list(slots)}}
-            for document in step.space.jobs.find(
-                query, {"schedule_id": 1, "fire_at": 1}, session=step.session, hint="occurrence"
-            ):
-                made.add((document["schedule_id"], document["fire_at"]))
-        return Street(live, held, made)
+        made = self._jobs.made(step, names, slots) if names else set()
+        return Street(live, held, made, idle)
+
+    def _idle(self, step: Step, firings: Sequence[Firing], live: dict[str, str]) -> set[str]:
+        """Those of the live jobs that nobody has started, as far as a later shot of the same firing meets that."""
+        many = {firing.schedule.id for firing in firings if len(firing.shots) > 1}
+        ids = [job_id for name, job_id in live.items() if name in many]
+        waiting = (job for job in self._jobs.get(step.space, ids, step.session) if job.state.is_waiting)
+        return {job.id for job in waiting}
 
     # What both are made of.
 
-    def _current(self, step: Step, ids: Sequence[str]) -> dict[str, Document]:
+    def current(self, step: Step, ids: Sequence[str]) -> dict[str, Document]:
         """The documents as they are, with nothing left to deliver."""
         for _ in range(MOST_ROUNDS):
             found = list(step.space.schedules.find({"_id": {"$in": list(ids)}}, session=step.session))
@@ -245,10 +251,11 @@ class Schedules:
 class Street:
     """What a batch of firings meets, and what it adds to that itself."""
 
-    def __init__(self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]]) -> None:
+    def __init__(self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]], idle: set[str]) -> None:
         self._live = live
         self._held = held
         self._made = made
+        self._idle = idle  # live jobs that are cancelled, and not asked to stop, when they are replaced
 
     def place(self, firing: Firing, now: int) -> tuple[Outbox, Fired]:
         """What becomes of each shot, one after another: an earlier one may be in the way of a later one."""
@@ -271,12 +278,14 @@ class Street:
             if placement.job is not None:
                 job = accept(placement.job, now)
                 outbox.jobs.append(job)
-                if job.waits_for:
+                if job.state is State.HELD:
                     self._held[name] = job.id
                 elif job.key:
                     self._live[name] = job.id
+                    self._idle.add(job.id)
             if placement.cancels is not None:
                 outbox.stops.append(placement.cancels)
+                self._follow(name, placement.cancels)
         outbox.lines = [of_skip(name, skip) for skip in skips]
         answer = Fired(
             schedule_id=name,
@@ -285,6 +294,20 @@ class Street:
             skipped=sum(skip.count for skip in skips),
         )
         return outbox, answer
+
+    def _follow(self, name: str, replaced: str) -> None:
+        """Where the replaced job is cancelled at once, the one that is held behind it goes on in its place."""
+        if replaced in self._idle:
+            self._live[name] = self._held.pop(name)
+            self._idle.add(self._live[name])
+
+
+def _conditions(where: ScheduleFilter) -> tuple[Document, str]:
+    """A filter as a query, and the index that it goes by. Most schedules follow no tenant: those need none."""
+    query: Document = {} if where.origin is None else {"origin_name": where.origin}
+    if where.tenant is not None:
+        query["tenant"] = where.tenant or None
+    return query, "tenant" if where.tenant else "_id_" if where.origin is None else "origin"
 
 
 def _guard(document: Document | None) -> tuple[int | None, int | None]:
@@ -302,8 +325,8 @@ def _turned(fields: Document, outbox: Outbox, *, is_atomic: bool) -> Document:
 
 def _advance(firing: Firing, after: Schedule, outbox: Outbox, *, is_atomic: bool) -> UpdateOne:
     fields = document_of_schedule(after)
-    for name in ("spec", "origin", "generation", "created_at", "updated_at", "is_enabled", "problem"):
-        del fields[name]  # a firing does not touch them
+    for name in _UNTOUCHED:
+        del fields[name]
     if outbox.jobs:
         fields["last.enqueued_at"] = after.last.enqueued_at
         fields["last.job_id"] = after.last.job_id
@@ -324,17 +347,3 @@ def _operation(edit: Edit, outbox: Outbox, *, is_atomic: bool) -> UpdateOne | In
         fresh = {name: value for name, value in fields.items() if value is not None}
         return InsertOne({"_id": edit.id, **fresh, "last": last})
     return UpdateOne(mine, changed(fields))
-
-
-def _waves(items: Sequence[Item], key: Callable[[Item], str]) -> Iterator[list[Item]]:
-    """The items in order, in batches that name each schedule once."""
-    wave: list[Item] = []
-    names: set[str] = set()
-    for item in items:
-        if key(item) in names:
-            yield wave
-            wave, names = [], set()
-        wave.append(item)
-        names.add(key(item))
-    if wave:
-        yield wave

@@ -29,6 +29,8 @@ class Space:
         self.jobs = self.named("job")
         self.schedules = self.named("schedule")
         self.ledger = self.named("ledger")
+        self.entries = self.named("entry")
+        self.notes = self.named("note")
         self.counts = self.named("count")
         self.nodes = self.named("node")
         self.locks = self.named("lock")

@@ -37,6 +37,7 @@ from rota.store.contract import (
     QueueInfo,
     Refusal,
     Retention,
+    ScheduleFilter,
     Store,
 )
 from rota.store.matching import check_cursor
@@ -50,6 +51,7 @@ from rota.store.mongo.desk import Desk
 from rota.store.mongo.guards import has_lapsed, held_by, is_same
 from rota.store.mongo.head import NOW, Head, paused_of
 from rota.store.mongo.jobs import Jobs, is_duplicate
+from rota.store.mongo.judging import Judges
 from rota.store.mongo.leases import Leases
 from rota.store.mongo.ledger import Ledger
 from rota.store.mongo.locks import Locks
@@ -57,6 +59,7 @@ from rota.store.mongo.logs import Logs
 from rota.store.mongo.moving import Mover
 from rota.store.mongo.outbox import Postman
 from rota.store.mongo.parking import Parker
+from rota.store.mongo.records import Entries, Notes
 from rota.store.mongo.removing import Remover
 from rota.store.mongo.schedules import Schedules
 from rota.store.mongo.settling import Settler
@@ -67,12 +70,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rota.model.edit import Edit
+    from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
+    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel, Part, Record, Seal
+    from rota.store.contract import Bell, Channel, NoteFilter, Part, Record, Seal
     from rota.store.mongo.space import Document, Space
 
 FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs finishes
@@ -95,15 +100,24 @@ class MongoStore(Store):
         self._ledger, self._logs, self._locks, self._leases, self._jobs = Ledger(), Logs(), Locks(), Leases(), Jobs()
         self._remover = Remover(self._ledger, self._logs)
         self._settler = Settler(self._jobs, self._remover)
-        postman = Postman(self._jobs, self._settler, self._ledger, self._leases)
+        self._notes = Notes()
+        self._entries = Entries(self._notes)
+        postman = Postman(self._jobs, self._settler, self._ledger, self._leases, self._remover, self._notes)
         self._schedules = Schedules(self._jobs, postman, self._steps, self._head.mark)
         self._contention = Contention(self._steps, self._schedules)
         self._parker = Parker(self._steps)
+        self._judges = Judges(self._jobs, self._schedules, postman, self._ledger, self._settler.waiters)
         self._intake = Intake(self._connection, self._head.gate, self._counters)
-        self._claimer = Claimer(self._connection, self._steps, self._parker, self._head)
+        self._claimer = Claimer(self._connection, self._steps, self._parker, self._head, self._judges)
         self._desk = Desk(self._connection, self._head, self._settler, self._claimer, self._counters)
-        self._upkeep = Upkeep(self._steps, self._settler, self._schedules, self._remover, self._ledger, self._counters)
-        self._mover = Mover(self._steps, self._jobs, self._schedules, self._ledger, self._logs, self._locks)
+        self._upkeep = Upkeep(
+            *(self._steps, self._settler, self._schedules, self._remover, self._ledger, self._counters),
+            *(self._judges, self._entries, self._notes),
+        )
+        self._mover = Mover(
+            *(self._steps, self._jobs, self._schedules, self._ledger, self._logs, self._locks),
+            *(self._entries, self._notes),
+        )
 
     def open(self) -> None:
         self._connection.open()
@@ -257,9 +271,11 @@ class MongoStore(Store):
         with self._connection.call() as space:
             return self._schedules.get(space, ids)
 
-    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+    def list_schedules(
+        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Schedule]:
         with self._connection.call() as space:
-            return self._schedules.page(space, cursor, limit)
+            return self._schedules.page(space, where or ScheduleFilter(), cursor, limit)
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         with self._connection.call() as space:
@@ -283,6 +299,29 @@ class MongoStore(Store):
         check_cursor(cursor)
         with self._connection.call() as space:
             return self._ledger.page(space, schedule_id, start, end, cursor, limit)
+
+    # Entries and notes.
+
+    def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
+        with self._connection.call(), self._head.work(now):
+            return self._steps.run("edit", lambda step: self._entries.edit(step, edits))
+
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        with self._connection.call() as space:
+            return self._entries.get(space, kind, names)
+
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+        with self._connection.call() as space:
+            return self._entries.page(space, kind, cursor, limit)
+
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        with self._connection.call() as space:
+            self._notes.add(space, notes)
+
+    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+        with self._connection.call() as space:
+            self._upkeep.deliver(space, FINISH_AT_ONCE)  # no edit is seen without its note
+            return self._notes.page(space, where, cursor, limit)
 
     # Queues, nodes, logs, locks, upkeep.
 
@@ -359,6 +398,7 @@ class MongoStore(Store):
 
     def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
         with self._connection.call() as space:
+            self._upkeep.deliver(space, FINISH_AT_ONCE)
             queues = self._queues(space) if part == "queues" else []
             return self._mover.page(space, part, cursor, limit, queues)
 

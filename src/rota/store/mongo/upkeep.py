@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.store.contract import Retention
     from rota.store.mongo.counters import Counters
+    from rota.store.mongo.judging import Judges
     from rota.store.mongo.ledger import Ledger
+    from rota.store.mongo.records import Entries, Notes
     from rota.store.mongo.removing import Remover
     from rota.store.mongo.schedules import Schedules
     from rota.store.mongo.settling import Settler
@@ -31,6 +33,9 @@ class Upkeep:
         remover: Remover,
         ledger: Ledger,
         counters: Counters,
+        judges: Judges,
+        entries: Entries,
+        notes: Notes,
     ) -> None:
         self._steps = steps
         self._settler = settler
@@ -38,13 +43,24 @@ class Upkeep:
         self._remover = remover
         self._ledger = ledger
         self._counters = counters
+        self._judges = judges
+        self._entries = entries
+        self._notes = notes
 
     def finish(self, space: Space, limit: int, now: int) -> None:
         """Deliver what others did not, and release jobs that wait for what is over."""
-        self._schedules.deliver_some(space, limit)
+        self.deliver(space, limit)
         stuck = self._settler.waiters.heal(space, limit)
         if stuck:
             self._steps.run("deliver", lambda step: self._look_at(step, stuck, now))
+
+    def deliver(self, space: Space, limit: int) -> None:
+        """Deliver what others did not: what follows from edits and firings, lines of skipped jobs, notes."""
+        self._schedules.deliver_some(space, limit)
+        self._entries.finish(space, limit)
+        owing = self._judges.owing(space, limit)
+        if owing:
+            self._steps.run("deliver", lambda step: self._judges.finish(step, owing), is_loose=True)
 
     def _look_at(self, step: Step, stuck: list[Job], now: int) -> None:
         for job in stuck:
@@ -67,7 +83,8 @@ class Upkeep:
             silent = step.space.nodes.delete_many(
                 {"beat_at": {"$lte": now - retention.nodes_for}}, session=step.session
             ).deleted_count
-            return Pruned(len(removed), lines, silent)
+            notes = self._notes.prune(step, now - retention.notes_for, limit)
+            return Pruned(len(removed), lines, silent, notes)
 
         return self._steps.run("prune", work)
 

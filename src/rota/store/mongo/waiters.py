@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pymongo.errors import BulkWriteError
 
-from rota.model.firing import overlap_key
+from rota.model.job import overlap_key
 from rota.model.settle import release, still_awaited
 from rota.store.mongo.documents import jobs_of
 from rota.store.mongo.guards import is_same

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.occurrence import noted, of_job
-from rota.model.settle import Change, apply, release, still_awaited
+from rota.model.settle import Change, apply, cancel, release, still_awaited
+from rota.model.state import State
 from rota.store.contract import Refusal
 from rota.store.matching import is_running
+from rota.store.postgres.faults import StaleLook
 from rota.store.postgres.rows import last_of, packed_last, text_of
 
 if TYPE_CHECKING:
@@ -69,9 +71,28 @@ class Changes:
             tx.ring("jobs")
         ended = [change for change, _ in changes if change.state.is_final]
         if ended:
-            self._let_go(tx, ended, now)
+            self._let_go(tx, [change.id for change in ended], now)
             self._note_last_runs(tx, ended)
             self.remove(tx, [job for job, (change, _) in zip(after, changes, strict=True) if change.is_removal])
+
+    def stop(self, tx: Transaction, job_id: str, reason: str, now: int) -> None:
+        """Ask a running job to stop, or cancel one that waits; either lets go of what is held behind it."""
+        known = self._jobs.get(tx, [job_id])
+        current = list(self._jobs.locked(tx, known).values())
+        if not current:
+            raise StaleLook  # it moved on between the two looks: the whole transaction looks again
+        (job,) = current
+        if job.state is State.RUNNING:
+            asked = "UPDATE {ns}.running SET cancel_reason = coalesce(cancel_reason, %s) WHERE seq = %s"
+            tx.run(asked, (reason, job.seq))
+        else:
+            self.apply(tx, [(cancel(job, now, reason), job)], now)
+
+    def unmake(self, tx: Transaction, jobs: Sequence[Job], now: int) -> None:
+        """Jobs that are locked go without a trace; what waited for them waits no more."""
+        if jobs:
+            self._jobs.delete(tx, jobs)
+            self._let_go(tx, [job.id for job in jobs], now)
 
     def remove(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         """Delete ended jobs, whose schedules are locked; their occurrences stay in the ledger."""
@@ -97,9 +118,8 @@ class Changes:
         self._keys.free(tx, [before.seq for before, _ in moved if before.key])
         self._keys.put(tx, [job for _, job in moved if job.key])
 
-    def _let_go(self, tx: Transaction, ended: Sequence[Change], now: int) -> None:
+    def _let_go(self, tx: Transaction, over: list[str], now: int) -> None:
         """The jobs that waited for these go on, or wait for what a cancelled link of their chain waited for."""
-        over = [change.id for change in ended]
         rows = tx.rows("SELECT seq FROM {ns}.held WHERE waits_for = ANY(%s) ORDER BY seq FOR UPDATE", (over,))
         for job in self._jobs.at(tx, [seq for (seq,) in rows]):
             awaited = still_awaited(job, lambda job_id: next(iter(self._jobs.get(tx, [job_id])), None))

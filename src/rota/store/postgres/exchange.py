@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.settle import Change
+    from rota.store.postgres.ahead import Judging
     from rota.store.postgres.changes import Changes
     from rota.store.postgres.transaction import Row, Transaction
 
@@ -27,7 +28,7 @@ NOT_PLAIN = "RO001"  # what the server raises where a job is awaited, or not wha
 _EXCHANGE = Function(
     "exchange",
     (
-        *("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint"),
+        *("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint", "boolean"),
         *("bigint[]", "integer[]", "text[]", "bigint[]", "integer[]", "integer[]"),
         *("text[]", "text[]", "bytea[]", "text[]", "bigint[]"),
         *("text[]", "integer[]", "integer[]", "integer[]"),
@@ -54,8 +55,9 @@ class Sealed(Exception):
 class Exchanging:
     """One namespace's exchange with workers."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, judging: Judging) -> None:
         self._changes = changes
+        self._judging = judging
 
     def at_once(self, tx: Transaction, ask: Exchange, now: int | None) -> Exchanged:
         """Settle plain ends and claim, by one call of the server's function. Raises Odd where that is not enough."""
@@ -63,11 +65,14 @@ class Exchanging:
         if not all(map(is_plain, settled)) or len(set(map(_place, settled))) != len(settled):
             raise Odd
         try:
-            return self._call(tx, ask, now, settled)
+            reply, is_whole = self._call(tx, ask, now, settled)
         except psycopg.Error as err:
             if err.sqlstate == NOT_PLAIN:
                 raise Odd from err
             raise
+        if not is_whole:
+            raise Odd
+        return reply
 
     def step_by_step(self, tx: Transaction, ask: Exchange, now: int | None) -> Exchanged:
         """The same in a transaction, with the model's word on each job."""
@@ -75,16 +80,22 @@ class Exchanging:
         if ask.want > 0:
             check_seal(tx)
         refused = self._changes.settle(tx, ask.settled, at, lambda change, job: is_held_by(ask.holder, change, job))
-        reply = self._call(tx, ask, now, [])  # at a time of its own: what it claims may be younger than this call
+        reply, is_whole = self._call(tx, ask, now, [])  # at its own time: what it claims may be younger than this
+        if not is_whole:
+            self._judging.judge_due(tx, ask.queues, reply.now)
+            reply, _ = self._call(tx, ask, now, [], is_judged=True)
         return Exchanged(now=reply.now, refused=refused, claimed=reply.claimed, next_due_at=reply.next_due_at)
 
-    def _call(self, tx: Transaction, ask: Exchange, now: int | None, settled: Sequence[Change]) -> Exchanged:
-        values = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.slot or 0)
+    def _call(
+        self, tx: Transaction, ask: Exchange, now: int | None, settled: Sequence[Change], *, is_judged: bool = False
+    ) -> tuple[Exchanged, bool]:
+        """The server's answer; and whether it did what was asked, or first wants jobs judged that were made ahead."""
+        values = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.slot or 0, is_judged)
         rows = tx.call(_EXCHANGE, (*values, *_columns(settled)))
-        (_, at, _, _, _, _, _, next_due, *_, seal, _) = rows.pop()
+        (_, at, to_do, _, _, _, _, next_due, *_, seal, _) = rows.pop()
         if seal is not None:
             raise Sealed(seal)
-        return Exchanged(now=at, claimed=_claimed(rows, ask, at), next_due_at=next_due)
+        return Exchanged(now=at, claimed=_claimed(rows, ask, at), next_due_at=next_due), to_do is None
 
     def extend(
         self, tx: Transaction, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.firing import fired, overlap_key, place
-from rota.model.job import accept
+from rota.model.firing import fired, place
+from rota.model.job import accept, overlap_key
 from rota.model.occurrence import of_skip
-from rota.model.settle import cancel
 from rota.model.state import State
 from rota.store.contract import Fired
-from rota.store.postgres.faults import StaleLook
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +101,7 @@ class Shooting:
             stopped = self._shoot(volley, shot, situation, now)
             self._insert(tx, volley.jobs[before:])
             if stopped is not None:
-                self._stop(tx, stopped, now)
+                self._changes.stop(tx, stopped, REPLACED, now)
 
     def _shoot(self, volley: Volley, shot: Shot, situation: Situation, now: int) -> str | None:
         """Decide about one shot; gives the job that is to be stopped for it."""
@@ -124,44 +122,17 @@ class Shooting:
         shots = [(volley.firing.schedule.id, shot) for volley in volleys for shot in volley.firing.shots]
         if not shots:
             return Situation({}, {}, set())
-        made = tx.rows(
-            "SELECT j.schedule_id, j.fire_at FROM unnest(%s::text[], %s::bigint[]) AS w (id, fire_at) "
-            "JOIN {ns}.job j ON j.schedule_id = w.id AND j.fire_at = w.fire_at",
-            ([name for name, _ in shots], [shot.job.fire_at for _, shot in shots]),
-        )
+        made = self._jobs.made(tx, [(name, shot.job.fire_at) for name, shot in shots])
         names = {overlap_key(name): name for name, shot in shots if shot.when_busy != "allow"}
         holders = self._keys.holders(tx, list(names), now)
         live = {names[key]: job_id for key, job_id in holders.items()}
-        return Situation(live, self._last_held(tx, sorted(live)), set(made))
-
-    def _last_held(self, tx: Transaction, names: Sequence[str]) -> dict[str, str]:
-        if not names:
-            return {}
-        rows = tx.rows(
-            "SELECT DISTINCT ON (h.schedule_id) h.schedule_id, j.id FROM {ns}.held h JOIN {ns}.job j ON j.seq = h.seq "
-            "WHERE h.schedule_id = ANY(%s) ORDER BY h.schedule_id, h.seq DESC",
-            (list(names),),
-        )
-        return dict(rows)
+        return Situation(live, self._jobs.last_held(tx, sorted(live)), made)
 
     def _insert(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         if jobs:
             self._jobs.tell(tx, jobs)
             placed = self._jobs.insert(tx, jobs)
             self._keys.put(tx, placed)
-
-    def _stop(self, tx: Transaction, job_id: str, now: int) -> None:
-        """Ask a running job to stop, or cancel one that waits; either lets go of what is held behind it."""
-        known = self._jobs.get(tx, [job_id])
-        current = list(self._jobs.locked(tx, known).values())
-        if not current:
-            raise StaleLook  # it moved on between the two looks: the whole transaction looks again
-        (job,) = current
-        if job.state is State.RUNNING:
-            reason = "UPDATE {ns}.running SET cancel_reason = coalesce(cancel_reason, %s) WHERE seq = %s"
-            tx.run(reason, (REPLACED, job.seq))
-        else:
-            self._changes.apply(tx, [(cancel(job, now, REPLACED), job)], now)
 
     def _advance(self, tx: Transaction, holding: dict[str, Volley], guards: dict[str, Guard], now: int) -> None:
         """Record the skips and write the schedules as they are after their firing."""

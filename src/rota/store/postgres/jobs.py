@@ -11,7 +11,7 @@ from rota.model.state import FINAL, State
 from rota.store.contract import JobFilter, Page
 from rota.store.postgres.arrays import once
 from rota.store.postgres.calls import Function
-from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, jobs_of, place_of, record_of, text_of
+from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, WRITTEN, jobs_of, place_of, record_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,6 +66,28 @@ class Jobs:
             )
             seqs += [seq for (seq,) in tx.rows(query, (schedule_id,))]
         return [job for job in self.at(tx, seqs) if job.state.is_waiting]
+
+    def made(self, tx: Transaction, occurrences: Sequence[tuple[str, int | None]]) -> set[tuple[str, int]]:
+        """Those of the occurrences (schedule and time) that have a job."""
+        if not occurrences:
+            return set()
+        rows = tx.rows(
+            "SELECT j.schedule_id, j.fire_at FROM unnest(%s::text[], %s::bigint[]) AS w (id, fire_at) "
+            "JOIN {ns}.job j ON j.schedule_id = w.id AND j.fire_at = w.fire_at",
+            ([name for name, _ in occurrences], [fire_at for _, fire_at in occurrences]),
+        )
+        return {(name, fire_at) for name, fire_at in rows}
+
+    def last_held(self, tx: Transaction, names: Sequence[str]) -> dict[str, str]:
+        """Of each schedule the last job that is held."""
+        if not names:
+            return {}
+        rows = tx.rows(
+            "SELECT DISTINCT ON (h.schedule_id) h.schedule_id, j.id FROM {ns}.held h JOIN {ns}.job j ON j.seq = h.seq "
+            "WHERE h.schedule_id = ANY(%s) ORDER BY h.schedule_id, h.seq DESC",
+            (list(names),),
+        )
+        return dict(rows)
 
     def lapsed(self, tx: Transaction, limit: int, now: int | None) -> list[Job]:
         query = (
@@ -141,7 +163,7 @@ class Jobs:
         for job in jobs:
             by_table.setdefault(TABLES[job.state], []).append(place_of(job))
         for table, rows in by_table.items():
-            columns = f"{PLACES[table]}, rank"
+            columns = WRITTEN[table]
             if len(rows) > FEW:
                 tx.copy(table, columns, rows)
             else:
@@ -182,9 +204,10 @@ class Jobs:
         return current
 
     def delete(self, tx: Transaction, jobs: Sequence[Job]) -> None:
-        """Take ended jobs away with their logs and keys."""
+        """Take jobs away with their logs and keys; their transaction has locked them."""
+        self.take(tx, jobs)
         seqs = [job.seq for job in jobs]
-        for table in ("unique_key", "log", "finished", "job"):
+        for table in ("unique_key", "log", "job"):
             tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", (seqs,))
         for job in jobs:
             tx.counts.remove(job.queue, job.state)

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, TypeVar, assert_never
 
 import msgspec
 
+from rota.model.entry import Entry
 from rota.model.job import Job
+from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
 from rota.store.counting import lacking
+from rota.store.postgres.records import ENTRY_COLUMNS, NOTE_COLUMNS, entry_of, note_of, row_of_entry, row_of_note
 from rota.store.postgres.rows import (
+    FOUND_BY,
     JOB_COLUMNS,
     OCCURRENCE_COLUMNS,
     SCHEDULE_COLUMNS,
@@ -101,6 +105,10 @@ def _query(part: Part) -> tuple[tuple[str, ...], str]:
         case "logs":
             joined = "{ns}.log g JOIN {ns}.job j ON j.seq = g.seq"
             return ("g.seq", "g.number"), f"SELECT g.seq, g.number, {_LOG_COLUMNS} FROM {joined}"
+        case "entries":
+            return ("kind", "name"), f"SELECT kind, name, {ENTRY_COLUMNS} FROM {{ns}}.entry"
+        case "notes":
+            return ("at", "id"), f"SELECT at, id, {NOTE_COLUMNS} FROM {{ns}}.note"
         case "locks":
             return ("name",), "SELECT name, name, number FROM {ns}.lock"
         case "queues":
@@ -119,6 +127,10 @@ def _record(part: Part, row: Row) -> Record:
             return occurrence_of(row)
         case "logs":
             return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
+        case "entries":
+            return entry_of(row)
+        case "notes":
+            return note_of(row)
         case "locks":
             return LockRecord(name=row[0], number=row[1])
         case "queues":
@@ -141,8 +153,10 @@ class Loader:
             self._load_queues(tx, _of(records, QueueRecord))
             + self._load_locks(tx, _of(records, LockRecord))
             + self._load_rows(
-                tx, "schedule", f"{SCHEDULE_COLUMNS}, due_at", map(row_of_schedule, _of(records, Schedule))
+                tx, "schedule", f"{SCHEDULE_COLUMNS}, {FOUND_BY}", map(row_of_schedule, _of(records, Schedule))
             )
+            + self._load_rows(tx, "entry", ENTRY_COLUMNS, map(row_of_entry, _of(records, Entry)))
+            + self._load_rows(tx, "note", NOTE_COLUMNS, map(row_of_note, _of(records, Note)))
             + self._load_rows(tx, "occurrence", OCCURRENCE_COLUMNS, map(row_of_occurrence, _of(records, Occurrence)))
             + self._load_jobs(tx, _of(records, Job))
             + self._load_logs(tx, _of(records, LogLine))

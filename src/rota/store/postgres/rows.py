@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.job import Job
+from rota.model.lookahead import is_ahead
 from rota.model.occurrence import Occurrence
-from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
+from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -44,22 +45,25 @@ _MORE = {
     "finished": ", started_at, finished_at, state, holder, cancel_reason, result",
 }
 PLACES = {table: _PLACE + _MORE.get(table, "") for table in sorted(set(TABLES.values()))}
+WRITTEN = {table: f"{columns}, rank{', is_ahead' if table == 'later' else ''}" for table, columns in PLACES.items()}
 _places_of = {table: attrgetter(*columns.split(", ")) for table, columns in PLACES.items()}
 
 SCHEDULE_COLUMNS = (
     "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "
-    "run_count, last, problem"
+    "run_count, last, problem, tenant_pause, ahead"
 )
+FOUND_BY = "due_at, tenant, origin_name"
 SCHEDULE_TYPES = (
     *("text", "text", "text", "bigint", "int", "bigint", "bigint", "boolean", "text", "bigint", "bigint", "bigint"),
-    *("text", "text", "bigint"),
-)  # of those, and of due_at
+    *("text", "text", "text", "text", "bigint", "text", "text"),
+)  # of those, and of FOUND_BY
 OCCURRENCE_COLUMNS = "schedule_id, through_at, after_at, count, outcome, reason"
 
 _STATES = {state.value: state for state in State}
 _encode = msgspec.json.encode
 _decode_origin = msgspec.json.Decoder(Origin).decode
 _decode_pause = msgspec.json.Decoder(Pause).decode
+_decode_ahead = msgspec.json.Decoder(Ahead).decode
 _decode_last = msgspec.json.Decoder(LastRun).decode
 
 
@@ -79,8 +83,9 @@ def jobs_of(rows: Iterable[Row]) -> list[Job]:
 
 
 def place_of(job: Job) -> Row:
-    """The columns of PLACES for the table of the job's state, then its rank."""
-    return (*_places_of[TABLES[job.state]](job), -job.priority)
+    """The columns of WRITTEN for the table of the job's state."""
+    place: Row = (*_places_of[TABLES[job.state]](job), -job.priority)
+    return (*place, is_ahead(job)) if job.state is State.SCHEDULED else place
 
 
 def schedule_of(row: Row) -> Schedule:
@@ -115,11 +120,13 @@ def _readable_schedule(row: Row) -> Schedule:
         run_count=row[11],
         last=_decode_last(row[12]),
         problem=row[13],
+        tenant_pause=None if row[14] is None else _decode_pause(row[14]),
+        ahead=None if row[15] is None else _decode_ahead(row[15]),
     )
 
 
 def row_of_schedule(schedule: Schedule) -> Row:
-    """The columns of SCHEDULE_COLUMNS, then due_at."""
+    """The columns of SCHEDULE_COLUMNS, then those of FOUND_BY."""
     return (
         schedule.id,
         pack_spec(schedule.spec).decode(),
@@ -129,14 +136,22 @@ def row_of_schedule(schedule: Schedule) -> Row:
         schedule.created_at,
         schedule.updated_at,
         schedule.is_enabled,
-        None if schedule.pause is None else _encode(schedule.pause).decode(),
+        _packed(schedule.pause),
         schedule.next_at,
         schedule.fired_through,
         schedule.run_count,
         packed_last(schedule.last),
         text_of(schedule.problem),
+        _packed(schedule.tenant_pause),
+        _packed(schedule.ahead),
         schedule.due_at,
+        text_of(schedule.spec.tenant),
+        text_of(schedule.origin.name),
     )
+
+
+def _packed(value: Pause | Ahead | None) -> str | None:
+    return None if value is None else _encode(value).decode()
 
 
 def packed_last(last: LastRun) -> str:

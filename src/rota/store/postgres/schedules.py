@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
-from rota.store.postgres.rows import SCHEDULE_COLUMNS, SCHEDULE_TYPES, last_of, row_of_schedule, schedule_of
+from rota.store.postgres.rows import (
+    FOUND_BY,
+    SCHEDULE_COLUMNS,
+    SCHEDULE_TYPES,
+    last_of,
+    row_of_schedule,
+    schedule_of,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.edit import Edit
+    from rota.model.note import Note
     from rota.model.schedule import LastRun, Schedule
+    from rota.store.contract import ScheduleFilter
     from rota.store.postgres.adding import Adding
     from rota.store.postgres.changes import Changes
     from rota.store.postgres.jobs import Jobs
     from rota.store.postgres.ledger import Ledger
+    from rota.store.postgres.records import Notes
     from rota.store.postgres.transaction import Row, Transaction
 
 Guard = tuple[int, int, "LastRun"]  # version, created_at, last
 
-_COLUMNS = f"{SCHEDULE_COLUMNS}, due_at"
+_COLUMNS = f"{SCHEDULE_COLUMNS}, {FOUND_BY}"
 _MARKS = ", ".join(["%s"] * len(_COLUMNS.split(", ")))
 _SETS = ", ".join(f"{name} = w.{name}" for name in _COLUMNS.split(", "))
 _ARRAYS = ", ".join(f"%s::{kind}[]" for kind in SCHEDULE_TYPES)
@@ -34,30 +45,40 @@ _UPDATE = f"UPDATE {{ns}}.schedule s SET {_SETS} FROM unnest({_ARRAYS}) AS w ({_
 class Schedules:
     """One namespace's schedules."""
 
-    def __init__(self, jobs: Jobs, adding: Adding, changes: Changes, ledger: Ledger) -> None:
+    def __init__(self, jobs: Jobs, adding: Adding, changes: Changes, ledger: Ledger, notes: Notes) -> None:
         self._jobs = jobs
         self._adding = adding
         self._changes = changes
         self._ledger = ledger
+        self._notes = notes
 
     def edit(self, tx: Transaction, edits: Sequence[Edit], now: int) -> list[str]:
-        """Apply edits, each whole, or not at all where the version has moved on; the ids of those refused."""
+        """Apply edits, each whole, or not at all where the version has moved on; the ids of those refused.
+
+        However many they are, the schedules are written at once, and so are their notes.
+        """
         current = self.guards(tx, [edit.id for edit in edits])
         new = self._create(tx, [edit for edit in edits if edit.id not in current and edit.expect_version == 0])
-        refused: list[str] = []
-        for edit in edits:
-            if edit.id not in current and edit.expect_version == 0:
-                made = edit if new.get(edit.id) is edit else self._create(tx, [edit]).get(edit.id)
-                if made is None:
-                    refused.append(edit.id)  # somebody else makes it at this moment
-                    continue
-                current[edit.id] = (edit.after.version, edit.after.created_at, edit.after.last)
-                self._follow(tx, edit, now)
-            elif not edit.holds_for(*(current[edit.id][:2] if edit.id in current else (None, None))):
-                refused.append(edit.id)
-            else:
-                self._change(tx, edit, current, now)
+        batch = Batch(current, new)
+        refused = [edit.id for edit in edits if not self._take(tx, edit, batch, now)]
+        self.update(tx, list(batch.after.values()))
+        self._notes.add(tx, batch.notes)
         return refused
+
+    def _take(self, tx: Transaction, edit: Edit, batch: Batch, now: int) -> bool:
+        """Apply one edit, or say that it no longer holds."""
+        guard = batch.current.get(edit.id)
+        if guard is None and edit.expect_version == 0:
+            if batch.new.get(edit.id) is not edit and edit.id not in self._create(tx, [edit]):
+                return False  # somebody else makes it at this moment
+            batch.current[edit.id] = (edit.after.version, edit.after.created_at, edit.after.last)
+        elif not edit.holds_for(*(guard[:2] if guard else (None, None))):
+            return False
+        else:
+            self._change(tx, edit, batch, now)
+        self._follow(tx, edit, now)
+        batch.notes += [edit.note] if edit.note else []
+        return True
 
     def guards(self, tx: Transaction, ids: Sequence[str]) -> dict[str, Guard]:
         """What an edit or a firing must have been decided on, locked until the transaction ends."""
@@ -72,14 +93,19 @@ class Schedules:
             columns = zip(*(row_of_schedule(schedule) for schedule in schedules), strict=True)
             tx.run(_UPDATE, [list(column) for column in columns])
 
+    def take(self, tx: Transaction, ids: Sequence[str]) -> list[Schedule]:
+        """Those of the schedules that nobody else has locked, locked until the transaction ends."""
+        query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
+        return [schedule_of(row) for row in tx.rows(query, (list(ids),))]
+
     def get(self, tx: Transaction, ids: Sequence[str]) -> list[Schedule]:
         rows = tx.rows(f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE id = ANY(%s)", (list(ids),))
         found = {row[0]: row for row in rows}
         return [schedule_of(found[name]) for name in ids if name in found]
 
-    def page(self, tx: Transaction, cursor: str | None, limit: int) -> Page[Schedule]:
-        query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE id > %s ORDER BY id LIMIT %s"
-        found = [schedule_of(row) for row in tx.rows(query, (cursor or "", limit + 1))]
+    def page(self, tx: Transaction, where: ScheduleFilter, cursor: str | None, limit: int) -> Page[Schedule]:
+        query, values = found_by(where, cursor, limit + 1)
+        found = [schedule_of(row) for row in tx.rows(query, values)]
         shown = found[:limit]
         return Page(shown, shown[-1].id if len(found) > limit else None)
 
@@ -129,25 +155,54 @@ class Schedules:
             made |= {name for (name,) in found}
         return made
 
-    def _change(self, tx: Transaction, edit: Edit, current: dict[str, Guard], now: int) -> None:
+    def _change(self, tx: Transaction, edit: Edit, batch: Batch, now: int) -> None:
         if edit.revoke is not None:
-            waiting = self._jobs.waiting_of(tx, edit.id)
-            self._changes.apply(tx, [(cancel(job, now, edit.revoke), job) for job in waiting], now)
+            self._revoke(tx, edit, edit.revoke, now)
+        guard = batch.current.pop(edit.id, None)
+        batch.after.pop(edit.id, None)
         if edit.is_removal:
             tx.run("DELETE FROM {ns}.schedule WHERE id = %s", (edit.id,))
             self._ledger.forget(tx, edit.id)
-            current.pop(edit.id, None)
-        elif edit.id in current:
-            last = current[edit.id][2]  # as it was: what is revoked here is no run
-            current[edit.id] = (edit.after.version, edit.after.created_at, last)
-            self.update(tx, [msgspec.structs.replace(edit.after, last=last)])
-        self._follow(tx, edit, now)
+        elif guard is not None:
+            last = guard[2]  # as it was: what is revoked here is no run
+            batch.current[edit.id] = (edit.after.version, edit.after.created_at, last)
+            batch.after[edit.id] = msgspec.structs.replace(edit.after, last=last)
+
+    def _revoke(self, tx: Transaction, edit: Edit, reason: str, now: int) -> None:
+        """Cancel what waits; what was made ahead of its time goes without a trace."""
+        waiting = self._jobs.waiting_of(tx, edit.id)
+        self._changes.unmake(tx, [job for job in waiting if edit.unmakes(job)], now)
+        cancels = [(cancel(job, now, reason), job) for job in waiting if not edit.unmakes(job)]
+        self._changes.apply(tx, cancels, now)
 
     def _follow(self, tx: Transaction, edit: Edit, now: int) -> None:
         """What goes with an edit."""
         self._ledger.record(tx, [of_skip(edit.id, skip) for skip in edit.skips])
         if edit.jobs:
-            self._adding.add(tx, edit.jobs, now)
+            made = self._jobs.made(tx, [(edit.id, job.fire_at) for job in edit.jobs if job.fire_at is not None])
+            self._adding.add(tx, [job for job in edit.jobs if (edit.id, job.fire_at) not in made], now)
+
+
+class Batch:
+    """What a call's edits come to."""
+
+    def __init__(self, current: dict[str, Guard], new: dict[str, Edit]) -> None:
+        self.current = current  # the schedules as they are by now
+        self.new = new  # the edits that have made theirs
+        self.after: dict[str, Schedule] = {}  # to be written when all are through
+        self.notes: list[Note] = []
+
+
+def found_by(where: ScheduleFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
+    """The query for the schedules that a filter shows, by id; each index gives them in that order."""
+    wanted = {"tenant": where.tenant, "origin_name": where.origin}
+    given = {column: text_of(value) for column, value in wanted.items() if value is not None}
+    conditions = [f"{column} = %s" for column in given]
+    if where.tenant:
+        conditions.append("tenant <> ''")  # as the index says it
+    clause = " AND ".join([*conditions, "id > %s"])
+    query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE {clause} ORDER BY id LIMIT %s"
+    return query, [*given.values(), cursor or "", limit]
 
 
 def _readable(rows: Sequence[Row]) -> tuple[list[Schedule], list[tuple[str, str]]]:

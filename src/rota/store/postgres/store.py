@@ -29,12 +29,14 @@ from rota.store.contract import (
     QueueInfo,
     Refusal,
     Retention,
+    ScheduleFilter,
     Store,
 )
 from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same
 from rota.store.postgres import moving, schema
 from rota.store.postgres.adding import Adding
 from rota.store.postgres.address import TIMEOUT, parse
+from rota.store.postgres.ahead import Judging
 from rota.store.postgres.bells import Bells
 from rota.store.postgres.changes import Changes
 from rota.store.postgres.clock import ServerClock
@@ -45,6 +47,7 @@ from rota.store.postgres.jobs import Jobs, is_simply_ready
 from rota.store.postgres.keys import Keys
 from rota.store.postgres.ledger import Ledger
 from rota.store.postgres.operations import Locks, Logs, Nodes, Queues
+from rota.store.postgres.records import Entries, Notes
 from rota.store.postgres.schedules import Schedules
 from rota.store.postgres.transaction import Transaction
 from rota.store.postgres.transactions import check_transaction
@@ -54,12 +57,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rota.model.edit import Edit
+    from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
+    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel, Part, Record, Seal
+    from rota.store.contract import Bell, Channel, NoteFilter, Part, Record, Seal
 
 Result = TypeVar("Result")
 
@@ -100,10 +105,13 @@ class PostgresStore(Store):
         self._queues, self._nodes, self._logs, self._locks = Queues(), Nodes(), Logs(), Locks()
         self._adding = Adding(self._jobs, self._keys)
         self._changes = Changes(self._jobs, self._keys, self._ledger)
-        self._exchanging = Exchanging(self._changes)
-        self._schedules = Schedules(self._jobs, self._adding, self._changes, self._ledger)
+        self._notes = Notes()
+        self._entries = Entries(self._notes)
+        self._schedules = Schedules(self._jobs, self._adding, self._changes, self._ledger, self._notes)
         self._shooting = Shooting(self._schedules, self._jobs, self._keys, self._changes, self._ledger)
-        self._upkeep = Upkeep(self._changes, self._ledger, self._queues, self._nodes)
+        judging = Judging(self._schedules, self._jobs, self._keys, self._changes, self._ledger)
+        self._exchanging = Exchanging(self._changes, judging)
+        self._upkeep = Upkeep(self._changes, self._ledger, self._queues, self._nodes, self._notes)
         self._dumper = moving.Dumper(self._queues)
         self._loader = moving.Loader(self._jobs, self._keys, self._queues)
 
@@ -231,8 +239,10 @@ class PostgresStore(Store):
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
         return self._database.call(lambda tx: self._schedules.get(tx, ids))
 
-    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
-        return self._database.call(lambda tx: self._schedules.page(tx, cursor, limit))
+    def list_schedules(
+        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Schedule]:
+        return self._database.call(lambda tx: self._schedules.page(tx, where or ScheduleFilter(), cursor, limit))
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         due, broken = self._database.call(lambda tx: self._schedules.due(tx, limit, now))
@@ -248,6 +258,23 @@ class PostgresStore(Store):
     ) -> Page[Occurrence]:
         check_cursor(cursor)
         return self._database.look(lambda tx: self._ledger.page(tx, schedule_id, start, end, cursor, limit))
+
+    # Entries and notes.
+
+    def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
+        return self._transact("", lambda tx, _: self._entries.edit(tx, edits), now)
+
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        return self._database.call(lambda tx: self._entries.get(tx, kind, names))
+
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+        return self._database.call(lambda tx: self._entries.page(tx, kind, cursor, limit))
+
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        self._database.call(lambda tx: self._notes.add(tx, notes))
+
+    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+        return self._database.call(lambda tx: self._notes.page(tx, where, cursor, limit))
 
     # Queues, nodes, logs, locks, upkeep.
 

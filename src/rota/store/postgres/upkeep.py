@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rota.store.postgres.changes import Changes
     from rota.store.postgres.ledger import Ledger
     from rota.store.postgres.operations import Nodes, Queues
+    from rota.store.postgres.records import Notes
     from rota.store.postgres.transaction import Transaction
 
 _ENDED = (
@@ -24,11 +25,12 @@ _EVER = 2**62
 class Upkeep:
     """One namespace's pruner; many may run at once."""
 
-    def __init__(self, changes: Changes, ledger: Ledger, queues: Queues, nodes: Nodes) -> None:
+    def __init__(self, changes: Changes, ledger: Ledger, queues: Queues, nodes: Nodes, notes: Notes) -> None:
         self._changes = changes
         self._ledger = ledger
         self._queues = queues
         self._nodes = nodes
+        self._notes = notes
 
     def prune(self, tx: Transaction, retention: Retention, limit: int, now: int) -> Pruned:
         ids: list[str] = []
@@ -41,8 +43,9 @@ class Upkeep:
         removed = self._changes.remove_ended(tx, ids)
         lines = self._ledger.prune(tx, retention, now, limit)
         nodes = self._nodes.prune(tx, now - retention.nodes_for)
+        notes = self._notes.prune(tx, now - retention.notes_for, limit)
         self._queues.fold(tx)
-        return Pruned(len(removed), lines, nodes)
+        return Pruned(len(removed), lines, nodes, notes)
 
     def _oldest(self, tx: Transaction, now: int, limit: int) -> list[str]:
         """The oldest of all that ended: the heads of three lines, each by its index."""

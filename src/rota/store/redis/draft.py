@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from rota.model.job import Job, NewJob, accept
+from rota.model.job import Job, NewJob, accept, awaits_key
 from rota.model.occurrence import fold, noted, of_job
 from rota.model.settle import Change, apply, cancel, release, still_awaited
 from rota.model.state import State
@@ -24,6 +24,7 @@ from rota.store.redis.packing import (
     line_of,
     pack_last,
     pack_line,
+    pack_note,
     pack_record,
     schedule_of,
     standing_of,
@@ -34,6 +35,7 @@ from rota.store.redis.wire import binary, wired
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.store.redis.packing import Sight
@@ -63,7 +65,8 @@ class Draft:
         self._owners: dict[str, str | None] = {}  # who has which key, as it shall be
         self._guards: dict[str, tuple[Command, Any]] = {}
         self._writes: list[Command] = []
-        self._notes: list[tuple[str, list[Any]]] = []
+        self._notes: list[tuple[str, list[Any]]] = []  # of last runs
+        self._kept: list[tuple[Any, ...]] = []  # of who changed what
         self._rings: set[str] = set()
         self._lines: dict[str, dict[bytes, Occurrence]] = {}  # of ledgers: as they shall be
         self._gone: set[bytes] = set()  # lines that were joined to others
@@ -113,7 +116,7 @@ class Draft:
         taken = self.key_holder(new.key) if new.key else None
         if taken:
             return Added(taken, existed=True)
-        awaited = self.find(new.waits_for) if new.waits_for else None
+        awaited = self.find(new.waits_for) if new.waits_for and not awaits_key(new) else None
         must_wait = awaited is not None and awaited.is_live
         self.insert(accept(new, self.now, seq, must_wait=must_wait))
         return Added(new.id)
@@ -164,10 +167,14 @@ class Draft:
             schedule = self._schedule(job.schedule_id)
             if schedule is not None and job.fire_at > schedule.created_at:  # not of an earlier namesake
                 self.record(of_job(job))
+        self.drop(job)
+
+    def drop(self, job: Job) -> None:
+        """A job goes without a trace."""
         count(self._counts, job, None)
         if job.key:
             self._owners[job.key] = None
-        self._after[job_id] = None
+        self._after[job.id] = None
 
     def count_move(self, before: Job, after: Job) -> None:
         """Count the move of a job that is written by hand, and that its holder has one less."""
@@ -181,21 +188,33 @@ class Draft:
 
     def expect_no_waiters(self, job_id: str) -> None:
         """Nobody waits for this job: that was looked for already."""
-        self.expect(["ZRANGE", f"waits:{job_id}", 0, -1], [])
+        self.expect(_waits(job_id), [])
 
-    def _note_end(self, change: Change) -> None:
-        """The jobs that waited for this one go on, or wait for what it waited for; its schedule hears how it ended."""
-        for job in self._waiters(change.id):
+    def unmake(self, jobs: Sequence[Job]) -> None:
+        """Jobs go without a trace; what waited for them waits no more."""
+        self.see(*(_waits(job.id) for job in jobs))
+        for job in jobs:
+            self.drop(job)
+        for job in jobs:
+            self._let_go(job.id)
+
+    def _let_go(self, job_id: str) -> None:
+        """The jobs that waited for this one go on, or wait for what it waited for."""
+        for job in self._waiters(job_id):
             awaited = still_awaited(job, self.find)
             if awaited is None:
                 self.apply([release(job, self.now)])
             else:
                 self.put(msgspec.structs.replace(job, waits_for=awaited))
+
+    def _note_end(self, change: Change) -> None:
+        """The jobs that waited for this one are let go; its schedule hears how it ended."""
+        self._let_go(change.id)
         if change.job.schedule_id is not None:
             self.note(change.job.schedule_id, pack_last(noted(UNKNOWN_LAST, change)))
 
     def _waiters(self, job_id: str) -> list[Job]:
-        stored = [found.decode() for found in self._see(["ZRANGE", f"waits:{job_id}", 0, -1])]
+        stored = [found.decode() for found in self._see(_waits(job_id))]
         fresh = [found for found in stored if found not in self._seen]
         if fresh:
             self.show(self._eyes.sights(fresh))
@@ -213,6 +232,11 @@ class Draft:
     def forget_notes(self, schedule_id: str) -> None:
         """A firing or an edit writes the last run as it was read: what it ended itself is none."""
         self._notes = [note for note in self._notes if note[0] != schedule_id]
+
+    def keep_note(self, note: Note | None) -> None:
+        """Who changed what: one that is there already is left alone."""
+        if note is not None:
+            self._kept.append(pack_note(note))
 
     def record(self, line: Occurrence) -> None:
         """Keep a line, joined to the ranges that it touches without a break."""
@@ -282,6 +306,7 @@ class Draft:
             "writes": [*writes, *self._keys(), *self._writes, *count_commands(self._counts)],
             "held": list(self._held()),
             "notes": self._notes,
+            "kept": self._kept,
             "rings": sorted(self._rings),
         }
 
@@ -336,6 +361,11 @@ class Draft:
 
     def _see(self, command: Command) -> Any:
         return self.see(command)[0]
+
+
+def _waits(job_id: str) -> Command:
+    """What finds the jobs that wait for one."""
+    return ["ZRANGE", f"waits:{job_id}", 0, -1]
 
 
 def neighbours(line: Occurrence) -> list[Command]:

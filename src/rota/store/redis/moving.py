@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
+from rota.model.entry import Entry
 from rota.model.job import Job
+from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
@@ -14,7 +16,7 @@ from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
 from rota.store.counting import TOTAL, lacking
 from rota.store.redis.draft import Draft
 from rota.store.redis.logs import log_of, pack_log
-from rota.store.redis.packing import jobs_of, line_of, pack_last, pack_line
+from rota.store.redis.packing import jobs_of, line_of, note_mark, pack_entry, pack_last, pack_line
 from rota.store.redis.schedules import put_schedule
 from rota.store.redis.wire import binary
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Part, Record
     from rota.store.redis.desk import Desk
     from rota.store.redis.places import Command
+    from rota.store.redis.records import Records
     from rota.store.redis.schedules import ScheduleBook
     from rota.store.redis.upkeep import Housekeeper
 
@@ -33,8 +36,9 @@ STEP = 200  # schedules or jobs looked through at once for what they left
 class Mover:
     """The verbs of contract.moving. A cursor says where the last record stood."""
 
-    def __init__(self, desk: Desk, schedules: ScheduleBook, housekeeper: Housekeeper) -> None:
+    def __init__(self, desk: Desk, schedules: ScheduleBook, records: Records, housekeeper: Housekeeper) -> None:
         self._desk = desk
+        self._records = records
         self._schedules = schedules
         self._housekeeper = housekeeper
 
@@ -55,7 +59,7 @@ class Mover:
             case "jobs":
                 return self._jobs(int(cursor or 0), limit)
             case "schedules":
-                page = self._schedules.page(cursor, limit)
+                page = self._schedules.page(None, cursor, limit)
                 return Page(list(page.items), page.cursor)
             case "occurrences":
                 return _page(self._occurrences(cursor or " ", limit), limit)
@@ -66,6 +70,11 @@ class Mover:
                 return _slice(
                     [QueueRecord(name=i.name, is_paused=i.is_paused, totals=i.totals) for i in infos], cursor, limit
                 )
+            case "entries":
+                return _page(self._entries(cursor, limit), limit)
+            case "notes":
+                notes = self._records.oldest_notes(cursor, limit + 1)
+                return _page(((note_mark(note.at, note.id), note) for note in notes), limit)
             case "locks":
                 return _slice(self._locks(), cursor, limit)
             case _:
@@ -89,7 +98,7 @@ class Mover:
         if name:
             yield from self._lines([name], through, limit)
         while True:
-            page = self._schedules.page(name or None, STEP)
+            page = self._schedules.page(None, name or None, STEP)
             yield from self._lines([schedule.id for schedule in page.items], "", limit)
             if page.cursor is None:
                 return
@@ -124,6 +133,14 @@ class Mover:
         for job, rows in zip(jobs, found, strict=True):
             for line in (log_of(job.id, row) for row in rows):
                 yield f"{job.seq} {line.number}", line
+
+    def _entries(self, cursor: str | None, limit: int) -> Iterator[tuple[str, Record]]:
+        """Entries kind by kind, each with its cursor: its kind and its name."""
+        first, after = msgspec.json.decode(cursor, type=tuple[str, str]) if cursor else ("", "")
+        for kind in self._records.kinds():
+            if kind >= first:
+                for entry in self._records.entries_of(kind, after if kind == first else None, limit + 1):
+                    yield msgspec.json.encode((kind, entry.name)).decode(), entry
 
     def _locks(self) -> list[LockRecord]:
         (rows,) = self._desk.ask(["HGETALL", "lock"])
@@ -166,6 +183,10 @@ def _guard_of(record: Record) -> Command | None:
         case QueueRecord():
             names = [f"{record.name}|{TOTAL}{state}" for state in record.totals]
             return ["HMGET", "count", *names] if names else None
+        case Entry():
+            return ["HGET", f"entry:{record.kind}", record.name]
+        case Note():
+            return ["HGET", "note", record.id]
         case LockRecord():
             return ["HGET", "lock", record.name]
         case _:
@@ -194,6 +215,10 @@ class _Taken:
                 return self._line(record)
             case QueueRecord():
                 return self._queue(record)
+            case Entry():
+                return self._entry(record)
+            case Note():
+                return self._note(record)
             case LockRecord():
                 return self._lock(record)
             case _:
@@ -218,7 +243,7 @@ class _Taken:
     def _schedule(self, schedule: Schedule) -> bool:
         if self._answer(schedule) is not None or self._is_repeated(("schedule", schedule.id)):
             return False
-        put_schedule(self._draft, schedule)
+        put_schedule(self._draft, schedule, None)
         self._draft.note(schedule.id, pack_last(schedule.last))
         return True
 
@@ -251,6 +276,20 @@ class _Taken:
             self._draft.write("HSET", "paused", queue.name, 1)
         for state, number in missing.items():
             self._draft.write("HINCRBY", "count", f"{queue.name}|{TOTAL}{state}", number)
+        return True
+
+    def _entry(self, entry: Entry) -> bool:
+        if self._answer(entry) is not None or self._is_repeated(("entry", entry.kind, entry.name)):
+            return False
+        self._draft.write("HSET", f"entry:{entry.kind}", entry.name, binary(pack_entry(entry)))
+        self._draft.write("ZADD", f"entries:{entry.kind}", 0, entry.name)
+        self._draft.write("ZADD", "kinds", 0, entry.kind)
+        return True
+
+    def _note(self, note: Note) -> bool:
+        if self._answer(note) is not None or self._is_repeated(("note", note.id)):
+            return False
+        self._draft.keep_note(note)
         return True
 
     def _lock(self, lock: LockRecord) -> bool:

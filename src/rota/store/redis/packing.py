@@ -14,7 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import UnlawfulMove
+from rota.model.entry import Entry
 from rota.model.job import Job
+from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import LastRun, Schedule, ScheduleSpec
 from rota.model.settle import claim, promote
@@ -396,3 +398,33 @@ def line_of(schedule_id: str, packed: bytes) -> Occurrence:
     return Occurrence(
         schedule_id=schedule_id, after_at=after_at, through_at=through_at, count=count, outcome=outcome, reason=reason
     )
+
+
+# Entries and notes.
+
+WIDTH = 20  # digits of a time in front of a note's id: so their names sort as they were made
+_note = msgspec.json.Decoder(Note).decode
+
+
+def pack_entry(entry: Entry) -> bytes:
+    return b"%d|" % entry.version + entry.data.encode()
+
+
+def entry_of(kind: str, name: str, packed: bytes) -> Entry:
+    version, _, data = packed.partition(b"|")
+    return Entry(kind=kind, name=name, version=int(version), data=data.decode())
+
+
+def note_mark(at: int, note_id: str = "") -> str:
+    """What a note is called in the indexes; with no id, what comes before all notes of that time."""
+    return f"{at:0{WIDTH}d}{note_id}"
+
+
+def pack_note(note: Note) -> tuple[Any, ...]:
+    """A note as scripts take it: id, mark, subject, and what is kept, which begins with the subject once more."""
+    kept = _encode((note.subject, msgspec.json.encode(note).decode()))
+    return note.id, note_mark(note.at, note.id), note.subject, binary(kept)
+
+
+def note_of(packed: bytes) -> Note:
+    return _note(msgspec.msgpack.decode(packed)[1])

@@ -2,16 +2,19 @@
 
 Every index is a sorted set by place in line, so that lists need no scan: of a task, of a schedule, of each state of a
 queue. What is ready stands in one set per queue and priority, which keeps the order exact after every retry. What waits
-for its time also stands by run_at, and what has ended by finished_at, for the pruner. Running jobs stand in no set:
-they are few, and their leases are a hash that is looked through only where a holder is late. So a job is in two to six
-sets, of about a hundred bytes each. Plain jobs that succeeded together stand in their two sets as one sheaf instead: a
-job that goes may be left in its sheaf for a while, and whoever opens that looks whether the job is still there.
+for its time also stands by run_at, and what has ended by finished_at, for the pruner. What was made ahead of its time
+stands in sets of its own by run_at, as it is judged before it is ready, and apart from its schedule's live jobs, as it
+may be many that no firing needs to see. Running jobs stand in no set: they are few, and their leases are a hash that is
+looked through only where a holder is late. So a job is in two to seven sets, of about a hundred bytes each. Plain jobs
+that succeeded together stand in their two sets as one sheaf instead: a job that goes may be left in its sheaf for a
+while, and whoever opens that looks whether the job is still there.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rota.model.lookahead import is_ahead
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ def passing_places(job: Job) -> Places:
     """Those that its state puts it in."""
     places = _state_places(job)
     if job.schedule_id is not None and job.is_live:
-        places[f"live:{job.schedule_id}"] = job.seq
+        places[f"{'soon' if is_ahead(job) else 'live'}:{job.schedule_id}"] = job.seq
     return places
 
 
@@ -55,6 +58,8 @@ def _state_places(job: Job) -> Places:
         case State.RUNNING:
             return {}
         case State.SCHEDULED:
+            if is_ahead(job):
+                return {index: job.seq, "ahead": job.run_at, f"ahead:{job.queue}": job.run_at}
             return {index: job.seq, f"due:{job.queue}": job.run_at}
         case State.HELD:
             return {index: job.seq, "held": job.seq, f"waits:{job.waits_for}": job.seq}

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from rota.model.firing import fired, overlap_key, place
-from rota.model.job import accept
+from rota.model.firing import fired, place
+from rota.model.job import accept, overlap_key
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.store.contract import Due, Fired, Page
+from rota.store.matching import schedule_matches
 from rota.store.redis.desk import text_of
 from rota.store.redis.draft import Draft
 from rota.store.redis.packing import (
     UNKNOWN_LAST,
     Sight,
+    job_of,
     pack_last,
     pack_schedule,
     schedule_of,
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
 
     from rota.model.edit import Edit
     from rota.model.firing import Firing
+    from rota.model.job import Job
     from rota.model.schedule import Schedule
+    from rota.store.contract import ScheduleFilter
     from rota.store.redis.desk import Desk
 
 MOST_AT_ONCE = 250  # schedules in one survey
+LONGEST_STEP = 500  # schedules looked at in one call where most of them do not match
 
 
 class Want(NamedTuple):
@@ -43,13 +48,15 @@ class Want(NamedTuple):
     jobs: list[str]  # that it may make
     slots: list[int | None]  # their nominal times
     needs_live: bool  # whether its live jobs matter: where they may overlap they do not, and may be many
+    needs_soon: bool = False  # whether those matter that were made ahead
+    known: Sequence[str] = ()  # jobs that there are, and that it may change
 
 
 class Found:
     """A schedule as a survey found it, with all that a decision on it needs."""
 
     def __init__(self, want: Want, found: list[Any], sights: dict[str, Sight | None], places: Iterator[int]) -> None:
-        packed, holder, live, lines, made = found
+        packed, holder, live, lines, made, soon = found
         name = want.name
         self.name = name
         self.ledger_from = want.ledger_from
@@ -59,14 +66,22 @@ class Found:
         self.lines: list[bytes] = lines
         self.made: list[int] = made  # how many jobs each slot that was asked for has
         self.places = places
-        ids = [job_id.decode() for job_id in (*live, *([holder] if holder else []))]
-        self.sights = {job_id: sights[job_id] for job_id in (*ids, *want.jobs)}
+        self._number_live = len(live) if want.needs_live else None
+        ids = [job_id.decode() for job_id in (*live, *soon, *([holder] if holder else []))]
+        self.sights = {job_id: sights[job_id] for job_id in (*ids, *want.jobs, *want.known)}
+
+    def was(self, job_id: str) -> Job | None:
+        """A job as it was found."""
+        sight = self.sights[job_id]
+        return None if sight is None else job_of(job_id, sight)
 
     def draft(self, desk: Desk, now: int) -> Draft:
         """A draft on this schedule, which holds while it is what was found."""
         draft = Draft(desk, now)
         draft.expect(["HGET", "schedule", self.name], self.packed)
         draft.expect(["HGET", "key", overlap_key(self.name)], self.holder)
+        if self._number_live is not None:  # each is guarded by itself; that none has come is seen by their number
+            draft.expect(["ZCARD", f"live:{self.name}"], self._number_live)
         draft.show(self.sights)
         draft.show_ledger(self.name, self.ledger_from, self.lines)
         return draft
@@ -86,10 +101,17 @@ class ScheduleBook:
             return draft, draft is not None
 
         wants = [
-            Want(edit.id, _ledger_start(edit), [job.id for job in edit.jobs], [], edit.revoke is not None)
+            Want(
+                edit.id,
+                _ledger_start(edit),
+                [job.id for job in edit.jobs],
+                [job.fire_at or 0 for job in edit.jobs],
+                needs_live=edit.revoke is not None,
+                needs_soon=edit.revoke is not None,
+            )
             for edit in edits
         ]
-        taken = self._decide("edit", list(zip(wants, edits, strict=True)), decide, now)
+        taken = self.decide("edit", list(zip(wants, edits, strict=True)), decide, now)
         return [edit.id for edit, is_taken in zip(edits, taken, strict=True) if not is_taken]
 
     def _edited(self, edit: Edit, found: Found, now: int) -> Draft | None:
@@ -98,20 +120,20 @@ class ScheduleBook:
             return None
         draft = found.draft(self._desk, now)
         if edit.revoke is not None:
-            waiting = (draft.find(job_id) for job_id in found.sights)
-            made = [job for job in waiting if job and job.schedule_id == edit.id and job.fire_at]
-            draft.apply(cancel(job, now, edit.revoke) for job in made if job.state.is_waiting)
-            draft.forget_notes(edit.id)
+            _revoke(draft, edit, edit.revoke, [draft.find(job_id) for job_id in found.sights])
+        draft.keep_note(edit.note)
         if edit.is_removal:
-            _remove(draft, edit.id)
+            _remove(draft, edit.id, current)
         else:
-            put_schedule(draft, edit.after)
+            put_schedule(draft, edit.after, current)
             if current is None and edit.after.last != LastRun():
                 draft.note(edit.id, pack_last(edit.after.last))
         for skip in edit.skips:
             draft.record(of_skip(edit.id, skip))
-        for job in edit.jobs:
-            draft.add(job, next(found.places))
+        gone = {job.fire_at for job in map(found.was, found.sights) if job and edit.unmakes(job)}
+        for new, number in zip(edit.jobs, found.made, strict=True):
+            if not number or new.fire_at in gone:
+                draft.add(new, next(found.places))
         draft.ring("schedules")
         return draft
 
@@ -128,7 +150,7 @@ class ScheduleBook:
             )
             for firing in firings
         ]
-        return self._decide("fire", list(zip(wants, firings, strict=True)), self._fired, now)
+        return self.decide("fire", list(zip(wants, firings, strict=True)), self._fired, now)
 
     def _fired(self, firing: Firing, found: Found, now: int) -> tuple[Draft | None, Fired]:
         schedule = found.schedule
@@ -155,14 +177,14 @@ class ScheduleBook:
         for skip in skips:
             draft.record(of_skip(found.name, skip))
         advanced = fired(_known(firing, schedule), len(made), now, made[-1] if made else None)
-        put_schedule(draft, advanced)
+        put_schedule(draft, advanced, schedule)
         draft.note(found.name, pack_last(advanced.last))
         skipped = sum(skip.count for skip in skips)
         return draft, Fired(schedule_id=found.name, is_accepted=True, jobs=made, skipped=skipped)
 
     # What both are made of.
 
-    def _decide(
+    def decide(
         self, verb: str, entries: Sequence[tuple[Want, Any]], decide: Callable[..., Any], now: int | None
     ) -> list[Any]:
         """Survey, decide and commit, until every entry was decided on what still held; the answers in order."""
@@ -192,9 +214,17 @@ class ScheduleBook:
             now=text_of(now),
             is_work=True,
             schedules=[
-                (want.name, overlap_key(want.name), want.ledger_from, want.slots, want.needs_live) for want in wants
+                (
+                    want.name,
+                    overlap_key(want.name),
+                    want.ledger_from,
+                    want.slots,
+                    want.needs_live,
+                    want.needs_soon,
+                )
+                for want in wants
             ],
-            jobs=[job_id for want in wants for job_id in want.jobs],
+            jobs=[job_id for want in wants for job_id in (*want.jobs, *want.known)],
             reserve=number,
         )
         answers, raw, base = reply.body
@@ -205,16 +235,25 @@ class ScheduleBook:
     # Reading.
 
     def get(self, ids: Sequence[str]) -> list[Schedule]:
-        return self._read(ids=list(ids))
+        return _schedules_of(self._rows(ids=list(ids)))
 
-    def page(self, cursor: str | None, limit: int) -> Page[Schedule]:
-        found = self._read(after=cursor, limit=limit + 1)
+    def page(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
+        """By id, from the smallest index that has all of them; what that does not know is looked at and left out."""
+        found: list[Schedule] = []
+        indexes = _indexes_with(where)
+        after, step = cursor, limit + 1
+        while len(found) <= limit:
+            rows = self._rows(indexes=indexes, after=after, limit=step)
+            found += [schedule for schedule in _schedules_of(rows) if schedule_matches(schedule, where)]
+            if len(rows) < step:
+                break
+            after, step = rows[-1][0].decode(), max(step, LONGEST_STEP)
         shown = found[:limit]
         return Page(shown, shown[-1].id if len(found) > limit else None)
 
-    def _read(self, **ask: Any) -> list[Schedule]:
-        rows = self._desk.link.call("schedules", **ask).body
-        return [schedule_of(name.decode(), packed, last) for name, packed, last in rows if packed is not None]
+    def _rows(self, **ask: Any) -> list[Any]:
+        rows: list[Any] = self._desk.link.call("schedules", **ask).body
+        return rows
 
     def due(self, limit: int, now: int | None) -> Due:
         """What is due; a schedule that cannot be read is kept out of the schedulers' way."""
@@ -241,16 +280,54 @@ def _known(firing: Firing, schedule: Schedule) -> Firing:
     return msgspec.structs.replace(firing, schedule=msgspec.structs.replace(schedule, last=UNKNOWN_LAST))
 
 
-def put_schedule(draft: Draft, schedule: Schedule) -> None:
+def _schedules_of(rows: list[Any]) -> list[Schedule]:
+    return [schedule_of(name.decode(), packed, last) for name, packed, last in rows if packed is not None]
+
+
+def _indexes_with(where: ScheduleFilter | None) -> list[str]:
+    """The indexes that have all schedules that a filter shows; those of no tenant have none of their own."""
+    tenant = where.tenant if where else None
+    origin = where.origin if where else None
+    indexes = [f"tenant:{tenant}"] if tenant else []
+    return indexes + ([f"origin:{origin}"] if origin is not None else []) or ["names"]
+
+
+def _indexes_of(schedule: Schedule | None) -> list[str]:
+    """The indexes that a schedule is in for what it says."""
+    if schedule is None:
+        return []
+    tenant = schedule.spec.tenant
+    return [f"origin:{schedule.origin.name}", *([f"tenant:{tenant}"] if tenant else [])]
+
+
+def _revoke(draft: Draft, edit: Edit, reason: str, found: list[Job | None]) -> None:
+    """Cancel what the schedule's trigger made and nobody has started; what is yet to come goes without a trace."""
+    made = [job for job in found if job and job.schedule_id == edit.id and job.fire_at]
+    waiting = [job for job in made if job.state.is_waiting]
+    draft.unmake([job for job in waiting if edit.unmakes(job)])
+    draft.apply(cancel(job, draft.now, reason) for job in waiting if not edit.unmakes(job))
+    draft.forget_notes(edit.id)
+
+
+def put_schedule(draft: Draft, schedule: Schedule, before: Schedule | None) -> None:
     draft.write("HSET", "schedule", schedule.id, binary(pack_schedule(schedule)))
     draft.write("ZADD", "names", 0, schedule.id)
+    old, new = _indexes_of(before), _indexes_of(schedule)
+    for index in old:
+        if index not in new:
+            draft.write("ZREM", index, schedule.id)
+    for index in new:
+        if index not in old or (before is not None and before.problem):  # what cannot be read does not tell where it is
+            draft.write("ZADD", index, 0, schedule.id)
     if schedule.due_at is None:
         draft.write("ZREM", "dues", schedule.id)
     else:
         draft.write("ZADD", "dues", schedule.due_at, schedule.id)
 
 
-def _remove(draft: Draft, name: str) -> None:
+def _remove(draft: Draft, name: str, before: Schedule | None) -> None:
+    for index in _indexes_of(before):
+        draft.write("ZREM", index, name)
     draft.write("HDEL", "schedule", name)
     draft.write("ZREM", "names", name)
     draft.write("ZREM", "dues", name)

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import NamedTuple
 
 ALONE = {"add_one"}  # scripts that bring all that they need
+KEEPING = {"commit", "entries"}  # those that keep notes
 
 
 class Script(NamedTuple):
@@ -21,7 +22,8 @@ class Script(NamedTuple):
 @cache
 def script(name: str) -> Script:
     """A script by the name of its file."""
-    source = _text(name) if name in ALONE else _text("prelude") + _text(name)
+    parts = [name] if name in ALONE else ["prelude", *(["keeping"] if name in KEEPING else []), name]
+    source = "".join(map(_text, parts))
     return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 

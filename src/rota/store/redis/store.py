@@ -19,11 +19,13 @@ from rota.store.contract import (
     JobFilter,
     LogLine,
     Node,
+    NoteFilter,
     Page,
     Pruned,
     QueueInfo,
     Refusal,
     Retention,
+    ScheduleFilter,
     Store,
 )
 from rota.store.matching import has_lapsed, is_running, is_same
@@ -33,11 +35,13 @@ from rota.store.redis.address import client_of, place_of
 from rota.store.redis.bells import ChannelBell
 from rota.store.redis.changing import Changer
 from rota.store.redis.desk import Desk, text_of
+from rota.store.redis.judging import Judge
 from rota.store.redis.ledger import list_occurrences
 from rota.store.redis.link import Link
 from rota.store.redis.logs import append_logs, list_logs
 from rota.store.redis.moving import Mover
 from rota.store.redis.reading import Reader
+from rota.store.redis.records import Records
 from rota.store.redis.schedules import ScheduleBook
 from rota.store.redis.upkeep import Housekeeper
 from rota.store.redis.working import Exchanger
@@ -49,8 +53,10 @@ if TYPE_CHECKING:
     from redis.cluster import RedisCluster
 
     from rota.model.edit import Edit
+    from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
+    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
@@ -75,11 +81,12 @@ class RedisStore(Store):
         self._desk = desk
         self._changer = Changer(desk)
         self._intake = Intake(desk)
-        self._exchanger = Exchanger(desk, self._changer)
-        self._reader = Reader(desk)
         self._schedules = ScheduleBook(desk)
+        self._exchanger = Exchanger(desk, self._changer, Judge(desk, self._schedules))
+        self._reader = Reader(desk)
+        self._records = Records(desk)
         self._housekeeper = Housekeeper(desk, self._reader)
-        self._mover = Mover(desk, self._schedules, self._housekeeper)
+        self._mover = Mover(desk, self._schedules, self._records, self._housekeeper)
 
     def open(self) -> None:
         schema.check_server(self._info(), self._link.place)
@@ -165,8 +172,10 @@ class RedisStore(Store):
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
         return self._schedules.get(ids)
 
-    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
-        return self._schedules.page(cursor, limit)
+    def list_schedules(
+        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Schedule]:
+        return self._schedules.page(where, cursor, limit)
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         return self._schedules.due(limit, now)
@@ -178,6 +187,24 @@ class RedisStore(Store):
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Occurrence]:
         return list_occurrences(self._desk, schedule_id, start, end, cursor, limit)
+
+    # Entries and notes.
+
+    def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
+        del now
+        return self._records.edit(edits)
+
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        return self._records.get(kind, names)
+
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+        return self._records.page(kind, cursor, limit)
+
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        self._records.add_notes(notes)
+
+    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+        return self._records.notes(where, cursor, limit)
 
     # Queues, nodes, logs, locks, upkeep.
 

@@ -10,7 +10,7 @@ from rota.store.contract import Pruned, QueueInfo
 from rota.store.counting import Counts
 from rota.store.matching import is_stale
 from rota.store.redis.draft import Draft, neighbours
-from rota.store.redis.packing import jobs_of
+from rota.store.redis.packing import WIDTH, jobs_of, note_mark
 from rota.store.redis.sheaves import SHEAF, SHEAVES_AT_ONCE, SPAN_BITS
 from rota.store.redis.wire import binary
 
@@ -52,8 +52,8 @@ class Housekeeper:
             ids += self._oldest(min(surplus, limit), at, set(ids), opened)[: min(surplus, limit) - len(ids)]
         removed = self._remove("prune", ids, lambda job: job.state.is_final and job.key_until <= at)
         self._tidy(opened)
-        lines, nodes, self._looked_at = self._thin(retention, limit, at)
-        return Pruned(len(removed), lines, nodes)
+        lines, nodes, self._looked_at, notes = self._thin(retention, limit, at)
+        return Pruned(len(removed), lines, nodes, notes)
 
     def _stale(self, retention: Retention, limit: int, now: int, opened: set[bytes]) -> list[str]:
         """Ended jobs that were kept long enough, the oldest first."""
@@ -156,7 +156,7 @@ class Housekeeper:
             found.setdefault(name, []).append((command, answer))
         return found
 
-    def _thin(self, retention: Retention, limit: int, now: int) -> tuple[int, int, str]:
+    def _thin(self, retention: Retention, limit: int, now: int) -> tuple[int, int, str, int]:
         reply = self._desk.link.call(
             "thin",
             is_work=True,
@@ -165,9 +165,11 @@ class Housekeeper:
             before=str(now - retention.occurrences_for),
             most=retention.most_occurrences,
             silent_since=str(now - retention.nodes_for),
+            notes_until=note_mark(max(0, now - retention.notes_for + 1)),
+            width=WIDTH,
         )
-        removed, nodes, reached = reply.body
-        return removed, nodes, reached.decode()
+        removed, nodes, reached, notes = reply.body
+        return removed, nodes, reached.decode(), notes
 
     # Counting.
 

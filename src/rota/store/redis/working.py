@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rota.model.settle import Change
     from rota.store.redis.changing import Changer
     from rota.store.redis.desk import Desk
+    from rota.store.redis.judging import Judge
     from rota.store.redis.link import Reply
 
 MOST_WANTED = 2_000  # jobs that one claim takes at most: a script must not hold up the others for long
@@ -42,31 +43,45 @@ MOST_WANTED = 2_000  # jobs that one claim takes at most: a script must not hold
 class Exchanger:
     """Where workers bring what they did and take what is next."""
 
-    def __init__(self, desk: Desk, changer: Changer) -> None:
+    def __init__(self, desk: Desk, changer: Changer, judge: Judge) -> None:
         self._desk = desk
         self._link = desk.link
         self._changer = changer
+        self._judge = judge
 
     def exchange(self, ask: Exchange, now: int | None) -> Exchanged:
-        """One round trip; some more where an end sets others in motion, or leaves a line in a ledger."""
+        """One round trip; some more where an end sets others in motion or leaves a line in a ledger, and where a job
+        that was made ahead is due."""
         groups, others = sorted_out(ask.settled, ask.holder)
         later = _later(others)
         at_once = [change for change in others if change.id not in later]
         reply = self._exchange(ask, groups, at_once, 0 if later else ask.want, now)
-        refused, apart, claimed, next_due_at = reply.body
+        refused, apart, *taken = reply.body
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
         if later or apart:
             waited_for = {(job_id.decode(), fence.decode()) for job_id, fence in apart}
             rest = [change for change in ask.settled if change.id in later or _drop(waited_for, change, ask.holder)]
             refusals += self._settle_apart(ask, rest, now)
             reply = self._exchange(ask, [], [], ask.want, now)
-            claimed, next_due_at = reply.body[2:]
+            taken = reply.body[2:]
+        claimed, next_due_at, ahead = taken
+        if ahead:
+            self._judge.judge(ahead, now)
+            reply = self._exchange(ask, [], [], ask.want, now, has_judged=True)
+            claimed, next_due_at, _ = reply.body[2:]
         jobs = self._claimed(claimed, ask.holder, reply.now) if claimed else []
         due = None if next_due_at is None else int(next_due_at)
         return Exchanged(now=reply.now, refused=refusals, claimed=jobs, next_due_at=due)
 
     def _exchange(
-        self, ask: Exchange, groups: list[dict[str, Any]], others: Sequence[Change], want: int, now: int | None
+        self,
+        ask: Exchange,
+        groups: list[dict[str, Any]],
+        others: Sequence[Change],
+        want: int,
+        now: int | None,
+        *,
+        has_judged: bool = False,
     ) -> Reply:
         reach("exchange.before_commit")
         reply = self._link.call(
@@ -81,6 +96,7 @@ class Exchanger:
             lease_for=ask.lease_for,
             most_promoted=MOST_PROMOTED,
             least_sheaf=LEAST_SHEAF,
+            has_judged=has_judged,
         )
         reach("exchange.after_commit")
         return reply

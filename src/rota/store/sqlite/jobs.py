@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.model.occurrence import noted, of_job
-from rota.model.settle import Change, release, still_awaited
+from rota.model.settle import Change, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, JobFilter, Page, Refusal
 from rota.store.sqlite.adding import Intake
 from rota.store.sqlite.rows import (
     FRESH_COLUMNS,
+    IS_AHEAD,
     IS_FRESH,
     JOB_COLUMNS,
     fresh_job_of,
@@ -57,11 +58,21 @@ class JobTable(Intake):
         for queue in queues:
             promoted = connection.execute(
                 f"UPDATE {self._name} SET state = 'queued', queued_at = ? WHERE seq IN (SELECT seq FROM {self._name} "
-                "WHERE state = 'scheduled' AND queue = ? AND run_at <= ? ORDER BY run_at LIMIT ?)",
+                f"WHERE state = 'scheduled' AND ({IS_AHEAD}) IS NOT TRUE AND queue = ? AND run_at <= ? "
+                "ORDER BY run_at LIMIT ?)",
                 (now, queue, now, MOST_PROMOTED),
             ).rowcount
             if promoted:
                 counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
+
+    def due_ahead(self, connection: sqlite3.Connection, queues: Sequence[str], now: int) -> list[Job]:
+        """Due jobs of these queues that were made ahead and are yet to be judged, in the order of their times."""
+        query = (
+            f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE state = 'scheduled' AND {IS_AHEAD} "
+            "AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?"
+        )
+        due = [job for queue in queues for job in jobs_of(connection.execute(query, (queue, now, MOST_PROMOTED)))]
+        return sorted(due, key=lambda job: (job.run_at, job.seq))
 
     def claim(
         self,
@@ -197,15 +208,14 @@ class JobTable(Intake):
         counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
         ended = [change for change in changes if change.state.is_final]
         if ended:
-            self._let_go(connection, ended, now, counts)
+            self._let_go(connection, [change.id for change in ended], now, counts)
             self._note_last_runs(connection, ended)
             self.remove(connection, [change.id for change in ended if change.is_removal], counts)
 
-    def _let_go(self, connection: sqlite3.Connection, ended: Sequence[Change], now: int, counts: Counts) -> None:
+    def _let_go(self, connection: sqlite3.Connection, over: list[str], now: int, counts: Counts) -> None:
         """The jobs that waited for these go on, or wait for what a cancelled link of their chain waited for."""
         if connection.execute(f"SELECT 1 FROM {self._name} WHERE state = 'held' LIMIT 1").fetchone() is None:
             return
-        over = [change.id for change in ended]
         for job in jobs_of(self._select_in(connection, JOB_COLUMNS, "waits_for", over, "AND state = 'held'")):
             awaited = still_awaited(job, lambda job_id: next(iter(self.get(connection, [job_id])), None))
             if awaited is None:
@@ -223,6 +233,20 @@ class JobTable(Intake):
             if row is not None:
                 last = packed_last(noted(last_of(row[0]), change))
                 connection.execute(f"UPDATE {self._schedules} SET last = ? WHERE id = ?", (last, *where))
+
+    def put(self, connection: sqlite3.Connection, before: Job, after: Job, counts: Counts) -> None:
+        """Write a job that nobody holds as it is from now on."""
+        connection.execute(
+            f"UPDATE {self._name} SET state = ?, queued_at = ?, waits_for = ?, key = ?, past = ? WHERE seq = ?",
+            (after.state.value, after.queued_at, after.waits_for, after.key, after.past, before.seq),
+        )
+        counts.move(before.queue, before.state, after.state)
+
+    def stop(self, connection: sqlite3.Connection, job_id: str, reason: str, now: int, counts: Counts) -> None:
+        """Ask a running job to stop; a waiting one is cancelled."""
+        if not self.request_cancels(connection, [job_id], reason):
+            waiting = [job for job in self.get(connection, [job_id]) if job.state is not State.RUNNING]
+            self.apply(connection, [cancel(job, now, reason) for job in waiting], now, counts)
 
     # Leases.
 
@@ -294,7 +318,7 @@ class JobTable(Intake):
         )
         return jobs_of(connection.execute(query, (schedule_id,)))
 
-    def has_occurrence(self, connection: sqlite3.Connection, schedule_id: str, fire_at: int) -> bool:
+    def has_occurrence(self, connection: sqlite3.Connection, schedule_id: str, fire_at: int | None) -> bool:
         query = f"SELECT 1 FROM {self._name} WHERE schedule_id = ? AND fire_at = ?"
         return connection.execute(query, (schedule_id, fire_at)).fetchone() is not None
 
@@ -309,11 +333,21 @@ class JobTable(Intake):
             return []
         jobs = [job for job in self.get(connection, list(dict.fromkeys(ids))) if job.state.is_final]
         self._ledger.record(connection, [of_job(job) for job in jobs if self._is_of_a_schedule(connection, job)])
+        self._drop(connection, jobs, counts)
+        return [job.id for job in jobs]
+
+    def unmake(self, connection: sqlite3.Connection, jobs: Sequence[Job], now: int, counts: Counts) -> None:
+        """Jobs go without a trace; what waited for them waits no more."""
+        self._drop(connection, jobs, counts)
+        if jobs:
+            self._let_go(connection, [job.id for job in jobs], now, counts)
+
+    def _drop(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> None:
+        """Delete jobs with their logs and leave no record."""
         for job in jobs:
             counts.remove(job.queue, job.state)
         connection.executemany(f"DELETE FROM {self._name} WHERE seq = ?", [(job.seq,) for job in jobs])
         connection.executemany(f"DELETE FROM {self._logs} WHERE job_id = ?", [(job.id,) for job in jobs])
-        return [job.id for job in jobs]
 
     def _is_of_a_schedule(self, connection: sqlite3.Connection, job: Job) -> bool:
         """Whether a job is an occurrence of a schedule that still exists, and not of an earlier namesake."""

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 import msgspec
 
+from rota.model.entry import Entry
 from rota.model.job import Job
+from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
 from rota.store.counting import TOTAL, lacking
+from rota.store.sqlite.records import entry_of, note_of, row_of_entry, row_of_note
 from rota.store.sqlite.rows import (
     JOB_COLUMNS,
     OCCURRENCE_COLUMNS,
@@ -88,6 +91,10 @@ class Dumper:
             case "queues":
                 names = f"SELECT queue FROM {ns}_count UNION SELECT name FROM {ns}_queue WHERE is_paused"
                 return ("k",), f"SELECT queue AS k, queue FROM ({names})"
+            case "entries":
+                return ("k", "n"), f"SELECT kind AS k, name AS n, kind, name, version, data FROM {ns}_entry"
+            case "notes":
+                return ("k", "n"), f"SELECT at AS k, id AS n, at, id, subject, note FROM {ns}_note"
             case "locks":
                 return ("k",), f"SELECT name AS k, name, number FROM {ns}_lock"
             case _:
@@ -105,6 +112,10 @@ class Dumper:
                 return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
             case "queues":
                 return self.queue(connection, row[0])
+            case "entries":
+                return entry_of(row)
+            case "notes":
+                return note_of(row)
             case "locks":
                 return LockRecord(name=row[0], number=row[1])
             case _:
@@ -132,6 +143,8 @@ class Loader:
             self._load_jobs(connection, _of(records, Job), counts)
             + self._load_rows(connection, "schedule", map(row_of_schedule, _of(records, Schedule)))
             + self._load_rows(connection, "occurrence", map(row_of_occurrence, _of(records, Occurrence)))
+            + self._load_rows(connection, "entry", map(row_of_entry, _of(records, Entry)))
+            + self._load_rows(connection, "note", map(row_of_note, _of(records, Note)))
             + self._load_rows(connection, "log", map(_row_of_line, _of(records, LogLine)))
             + sum(self._load_queue(connection, record, counts) for record in _of(records, QueueRecord))
             + self._load_locks(connection, _of(records, LockRecord))

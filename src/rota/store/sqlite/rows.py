@@ -8,7 +8,7 @@ import msgspec
 
 from rota.model.job import Job
 from rota.model.occurrence import Occurrence
-from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
+from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -26,16 +26,21 @@ IS_FRESH = (
     "error, result, progress) IS NULL"
 )
 
+# Of a scheduled job: whether it was made ahead and is yet to be judged, as the model's is_ahead says.
+IS_AHEAD = "waits_for IS NOT NULL AND waits_for = 'schedule:' || schedule_id AND lease_no = 0"
+
 SCHEDULE_COLUMNS = (
     "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "
-    "run_count, last, problem"
+    "run_count, last, problem, tenant_pause, ahead"
 )
+FOUND_BY = "due_at, tenant, origin_name"
 OCCURRENCE_COLUMNS = "schedule_id, through_at, after_at, count, outcome, reason"
 
 _STATES = {state.value: state for state in State}
 _encode = msgspec.json.encode
 _decode_origin = msgspec.json.Decoder(Origin).decode
 _decode_pause = msgspec.json.Decoder(Pause).decode
+_decode_ahead = msgspec.json.Decoder(Ahead).decode
 _decode_last = msgspec.json.Decoder(LastRun).decode
 
 
@@ -105,11 +110,13 @@ def _readable_schedule(row: tuple[Any, ...]) -> Schedule:
         run_count=row[11],
         last=_decode_last(row[12]),
         problem=row[13],
+        tenant_pause=None if row[14] is None else _decode_pause(row[14]),
+        ahead=None if row[15] is None else _decode_ahead(row[15]),
     )
 
 
 def row_of_schedule(schedule: Schedule) -> tuple[Any, ...]:
-    """The columns of SCHEDULE_COLUMNS, then due_at."""
+    """The columns of SCHEDULE_COLUMNS, then those of FOUND_BY."""
     return (
         schedule.id,
         pack_spec(schedule.spec).decode(),
@@ -119,14 +126,22 @@ def row_of_schedule(schedule: Schedule) -> tuple[Any, ...]:
         schedule.created_at,
         schedule.updated_at,
         int(schedule.is_enabled),
-        None if schedule.pause is None else _encode(schedule.pause).decode(),
+        _packed(schedule.pause),
         schedule.next_at,
         schedule.fired_through,
         schedule.run_count,
         packed_last(schedule.last),
         schedule.problem,
+        _packed(schedule.tenant_pause),
+        _packed(schedule.ahead),
         schedule.due_at,
+        schedule.spec.tenant or None,
+        schedule.origin.name,
     )
+
+
+def _packed(value: Pause | Ahead | None) -> str | None:
+    return None if value is None else _encode(value).decode()
 
 
 def packed_last(last: LastRun) -> str:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.firing import Skip, fired, overlap_key, place
-from rota.model.job import accept
+from rota.model.firing import Skip, fired, place
+from rota.model.job import accept, overlap_key
+from rota.model.lookahead import judge
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
-from rota.model.state import State
 from rota.store.contract import Due, Fired, Page
-from rota.store.sqlite.rows import SCHEDULE_COLUMNS, last_of, row_of_schedule, schedule_of
+from rota.store.sqlite.rows import FOUND_BY, SCHEDULE_COLUMNS, last_of, row_of_schedule, schedule_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -20,21 +20,26 @@ if TYPE_CHECKING:
 
     from rota.model.edit import Edit
     from rota.model.firing import Firing, Shot
+    from rota.model.job import Job
     from rota.model.schedule import Schedule
+    from rota.store.contract import ScheduleFilter
     from rota.store.counting import Counts
     from rota.store.sqlite.jobs import JobTable
     from rota.store.sqlite.ledger import Ledger
+    from rota.store.sqlite.records import NoteTable
 
 
 class ScheduleTable:
     """One namespace's schedules."""
 
-    def __init__(self, namespace: str, jobs: JobTable, ledger: Ledger) -> None:
+    def __init__(self, namespace: str, jobs: JobTable, ledger: Ledger, notes: NoteTable) -> None:
         self._name = f"{namespace}_schedule"
         self._jobs = jobs
         self._ledger = ledger
-        marks = ", ".join("?" * (len(SCHEDULE_COLUMNS.split(",")) + 1))
-        self._replace = f"INSERT OR REPLACE INTO {self._name} ({SCHEDULE_COLUMNS}, due_at) VALUES ({marks})"
+        self._notes = notes
+        columns = f"{SCHEDULE_COLUMNS}, {FOUND_BY}"
+        marks = ", ".join("?" * len(columns.split(",")))
+        self._replace = f"INSERT OR REPLACE INTO {self._name} ({columns}) VALUES ({marks})"
 
     def edit(self, connection: sqlite3.Connection, edit: Edit, now: int, counts: Counts) -> bool:
         """Apply an edit whole, or not at all where the version has moved on."""
@@ -42,8 +47,8 @@ class ScheduleTable:
         if not edit.holds_for(*(current[:2] if current else (None, None))):
             return False
         if edit.revoke is not None:
-            waiting = self._jobs.waiting_of(connection, edit.id)
-            self._jobs.apply(connection, _cancels(waiting, now, edit.revoke), now, counts)
+            self._revoke(connection, edit, edit.revoke, now, counts)
+        self._notes.add(connection, [edit.note] if edit.note else [])
         if edit.is_removal:
             connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
             self._ledger.forget(connection, edit.id)
@@ -51,17 +56,30 @@ class ScheduleTable:
             last = last_of(current[2]) if current else edit.after.last
             self._put(connection, msgspec.structs.replace(edit.after, last=last))
         self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])
-        self._jobs.add(connection, edit.jobs, now, counts)
+        fresh = [new for new in edit.jobs if not self._jobs.has_occurrence(connection, edit.id, new.fire_at)]
+        self._jobs.add(connection, fresh, now, counts)
         return True
+
+    def _revoke(self, connection: sqlite3.Connection, edit: Edit, reason: str, now: int, counts: Counts) -> None:
+        waiting = self._jobs.waiting_of(connection, edit.id)
+        self._jobs.unmake(connection, [job for job in waiting if edit.unmakes(job)], now, counts)
+        cancels = [cancel(job, now, reason) for job in waiting if not edit.unmakes(job)]
+        self._jobs.apply(connection, cancels, now, counts)
 
     def get(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[Schedule]:
         query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE id = ?"
         rows = (connection.execute(query, (name,)).fetchone() for name in ids)
         return [schedule_of(row) for row in rows if row is not None]
 
-    def page(self, connection: sqlite3.Connection, cursor: str | None, limit: int) -> Page[Schedule]:
-        query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE id > ? ORDER BY id LIMIT ?"
-        found = [schedule_of(row) for row in connection.execute(query, (cursor or "", limit + 1))]
+    def page(
+        self, connection: sqlite3.Connection, where: ScheduleFilter, cursor: str | None, limit: int
+    ) -> Page[Schedule]:
+        wanted = {"tenant": where.tenant, "origin_name": where.origin}
+        conditions = {column: value for column, value in wanted.items() if value is not None}
+        clause = " AND ".join(f"{column} = ?" for column in conditions) or "TRUE"
+        query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE {clause} AND id > ? ORDER BY id LIMIT ?"
+        rows = connection.execute(query, (*conditions.values(), cursor or "", limit + 1))
+        found = [schedule_of(row) for row in rows]
         shown = found[:limit]
         return Page(shown, shown[-1].id if len(found) > limit else None)
 
@@ -117,14 +135,27 @@ class ScheduleTable:
         if placement.job is not None:
             self._jobs.insert(connection, [accept(placement.job, now)], counts)
         if placement.cancels is not None:
-            self._stop(connection, placement.cancels, now, counts)
+            self._jobs.stop(connection, placement.cancels, "replaced by the next occurrence", now, counts)
         return (placement.job.id if placement.job else None), placement.skip
 
-    def _stop(self, connection: sqlite3.Connection, job_id: str, now: int, counts: Counts) -> None:
-        reason = "replaced by the next occurrence"
-        if not self._jobs.request_cancels(connection, [job_id], reason):
-            waiting = [job for job in self._jobs.get(connection, [job_id]) if job.state is not State.RUNNING]
-            self._jobs.apply(connection, _cancels(waiting, now, reason), now, counts)
+    def judge_due(self, connection: sqlite3.Connection, queues: Sequence[str], now: int, counts: Counts) -> None:
+        """Decide about the jobs of these queues that were made ahead and are due, a bounded number of them."""
+        for job in self._jobs.due_ahead(connection, queues, now):
+            self._judge(connection, job, job.schedule_id or "", now, counts)
+
+    def _judge(self, connection: sqlite3.Connection, job: Job, schedule_id: str, now: int, counts: Counts) -> None:
+        schedule = next(iter(self.get(connection, [schedule_id])), None)
+        live = self._jobs.key_holder(connection, overlap_key(schedule_id), now)
+        last_held = self._jobs.last_held(connection, schedule_id) if live else None
+        became = judge(job, schedule.spec.overlap if schedule else "skip", live, last_held, now)
+        if became.job is None:
+            self._jobs.unmake(connection, [job], now, counts)
+        else:
+            self._jobs.put(connection, job, became.job, counts)
+        if became.skip is not None:
+            self._ledger.record(connection, [of_skip(schedule_id, became.skip)])
+        if became.cancels is not None:
+            self._jobs.stop(connection, became.cancels, "replaced by the next occurrence", now, counts)
 
     def _guard(self, connection: sqlite3.Connection, schedule_id: str) -> tuple[Any, ...] | None:
         query = f"SELECT version, created_at, last FROM {self._name} WHERE id = ?"
@@ -133,10 +164,6 @@ class ScheduleTable:
 
     def _put(self, connection: sqlite3.Connection, schedule: Schedule) -> None:
         connection.execute(self._replace, row_of_schedule(schedule))
-
-
-def _cancels(waiting: Sequence[Any], now: int, reason: str) -> list[Any]:
-    return [cancel(job, now, reason) for job in waiting]
 
 
 def _readable(rows: Sequence[tuple[Any, ...]]) -> tuple[list[Schedule], list[tuple[str, str]]]:

@@ -38,6 +38,7 @@ CREATE TABLE {ns}_job (
 CREATE UNIQUE INDEX {ns}_job_id ON {ns}_job (id);
 CREATE INDEX {ns}_job_ready ON {ns}_job (queue, priority DESC, seq) WHERE state = 'queued';
 CREATE INDEX {ns}_job_due ON {ns}_job (queue, run_at) WHERE state = 'scheduled';
+CREATE INDEX {ns}_job_ahead ON {ns}_job (queue, run_at) WHERE state = 'scheduled' AND waits_for IS NOT NULL;
 CREATE INDEX {ns}_job_leased ON {ns}_job (lease_until) WHERE state = 'running';
 CREATE INDEX {ns}_job_ended ON {ns}_job (state, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX {ns}_job_held ON {ns}_job (waits_for) WHERE state = 'held';
@@ -61,10 +62,34 @@ CREATE TABLE {ns}_schedule (
     run_count     INTEGER NOT NULL,
     last          TEXT    NOT NULL,
     problem       TEXT,
-    due_at        INTEGER
+    tenant_pause  TEXT,
+    ahead         TEXT,
+    due_at        INTEGER,
+    tenant        TEXT,               -- NULL: it follows none
+    origin_name   TEXT    NOT NULL    -- code:shop
 ) WITHOUT ROWID;
 
 CREATE INDEX {ns}_schedule_due ON {ns}_schedule (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX {ns}_schedule_tenant ON {ns}_schedule (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX {ns}_schedule_origin ON {ns}_schedule (origin_name, id);
+
+CREATE TABLE {ns}_entry (
+    kind    TEXT    NOT NULL,
+    name    TEXT    NOT NULL,
+    version INTEGER NOT NULL,
+    data    TEXT    NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+
+CREATE TABLE {ns}_note (
+    at      INTEGER NOT NULL,
+    id      TEXT    NOT NULL,
+    subject TEXT    NOT NULL,
+    note    TEXT    NOT NULL,
+    PRIMARY KEY (at, id)
+) WITHOUT ROWID;
+
+CREATE INDEX {ns}_note_subject ON {ns}_note (subject, at, id);
 
 CREATE TABLE {ns}_occurrence (
     schedule_id TEXT    NOT NULL,

@@ -27,6 +27,7 @@ from rota.store.contract import (
     QueueInfo,
     Refusal,
     Retention,
+    ScheduleFilter,
     Store,
 )
 from rota.store.counting import Counts
@@ -39,6 +40,7 @@ from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
 from rota.store.sqlite.locks import LockTable
 from rota.store.sqlite.moving import Dumper, Loader, Seals
+from rota.store.sqlite.records import EntryTable, NoteTable
 from rota.store.sqlite.schedules import ScheduleTable
 from rota.store.sqlite.transactions import check_transaction
 
@@ -47,12 +49,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rota.model.edit import Edit
+    from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
+    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel, Part, Record, Seal
+    from rota.store.contract import Bell, Channel, NoteFilter, Part, Record, Seal
 
 
 class SqliteStore(Store):
@@ -71,7 +75,9 @@ class SqliteStore(Store):
         self._seals = Seals(self.namespace)
         self._dumper = Dumper(self.namespace)
         self._loader = Loader(self.namespace, self._jobs)
-        self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger)
+        self._notes = NoteTable(self.namespace)
+        self._entries = EntryTable(self.namespace, self._notes)
+        self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger, self._notes)
 
     def open(self) -> None:
         self._database.open()
@@ -117,6 +123,7 @@ class SqliteStore(Store):
             queues = self._open_queues(connection, ask.queues)
             claimed = []
             if ask.want > 0:
+                self._schedules.judge_due(connection, queues, at, counts)
                 self._jobs.promote(connection, queues, at, counts)
                 claimed = self._jobs.claim(connection, ask, queues, at, lease_now(now), counts)
             next_due = self._jobs.next_due(connection, queues)
@@ -211,9 +218,11 @@ class SqliteStore(Store):
         with self._database.read() as connection:
             return self._schedules.get(connection, ids)
 
-    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
+    def list_schedules(
+        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Schedule]:
         with self._database.read() as connection:
-            return self._schedules.page(connection, cursor, limit)
+            return self._schedules.page(connection, where or ScheduleFilter(), cursor, limit)
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         with self._database.read() as connection:
@@ -235,6 +244,29 @@ class SqliteStore(Store):
     ) -> Page[Occurrence]:
         with self._database.read() as connection:
             return self._ledger.page(connection, schedule_id, start, end, check_cursor(cursor), limit)
+
+    # Entries and notes.
+
+    def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
+        del now
+        with self._work("entries") as (connection, _):
+            return [edit.name for edit in edits if not self._entries.edit(connection, edit)]
+
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        with self._database.read() as connection:
+            return self._entries.get(connection, kind, names)
+
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+        with self._database.read() as connection:
+            return self._entries.page(connection, kind, cursor, limit)
+
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        with self._database.write() as connection:
+            self._notes.add(connection, notes)
+
+    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+        with self._database.read() as connection:
+            return self._notes.page(connection, where, cursor, limit)
 
     # Queues, nodes, logs, upkeep.
 
@@ -329,7 +361,8 @@ class SqliteStore(Store):
                 f"DELETE FROM {self.namespace}_node WHERE beat_at <= ?",
                 (at - retention.nodes_for,),
             ).rowcount
-        return Pruned(len(removed), lines, nodes)
+            notes = self._notes.prune(connection, at - retention.notes_for, limit)
+        return Pruned(len(removed), lines, nodes, notes)
 
     # Moving.
 

@@ -48,6 +48,8 @@ STEPS: tuple[Step, ...] = (
     *[other_steps.take_lock] * 2,
     *(other_steps.list_queues, other_steps.beat, other_steps.forget_node, other_steps.list_nodes),
     *(other_steps.read_logs, other_steps.keep_lock),
+    *[other_steps.edit_entries] * 2,
+    *(other_steps.get_entries, other_steps.list_entries, other_steps.list_notes),
     *[other_steps.give_lock] * 2,
     *(other_steps.prune_by_age, other_steps.prune_lines, other_steps.prune_by_number),
     other_steps.ask_with_a_bad_cursor,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.store.contract import JobFilter, LogLine, Node, Retention
+from rota.model.entry import EntryEdit
+from rota.model.note import Note
+from rota.store.contract import JobFilter, LogLine, Node, NoteFilter, Retention
 from rota.testing.differential.operation import Operation
 from rota.testing.differential.walk import HOLDERS, QUEUES, SCHEDULES
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE
@@ -12,8 +14,9 @@ from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE
 if TYPE_CHECKING:
     from rota.testing.differential.walk import Walk
 
-AGES = Retention(succeeded_for=HOUR, failed_for=2 * HOUR, cancelled_for=HOUR // 2, nodes_for=HOUR)
+AGES = Retention(succeeded_for=HOUR, failed_for=2 * HOUR, cancelled_for=HOUR // 2, nodes_for=HOUR, notes_for=3 * HOUR)
 LINES = Retention(occurrences_for=2 * HOUR, most_occurrences=6)
+TENANTS = ("acme", "globex", "a:b", "Z")
 LOCKS = ("l1", "l2")
 TOKENS = ("t1", "t2")
 
@@ -90,6 +93,38 @@ def give_lock(walk: Walk) -> Operation:
 
 def _about_a_lock(walk: Walk, verb: str, *ttl: int) -> Operation:
     return Operation(verb, (walk.random.choice(LOCKS), walk.random.choice(TOKENS), *ttl), {"now": walk.now})
+
+
+# Entries and notes.
+
+
+def edit_entries(walk: Walk) -> Operation:
+    """Some on what is known, some on what was."""
+    edits = [_entry_edit(walk) for _ in range(walk.random.choice((1, 1, 3)))]
+    return Operation("edit_entries", (edits,), {"now": walk.now})
+
+
+def _entry_edit(walk: Walk) -> EntryEdit:
+    name = walk.random.choice(TENANTS)
+    known = next(iter(walk.reference.get_entries("tenant", [name])), None)
+    version = known.version if known and walk.chance(0.8) else walk.random.choice((0, 1))
+    note = Note(id=walk.new_id(), at=walk.now, by="ann", verb="changed", subject=f"tenant:{name}", after='{"a":"☕"}')
+    data = None if walk.chance(0.2) else f'"{walk.now} ☕"'
+    return EntryEdit(kind="tenant", name=name, expect_version=version, data=data, note=note)
+
+
+def get_entries(walk: Walk) -> Operation:
+    return Operation("get_entries", ("tenant", walk.random.sample(TENANTS, 2)))
+
+
+def list_entries(walk: Walk) -> Operation:
+    return Operation("list_entries", (walk.random.choice(("tenant", "token")),), {"limit": walk.random.choice((1, 50))})
+
+
+def list_notes(walk: Walk) -> Operation:
+    subject = walk.random.choice((None, "tenant:acme", f"schedule:{walk.random.choice(SCHEDULES)}"))
+    since = walk.random.choice((None, walk.now - HOUR))
+    return Operation("list_notes", (NoteFilter(subject=subject, since=since),), {"limit": walk.random.choice((2, 50))})
 
 
 # Upkeep. What one call does must be one thing: a limit of age and one of number together leave the choice open.

@@ -8,7 +8,7 @@ import msgspec
 
 from rota.model.job import Job
 from rota.model.settle import Change
-from rota.store.contract import LARGEST_PAGE, Exchange, Exchanged, JobFilter, Page
+from rota.store.contract import LARGEST_PAGE, Exchange, Exchanged, JobFilter, NoteFilter, Page
 from rota.testing.differential.answers import (
     Raised,
     comparable,
@@ -20,7 +20,7 @@ from rota.testing.differential.answers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rota.store.contract import Part, Store
+    from rota.store.contract import Part, ScheduleFilter, Store
     from rota.testing.differential.operation import Operation
 
 FAR = 2**53  # beyond every instant
@@ -72,6 +72,10 @@ class Party:
             "occurrences": {name: self._occurrences(name) for name in schedules},
             "logs": {job_id: comparable_lines(self.store.list_logs(job_id)) for job_id in logged},
             "nodes": self.store.list_nodes(),
+            "entries": self.store.list_entries("tenant", limit=LARGEST_PAGE).items,
+            "notes": self._pages(
+                lambda cursor: self.store.list_notes(NoteFilter(), cursor=cursor, limit=LARGEST_PAGE), 1_000
+            ),
         }
 
     # Reads whose answers come in pages, with numbers or in an order of the store's own.
@@ -81,8 +85,16 @@ class Party:
         self._remember(jobs)
         return comparable(jobs), jobs
 
-    def _list_schedules(self, *, limit: int) -> tuple[Any, Any]:
-        found = self._pages(lambda cursor: self.store.list_schedules(cursor=cursor, limit=limit))
+    def _list_schedules(self, where: ScheduleFilter, *, limit: int) -> tuple[Any, Any]:
+        found = self._pages(lambda cursor: self.store.list_schedules(where, cursor=cursor, limit=limit))
+        return found, found
+
+    def _list_entries(self, kind: str, *, limit: int) -> tuple[Any, Any]:
+        found = self._pages(lambda cursor: self.store.list_entries(kind, cursor=cursor, limit=limit))
+        return found, found
+
+    def _list_notes(self, where: NoteFilter, *, limit: int) -> tuple[Any, Any]:
+        found = self._pages(lambda cursor: self.store.list_notes(where, cursor=cursor, limit=limit))
         return found, found
 
     def _list_occurrences(
@@ -112,7 +124,9 @@ class Party:
         rounds = [self.store.prune(*args, **options), self.store.prune(*args, **options)]
         while rounds[-1].total or rounds[-2].total:
             rounds.append(self.store.prune(*args, **options))
-        total = {name: sum(getattr(done, name) for done in rounds) for name in ("jobs", "occurrences", "nodes")}
+        total = {
+            name: sum(getattr(done, name) for done in rounds) for name in ("jobs", "occurrences", "nodes", "notes")
+        }
         return total, rounds
 
     def _dump(self, part: Part, *, limit: int) -> tuple[Any, Any]:

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.edit import disable, enable, park, pause, register, remove, resume, trigger_now
+import msgspec
+
+from rota.model.edit import (
+    disable,
+    enable,
+    follow_pause,
+    follow_spec,
+    park,
+    pause,
+    register,
+    remove,
+    resume,
+    trigger_now,
+    with_note,
+)
 from rota.model.firing import plan
 from rota.model.micros import SECOND
-from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, ScheduleSpec
+from rota.model.note import Author
+from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Pause, ScheduleSpec
+from rota.store.contract import ScheduleFilter
 from rota.testing.differential.operation import Operation
 from rota.testing.differential.walk import QUEUES, SCHEDULES
 from rota.testing.store_suite.builders import HOUR, MINUTE
@@ -17,6 +33,7 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.testing.differential.walk import Walk
 
+TENANTS = ("", "", "acme", "globex")
 TRIGGERS = ("every 1m", "every 30s", "every 5m", "every 1h", "cron * * * * *", "cron */10 * * * *")
 
 
@@ -59,6 +76,8 @@ def _spec(walk: Walk) -> ScheduleSpec:
         run_on_start=walk.chance(0.2),
         enabled=walk.chance(0.9),
         description=choice(("", "Zürich ☕")),
+        lookahead=choice((0, 0, 90 * SECOND, 10 * MINUTE)),
+        tenant=choice(TENANTS),
     )
 
 
@@ -86,8 +105,19 @@ def _edited(walk: Walk, known: Schedule) -> Edit | None:
         trigger_now(known, walk.now, walk.new_id()),
         remove(known, walk.now) if walk.chance(0.4) else None,
         park(known, walk.now, "no such zone") if walk.chance(0.2) else None,
+        follow_pause(known, Pause(walk.now, "unpaid", "ann", until, tenant="acme"), walk.now),
+        follow_pause(known, None, walk.now),
+        follow_pause(known, None, walk.now),
+        _moved(walk, known),
     ]
-    return walk.random.choice(edits)
+    edit = walk.random.choice(edits)
+    return edit if edit is None else with_note(edit, known, Author(note_id=walk.new_id(), by="ann", verb="edited"))
+
+
+def _moved(walk: Walk, known: Schedule) -> Edit | None:
+    """Its tenant is elsewhere now; the run that was announced may still happen."""
+    spec = msgspec.structs.replace(known.spec, tz=walk.random.choice(("Asia/Tokyo", "UTC")))
+    return follow_spec(known, spec, walk.now, walk.new_id, keeps_next=walk.chance(0.5))
 
 
 # Schedulers.
@@ -122,7 +152,9 @@ def get(walk: Walk) -> Operation:
 
 
 def list_all(walk: Walk) -> Operation:
-    return Operation("list_schedules", (), {"limit": walk.random.choice((1, 3, 50))})
+    choice = walk.random.choice
+    where = ScheduleFilter(tenant=choice((None, None, "acme")), origin=choice((None, None, "code:shop", "api:")))
+    return Operation("list_schedules", (where,), {"limit": choice((1, 3, 50))})
 
 
 def list_occurrences(walk: Walk) -> Operation:

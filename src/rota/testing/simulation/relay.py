@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rota.model.edit import Edit
+    from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
+    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         JobFilter,
         LogLine,
         Node,
+        NoteFilter,
         Page,
         Part,
         Pruned,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
         Record,
         Refusal,
         Retention,
+        ScheduleFilter,
         Seal,
     )
 
@@ -42,7 +46,8 @@ Reply = TypeVar("Reply")
 READS = frozenset(
     {
         "now", "lapsed_jobs", "get_jobs", "list_jobs", "get_schedules", "list_schedules", "list_occurrences",
-        "list_queues", "list_nodes", "list_logs", "recount", "sealed", "dump",
+        "list_queues", "list_nodes", "list_logs", "recount", "sealed", "dump", "get_entries", "list_entries",
+        "list_notes",
     }
 )  # fmt: skip  # not due_schedules: what was found due, and when, is what a firing was decided on
 
@@ -131,8 +136,12 @@ class Relay(Store):
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
         return self.relay("get_schedules", (ids,), lambda: self.inner.get_schedules(ids))
 
-    def list_schedules(self, *, cursor: str | None = None, limit: int = 50) -> Page[Schedule]:
-        return self.relay("list_schedules", (), lambda: self.inner.list_schedules(cursor=cursor, limit=limit))
+    def list_schedules(
+        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Schedule]:
+        return self.relay(
+            "list_schedules", (where,), lambda: self.inner.list_schedules(where, cursor=cursor, limit=limit)
+        )
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         return self.relay("due_schedules", (limit,), lambda: self.inner.due_schedules(limit, now=self.at(now)))
@@ -148,6 +157,23 @@ class Relay(Store):
             (schedule_id, start, end),
             lambda: self.inner.list_occurrences(schedule_id, start, end, cursor=cursor, limit=limit),
         )
+
+    # Entries and notes.
+
+    def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
+        return self.relay("edit_entries", (edits,), lambda: self.inner.edit_entries(edits, now=self.at(now)))
+
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        return self.relay("get_entries", (kind, names), lambda: self.inner.get_entries(kind, names))
+
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+        return self.relay("list_entries", (kind,), lambda: self.inner.list_entries(kind, cursor=cursor, limit=limit))
+
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        return self.relay("add_notes", (notes,), lambda: self.inner.add_notes(notes))
+
+    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+        return self.relay("list_notes", (where,), lambda: self.inner.list_notes(where, cursor=cursor, limit=limit))
 
     # Queues, nodes, logs, upkeep.
 

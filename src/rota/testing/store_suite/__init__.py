@@ -48,6 +48,7 @@ from rota.testing.store_suite.listing import TestFilters, TestGettingJobs, TestL
 from rota.testing.store_suite.lives import TestStoreLife
 from rota.testing.store_suite.locks import TestLocks
 from rota.testing.store_suite.logs import TestLogs
+from rota.testing.store_suite.lookahead import TestJudgingAhead, TestMakingAhead, TestUnmaking
 from rota.testing.store_suite.moving import (
     TestDumping,
     TestLoadedJobs,
@@ -76,6 +77,7 @@ from rota.testing.store_suite.pruning import TestPruningByAge, TestPruningByNumb
 from rota.testing.store_suite.queues import TestCounters, TestQueues
 from rota.testing.store_suite.races import TestRacesOfCallers, TestRacesOfSchedulers, TestRacesOfWorkers
 from rota.testing.store_suite.random_walk import TestRandomWalk
+from rota.testing.store_suite.records import TestEntries, TestNotes
 from rota.testing.store_suite.rescuing import TestLapsedJobs, TestParking, TestRescuing
 from rota.testing.store_suite.revoking import TestAfterRevoking, TestRevoking
 from rota.testing.store_suite.schedules import TestEditingSchedules, TestLastRun, TestListingSchedules, TestVersionGuard
@@ -106,6 +108,7 @@ __all__ = [
     "TestDueSchedules",
     "TestDumping",
     "TestEditingSchedules",
+    "TestEntries",
     "TestExtendingLeases",
     "TestFilters",
     "TestFiredThrough",
@@ -117,6 +120,7 @@ __all__ = [
     "TestHistories",
     "TestInjectedClock",
     "TestJobsAsRecords",
+    "TestJudgingAhead",
     "TestKeysForAPeriod",
     "TestLapsedJobs",
     "TestLastRun",
@@ -130,10 +134,12 @@ __all__ = [
     "TestLocks",
     "TestLogs",
     "TestLostLeases",
+    "TestMakingAhead",
     "TestMaxRuns",
     "TestNextDue",
     "TestNextDueSchedule",
     "TestNodes",
+    "TestNotes",
     "TestOccurrenceRetention",
     "TestOutcomes",
     "TestOverlapAllow",
@@ -165,6 +171,7 @@ __all__ = [
     "TestStoresOwnClock",
     "TestThereAndBack",
     "TestUniqueKeys",
+    "TestUnmaking",
     "TestVersionGuard",
     "TestWaitingForWhatHasEnded",
     "TestWindows",

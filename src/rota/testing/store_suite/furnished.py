@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.edit import disable, pause
+from rota.model.edit import disable, follow_pause, pause
+from rota.model.entry import EntryEdit
 from rota.model.job import Job
+from rota.model.note import Note
 from rota.model.outcome import Failed, GivenBack
+from rota.model.schedule import Pause
 from rota.model.settle import retry_by_hand
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, a_job, a_line
 from rota.testing.store_suite.steps import (
@@ -32,7 +35,7 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from rota.store.contract import Part, Record, Store
 
-PARTS: tuple[Part, ...] = ("schedules", "occurrences", "jobs", "logs", "queues", "locks")
+PARTS: tuple[Part, ...] = ("entries", "notes", "schedules", "occurrences", "jobs", "logs", "queues", "locks")
 QUEUES = ("default", "mail", "slow", "many", "paused")
 LATER = T0 + HOUR  # all that furnish() does is over by then, but for delays and leases
 
@@ -41,6 +44,7 @@ def furnish(store: Store) -> None:
     """Jobs of every state with a past, schedules, their records, logs, queues and locks."""
     _ended_jobs(store)
     _schedules(store)
+    _records(store)
     _live_jobs(store)
     _queues_and_locks(store)
 
@@ -71,7 +75,7 @@ def copy_all(source: Store, target: Store, *, limit: int = 500) -> int:
 def movable(store: Store) -> dict[Part, list[Record]]:
     """Everything, without what a move may change: places in line, the ends of leases, and the order of small parts."""
     parts = everything(store)
-    small: tuple[Part, ...] = ("schedules", "occurrences", "logs", "queues", "locks")
+    small: tuple[Part, ...] = ("entries", "notes", "schedules", "occurrences", "logs", "queues", "locks")
     ordered = {part: sorted(parts[part], key=msgspec.json.encode) for part in small}
     return {**ordered, "jobs": [carried(record) for record in parts["jobs"] if isinstance(record, Job)]}
 
@@ -111,6 +115,19 @@ def _schedules(store: Store) -> None:
     change_schedule(store, pause(read_schedule(store, "resting"), T0, reason="rest", by="ann", until=until))
     add_schedule(store, "off", overlap="allow")
     change_schedule(store, disable(read_schedule(store, "off"), T0))
+    add_schedule(store, "ahead", lookahead=3 * HOUR, trigger="every 1h", tenant="acme", queue="many")
+    fire(store, "ahead", now=T0 + MINUTE)
+    add_schedule(store, "held-back", tenant="acme")
+    change_schedule(store, follow_pause(read_schedule(store, "held-back"), Pause(T0, "rest", "ann", tenant="acme"), T0))
+
+
+def _records(store: Store) -> None:
+    edits = [EntryEdit(kind=kind, name=name, expect_version=0, data='"é"') for kind in ("b", "a") for name in "zy"]
+    assert store.edit_entries(edits) == []
+    assert store.edit_entries([EntryEdit(kind="a", name="y", expect_version=1, data="2")]) == []
+    store.add_notes(
+        [Note(id=f"n{number}", at=T0 + number, by="ann", verb="made", subject="tenant:a") for number in (2, 1, 10)]
+    )
 
 
 def _live_jobs(store: Store) -> None:

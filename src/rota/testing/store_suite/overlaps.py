@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rota.model.edit import trigger_now
-from rota.model.firing import overlap_key
+from rota.model.job import overlap_key
 from rota.model.outcome import Failed
 from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER
@@ -197,6 +197,14 @@ class TestOverlapCancel:
         first_run(store, "cancel")
         fire(store, now=SECOND_RUN)
         assert fire(store, now=THIRD_RUN).skipped == 1
+
+    def test_several_at_once_replace_each_other(self, store: Store) -> None:
+        add_schedule(store, overlap="cancel", grace=HOUR)
+        fire(store, now=T0 + MINUTE)
+        fired = fire(store, now=T0 + 4 * MINUTE)
+        jobs = store.get_jobs(fired.jobs)
+        assert [job.state for job in jobs] == [State.CANCELLED, State.CANCELLED, State.QUEUED]
+        assert ids(claim(store, 9, now=T0 + 4 * MINUTE)) == fired.jobs[2:]
 
 
 class TestChains:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rota.model.edit import disable, pause, register, remove, trigger_now
-from rota.model.firing import overlap_key
+from rota.model.job import overlap_key
 from rota.model.micros import SECOND
 from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id

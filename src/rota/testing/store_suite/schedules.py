@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.edit import disable, enable, park, pause, register, remove, resume, trigger_now
-from rota.model.schedule import LastRun, Origin, Schedule, ScheduleSpec
+from rota.model.edit import disable, enable, follow_pause, park, pause, register, remove, resume, trigger_now
+from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
 from rota.model.state import State
+from rota.store.contract import ScheduleFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
     add_schedule,
@@ -268,6 +269,50 @@ class TestListingSchedules:
         add_schedule(store, "e")
         rest = store.list_schedules(cursor=first.cursor, limit=10)
         assert [schedule.id for schedule in rest.items] == ["e", "f"]
+
+    def test_schedules_of_a_tenant(self, store: Store) -> None:
+        for name, tenant in (("a", "acme"), ("b", ""), ("c", "acme"), ("d", "ac"), ("e", "acme")):
+            add_schedule(store, name, tenant=tenant)
+        acme = ScheduleFilter(tenant="acme")
+        first = store.list_schedules(acme, limit=2)
+        rest = store.list_schedules(acme, cursor=first.cursor, limit=2)
+        assert [schedule.id for schedule in first.items] == ["a", "c"]
+        assert ([schedule.id for schedule in rest.items], rest.cursor) == (["e"], None)
+        assert store.list_schedules(ScheduleFilter(tenant="nobody")).items == []
+
+    def test_a_schedule_that_changes_its_tenant_is_listed_there(self, store: Store) -> None:
+        schedule = add_schedule(store, "a", tenant="acme")
+        spec = msgspec.structs.replace(schedule.spec, tenant="globex")
+        change_schedule(store, register(schedule, "a", spec, schedule.origin, T0, fresh_id))
+        assert store.list_schedules(ScheduleFilter(tenant="acme")).items == []
+        assert [schedule.id for schedule in store.list_schedules(ScheduleFilter(tenant="globex")).items] == ["a"]
+        change_schedule(store, remove(read_schedule(store, "a"), T0))
+        assert store.list_schedules(ScheduleFilter(tenant="globex")).items == []
+
+    def test_schedules_of_an_origin(self, store: Store) -> None:
+        for name, origin in (("a", Origin("code", "shop")), ("b", Origin("code", "shop2")), ("c", Origin("api"))):
+            change_schedule(store, register(None, name, a_spec(tenant="acme"), origin, T0, fresh_id))
+        of_shop = ScheduleFilter(origin="code:shop")
+        assert [schedule.id for schedule in store.list_schedules(of_shop).items] == ["a"]
+        assert [schedule.id for schedule in store.list_schedules(ScheduleFilter(origin="api:")).items] == ["c"]
+        both = ScheduleFilter(origin="code:shop2", tenant="acme")
+        assert [schedule.id for schedule in store.list_schedules(both).items] == ["b"]
+
+    def test_a_filter_still_finds_a_schedule_that_fired(self, store: Store) -> None:
+        add_schedule(store, tenant="acme")
+        fire(store, now=T0 + MINUTE)
+        assert len(store.list_schedules(ScheduleFilter(tenant="acme", origin="api:")).items) == 1
+
+    def test_a_tenants_pause_is_kept_beside_the_schedules_own(self, store: Store) -> None:
+        add_schedule(store)
+        whole = Pause(T0, "unpaid", "ann", tenant="acme", until=T0 + 3 * MINUTE)
+        change_schedule(store, follow_pause(read_schedule(store), whole, T0))
+        own = change_schedule(store, pause(read_schedule(store), T0, reason="rest", by="bob", until=T0 + 2 * MINUTE))
+        assert (own.tenant_pause, own.pause) == (whole, Pause(T0, "rest", "bob", T0 + 2 * MINUTE))
+        assert store.due_schedules(9, now=T0 + 3 * MINUTE - 1).schedules == []
+        fire(store, now=T0 + 3 * MINUTE)
+        after = read_schedule(store)
+        assert (after.tenant_pause, after.pause, after.next_at) == (None, None, T0 + 3 * MINUTE)
 
     def test_an_empty_list_has_no_next_page(self, store: Store) -> None:
         page: Page[Schedule] = store.list_schedules()

@@ -47,9 +47,14 @@ CREATE TABLE {ns}.ready (
 
 CREATE UNIQUE INDEX ready_line ON {ns}.ready (queue, rank, seq);
 
--- Due at run_at.
-CREATE TABLE {ns}.later (LIKE {ns}.ready INCLUDING DEFAULTS, PRIMARY KEY (seq));
+-- Due at run_at. What was made ahead is not made ready like the others: it is judged when it is due.
+CREATE TABLE {ns}.later (
+    LIKE {ns}.ready INCLUDING DEFAULTS,
+    is_ahead boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (seq)
+);
 CREATE INDEX later_due ON {ns}.later (queue, run_at, seq);
+CREATE INDEX later_ahead ON {ns}.later (queue, run_at, seq) WHERE is_ahead;
 
 -- Waiting for another job to end.
 CREATE TABLE {ns}.held (
@@ -108,9 +113,32 @@ CREATE TABLE {ns}.schedule (
     run_count     bigint  NOT NULL,
     last          text    NOT NULL,
     problem       text,
-    due_at        bigint
+    tenant_pause  text,
+    ahead         text,
+    due_at        bigint,
+    tenant        text    COLLATE "C" NOT NULL,  -- empty: it follows none
+    origin_name   text    COLLATE "C" NOT NULL   -- code:shop
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX schedule_due ON {ns}.schedule (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX schedule_tenant ON {ns}.schedule (tenant, id) WHERE tenant <> '';
+CREATE INDEX schedule_origin ON {ns}.schedule (origin_name, id);
+
+CREATE TABLE {ns}.entry (
+    kind    text   COLLATE "C" NOT NULL,
+    name    text   COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
+    data    text   NOT NULL,
+    PRIMARY KEY (kind, name)
+);
+
+CREATE TABLE {ns}.note (
+    id      text   COLLATE "C" PRIMARY KEY,
+    at      bigint NOT NULL,
+    subject text   COLLATE "C" NOT NULL,
+    note    text   NOT NULL
+);
+CREATE INDEX note_at ON {ns}.note (at, id);
+CREATE INDEX note_subject ON {ns}.note (subject, at, id);
 
 CREATE TABLE {ns}.occurrence (
     schedule_id text   COLLATE "C" NOT NULL,

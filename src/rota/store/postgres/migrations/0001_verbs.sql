@@ -127,13 +127,14 @@ END $$;
 
 -- Settle jobs that ended plainly, make due jobs ready, and claim, all or none. The rows are the claimed jobs in no order;
 -- the last one is none: it has no id, `seq` says the time, `run_at` when the next job is due, `error` what seals the
--- store (then nothing was done). RO001 is raised where that is not enough: others wait for one of the jobs, or one of
+-- store (then nothing was done), `task` that jobs which were made ahead are due and must be judged first (then nothing
+-- was done either; `p_is_judged` goes on without those that are left). RO001 is raised where that is not enough: others wait for one of the jobs, or one of
 -- them is no longer what was decided on. What is the same throughout has one element, what is empty throughout is null.
 -- The counts by queue of what ended were made by the caller, who knows the jobs; they hold only if all are settled.
 CREATE FUNCTION {ns}.exchange(
     p_now bigint, p_holder text, p_want integer, p_queues text[], p_lease_for bigint, p_most_promoted integer,
-    p_slot bigint, p_seqs bigint[], p_lease_nos integer[], p_states text[], p_finished_at bigint[],
-    p_attempts integer[], p_failures integer[], p_errors text[], p_cancel_reasons text[], p_results bytea[],
+    p_slot bigint, p_is_judged boolean, p_seqs bigint[], p_lease_nos integer[], p_states text[],
+    p_finished_at bigint[], p_attempts integer[], p_failures integer[], p_errors text[], p_cancel_reasons text[], p_results bytea[],
     p_keys text[], p_freed bigint[], p_ended_queues text[], p_succeeded integer[], p_failed integer[],
     p_cancelled integer[]
 ) RETURNS TABLE (
@@ -185,10 +186,17 @@ BEGIN
     IF p_want > 0 THEN
         -- Scheduled jobs that are due become ready, a bounded number of each queue.
         IF v_due <= v_now THEN
+            IF NOT p_is_judged AND EXISTS (
+                SELECT FROM {ns}.later l WHERE l.is_ahead AND l.queue = ANY (v_open) AND l.run_at <= v_now
+            ) THEN
+                seq := v_now; task := 'judge';
+                RETURN NEXT;
+                RETURN;
+            END IF;
             WITH due AS (
                 DELETE FROM {ns}.later l WHERE l.ctid = ANY (ARRAY(
                     SELECT d.ctid FROM unnest(v_open) AS q CROSS JOIN LATERAL (
-                        SELECT x.ctid FROM {ns}.later x WHERE x.queue = q AND x.run_at <= v_now
+                        SELECT x.ctid FROM {ns}.later x WHERE x.queue = q AND x.run_at <= v_now AND NOT x.is_ahead
                         ORDER BY x.run_at, x.seq LIMIT p_most_promoted FOR UPDATE SKIP LOCKED) d))
                 RETURNING l.*
             ), promoted AS (

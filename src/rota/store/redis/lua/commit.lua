@@ -68,6 +68,9 @@ for n, item in ipairs(ask.items) do
         redis.call('HSET', P .. 'last:' .. note[1], unpack(note[2]))
       end
     end
+    for _, note in ipairs(item.kept) do
+      keep_note(note)
+    end
     for _, channel in ipairs(item.rings) do
       ask.rung = ask.rung or {}
       ask.rung[channel] = true

@@ -4,14 +4,18 @@ local refused, apart = {}, {}  -- apart: changes with consequences, which Python
 local is_apart = {}  -- by job, and by schedule: it must hear of its jobs' ends in their order
 local is_news = false
 
--- What is seldom there at all is asked for in one call: requests to stop, held jobs, times of promotion, standings of
--- live jobs, progress.
-local SELDOM = { 'cancel', 'held', 'ready_at', 'state', 'progress' }
+-- What is seldom there at all is asked for in one call: jobs that were made ahead, standings of live jobs, times of
+-- promotion, held jobs, progress, requests to stop. How many of these there are is known then, and ends the search.
+local SELDOM = { 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel' }
 local has = {}
-if redis.call('EXISTS', P .. 'cancel', P .. 'held', P .. 'ready_at', P .. 'state', P .. 'progress') > 0 then
-  for _, name in ipairs(SELDOM) do
-    has[name] = redis.call('EXISTS', P .. name) == 1
+local unknown = redis.call(
+  'EXISTS', P .. 'ahead', P .. 'state', P .. 'ready_at', P .. 'held', P .. 'progress', P .. 'cancel')
+for _, name in ipairs(SELDOM) do
+  if unknown == 0 then
+    break
   end
+  local found = redis.call('EXISTS', P .. name)
+  has[name], unknown = found == 1, unknown - found
 end
 
 local function forget_in(names, ids)
@@ -258,6 +262,25 @@ local function promote(queues, is_wanted)
   return next_due or false, filled
 end
 
+-- Jobs of these queues that were made ahead: when the first is due; and, where they are to be judged now, a bounded
+-- number of those that are, with their queues. Python judges them in a step of its own, and asks again.
+local function look_ahead(queues, is_wanted)
+  local first, ids, queues_of = nil, {}, {}
+  for _, queue in ipairs(queues) do
+    local at = redis.call('ZRANGE', P .. 'ahead:' .. queue, 0, 0, 'WITHSCORES')[2]
+    if at and (not first or tonumber(at) < tonumber(first)) then
+      first = at
+    end
+    if at and is_wanted and tonumber(at) <= tonumber(NOW) then
+      local room = ask.most_promoted - #ids
+      for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'ahead:' .. queue, '-inf', NOW, 'LIMIT', 0, room)) do
+        ids[#ids + 1], queues_of[#queues_of + 1] = id, queue
+      end
+    end
+  end
+  return first, #ids > 0 and { raw_jobs(ids), queues_of }
+end
+
 -- The priorities in use, highest first, and which of the queues have them.
 local function lines_of(queues)
   local by_priority, priorities = {}, {}
@@ -382,7 +405,15 @@ if #ask.settled > 0 then
 end
 local queues = #ask.queues > 0 and open_queues() or {}
 local is_wanted = ask.want > 0 and #apart == 0  -- else what is released first comes first, too
+local next_ahead, ahead = nil, false
+if has.ahead then
+  next_ahead, ahead = look_ahead(queues, is_wanted and not ask.has_judged)
+  is_wanted = is_wanted and not ahead
+end
 local next_due, filled = promote(queues, is_wanted)
+if next_ahead and (not next_due or tonumber(next_ahead) < tonumber(next_due)) then
+  next_due = next_ahead
+end
 local claimed = {}
 if is_wanted and #queues > 0 then
   claimed = claim(queues)
@@ -396,4 +427,4 @@ end
 if is_news then
   ring('jobs')
 end
-return reply({ refused, apart, claimed, next_due })
+return reply({ refused, apart, claimed, next_due, ahead })

@@ -17,8 +17,10 @@ for _, id in ipairs(ask.jobs) do
   also(id)
 end
 local found = {}
-for n, want in ipairs(ask.schedules) do  -- {id, key, ledger from, slots, whether its live jobs matter}
+-- {id, key, ledger from, slots, whether its live jobs matter, whether those do that were made ahead}
+for n, want in ipairs(ask.schedules) do
   local live = want[5] and redis.call('ZRANGE', P .. 'live:' .. want[1], 0, -1) or {}
+  local soon = want[6] and redis.call('ZRANGE', P .. 'soon:' .. want[1], 0, -1) or {}
   local holder = redis.call('HGET', P .. 'key', want[2])
   local made = {}
   for slot, at in ipairs(want[4]) do
@@ -30,8 +32,12 @@ for n, want in ipairs(ask.schedules) do  -- {id, key, ledger from, slots, whethe
     live,
     redis.call('ZRANGEBYSCORE', P .. 'ledger:' .. want[1], want[3], '+inf'),
     made,
+    soon,
   }
   for _, id in ipairs(live) do
+    also(id)
+  end
+  for _, id in ipairs(soon) do
     also(id)
   end
   if holder then

@@ -1,0 +1,51 @@
+"""Changes: what was changed, by whom and when, as callers see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.model.micros import datetime_of, micros_of
+from rota.store.contract import LARGEST_PAGE, NoteFilter, Page
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rota.model.note import Note
+    from rota.store.contract import Store
+
+
+class Change:
+    """One change of one thing, as it was kept."""
+
+    def __init__(self, note: Note) -> None:
+        self.id = note.id
+        self.at = datetime_of(note.at)
+        self.by = note.by
+        self.verb = note.verb  # created, changed, paused, …
+        self.kind, _, self.name = note.subject.partition(":")  # schedule, daily
+        self.before: dict[str, Any] = msgspec.json.decode(note.before or "{}")  # only what differs
+        self.after: dict[str, Any] = msgspec.json.decode(note.after or "{}")
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} {self.verb} by {self.by} at {self.at:%Y-%m-%d %H:%M}>"
+
+
+def list_changes(
+    store: Store,
+    subject: str | None = None,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[Change]:
+    """Changes, newest first: of one thing, or of all."""
+    where = NoteFilter(
+        subject=subject,
+        since=None if since is None else micros_of(since),
+        until=None if until is None else micros_of(until),
+    )
+    page = store.list_notes(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+    return Page([Change(note) for note in page.items], page.cursor)

@@ -1,0 +1,129 @@
+"""Changes on the screen: who changed what and when, as facts for machines and as rows for people."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from rota.cli.options import on_a_store, output_option
+from rota.cli.output import Output, heading, say, write
+from rota.cli.words import beside, printable
+from rota.errors import ScheduleNotFound
+from rota.model import wording
+from rota.model.micros import datetime_of
+from rota.store.contract import LARGEST_PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rota.app import App
+    from rota.changes import Change
+    from rota.store.contract import Page
+
+WHOLE = {"created", "removed"}  # changes that tell all of a thing
+
+
+class ChangeFacts(Struct, kw_only=True):
+    """One change for machines: `before` and `after` have what differs, as it is stored; times are UTC."""
+
+    id: str
+    at: datetime
+    by: str
+    verb: str
+    kind: str
+    name: str
+    says: list[str]
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+limit_option = click.option(
+    "--limit", type=click.IntRange(1), metavar="N", default=50, help="At most so many, newest first.  [default: 50]"
+)
+
+
+@click.command("changes")
+@click.argument("schedule_id", metavar="[ID]", required=False)
+@limit_option
+@on_a_store
+@output_option
+def schedule_changes(app: App, schedule_id: str | None, limit: int, out: Output) -> None:
+    """Who changed a schedule, when, and what; without ID: who changed anything."""
+    if schedule_id is None:
+        found = read_changes(app.changes, limit)
+        write_changes(app, found, out, limit=limit, empty="nothing was changed yet", is_of_one=False)
+        return
+    found = read_changes(lambda **page: app.schedules.changes(schedule_id, **page), limit)
+    if not found and not app.open().get_schedules([schedule_id]):
+        raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}, and no change of one is kept")
+    write_changes(app, found, out, limit=limit, empty=f"no change of {schedule_id} is kept")
+
+
+def read_changes(pages: Callable[..., Page[Change]], limit: int) -> list[Change]:
+    """The newest so many."""
+    page = pages(limit=limit)
+    found = list(page.items)
+    while page.cursor is not None and len(found) < limit:
+        page = pages(limit=min(limit - len(found), LARGEST_PAGE), cursor=page.cursor)
+        found += page.items
+    return found
+
+
+def write_changes(
+    app: App, changes: Sequence[Change], out: Output, *, limit: int, empty: str, is_of_one: bool = True
+) -> None:
+    if out.form != "table":
+        out.rows(changes, [], ChangeFacts, facts_of_change, empty="")
+        return
+    now = datetime_of(app.open().now())
+    for line in (line for change in changes for line in _lines(change, now, is_of_one=is_of_one)):
+        write(line)
+    if not changes:
+        say(empty)
+    elif len(changes) == limit:
+        say(f"the newest {limit}; --limit shows more")
+
+
+def facts_of_change(change: Change) -> ChangeFacts:
+    return ChangeFacts(
+        id=change.id,
+        at=change.at,
+        by=change.by,
+        verb=change.verb,
+        kind=change.kind,
+        name=change.name,
+        says=says_of(change),
+        before=change.before,
+        after=change.after,
+    )
+
+
+def says_of(change: Change) -> list[str]:
+    """What was otherwise before, a line per field."""
+    defaults = wording.OF_TENANT if change.kind == "tenant" else wording.OF_SCHEDULE
+    if change.verb in WHOLE:
+        lines = wording.contents(change.after or change.before, defaults)
+    else:
+        lines = wording.differences(change.before, change.after, defaults)
+    return [printable(line) for line in lines]
+
+
+def change_lines(changes: Sequence[Change], now: datetime) -> Iterator[str]:
+    """The part of a page that tells the last changes."""
+    if not changes:
+        return
+    yield ""
+    yield heading("last changes")
+    for change in changes:
+        yield from (f"  {line}" for line in _lines(change, now, is_short=True))
+
+
+def _lines(change: Change, now: datetime, *, is_of_one: bool = True, is_short: bool = False) -> Iterator[str]:
+    """When, what and who, and below it what differs; in short, what was made or removed is not told."""
+    subject = "" if is_of_one else f"{heading(f'{change.kind} {change.name}')}: "
+    yield f"{beside(change.at, now)}  {subject}{change.verb} by {printable(change.by)}"
+    if not (is_short and change.verb in WHOLE):
+        yield from (f"  {line}" for line in says_of(change))

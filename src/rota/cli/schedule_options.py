@@ -1,0 +1,167 @@
+"""What a schedule can be told on the command line: the options, and how they make or change its definition."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from rota.cli.words import instant_from
+from rota.errors import BadOption
+from rota.model.micros import micros_of, span_of
+from rota.model.names import check_name, check_priority
+from rota.model.schedule import CATCHUPS, OVERLAPS, check_spec
+from rota.model.tenant import day_bound, followed
+from rota.specs import EPOCH
+from rota.triggers import trigger_from_text
+from rota.triggers.zone import find_zone, zone_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.schedule import ScheduleSpec
+    from rota.triggers import Trigger
+
+KINDS = ("cron", "every", "calendar", "once")
+FOLLOWED = ("tz", "queue", "priority")  # what a tenant may say
+
+
+def rule_options(function: Callable[..., None]) -> Callable[..., None]:
+    """What a schedule can be told, besides its task."""
+    options = [
+        click.option("--cron", metavar="TEXT", help='Such as "0 9 * * mon-fri".'),
+        click.option("--every", metavar="DURATION", help="Such as 90s or 1h30m."),
+        click.option("--calendar", metavar="TEXT", help='Such as "months=1 at=00:05 start=2026-01-31".'),
+        click.option("--once", metavar="TIME", help="Such as 2026-10-14T09:00Z."),
+        click.option("--tz", metavar="ZONE", help="An IANA name such as Europe/Paris."),
+        click.option("--tenant", metavar="NAME", help="Whose zone, queue and priority it follows."),
+        click.option("--overlap", type=click.Choice(OVERLAPS), help="While the run before goes on."),
+        click.option("--catchup", type=click.Choice(CATCHUPS), help="Which missed runs are made up for."),
+        click.option("--grace", metavar="DURATION", callback=_span, help="From when on a run is missed."),
+        click.option("--jitter", metavar="DURATION", callback=_span, help="Spread over this long."),
+        click.option("--lookahead", metavar="DURATION", callback=_span, help="Make its jobs this long ahead."),
+        click.option("--start", metavar="TIME", callback=_bound, help="None before this time, or this day."),
+        click.option("--end", metavar="TIME", callback=_bound, help="None after this time, or this day."),
+        click.option("--max-runs", type=click.IntRange(1), metavar="N", help="So many, then no more."),
+        click.option("--queue", metavar="NAME", help="Another queue than the task's own."),
+        click.option("--priority", metavar="N", callback=read_priority, help="From -100 to 100, or low, normal, high."),
+        click.option("--description", metavar="TEXT", help="For people."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def trigger_of(options: dict[str, Any]) -> Trigger | None:
+    """The rule that was given; it is taken out of the options."""
+    said = {kind: options.pop(kind) for kind in KINDS}
+    given = {kind: text for kind, text in said.items() if text is not None}
+    if len(given) > 1:
+        raise click.UsageError(f"--{' and --'.join(given)} both say when; give one of them")
+    return next((trigger_from_text(f"{kind} {text}") for kind, text in given.items()), None)
+
+
+def given_of(options: dict[str, Any]) -> dict[str, Any]:
+    """What was said at all."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def reworded(spec: ScheduleSpec, trigger: Trigger | None, given: dict[str, Any]) -> ScheduleSpec:
+    """The definition with what was said; an empty text takes something back."""
+    said = dict(given)
+    if trigger is not None:
+        spec = msgspec.structs.replace(spec, trigger=str(trigger))
+    zone = trigger_from_text(spec.trigger).tz
+    if trigger is not None and trigger.tz and "tz" not in said:
+        said["tz"] = trigger.tz
+    own = {name for name in FOLLOWED if said.get(name)} | ({"tz"} if zone else set())
+    if "tenant" in said:
+        spec = _with_tenant(spec, said.pop("tenant"), own)
+    for name in FOLLOWED:
+        if name in said:
+            spec = _said_anew(spec, name, said.pop(name))
+    return check_spec(msgspec.structs.replace(_bounded(spec, said), **{name: _read(name, said[name]) for name in said}))
+
+
+def _with_tenant(spec: ScheduleSpec, tenant: str, own: set[str]) -> ScheduleSpec:
+    """Who joins a tenant follows it in all that the same command does not say; who changes it goes on as before."""
+    if not tenant:
+        return msgspec.structs.replace(spec, tenant="", follows={})
+    joining = {name: getattr(spec, name) for name in FOLLOWED if name not in own}
+    return msgspec.structs.replace(
+        spec, tenant=check_name("tenant", tenant), follows=spec.follows if spec.tenant else joining
+    )
+
+
+def _said_anew(spec: ScheduleSpec, name: str, value: Any) -> ScheduleSpec:
+    """Its own zone, queue or priority; taken back, its tenant says it again."""
+    if value == "" and not spec.tenant:
+        raise click.UsageError(f"--{name} '' leaves it to the schedule's tenant, and this one has none; give a value")
+    if value == "":
+        return msgspec.structs.replace(spec, follows={name: getattr(spec, name), **spec.follows})
+    follows = {other: kept for other, kept in spec.follows.items() if other != name}
+    if name == "tz":
+        return msgspec.structs.replace(_in_zone(spec, value), follows=follows)
+    read = check_name("queue", value) if name == "queue" else check_priority(value)
+    return msgspec.structs.replace(spec, follows=follows, **{name: read})
+
+
+def _in_zone(spec: ScheduleSpec, tz: str) -> ScheduleSpec:
+    """In another zone, with its bounds on the same local days; a rule that names its zone names this one now."""
+    name = find_zone(zone_name(tz) or "UTC").name
+    rule = trigger_from_text(spec.trigger)
+    text = str(rule.rezoned(name)) if rule.tz else spec.trigger
+    return followed(msgspec.structs.replace(spec, trigger=text, follows={"tz": name}), None)
+
+
+def _bounded(spec: ScheduleSpec, said: dict[str, Any]) -> ScheduleSpec:
+    """With the bounds that were given, which are taken out: instants, or days in its zone."""
+    for name in ("start", "end"):
+        if name not in said:
+            continue
+        bound = said.pop(name)
+        is_day = isinstance(bound, date) and not isinstance(bound, datetime)
+        days = {*spec.day_bounds, name} if is_day else set(spec.day_bounds) - {name}
+        at = _instant(bound, spec.tz, is_end=name == "end") if bound else None
+        kept = tuple(bounded for bounded in ("start", "end") if bounded in days)
+        spec = msgspec.structs.replace(spec, day_bounds=kept, **{name: at})
+    return spec
+
+
+def _instant(bound: date, tz: str, *, is_end: bool) -> int:
+    return micros_of(bound) if isinstance(bound, datetime) else day_bound((bound - EPOCH).days, tz, is_end=is_end)
+
+
+def _read(name: str, value: Any) -> Any:
+    if name in {"grace", "jitter", "lookahead"}:
+        return span_of(value) if value else 0
+    return value
+
+
+def _span(context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """Refuse a duration that is none, before anything is done; only an edit may take one back."""
+    if text or (text is not None and context.info_name != "edit"):
+        span_of(text)
+    return text
+
+
+def _bound(_context: click.Context, _option: click.Parameter, text: str | None) -> date | str | None:
+    """A day, or an instant."""
+    if not text:
+        return text
+    try:
+        return date.fromisoformat(text.strip()) if len(text.strip()) == len("2026-10-14") else instant_from(text)
+    except ValueError as err:
+        if isinstance(err, BadOption):
+            raise
+        raise BadOption(f"{text!r} is not a day; write it as 2026-10-14, or a time as 2026-10-14T09:00Z") from err
+
+
+def read_priority(_context: click.Context, _option: click.Parameter, text: str | None) -> int | str | None:
+    """A number where it is one; names are looked up later."""
+    try:
+        return int(text) if text else text
+    except ValueError:
+        return text

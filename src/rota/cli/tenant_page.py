@@ -1,0 +1,189 @@
+"""A tenant on the screen: as facts for machines, as a row of a list, and as a page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from rota.cli.change_list import ChangeFacts, change_lines, facts_of_change
+from rota.cli.output import Column, aligned, coloured, heading, table_lines
+from rota.cli.schedule_page import ShownSchedule, next_words, pause_words, read_schedules
+from rota.cli.words import beside, count, local, printable
+from rota.model.micros import datetime_of, optional_datetime
+from rota.triggers.zone import find_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rota.app import App
+    from rota.changes import Change
+    from rota.tenants import TenantView
+
+SHOWN_SCHEDULES = 20
+SHOWN_CHANGES = 3
+COUNTED = 1_000  # schedules beyond those that are shown; nobody waits for a million to be counted
+ZONE_CHANGES = {
+    "recompute": "a new zone holds at once",
+    "keep_next": "a new zone holds after the run that is announced",
+}
+
+
+class TenantFacts(Struct, kw_only=True):
+    """What JSON and CSV say about a tenant; times are UTC."""
+
+    name: str
+    tz: str
+    state: str  # open or paused
+    queue: str | None
+    priority: int | None
+    on_zone_change: str
+    pause: str | None
+    paused_until: datetime | None
+    description: str
+    created_at: datetime
+    updated_at: datetime
+    version: int
+
+
+class OwnedFacts(Struct, kw_only=True):
+    """A schedule of a tenant, in short."""
+
+    id: str
+    sentence: str
+    state: str
+    next_run: datetime | None
+
+
+class TenantPageFacts(TenantFacts, kw_only=True):
+    """A tenant with its first schedules and its last changes."""
+
+    schedules: list[OwnedFacts]
+    more_schedules: int  # counted up to 1,000
+    changes: list[ChangeFacts]
+
+
+class Owned(NamedTuple):
+    """The schedules of a tenant: the first of them, and how many more there are."""
+
+    shown: list[ShownSchedule]
+    more: int
+
+
+def read_owned(app: App, tenant: str) -> Owned:
+    found = read_schedules(app.open(), tenant)
+    shown = list(islice(found, SHOWN_SCHEDULES))
+    return Owned(shown, sum(1 for _ in islice(found, COUNTED)))
+
+
+def facts_of_tenant(tenant: TenantView, now: datetime) -> TenantFacts:
+    pause = tenant.pause if tenant.is_paused_at(now) else None
+    return TenantFacts(
+        name=tenant.name,
+        tz=tenant.tz,
+        state="paused" if pause else "open",
+        queue=tenant.queue,
+        priority=tenant.priority,
+        on_zone_change=tenant.on_zone_change,
+        pause=pause.words if pause else None,
+        paused_until=optional_datetime(pause.until) if pause else None,
+        description=tenant.description,
+        created_at=tenant.created_at,
+        updated_at=tenant.updated_at,
+        version=tenant.version,
+    )
+
+
+def page_facts(tenant: TenantView, owned: Owned, changes: Sequence[Change], now: datetime) -> TenantPageFacts:
+    facts = facts_of_tenant(tenant, now)
+    return TenantPageFacts(
+        **{name: getattr(facts, name) for name in facts.__struct_fields__},
+        schedules=[
+            OwnedFacts(id=one.id, sentence=one.sentence, state=one.state, next_run=one.next_run) for one in owned.shown
+        ],
+        more_schedules=owned.more,
+        changes=[facts_of_change(change) for change in changes],
+    )
+
+
+def tenant_columns(now: datetime) -> list[Column[TenantView]]:
+    return [
+        Column("tenant", lambda tenant: tenant.name),
+        Column("zone", lambda tenant: tenant.tz),
+        Column("local time", lambda tenant: _clock(tenant, now), dropped=3),
+        Column("queue", lambda tenant: tenant.queue or "-", dropped=2),
+        Column("priority", _number, is_number=True, dropped=2),
+        Column("state", lambda tenant: _state(tenant, now), "wrap"),
+        Column("about", lambda tenant: tenant.description or "-", "wrap", dropped=1),
+    ]
+
+
+def tenant_page(tenant: TenantView, owned: Owned, changes: Sequence[Change], now: datetime) -> Iterator[str]:
+    """Everything about one tenant."""
+    yield f"{heading(tenant.name)}  {coloured('paused' if tenant.is_paused_at(now) else 'open')}"
+    yield ""
+    yield from aligned(list(_rows(tenant, now)), indent="  ")
+    yield ""
+    yield heading("schedules")
+    yield from _owned_lines(tenant, owned, now)
+    yield from change_lines(changes, now)
+
+
+def _rows(tenant: TenantView, now: datetime) -> Iterator[list[str]]:
+    if tenant.description:
+        yield ["about", printable(tenant.description)]
+    if tenant.pause is not None and tenant.is_paused_at(now):
+        own = msgspec.structs.replace(tenant.pause, tenant="")  # whose it is needs no words here
+        yield ["paused", f"since {beside(datetime_of(own.at), now)}, {pause_words(own)}"]
+    yield ["zone", f"{tenant.tz}, where it is {_clock(tenant, now)}"]
+    yield ["zone changes", f"{tenant.on_zone_change}: {ZONE_CHANGES[tenant.on_zone_change]}"]
+    yield ["queue", tenant.queue or "its schedules and their tasks say it"]
+    yield ["priority", "its schedules and their tasks say it" if tenant.priority is None else str(tenant.priority)]
+    yield ["created", beside(tenant.created_at, now)]
+    if tenant.updated_at != tenant.created_at:
+        yield ["changed", beside(tenant.updated_at, now)]
+
+
+def _owned_lines(tenant: TenantView, owned: Owned, now: datetime) -> Iterator[str]:
+    if not owned.shown:
+        yield f"  none; `rota schedules add ID TASK --tenant {tenant.name} …` makes one"
+        return
+    columns: list[Column[ShownSchedule]] = [
+        Column("schedule", lambda one: one.id),
+        Column("next run", lambda one: _next_or_state(one, now), "wrap at commas"),
+        Column("runs", lambda one: one.sentence, "wrap"),
+    ]
+    yield from table_lines(owned.shown, columns, indent="  ")
+    if owned.more:
+        many = f"more than {COUNTED:,}" if owned.more == COUNTED else f"{owned.more:,}"
+        yield f"  and {many} more: `rota schedules list --tenant {tenant.name}`"
+
+
+def _next_or_state(shown: ShownSchedule, now: datetime) -> str:
+    return next_words(shown, now) if shown.next_run is not None else shown.state
+
+
+def _state(tenant: TenantView, now: datetime) -> str:
+    if tenant.pause is None or not tenant.is_paused_at(now):
+        return "open"
+    return pause_words(msgspec.structs.replace(tenant.pause, tenant=""))
+
+
+def _clock(tenant: TenantView, now: datetime) -> str:
+    """What the clocks show there."""
+    there = find_zone(tenant.tz).datetime_of(int(now.timestamp()) // 60 * 60)
+    return f"{there:%a} {local(there)}"
+
+
+def _number(tenant: TenantView) -> str:
+    return "-" if tenant.priority is None else str(tenant.priority)
+
+
+def described(tenant: TenantView, owned: Owned) -> str:
+    """acme: Asia/Kolkata, 3 schedules"""
+    number = len(owned.shown) + owned.more
+    many = f"more than {COUNTED:,} schedules" if owned.more == COUNTED else count(number, "schedule")
+    return f"{tenant.name}: {tenant.tz}, {many}"

@@ -1,0 +1,46 @@
+"""Sharing: which of many due schedules a scheduler fires first, so that several do not get in each other's way.
+
+It is for speed alone. Every firing is guarded by its schedule's version, so that a wrong idea of who else is there
+costs a refused write at most, and what somebody leaves undone is fired by the others a moment later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from msgspec import Struct
+
+from rota.liveness import is_alive
+from rota.model.micros import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Node
+
+PATIENCE = SECOND // 4  # how long the shares of others are left to them
+
+
+class Share(Struct, frozen=True):
+    """One of so many equal parts."""
+
+    index: int = 0
+    of: int = 1
+
+    def has(self, schedule: Schedule) -> bool:
+        return self.of == 1 or crc32(schedule.id.encode()) % self.of == self.index
+
+    def first_of(self, due: list[Schedule], now: int, most: int) -> list[Schedule]:
+        """What to fire of what is due: its own, and else what others have left undone for too long."""
+        if self.of == 1:
+            return due[:most]
+        own = [schedule for schedule in due if self.has(schedule)]
+        return (own or [schedule for schedule in due if (schedule.due_at or now) <= now - PATIENCE])[:most]
+
+
+def share_of(node_id: str, nodes: Iterable[Node], now: int) -> Share:
+    """A node's share among the schedulers that are alive."""
+    ids = sorted({node_id, *(node.id for node in nodes if "scheduler" in node.roles and is_alive(node, now))})
+    return Share(ids.index(node_id), len(ids))

@@ -1,0 +1,36 @@
+"""Entries: small named records of the system itself (a tenant, a token), each with a version that guards its changes.
+
+What an entry says is its owner's business, as JSON text: a store keeps it, finds it by name, and lists it by kind.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from rota.model.note import Note
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One record of a kind."""
+
+    kind: str
+    name: str
+    version: int  # rises with every change
+    data: str
+
+
+class EntryEdit(Struct, frozen=True, kw_only=True):
+    """One change of one entry, taken only where it still has the version that was decided on."""
+
+    kind: str
+    name: str
+    expect_version: int  # 0: there must be none yet
+    data: str | None  # None: it goes
+    note: Note | None = None  # kept in the same step
+
+    @property
+    def after(self) -> Entry | None:
+        """What it becomes; None: nothing."""
+        if self.data is None:
+            return None
+        return Entry(kind=self.kind, name=self.name, version=self.expect_version + 1, data=self.data)

@@ -1,0 +1,126 @@
+"""Tenants: a named customer or project with a timezone and defaults, and what its schedules take over from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import BadOption
+from rota.model.edit import Edit, follow_pause, follow_spec
+from rota.model.micros import SECOND
+from rota.model.schedule import Pause, Schedule, ScheduleSpec
+from rota.triggers.zone import DAY, find_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OnZoneChange = Literal["recompute", "keep_next"]
+
+KIND = "tenant"  # of its entry
+UNSETTLED = "unsettled"  # the kind of entry that names a tenant whose schedules are yet to follow a change
+
+
+class Tenant(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is said of a tenant. What is None, its schedules say themselves."""
+
+    tz: str
+    queue: str | None = None
+    priority: int | None = None
+    on_zone_change: OnZoneChange = "recompute"
+    description: str = ""
+    pause: Pause | None = None
+    created_at: int = 0
+    updated_at: int = 0
+
+    def paused_at(self, now: int) -> Pause | None:
+        """The pause of all its schedules, where it has not come to its end."""
+        if self.pause is None or (self.pause.until is not None and self.pause.until <= now):
+            return None
+        return self.pause
+
+
+_decoder = msgspec.json.Decoder(Tenant)
+
+
+def pack_tenant(tenant: Tenant) -> str:
+    return msgspec.json.encode(tenant).decode()
+
+
+def unpack_tenant(data: str) -> Tenant:
+    return _decoder.decode(data)
+
+
+def tenant_facts(tenant: Tenant | None) -> dict[str, Any]:
+    """What a note tells of a tenant."""
+    if tenant is None:
+        return {}
+    facts: dict[str, Any] = msgspec.to_builtins(tenant)
+    return {name: value for name, value in facts.items() if name not in {"created_at", "updated_at"}}
+
+
+def check_tenant(tenant: Tenant) -> Tenant:
+    if tenant.on_zone_change not in get_args(OnZoneChange):
+        raise BadOption(f"on_zone_change={tenant.on_zone_change!r} must be one of {', '.join(get_args(OnZoneChange))}")
+    if not isinstance(tenant.description, str):
+        raise BadOption(f"description={tenant.description!r} must be text")
+    return tenant
+
+
+def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
+    """The spec with what its tenant says, where its author left that open."""
+    if not spec.follows:
+        return spec
+    said = {name: _said(tenant, name) for name in spec.follows}
+    fields: dict[str, Any] = {name: spec.follows[name] if value is None else value for name, value in said.items()}
+    if fields.get("tz", spec.tz) != spec.tz:
+        fields |= _moved_days(spec, str(fields["tz"]))
+    return msgspec.structs.replace(spec, **fields)
+
+
+def derive(schedule: Schedule, tenant: Tenant | None, now: int, new_id: Callable[[], str]) -> Edit | None:
+    """The next edit that brings a schedule to what its tenant says; None where it is there."""
+    if schedule.problem:
+        return None  # whoever mends it says anew what holds
+    keeps_next = tenant is not None and tenant.on_zone_change == "keep_next"
+    spec = followed(schedule.spec, tenant)
+    pause = tenant.paused_at(now) if tenant is not None else None
+    is_over = pause is None and schedule.tenant_pause is not None and not _is_open(schedule.tenant_pause, now)
+    if is_over and schedule.is_enabled:
+        pause = schedule.tenant_pause  # its scheduler sees to it, with all that fell into it
+    return follow_spec(schedule, spec, now, new_id, keeps_next=keeps_next) or follow_pause(schedule, pause, now)
+
+
+def born_paused(edit: Edit, tenant: Tenant | None, now: int) -> Edit:
+    """A schedule that is made while its tenant is paused: it is paused from its first instant."""
+    pause = tenant.paused_at(now) if tenant is not None else None
+    if edit.expect_version or pause is None:
+        return edit
+    return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, tenant_pause=pause), jobs=[])
+
+
+def _is_open(pause: Pause, now: int) -> bool:
+    return pause.until is None or pause.until > now
+
+
+def _said(tenant: Tenant | None, name: str) -> str | int | None:
+    value: str | int | None = getattr(tenant, name) if tenant is not None else None
+    return value
+
+
+def _moved_days(spec: ScheduleSpec, tz: str) -> dict[str, int]:
+    """Bounds that were given as days are those days in the new zone."""
+    moved = {}
+    for name in spec.day_bounds:
+        at: int | None = getattr(spec, name)
+        if at is not None:
+            day = find_zone(spec.tz).wall_of(at // SECOND) // DAY
+            moved[name] = day_bound(day, tz, is_end=name == "end")
+    return moved
+
+
+def day_bound(day: int, tz: str, *, is_end: bool) -> int:
+    """The first second of a local day (counted from 1970), or its last."""
+    second = find_zone(tz).instant_of((day + is_end) * DAY)
+    return (second - is_end) * SECOND

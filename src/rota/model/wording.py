@@ -1,0 +1,109 @@
+"""Wording: what differs between two forms of a schedule or a tenant, a line per field, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.errors import BadPayload
+from rota.model.edit import describe_origin
+from rota.model.micros import SECOND, datetime_of
+from rota.model.payload import unpack_call
+from rota.model.schedule import Origin, Pause, ScheduleSpec
+from rota.triggers.duration import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LABELS = {
+    "payload": "arguments",
+    "enabled": "enabled by its author",
+    "is_enabled": "enabled",
+    "tenant_pause": "pause of its tenant",
+    "follows": "follows its tenant in",
+    "day_bounds": "given as days",
+}
+
+
+def _defaults() -> dict[str, Any]:
+    """What holds for a schedule where its fields are left out."""
+    fields = {field.name: field.default for field in msgspec.structs.fields(ScheduleSpec) if not field.required}
+    said = {name: value for name, value in fields.items() if value is not msgspec.NODEFAULT}
+    return {**said, "follows": {}, "is_enabled": True, "origin": msgspec.to_builtins(Origin())}
+
+
+OF_SCHEDULE = _defaults()
+OF_TENANT: dict[str, Any] = {"on_zone_change": "recompute"}
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    """What one form says otherwise than the other; what is left out says what the default says."""
+    old, new = {**defaults, **before}, {**defaults, **after}
+    names = [name for name in {**before, **after} if old.get(name) != new.get(name)]
+    return [f"{_label(name)}: {words_of(name, old.get(name))} → {words_of(name, new.get(name))}" for name in names]
+
+
+def contents(form: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    """What a form says beyond the defaults."""
+    said = [name for name in form if words_of(name, form[name]) != words_of(name, defaults.get(name))]
+    return [f"{_label(name)}: {words_of(name, form[name])}" for name in said]
+
+
+def words_of(name: str, value: Any) -> str:
+    """One field's value."""
+    if value is None or value in ("", [], {}, ()):
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _READERS.get(name, str)(value)
+
+
+def _label(name: str) -> str:
+    return LABELS.get(name, name)
+
+
+def _instant(micros: int) -> str:
+    return f"{datetime_of(micros):%Y-%m-%d %H:%M:%S}Z"
+
+
+def _span(micros: int) -> str:
+    return text_of(micros // SECOND) if micros else "none"
+
+
+def _pause(value: Any) -> str:
+    pause = msgspec.structs.replace(msgspec.convert(value, Pause), tenant="")  # the label says whose it is
+    return pause.words + (f" until {_instant(pause.until)}" if pause.until else "")
+
+
+def _origin(value: Any) -> str:
+    origin = msgspec.convert(value, Origin)
+    version = f" version {origin.version}" if origin.version else ""
+    return f"{describe_origin(origin)}{version}{', retired' if origin.is_retired else ''}"
+
+
+def _arguments(payload: str) -> str:
+    try:
+        call = unpack_call(payload.encode())
+    except BadPayload:
+        return payload
+    words = [repr(value) for value in call.args] + [f"{name}={value!r}" for name, value in call.kwargs.items()]
+    beside = {"meta": call.meta, "retries": call.retries, "timeout": call.timeout}
+    extra = [f"{name} {value}" for name, value in beside.items() if value not in (None, {})]
+    return ", ".join([f"({', '.join(words)})", *extra])
+
+
+_READERS: dict[str, Callable[[Any], str]] = {
+    "payload": _arguments,
+    "grace": _span,
+    "jitter": _span,
+    "lookahead": _span,
+    "start": _instant,
+    "end": _instant,
+    "pause": _pause,
+    "tenant_pause": _pause,
+    "origin": _origin,
+    "follows": lambda value: ", ".join(f"{name} (else {words_of(name, own)})" for name, own in value.items()),
+    "day_bounds": ", ".join,
+    "runs": lambda value: ", ".join(f"job {job_id}" for job_id in value),
+}

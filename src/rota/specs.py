@@ -1,0 +1,128 @@
+"""Specs: a schedule's definition from the words of the API."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, TypedDict
+
+import msgspec
+
+from rota.errors import BadOption, BadTrigger
+from rota.model.micros import micros_of, span_of
+from rota.model.names import check_name, check_priority
+from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_spec
+from rota.model.tenant import day_bound
+from rota.triggers import Trigger
+from rota.triggers.zone import zone_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rota.model.schedule import Catchup, Overlap
+    from rota.tasks import Request
+
+EPOCH = date(1970, 1, 1)
+
+
+class ScheduleKeywords(TypedDict, total=False):
+    """The options of a schedule."""
+
+    overlap: Overlap
+    catchup: Catchup
+    catchup_limit: int
+    grace: str | timedelta
+    jitter: str | timedelta | None
+    start: datetime | date | None
+    end: datetime | date | None
+    max_runs: int | None
+    run_on_start: bool
+    enabled: bool
+    description: str
+    priority: int | str | None
+    queue: str | None
+    tz: str | None
+    lookahead: str | timedelta | None
+    tenant: str | None
+
+
+def make_spec(
+    trigger: Trigger,
+    request: Request,
+    *,
+    default_tz: str = "UTC",
+    overlap: Overlap = "skip",
+    catchup: Catchup = "latest",
+    catchup_limit: int = 100,
+    grace: str | timedelta = "1m",
+    jitter: str | timedelta | None = None,
+    start: datetime | date | None = None,
+    end: datetime | date | None = None,
+    max_runs: int | None = None,
+    run_on_start: bool = False,
+    enabled: bool = True,
+    description: str = "",
+    priority: int | str | None = None,
+    queue: str | None = None,
+    tz: object = None,
+    lookahead: str | timedelta | None = None,
+    tenant: str | None = None,
+) -> ScheduleSpec:
+    """A schedule's definition from the words of the API."""
+    if not isinstance(trigger, Trigger):
+        raise BadTrigger(f"{trigger!r} is not a trigger", fix="write cron('0 9 * * *'), every('5m') or calendar(…)")
+    if request.overrides.delay or request.overrides.at is not None:
+        raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
+    if overlap not in OVERLAPS or catchup not in CATCHUPS:
+        raise BadOption(f"overlap is one of {', '.join(OVERLAPS)}; catchup is one of {', '.join(CATCHUPS)}")
+    zone = zone_name(tz) or trigger.tz or default_tz
+    spec = ScheduleSpec(
+        trigger=str(trigger),
+        task=request.task,
+        payload=request.payload.decode(),
+        queue=check_name("queue", queue) if queue is not None else request.queue,
+        priority=check_priority(priority) if priority is not None else request.priority,
+        tz=zone,
+        overlap=overlap,
+        catchup=catchup,
+        catchup_limit=catchup_limit,
+        grace=span_of(grace),
+        jitter=span_of(jitter) if jitter is not None else 0,
+        start=_bound(start, zone, is_end=False),
+        end=_bound(end, zone, is_end=True),
+        day_bounds=tuple(name for name, bound in (("start", start), ("end", end)) if _is_day(bound)),
+        max_runs=max_runs,
+        run_on_start=run_on_start,
+        enabled=enabled,
+        description=description,
+        lookahead=span_of(lookahead) if lookahead is not None else 0,
+        tenant="" if tenant is None else check_name("tenant", tenant),
+    )
+    own = {
+        "tz": zone_name(tz) or trigger.tz,
+        "queue": queue if queue is not None else request.overrides.queue,
+        "priority": priority if priority is not None else request.overrides.priority,
+    }
+    return check_spec(_following(spec, own))
+
+
+def _following(spec: ScheduleSpec, own: Mapping[str, object]) -> ScheduleSpec:
+    """What the author left open follows the tenant, where the schedule has one."""
+    if not spec.tenant:
+        return spec
+    left_open = {name: getattr(spec, name) for name, said in own.items() if said is None}
+    return msgspec.structs.replace(spec, follows=left_open)
+
+
+def _is_day(bound: object) -> bool:
+    return isinstance(bound, date) and not isinstance(bound, datetime)
+
+
+def _bound(given: datetime | date | None, tz: str, *, is_end: bool) -> int | None:
+    """An instant; a date is its first second in the schedule's zone, or as an end its last."""
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        return micros_of(given)
+    if not isinstance(given, date):
+        raise BadOption(f"{'end' if is_end else 'start'}={given!r} must be an aware datetime or a date")
+    return day_bound((given - EPOCH).days, tz or "UTC", is_end=is_end)

@@ -1,0 +1,42 @@
+"""What a store keeps about the system itself: entries (tenants, tokens), and notes of who changed what."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.entry import Entry, EntryEdit
+    from rota.model.note import Note
+    from rota.store.contract.values import NoteFilter, Page
+
+
+class EntryVerbs(ABC):
+    """Entries: small named records, by kind."""
+
+    @abstractmethod
+    def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
+        """Apply edits in their order, each whole or not at all, with their notes; the names of those that were refused
+        because the version had moved on."""
+
+    @abstractmethod
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        """Those of them that exist, in the order asked for."""
+
+    @abstractmethod
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+        """Entries of a kind by name; the cursor is the last name."""
+
+
+class NoteVerbs(ABC):
+    """Notes: what was changed, by whom. Those of schedules and entries come with their edits."""
+
+    @abstractmethod
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        """Keep notes of other changes; one whose id is there already is left alone."""
+
+    @abstractmethod
+    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+        """Notes, newest first: by time, then by id."""

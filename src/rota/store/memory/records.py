@@ -1,0 +1,57 @@
+"""What the memory store keeps about the system itself: entries, and notes of who changed what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.store.matching import note_cursor, note_matches, note_place
+from rota.store.memory.state import MemoryState, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.entry import Entry, EntryEdit
+    from rota.model.note import Note
+    from rota.store.contract import NoteFilter, Page
+
+
+class MemoryRecords(MemoryState):
+    """The verbs of contract.records."""
+
+    def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
+        del now
+        with self._lock:
+            self._check_open()
+            return [edit.name for edit in edits if not self._edit_entry(edit)]
+
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        with self._lock:
+            return [self._entries[kind, name] for name in names if (kind, name) in self._entries]
+
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+        with self._lock:
+            mine = sorted(entry.name for entry in self._entries.values() if entry.kind == kind)
+            rest = [self._entries[kind, name] for name in mine if cursor is None or name > cursor]
+        return page_of(rest, limit, lambda entry: entry.name)
+
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        with self._lock:
+            self._keep_notes(notes)
+
+    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+        before = note_place(cursor) if cursor else None
+        with self._lock:
+            found = [note for note in self._notes.values() if note_matches(note, where)]
+        found.sort(key=lambda note: (note.at, note.id), reverse=True)
+        rest = [note for note in found if before is None or (note.at, note.id) < before]
+        return page_of(rest, limit, note_cursor)
+
+    def _edit_entry(self, edit: EntryEdit) -> bool:
+        current = self._entries.get((edit.kind, edit.name))
+        if (current.version if current else 0) != edit.expect_version:
+            return False
+        self._entries.pop((edit.kind, edit.name), None)
+        if edit.after is not None:
+            self._entries[edit.kind, edit.name] = edit.after
+        self._keep_notes([edit.note] if edit.note else [])
+        return True

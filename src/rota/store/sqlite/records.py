@@ -1,0 +1,104 @@
+"""The tables of entries and notes: what the system says of itself, and who changed what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.model.entry import Entry
+from rota.model.note import Note
+from rota.store.contract import NoteFilter, Page
+from rota.store.matching import note_cursor, note_place
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from rota.model.entry import EntryEdit
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(Note).decode
+
+
+class NoteTable:
+    """One namespace's notes."""
+
+    def __init__(self, namespace: str) -> None:
+        self._name = f"{namespace}_note"
+        self._insert = f"INSERT OR IGNORE INTO {self._name} VALUES (?, ?, ?, ?)"
+
+    def add(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> int:
+        """Keep notes; how many were new."""
+        if not notes:
+            return 0
+        return connection.executemany(self._insert, [row_of_note(note) for note in notes]).rowcount
+
+    def page(self, connection: sqlite3.Connection, where: NoteFilter, cursor: str | None, limit: int) -> Page[Note]:
+        conditions, values = _conditions(where)
+        if cursor is not None:
+            conditions.append("(at, id) < (?, ?)")
+            values += note_place(cursor)
+        clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"SELECT note FROM {self._name} {clause} ORDER BY at DESC, id DESC LIMIT ?"
+        found = [_decode(packed) for (packed,) in connection.execute(query, (*values, limit + 1))]
+        return Page(found[:limit], note_cursor(found[limit - 1]) if len(found) > limit else None)
+
+    def prune(self, connection: sqlite3.Connection, until: int, limit: int) -> int:
+        return connection.execute(
+            f"DELETE FROM {self._name} WHERE (at, id) IN "
+            f"(SELECT at, id FROM {self._name} WHERE at <= ? ORDER BY at LIMIT ?)",
+            (until, limit),
+        ).rowcount
+
+
+class EntryTable:
+    """One namespace's entries."""
+
+    def __init__(self, namespace: str, notes: NoteTable) -> None:
+        self._name = f"{namespace}_entry"
+        self._notes = notes
+
+    def edit(self, connection: sqlite3.Connection, edit: EntryEdit) -> bool:
+        """Apply an edit whole, or not at all where the version has moved on."""
+        key = (edit.kind, edit.name)
+        row = connection.execute(f"SELECT version FROM {self._name} WHERE kind = ? AND name = ?", key).fetchone()
+        if (row[0] if row else 0) != edit.expect_version:
+            return False
+        connection.execute(f"DELETE FROM {self._name} WHERE kind = ? AND name = ?", key)
+        if edit.after is not None:
+            connection.execute(f"INSERT INTO {self._name} VALUES (?, ?, ?, ?)", row_of_entry(edit.after))
+        self._notes.add(connection, [edit.note] if edit.note else [])
+        return True
+
+    def get(self, connection: sqlite3.Connection, kind: str, names: Sequence[str]) -> list[Entry]:
+        query = f"SELECT kind, name, version, data FROM {self._name} WHERE kind = ? AND name = ?"
+        rows = (connection.execute(query, (kind, name)).fetchone() for name in names)
+        return [entry_of(row) for row in rows if row is not None]
+
+    def page(self, connection: sqlite3.Connection, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
+        query = f"SELECT kind, name, version, data FROM {self._name} WHERE kind = ? AND name > ? ORDER BY name LIMIT ?"
+        found = [entry_of(row) for row in connection.execute(query, (kind, cursor or "", limit + 1))]
+        return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+def row_of_note(note: Note) -> tuple[Any, ...]:
+    return note.at, note.id, note.subject, _encode(note).decode()
+
+
+def note_of(row: tuple[Any, ...]) -> Note:
+    return _decode(row[3])
+
+
+def row_of_entry(entry: Entry) -> tuple[Any, ...]:
+    return entry.kind, entry.name, entry.version, entry.data
+
+
+def entry_of(row: tuple[Any, ...]) -> Entry:
+    return Entry(kind=row[0], name=row[1], version=row[2], data=row[3])
+
+
+def _conditions(where: NoteFilter) -> tuple[list[str], list[Any]]:
+    wanted = (("subject = ?", where.subject), ("at >= ?", where.since), ("at < ?", where.until))
+    chosen = [(condition, value) for condition, value in wanted if value is not None]
+    return [condition for condition, _ in chosen], [value for _, value in chosen]

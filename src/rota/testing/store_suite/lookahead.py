@@ -1,0 +1,347 @@
+"""Look-ahead: jobs made before their time, judged when they are due, and unmade when their schedule changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from rota.model.edit import disable, follow_spec, pause, register, remove, resume
+from rota.model.firing import plan
+from rota.model.history import history_of
+from rota.model.job import overlap_key
+from rota.model.outcome import Failed, RetryAsked
+from rota.model.settle import retry_by_hand
+from rota.model.state import State
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
+from rota.testing.store_suite.checks import check_store
+from rota.testing.store_suite.steps import (
+    add_job,
+    add_schedule,
+    all_jobs,
+    cancel_waiting,
+    change_schedule,
+    claim,
+    claim_one,
+    fire,
+    fire_due,
+    history,
+    ids,
+    is_kept,
+    ledger,
+    planned,
+    queue_info,
+    read,
+    read_schedule,
+    running_job,
+    settle_job,
+    succeed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.edit import Edit
+    from rota.model.job import Job
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Store
+
+SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
+
+
+def made_ahead(store: Store, **spec: Any) -> list[Job]:
+    """The jobs of the first three minutes, made at once; oldest first."""
+    add_schedule(store, **{"lookahead": SOON, **spec})
+    made = fire(store, now=T0).jobs
+    return store.get_jobs(made)
+
+
+def stop_paused(schedule: Schedule, now: int) -> Edit | None:
+    return pause(schedule, now, reason="rest", by="ann", until=None)
+
+
+def stop_retimed(schedule: Schedule, now: int) -> Edit | None:
+    spec = msgspec.structs.replace(schedule.spec, trigger="every 1h")
+    return register(schedule, schedule.id, spec, schedule.origin, now, fresh_id)
+
+
+STOPS = [stop_paused, disable, remove, stop_retimed]
+stopping = pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.__name__)
+
+
+class TestMakingAhead:
+    def test_coming_occurrences_are_made_as_scheduled_jobs(self, store: Store) -> None:
+        jobs = made_ahead(store)
+        assert [(job.state, job.fire_at, job.run_at) for job in jobs] == [
+            (State.SCHEDULED, T0 + number * MINUTE, T0 + number * MINUTE) for number in (1, 2, 3)
+        ]
+        assert [job.key for job in jobs] == [None] * 3
+        assert queue_info(store).counts == {"scheduled": 3}
+
+    def test_the_window_is_half_open(self, store: Store) -> None:
+        add_schedule(store, lookahead=3 * MINUTE)
+        assert len(fire(store, now=T0).jobs) == 2
+
+    def test_the_next_one_is_made_when_it_comes_into_the_window(self, store: Store) -> None:
+        made_ahead(store)
+        due_at = T0 + 4 * MINUTE - SOON + 1
+        assert store.due_schedules(9, now=due_at - 1).next_due_at == due_at
+        (fired,) = fire_due(store, now=due_at)
+        assert [job.fire_at for job in store.get_jobs(fired.jobs)] == [T0 + 4 * MINUTE]
+
+    def test_each_occurrence_is_made_once_by_two_schedulers(self, store: Store) -> None:
+        add_schedule(store, lookahead=SOON)
+        first, second = planned(store, now=T0), planned(store, now=T0)
+        assert [fired.is_accepted for fired in store.fire([first, second], now=T0)] == [True, False]
+        assert len(all_jobs(store)) == 3
+
+    def test_they_become_ready_without_a_scheduler(self, store: Store) -> None:
+        made = made_ahead(store, overlap="allow")
+        assert claim(store, 9, now=T0 + MINUTE - 1) == []
+        assert ids(claim(store, 9, now=T0 + 3 * MINUTE)) == ids(made)
+
+    def test_a_claim_says_when_the_next_is_due(self, store: Store) -> None:
+        made_ahead(store)
+        job = claim_one(store, now=T0 + MINUTE)
+        succeed(store, job, now=T0 + MINUTE)
+        (waiting, *_) = sorted(all_jobs(store), key=lambda job: job.run_at)[1:]
+        assert waiting.run_at == T0 + 2 * MINUTE
+
+    def test_they_are_in_the_ledger(self, store: Store) -> None:
+        made_ahead(store)
+        assert [line.outcome for line in ledger(store)] == ["scheduled"] * 3
+
+
+class TestJudgingAhead:
+    @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
+    def test_one_that_is_due_takes_its_schedules_key(self, store: Store, overlap: str) -> None:
+        first, *_ = made_ahead(store, overlap=overlap)
+        job = claim_one(store, now=T0 + MINUTE)
+        assert (job.id, job.key, job.waits_for) == (first.id, overlap_key("tick"), None)
+        assert history(store, job.id) == [State.SCHEDULED, State.QUEUED, State.RUNNING]
+
+    def test_an_overlap_is_skipped_when_it_is_due(self, store: Store) -> None:
+        first, second, _ = made_ahead(store, overlap="skip")
+        claim_one(store, now=T0 + MINUTE)
+        assert claim(store, now=T0 + 2 * MINUTE) == []
+        assert not is_kept(store, second.id)
+        lines = {line.through_at: (line.outcome, line.reason) for line in ledger(store)}
+        assert lines[T0 + 2 * MINUTE] == ("skipped", "overlap")
+        assert lines[T0 + MINUTE][0] == "running"
+        assert queue_info(store).counts == {"running": 1, "scheduled": 1}
+        assert read(store, first.id).state is State.RUNNING
+
+    def test_it_runs_where_the_one_before_has_ended(self, store: Store) -> None:
+        _, second, _ = made_ahead(store, overlap="skip")
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+        assert ids(claim(store, now=T0 + 2 * MINUTE)) == [second.id]
+
+    def test_an_overlap_is_held_and_released(self, store: Store) -> None:
+        _, second, third = made_ahead(store, overlap="queue")
+        running = claim_one(store, now=T0 + MINUTE)
+        assert claim(store, 9, now=T0 + 2 * MINUTE) == []
+        held = read(store, second.id)
+        assert (held.state, held.waits_for) == (State.HELD, running.id)
+        assert claim(store, 9, now=T0 + 3 * MINUTE) == []
+        assert not is_kept(store, third.id)
+        succeed(store, running, now=T0 + 3 * MINUTE)
+        assert ids(claim(store, 9, now=T0 + 3 * MINUTE)) == [second.id]
+        assert history(store, second.id) == [State.SCHEDULED, State.HELD, State.QUEUED, State.RUNNING]
+
+    def test_an_overlap_asks_the_one_before_to_stop(self, store: Store) -> None:
+        _, second, _ = made_ahead(store, overlap="cancel")
+        running = claim_one(store, now=T0 + MINUTE)
+        claim(store, now=T0 + 2 * MINUTE)
+        assert read(store, running.id).cancel_reason == "replaced by the next occurrence"
+        assert read(store, second.id).state is State.HELD
+
+    def test_several_that_are_due_at_once_are_judged_in_order(self, store: Store) -> None:
+        first, second, third = made_ahead(store, overlap="skip")
+        assert ids(claim(store, 9, now=T0 + HOUR)) == [first.id]
+        assert not is_kept(store, second.id)
+        assert not is_kept(store, third.id)
+
+    def test_the_policy_of_the_day_decides(self, store: Store) -> None:
+        _, second, _ = made_ahead(store, overlap="skip")
+        schedule = read_schedule(store)
+        spec = msgspec.structs.replace(schedule.spec, overlap="queue")
+        change_schedule(store, register(schedule, "tick", spec, schedule.origin, T0, fresh_id))
+        claim_one(store, now=T0 + MINUTE)
+        claim(store, now=T0 + 2 * MINUTE)
+        assert read(store, second.id).state is State.HELD
+
+    def test_it_is_judged_once(self, store: Store) -> None:
+        """A retry of it waits as any job does."""
+        made_ahead(store, overlap="skip")
+        job = claim_one(store, now=T0 + MINUTE)
+        assert read(store, job.id).waits_for is None
+
+    def test_a_retry_of_one_that_was_held_is_not_judged(self, store: Store) -> None:
+        """It was behind another once, and says so for ever; it has its schedule's key now."""
+        add_schedule(store, overlap="queue")
+        fire(store, now=T0 + MINUTE)
+        first = claim_one(store, now=T0 + MINUTE)
+        (second,) = fire(store, now=T0 + 2 * MINUTE).jobs
+        succeed(store, first, now=T0 + 2 * MINUTE)
+        settle_job(store, claim_one(store, now=T0 + 2 * MINUTE), Failed("boom"), now=T0 + 2 * MINUTE, retries=1)
+        assert read(store, second).state is State.SCHEDULED
+        assert ids(claim(store, 9, now=T0 + HOUR)) == [second]
+
+    def test_one_that_is_released_before_its_time_is_not_judged(self, store: Store) -> None:
+        first = running_job(store)
+        held = add_job(store, waits_for=first.id, delay=MINUTE)
+        succeed(store, first)
+        assert read(store, held).state is State.SCHEDULED
+        assert ids(claim(store, 9, now=T0 + MINUTE)) == [held]
+
+    def test_a_retry_of_one_that_somebody_ran_early_is_not_judged(self, store: Store) -> None:
+        """It was cancelled before its time, and retried by hand: that is a run of its own."""
+        now = T0 + MINUTE
+        _, second, _ = made_ahead(store, overlap="skip")
+        claim_one(store, now=now)
+        cancel_waiting(store, second.id, now=now)
+        store.change_jobs([retry_by_hand(read(store, second.id), now, "by ann")], now=now)
+        settle_job(store, claim_one(store, now=now), Failed("boom"), now=now, retries=1)
+        assert read(store, second.id).state is State.SCHEDULED
+        assert ids(claim(store, 9, now=T0 + HOUR)) == [second.id]
+
+    def test_a_retry_that_is_due_at_once_with_them_is_replaced_once(self, store: Store) -> None:
+        """What a judgement ends is not made ready by the same claim: the last of them has the key."""
+        first, second, third = made_ahead(store, overlap="cancel")
+        later = RetryAsked(after=MINUTE + MINUTE // 2, error="boom")
+        settle_job(store, claim_one(store, now=T0 + MINUTE), later, now=T0 + MINUTE, retries=1)
+        assert ids(claim(store, 9, now=T0 + HOUR)) == [third.id]
+        ended = store.get_jobs([first.id, second.id])
+        assert [(job.state, job.key) for job in ended] == [(State.CANCELLED, None)] * 2
+        assert ended[0].queued_at is None
+        check_store(store)
+
+    def test_a_paused_queue_judges_nothing(self, store: Store) -> None:
+        made_ahead(store)
+        store.pause_queue("default", paused=True)
+        assert claim(store, 9, now=T0 + HOUR) == []
+        assert queue_info(store).counts == {"scheduled": 3}
+
+    def test_other_queues_judge_nothing(self, store: Store) -> None:
+        made_ahead(store)
+        assert claim(store, 9, queues=("other",), now=T0 + HOUR) == []
+        assert queue_info(store).counts == {"scheduled": 3}
+
+    def test_other_jobs_go_beside_it(self, store: Store) -> None:
+        made_ahead(store)
+        plain = add_job(store, run_at=T0 + MINUTE)
+        assert len(claim(store, 9, now=T0 + MINUTE)) == 2
+        assert read(store, plain).state is State.RUNNING
+
+    def test_what_waits_for_one_that_goes_is_released(self, store: Store) -> None:
+        first, second, _ = made_ahead(store, overlap="skip")
+        behind = add_job(store, waits_for=second.id)
+        assert ids(claim(store, 9, now=T0 + MINUTE)) == [first.id]
+        claim(store, 9, now=T0 + 2 * MINUTE)
+        assert not is_kept(store, second.id)
+        assert read(store, behind).state is not State.HELD
+
+    def test_a_schedule_that_is_gone_runs_nothing_more(self, store: Store) -> None:
+        made_ahead(store)
+        change_schedule(store, remove(read_schedule(store), T0), now=T0)
+        assert claim(store, 9, now=T0 + HOUR) == []
+
+
+class TestUnmaking:
+    @stopping
+    def test_what_is_to_come_goes_without_a_trace(
+        self, store: Store, stop: Callable[[Schedule, int], Edit | None]
+    ) -> None:
+        made = made_ahead(store)
+        now = T0 + MINUTE + 1
+        change_schedule(store, stop(read_schedule(store), now), now=now)
+        assert read(store, made[0].id).state is State.CANCELLED
+        assert not is_kept(store, made[1].id)
+        assert not is_kept(store, made[2].id)
+        assert queue_info(store).totals == {"cancelled": 1}
+        assert claim(store, 9, now=T0 + 4 * MINUTE) == []
+
+    @stopping
+    def test_what_waits_for_one_that_is_unmade_is_released(
+        self, store: Store, stop: Callable[[Schedule, int], Edit | None]
+    ) -> None:
+        _, second, _ = made_ahead(store)
+        behind = add_job(store, waits_for=second.id)
+        change_schedule(store, stop(read_schedule(store), T0 + 1), now=T0 + 1)
+        assert ids(claim(store, 9, now=T0 + 1)) == [behind]
+
+    @stopping
+    def test_what_runs_goes_on(self, store: Store, stop: Callable[[Schedule, int], Edit | None]) -> None:
+        made_ahead(store)
+        running = claim_one(store, now=T0 + MINUTE)
+        change_schedule(store, stop(read_schedule(store), T0 + MINUTE), now=T0 + MINUTE)
+        assert ids(all_jobs(store)) == [running.id]
+        assert succeed(store, running, now=T0 + MINUTE) == []
+
+    def test_after_a_pause_they_are_made_anew(self, store: Store) -> None:
+        made_ahead(store)
+        change_schedule(store, stop_paused(read_schedule(store), T0 + 1), now=T0 + 1)
+        schedule = change_schedule(store, resume(read_schedule(store), T0 + 2), now=T0 + 2)
+        assert (schedule.fired_through, schedule.run_count) == (T0 + 2, 0)
+        fired = fire(store, now=T0 + 2)
+        assert [job.fire_at for job in store.get_jobs(fired.jobs)] == [T0 + number * MINUTE for number in (1, 2, 3)]
+
+    def test_each_occurrence_has_one_record_after_all(self, store: Store) -> None:
+        made_ahead(store)
+        change_schedule(store, stop_paused(read_schedule(store), T0 + 1), now=T0 + 1)
+        change_schedule(store, resume(read_schedule(store), T0 + MINUTE), now=T0 + MINUTE)
+        fire(store, now=T0 + MINUTE + 1)
+        lines = [(line.through_at, line.outcome) for line in ledger(store)]
+        assert lines == [
+            (T0 + MINUTE, "skipped"),
+            *((T0 + number * MINUTE, "scheduled") for number in (2, 3, 4)),
+        ]
+
+    def test_one_that_was_cancelled_by_hand_is_not_made_again(self, store: Store) -> None:
+        _, second, _ = made_ahead(store)
+        assert cancel_waiting(store, second.id, now=T0) == []
+        change_schedule(store, stop_paused(read_schedule(store), T0 + 1), now=T0 + 1)
+        change_schedule(store, resume(read_schedule(store), T0 + 2), now=T0 + 2)
+        fired = fire(store, now=T0 + 2)
+        assert [job.fire_at for job in store.get_jobs(fired.jobs)] == [T0 + MINUTE, T0 + 3 * MINUTE]
+
+    def test_an_edit_of_anything_else_unmakes_nothing(self, store: Store) -> None:
+        made = made_ahead(store)
+        schedule = read_schedule(store)
+        spec = msgspec.structs.replace(schedule.spec, payload="[[2]]")
+        after = change_schedule(store, register(schedule, "tick", spec, schedule.origin, T0 + 1, fresh_id))
+        assert (after.ahead, after.next_at) == (schedule.ahead, schedule.next_at)
+        assert [job.payload for job in store.get_jobs(ids(made))] == [b"[]"] * 3
+
+    def test_a_kept_run_happens_at_its_old_instant(self, store: Store) -> None:
+        """A new zone that lets the announced run happen first: it is made ahead, by the edit itself."""
+        add_schedule(store, trigger="cron 0 9 * * *", tz="Asia/Tokyo")
+        schedule = read_schedule(store)
+        kept = schedule.next_at
+        spec = msgspec.structs.replace(schedule.spec, tz="Europe/Paris")
+        change_schedule(store, follow_spec(schedule, spec, T0 + 1, fresh_id, keeps_next=True), now=T0 + 1)
+        (job,) = all_jobs(store)
+        assert (job.fire_at, job.state) == (kept, State.SCHEDULED)
+        assert [line.reason for line in history_of(job)] == ["made ahead"]
+        after = read_schedule(store)
+        assert after.next_at is not None
+        assert kept is not None
+        assert after.next_at > kept
+        assert ids(claim(store, now=kept)) == [job.id]
+
+    def test_a_kept_run_that_was_cancelled_by_hand_is_not_made_again(self, store: Store) -> None:
+        add_schedule(store, trigger="cron 0 9 * * *", tz="Asia/Tokyo", lookahead=48 * HOUR)
+        first, *_ = fire(store, now=T0).jobs
+        assert cancel_waiting(store, first, now=T0) == []
+        schedule = read_schedule(store)
+        spec = msgspec.structs.replace(schedule.spec, tz="Europe/Paris")
+        change_schedule(store, follow_spec(schedule, spec, T0 + 1, fresh_id, keeps_next=True), now=T0 + 1)
+        assert ids(all_jobs(store)) == [first]
+
+    def test_the_schedule_is_as_it_was_after_a_round_trip(self, store: Store) -> None:
+        made_ahead(store)
+        schedule = read_schedule(store)
+        assert schedule.ahead is not None
+        assert schedule.ahead.through == T0 + 3 * MINUTE
+        assert plan(schedule, T0 + 1, fresh_id).shots == []

@@ -1,0 +1,160 @@
+"""Look-ahead, filters and notes on PostgreSQL: what they cost, which index finds them, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import psycopg
+import pytest
+
+from rota.model.edit import register
+from rota.model.note import Note
+from rota.model.state import State
+from rota.store.contract import NoteFilter, ScheduleFilter
+from rota.store.postgres.records import notes_by
+from rota.store.postgres.schedules import found_by
+from rota.store.postgres.transaction import Transaction
+from rota.testing.servers.postgres import shared_url
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
+from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.rivals import in_threads
+from rota.testing.store_suite.steps import (
+    add_job,
+    add_schedule,
+    all_jobs,
+    claim,
+    fire,
+    fire_due,
+    ids,
+    ledger,
+    new_schedule,
+    read,
+)
+from stores.postgres_stage import *  # noqa: F403 - its fixtures
+
+SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
+
+
+@pytest.fixture
+def trips(monkeypatch):
+    """The statements that are sent, each of which waits for its answer."""
+    sent = []
+    for name in ("run", "rows", "call", "run_many", "copy"):
+        whole = getattr(Transaction, name)
+
+        def counted(self, what, *rest, whole=whole):
+            sent.append(what)
+            return whole(self, what, *rest)
+
+        monkeypatch.setattr(Transaction, name, counted)
+    return sent
+
+
+def a_note(number=0):
+    return Note(id=fresh_id(), at=T0 + number, by="ann", verb="changed", subject=f"schedule:s{number % 9}")
+
+
+def explained(sql, query, values, namespace):
+    text = query.replace("{ns}", namespace)
+    return "\n".join(line for (line,) in sql(f"EXPLAIN {text}", values).fetchall())
+
+
+class TestTrips:
+    @pytest.mark.parametrize("now", [T0, T0 + 30_000_000])
+    def test_a_claim_is_one_call_while_nothing_made_ahead_is_due(self, store, trips, now):
+        add_schedule(store, lookahead=SOON)
+        fire(store, now=T0)
+        plain, due = add_job(store), add_job(store, run_at=T0 + 30_000_000)
+        trips.clear()
+        claimed = claim(store, 9, now=now)
+        assert ids(claimed) == ([plain] if now == T0 else [plain, due])
+        assert len(trips) == 1
+
+    def test_a_note_of_each_edit_costs_no_trip_of_its_own(self, store, trips):
+        names = [f"s{number:03}" for number in range(200)]
+        assert store.edit_schedules([new_schedule(name, tenant="acme") for name in names], now=T0) == []
+        numbers = []
+        for some in (names[:2], names[2:]):
+            schedules = store.get_schedules(some)
+            trips.clear()
+            edits = [_reworded(schedule, a_note()) for schedule in schedules]
+            assert store.edit_schedules(edits, now=T0) == []
+            numbers.append(len(trips))
+        assert numbers[0] == numbers[1]
+        assert len(store.list_notes(NoteFilter(), limit=500).items) == 200
+
+
+class TestIndexes:
+    @pytest.fixture
+    def filled(self, store, sql):
+        edits = [new_schedule(f"s{number:04}", tenant=f"t{number % 100 or ''}") for number in range(2_000)]
+        store.edit_schedules(edits, now=T0)
+        store.add_notes([a_note(number) for number in range(2_000)])
+        sql("ANALYZE")
+
+    @pytest.mark.usefixtures("filled")
+    @pytest.mark.parametrize(
+        ("where", "index"),
+        [
+            (ScheduleFilter(tenant="t7"), "schedule_tenant"),
+            (ScheduleFilter(tenant="nobody"), "schedule_tenant"),
+            (ScheduleFilter(origin="code:shop"), "schedule_origin"),
+            (ScheduleFilter(tenant="t7", origin="code:shop"), "schedule_"),
+        ],
+    )
+    def test_a_list_by_tenant_or_origin_goes_through_its_index(self, sql, namespace, where, index):
+        query, values = found_by(where, "s0100", 51)
+        assert index in explained(sql, query, values, namespace)
+
+    @pytest.mark.usefixtures("filled")
+    @pytest.mark.parametrize(
+        ("where", "index"),
+        [
+            (NoteFilter(subject="schedule:s7"), "note_subject"),
+            (NoteFilter(subject="schedule:s7", since=T0 + 50), "note_subject"),
+            (NoteFilter(until=T0 + 50), "note_at"),
+        ],
+    )
+    def test_a_list_of_notes_goes_through_its_index(self, sql, namespace, where, index):
+        query, values = notes_by(where, f"{T0 + 100}-x", 51)
+        assert index in explained(sql, query, values, namespace)
+
+    def test_schedules_without_a_tenant_can_be_listed(self, store):
+        for name, tenant in (("a", ""), ("b", "acme"), ("c", "")):
+            add_schedule(store, name, tenant=tenant)
+        found = store.list_schedules(ScheduleFilter(tenant="")).items
+        assert [schedule.id for schedule in found] == ["a", "c"]
+
+
+class TestRivals:
+    @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
+    def test_each_job_is_judged_once(self, store, make_store, overlap):
+        names = [f"s{number}" for number in range(12)]
+        store.edit_schedules([new_schedule(name, lookahead=SOON, overlap=overlap) for name in names], now=T0)
+        fire_due(store, now=T0)
+        with opened(make_store) as second, opened(make_store) as third:
+            handles = [store, second, third]
+            rounds = in_threads(lambda handle, _: [claim(handle, 3, now=T0 + HOUR) for _ in range(8)], handles)
+        claimed = Counter(job.id for got in rounds for jobs in got for job in jobs)
+        claimed.update(ids(claim(store, 99, now=T0 + HOUR)))
+        assert set(claimed.values()) == {1}
+        running = [job for job in all_jobs(store) if job.state is State.RUNNING]
+        assert sorted(job.schedule_id for job in running) == sorted(names)
+        assert {len(ledger(store, name)) for name in names} == {2 if overlap == "skip" else 3}
+
+    def test_a_claim_does_not_wait_for_a_schedule_that_another_has_locked(self, store, namespace):
+        add_schedule(store, lookahead=SOON)
+        (first, *_) = fire(store, now=T0).jobs
+        plain = add_job(store, now=T0)
+        with psycopg.connect(shared_url()) as other:
+            other.execute(f"SELECT FROM {namespace}.schedule WHERE id = 'tick' FOR UPDATE")
+            assert ids(claim(store, 9, now=T0 + MINUTE)) == [plain]
+            assert read(store, first).state is State.SCHEDULED
+        assert ids(claim(store, 9, now=T0 + MINUTE)) == [first]
+
+
+def _reworded(schedule, note):
+    spec = msgspec.structs.replace(schedule.spec, payload="[[2]]")
+    edit = register(schedule, schedule.id, spec, schedule.origin, T0, fresh_id)
+    return msgspec.structs.replace(edit, note=note)

@@ -1,0 +1,299 @@
+"""What the Redis store keeps in ways of its own: jobs made ahead, schedules by tenant, entries, and notes."""
+
+from __future__ import annotations
+
+import threading
+from uuid import uuid4
+
+import msgspec
+import pytest
+import redis
+
+from rota import failpoints
+from rota.model.edit import follow_spec, pause, register
+from rota.model.entry import EntryEdit
+from rota.model.note import Note
+from rota.model.state import State
+from rota.store.contract import Exchange, NoteFilter, Retention, ScheduleFilter
+from rota.store.redis import RedisStore
+from rota.testing.servers.redis import RedisServer
+from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, WORKER, fresh_id
+from rota.testing.store_suite.checks import check_store
+from rota.testing.store_suite.steps import (
+    add_job,
+    add_schedule,
+    all_jobs,
+    change_schedule,
+    claim,
+    claim_one,
+    fire,
+    history,
+    ids,
+    is_kept,
+    ledger,
+    new_schedule,
+    read,
+    read_schedule,
+)
+
+SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
+
+
+@pytest.fixture(scope="module")
+def server():
+    with RedisServer() as running:
+        yield running
+
+
+@pytest.fixture
+def raw(server):
+    with redis.Redis(port=server.port) as client:
+        yield client
+
+
+@pytest.fixture
+def store(server):
+    handle = RedisStore(server.url(), namespace=f"t{uuid4().hex[:24]}")
+    handle.open()
+    yield handle
+    check_store(handle)
+    handle.close()
+
+
+@pytest.fixture
+def at_commit():
+    """Do something once, when the given number of writes have been reached."""
+
+    def install(number, act):
+        reached = []
+
+        def hook(name):
+            reached.append(name)
+            if reached.count("exchange.before_commit") == number:
+                failpoints.install(None)
+                act()
+
+        failpoints.install(hook)
+
+    yield install
+    failpoints.install(None)
+
+
+def calls(raw, name, act):
+    """How often the server is asked that while something is done."""
+    before = raw.info("commandstats").get(f"cmdstat_{name}", {"calls": 0})["calls"]
+    act()
+    return raw.info("commandstats").get(f"cmdstat_{name}", {"calls": 0})["calls"] - before
+
+
+def keys_of(store, raw, pattern):
+    return [key.decode().partition(":")[2] for key in raw.keys(f"{{{store.namespace}}}:{pattern}")]
+
+
+def made_ahead(store, name="tick", **spec):
+    add_schedule(store, name, lookahead=SOON, **spec)
+    return store.get_jobs(fire(store, name, now=T0).jobs)
+
+
+def a_note(**fields):
+    return Note(**{"id": fresh_id(), "at": T0, "by": "ann", "verb": "made", "subject": "schedule:tick", **fields})
+
+
+class TestAhead:
+    def test_an_exchange_is_one_call_while_none_is_due(self, store, raw):
+        made_ahead(store)
+        add_job(store)
+        ask = Exchange(holder=WORKER, want=1, lease_for=LEASE)
+        assert calls(raw, "evalsha", lambda: store.exchange(ask, now=T0)) == 1
+        assert store.exchange(ask, now=T0).next_due_at == T0 + MINUTE
+
+    def test_where_some_are_due_they_are_judged_together(self, store, raw):
+        names = [f"s{number}" for number in range(50)]
+        for name in names:
+            made_ahead(store, name)
+        ask = Exchange(holder=WORKER, want=100, lease_for=LEASE)
+        store.exchange(ask, now=T0)
+        assert calls(raw, "evalsha", lambda: store.exchange(ask, now=T0 + MINUTE)) == 4  # ask, survey, commit, ask
+        assert sorted(job.schedule_id for job in all_jobs(store) if job.state is State.RUNNING) == sorted(names)
+
+    def test_they_leave_nothing_in_the_indexes(self, store, raw):
+        made_ahead(store)
+        change_schedule(store, pause(read_schedule(store), T0 + 1, reason="", by="", until=None), now=T0 + 1)
+        assert [*keys_of(store, raw, "ahead*"), *keys_of(store, raw, "soon*"), *keys_of(store, raw, "due*")] == []
+        assert keys_of(store, raw, "in:*") == []
+
+    def test_a_claim_that_comes_in_between_judges_them_alone(self, store, at_commit):
+        first, *_ = made_ahead(store)
+        taken = []
+        at_commit(2, lambda: taken.extend(claim(store, 9, now=T0 + MINUTE)))  # the judgement is about to be written
+        assert claim(store, 9, now=T0 + MINUTE) == []
+        assert ids(taken) == [first.id]
+        assert history(store, first.id) == [State.SCHEDULED, State.QUEUED, State.RUNNING]
+
+    def test_two_that_are_judged_at_once_are_not_both_held(self, store, at_commit):
+        """They are of two queues, so that no claim sees both; each alone would be held."""
+        _, second, third = made_ahead(store, overlap="queue")
+        schedule = read_schedule(store)
+        spec = msgspec.structs.replace(schedule.spec, queue="other")
+        change_schedule(store, register(schedule, "tick", spec, schedule.origin, T0, fresh_id))
+        (other,) = fire(store, now=T0 + MINUTE).jobs
+        claim_one(store, now=T0 + MINUTE)
+        at_commit(2, lambda: claim(store, 9, queues=("other",), now=T0 + HOUR))
+        assert claim(store, 9, now=T0 + HOUR) == []
+        assert read(store, other).state is State.HELD
+        assert not is_kept(store, second.id)
+        assert not is_kept(store, third.id)
+        assert [(line.outcome, line.count) for line in ledger(store)] == [("running", 1), ("skipped", 2), ("held", 1)]
+
+    def test_an_edit_that_comes_in_between_unmakes_them(self, store, at_commit):
+        made_ahead(store)
+
+        def stop():
+            change_schedule(store, pause(read_schedule(store), T0, reason="", by="", until=None), now=T0)
+
+        at_commit(2, stop)
+        assert claim(store, 9, now=T0 + MINUTE) == []
+        assert all_jobs(store) == []
+
+    def test_many_claims_at_once_judge_each_once(self, store):
+        for number in range(40):
+            made_ahead(store, f"s{number}")
+        found = []
+
+        def work():
+            found.extend(claim(store, 15, now=T0 + MINUTE))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(job.schedule_id for job in found) == sorted(f"s{number}" for number in range(40))
+
+    def test_one_that_cannot_be_read_is_failed_and_the_others_go_on(self, store, raw):
+        first, *_ = made_ahead(store)
+        (other, *_) = made_ahead(store, "tock")
+        place = raw.hget(f"{{{store.namespace}}}:job", first.id).split(b"|", 1)[0]
+        raw.hset(f"{{{store.namespace}}}:job", first.id, place + b"|0|\x94\xa1x\xc1default")
+        assert ids(claim(store, 9, now=T0 + MINUTE)) == [other.id]
+        spoilt = read(store, first.id)
+        assert spoilt.state is State.FAILED
+        assert "cannot be" in (spoilt.error or "")
+        assert keys_of(store, raw, "due:*") == []
+
+    def test_one_that_is_gone_is_in_nobodys_way(self, store, raw):
+        first, *_ = made_ahead(store)
+        for key in keys_of(store, raw, "*"):
+            if raw.type(f"{{{store.namespace}}}:{key}") == b"zset" and not key.startswith("ahead"):
+                raw.zrem(f"{{{store.namespace}}}:{key}", first.id)
+        raw.hdel(f"{{{store.namespace}}}:job", first.id)
+        raw.hincrby(f"{{{store.namespace}}}:count", "default|scheduled", -1)
+        assert claim(store, 9, now=T0 + MINUTE) == []
+        ask = Exchange(holder=WORKER, want=1, lease_for=LEASE)
+        assert calls(raw, "evalsha", lambda: store.exchange(ask, now=T0 + MINUTE)) == 1
+
+
+class TestSchedules:
+    def test_a_tenants_list_reads_its_schedules_alone(self, store, raw):
+        assert store.edit_schedules([new_schedule(f"s{number:03}") for number in range(300)], now=T0) == []
+        for name in ("a", "s2", "z"):
+            add_schedule(store, name, tenant="acme")
+        for where in (ScheduleFilter(tenant="acme"), ScheduleFilter(tenant="acme", origin="api:")):
+            assert [schedule.id for schedule in store.list_schedules(where).items] == ["a", "s2", "z"]
+            assert calls(raw, "hget", lambda where=where: store.list_schedules(where)) == 3
+
+    def test_a_page_goes_on_past_those_that_do_not_match(self, store):
+        for number in range(40):
+            tenant = "acme" if number % 10 == 9 else "globex"
+            add_schedule(store, f"s{number:02}", tenant=tenant)
+        for number in range(40, 60):
+            add_schedule(store, f"s{number:02}", tenant="acme")
+        wanted = ScheduleFilter(tenant="acme", origin="api:")
+        found, cursor = [], None
+        while True:
+            page = store.list_schedules(wanted, cursor=cursor, limit=3)
+            found += [schedule.id for schedule in page.items]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert found == ["s09", "s19", "s29", "s39", *(f"s{number}" for number in range(40, 60))]
+
+    def test_those_of_no_tenant_are_found_too(self, store):
+        add_schedule(store, "a", tenant="acme")
+        add_schedule(store, "b")
+        assert [schedule.id for schedule in store.list_schedules(ScheduleFilter(tenant="")).items] == ["b"]
+
+    def test_one_that_is_gone_is_in_no_index(self, store, raw):
+        add_schedule(store, "a", tenant="acme")
+        schedule = read_schedule(store, "a")
+        spec = msgspec.structs.replace(schedule.spec, tenant="")
+        change_schedule(store, register(schedule, "a", spec, schedule.origin, T0, fresh_id))
+        assert keys_of(store, raw, "tenant:*") == []
+        assert keys_of(store, raw, "origin:*") == ["origin:api:"]
+
+    def test_one_that_could_not_be_read_is_found_after_its_repair(self, store, raw):
+        add_schedule(store, "a", tenant="acme")
+        raw.hset(f"{{{store.namespace}}}:schedule", "a", f"1|{T0}|spoilt")
+        broken = read_schedule(store, "a")
+        spec = new_schedule("a", tenant="globex").after.spec
+        change_schedule(store, register(broken, "a", spec, broken.origin, T0, fresh_id))
+        assert [schedule.id for schedule in store.list_schedules(ScheduleFilter(tenant="globex")).items] == ["a"]
+        assert store.list_schedules(ScheduleFilter(tenant="acme")).items == []
+
+    def test_a_kept_run_costs_no_call_of_its_own(self, store, raw):
+        """A tenant moves to another zone, and each of its schedules keeps the run that was announced."""
+        names = [f"s{number}" for number in range(50)]
+        store.edit_schedules([new_schedule(name, trigger="cron 0 9 * * *", tz="Asia/Tokyo") for name in names], now=T0)
+        edits = []
+        for schedule in store.get_schedules(names):
+            spec = msgspec.structs.replace(schedule.spec, tz="Europe/Paris")
+            edits.append(follow_spec(schedule, spec, T0 + 1, fresh_id, keeps_next=True))
+        assert calls(raw, "evalsha", lambda: store.edit_schedules(edits, now=T0 + 1)) == 2
+        assert len(all_jobs(store)) == 50
+
+
+class TestRecords:
+    def test_a_note_per_edit_costs_no_call(self, store, raw):
+        add_schedule(store)
+        plain = [new_schedule(f"a{number}") for number in range(200)]
+        noted = [msgspec.structs.replace(new_schedule(f"b{number}"), note=a_note()) for number in range(200)]
+        numbers = [calls(raw, "evalsha", lambda edits=edits: store.edit_schedules(edits)) for edits in (plain, noted)]
+        assert numbers == [2, 2]
+        assert len(store.list_notes(NoteFilter(subject="schedule:tick"), limit=500).items) == 200
+
+    def test_many_entries_are_edited_in_one_call(self, store, raw):
+        edits = [
+            EntryEdit(kind="tenant", name=f"n{number}", expect_version=0, data="{}", note=a_note())
+            for number in range(200)
+        ]
+        store.edit_entries(edits[:1])
+        assert calls(raw, "evalsha", lambda: store.edit_entries(edits[1:])) == 1
+
+    def test_more_than_one_call_takes(self, store):
+        edits = [EntryEdit(kind="t", name="a", expect_version=number, data=str(number)) for number in range(1_100)]
+        assert store.edit_entries(edits) == []
+        assert store.get_entries("t", ["a"])[0].version == 1_100
+        store.add_notes([a_note() for _ in range(1_100)])
+        assert len(store.list_notes(NoteFilter(), limit=2_000).items) == 1_100
+
+    def test_names_are_data(self, store):
+        odd = "'); redis.call('FLUSHALL') -- \n{x}|:*?\\ é"
+        note = a_note(subject=odd, id=odd, by=odd)
+        assert store.edit_entries([EntryEdit(kind=odd, name=odd, expect_version=0, data=odd, note=note)]) == []
+        (entry,) = store.list_entries(odd).items
+        assert (entry.kind, entry.name, entry.data) == (odd, odd, odd)
+        assert store.list_notes(NoteFilter(subject=odd)).items == [note]
+        assert store.prune(Retention(notes_for=0), 9, now=T0).notes == 1
+        assert store.list_notes(NoteFilter(subject=odd)).items == []
+
+    def test_pruned_notes_leave_nothing(self, store, raw):
+        store.add_notes([a_note(subject=f"tenant:{number}") for number in range(5)])
+        assert store.prune(Retention(notes_for=DAY), 10, now=T0 + DAY).notes == 5
+        assert keys_of(store, raw, "note*") == []
+
+    def test_a_page_goes_on_where_its_last_note_was_pruned(self, store):
+        store.add_notes([a_note(at=T0 + number, verb=str(number)) for number in range(6)])
+        page = store.list_notes(NoteFilter(), limit=3)
+        store.prune(Retention(notes_for=0), 1, now=T0 + 9)
+        rest = store.list_notes(NoteFilter(), cursor=page.cursor)
+        assert [note.verb for note in [*page.items, *rest.items]] == ["5", "4", "3", "2", "1"]
