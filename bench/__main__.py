@@ -22,6 +22,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "mongo": "bench.mongo_suite",
     "work": "bench.work_suite",
     "schedules": "bench.schedules_suite",
+    "tenants": "bench.tenants_suite",
     "punctual": "bench.punctual_suite",
     "growth": "bench.growth_suite",
     "living": "bench.living_suite",

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from time import sleep
 from typing import Any, cast
 
 import rota
 from rota.engine.events import Events
 from rota.engine.scheduler import Scheduler
+from rota.engine.sharing import Share
 from rota.engine.store_clock import StoreClock
 from rota.model.edit import Edit
 from rota.model.firing import Firing
@@ -52,15 +54,19 @@ class Clocked:
 class Wakeup:
     """An app's store and its scheduler. Every minute of the clock, the same schedules are due."""
 
-    def __init__(self, url: str, namespace: str, at: int) -> None:
+    def __init__(self, url: str, namespace: str, at: int, share: Share = Share()) -> None:  # noqa: B008 - frozen
         self.url = url
         self.namespace = namespace
         self.app = rota.App(url, namespace=namespace)
         self.store = self.app.open()
         self.clocked = Clocked(self.store, at)
-        random = Random(1)
+        random = Random()  # two schedulers that race must not make the same ids
         self.scheduler = Scheduler(
-            cast("Any", self.clocked), Events(), StoreClock(self.clocked.now), lambda: new_id(random, self.clocked.at)
+            cast("Any", self.clocked),
+            Events(),
+            StoreClock(self.clocked.now),
+            lambda: new_id(random, self.clocked.at),
+            share=lambda: share,
         )
 
     def turn(self) -> None:
@@ -69,8 +75,8 @@ class Wakeup:
 
     def turn_all(self) -> None:
         """As often as there is something due."""
-        while self.scheduler.turn() == 0:
-            pass
+        while self.scheduler.turn() == 0 or self.clocked.due_schedules(1).schedules:
+            sleep(0)  # what is left is another's
 
     def advance(self) -> None:
         self.clocked.at += MINUTE
@@ -94,8 +100,8 @@ def loaded(url: str, schedules: int, due: int) -> Iterator[Wakeup]:
     for start in range(due, schedules, CHUNK):
         numbers = range(start, min(start + CHUNK, schedules))
         app.schedules.put_many((f"far-{n}", job, rota.once(far(n))) for n in numbers)
-        print(f"\rloading: {numbers.stop:,} of {schedules:,} schedules", end="", flush=True)
-    print(f"\rloaded {schedules:,} schedules, {due:,} of them due" + " " * 20)
+        progress(numbers.stop, schedules)
+    print(f"loaded {schedules:,} schedules, {due:,} of them due")
     now = app.open().now()
     app.close()
     wakeup = Wakeup(url, namespace, now - now % MINUTE + MINUTE)
@@ -104,6 +110,16 @@ def loaded(url: str, schedules: int, due: int) -> Iterator[Wakeup]:
         yield wakeup
     finally:
         wakeup.close()
+
+
+def progress(done: int, whole: int) -> None:
+    """A bar for people; a file gets a line now and then."""
+    if sys.stderr.isatty():
+        filled = 40 * done // whole
+        bar = "#" * filled + "." * (40 - filled)
+        print(f"\r  [{bar}] {done:,} of {whole:,} schedules", end="\n" if done >= whole else "", file=sys.stderr)
+    elif done * 10 // whole != (done - CHUNK) * 10 // whole:
+        print(f"  {done:,} of {whole:,} schedules", file=sys.stderr, flush=True)
 
 
 def far(number: int) -> datetime:

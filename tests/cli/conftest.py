@@ -83,6 +83,10 @@ class Shell:
         assert node.worker.is_idle.wait(PATIENCE)
         app.close()
 
+    def forget(self) -> None:
+        """Have the next command load the file anew."""
+        del sys.modules["jobs"]
+
     def sync(self) -> None:
         """Make the store and its schedules, as a first start does."""
         app = load_target("jobs.py").app

@@ -65,6 +65,11 @@ def test_what_a_store_holds_is_completed(rota, store):
     store.beat(Node(id="n", host="h", pid=1, roles=("worker",), tasks=("jobs.send", "other.task")))
     assert plain("rota schedules pause ") == ["report", "tick"]
     assert plain("rota schedules show re") == ["report"]
+    rota("tenants", "put", "acme", "--tz", "UTC")
+    rota("tenants", "put", "beta", "--tz", "UTC")
+    assert plain("rota tenants show ") == ["acme", "beta"]
+    assert plain("rota schedules list --tenant b") == ["beta"]
+    assert plain("rota schedules changes t") == ["tick"]
     assert plain("rota queues pause ") == ["mail"]
     assert plain("rota queues pause mail ma") == ["mail"]
     assert plain("rota run jobs.py -q default,m") == ["default,mail"]

@@ -59,7 +59,9 @@ def test_a_page_has_rule_policies_and_next_runs(synced):
         "defined by  the code of app 'app'",
     ):
         assert words in text
-    runs = text.partition("next runs\n")[2].splitlines()
+    listed, _, changes = text.partition("next runs\n")[2].partition("\n\n")
+    assert changes.startswith("last changes\n  20")
+    runs = listed.splitlines()
     assert len(runs) == 5
     assert all(" 09:00 E" in run and "Z  in " in run for run in runs)
 
