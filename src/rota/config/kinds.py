@@ -6,6 +6,7 @@ Files and environment hand in text, never what YAML makes of it: `no` stays a na
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -13,13 +14,15 @@ from msgspec import Struct
 from rota.errors import BadOption
 from rota.model.masking import masked
 from rota.model.micros import SECOND, span_of
-from rota.model.names import NAMESPACE_WANTED, check_name, check_namespace
+from rota.model.names import NAMESPACE_WANTED, PRIORITIES, check_name, check_namespace, check_priority
 from rota.model.sizes import bytes_of
+from rota.triggers.bounds import bound_from_text
 from rota.triggers.duration import text_of
 from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
 _URL = re.compile(r"[a-z][a-z0-9+]*:\S+", re.ASCII)
 _TARGET = re.compile(r"[^\s:]+(:[^\s:]+)?")
@@ -171,3 +174,61 @@ class Choice(_Plain, frozen=True):
         if text not in self.words:
             raise BadOption(f"{text!r} is not one of {', '.join(self.words)}")
         return str(text)
+
+
+class Text(_Plain, frozen=True):
+    """Any text."""
+
+    wanted: str = "text"
+
+    def read(self, text: Any) -> str:
+        return str(text)
+
+
+class Name(_Plain, frozen=True):
+    """The name of a task, queue or tenant."""
+
+    of: str
+
+    @property
+    def wanted(self) -> str:
+        return f"a {self.of}'s name, of the characters A-Z a-z 0-9 . _ : -"
+
+    def read(self, text: Any) -> str:
+        return check_name(self.of, text)
+
+
+class Priority(_Plain, frozen=True):
+    wanted: str = "a whole number from -100 to 100, or low, normal or high"
+
+    def read(self, text: Any) -> int:
+        if text in PRIORITIES:
+            return check_priority(text)
+        if not re.fullmatch(r"-?(0|[1-9][0-9]{0,2})", text, re.ASCII):
+            raise BadOption(f"{text!r} is not {self.wanted}")
+        return check_priority(int(text))
+
+
+class Flag(_Plain, frozen=True):
+    wanted: str = "true or false"
+
+    def read(self, text: Any) -> bool:
+        if text.lower() not in {"true", "false"}:
+            raise BadOption(f"{text!r} is not {self.wanted}")
+        return bool(text.lower() == "true")
+
+
+class Span(Duration, frozen=True):
+    """A span of time, as the API takes it."""
+
+    def read(self, text: Any) -> Any:
+        return timedelta(microseconds=super().read(text))
+
+
+class Bound(_Plain, frozen=True):
+    """A local day, or an instant."""
+
+    wanted: str = "a date such as 2026-01-31, or an instant such as 2026-01-31T09:00Z or 2026-01-31T09:00+02:00"
+
+    def read(self, text: Any) -> date:
+        return bound_from_text(text)

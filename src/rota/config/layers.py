@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from rota.config.declared import NOTHING, Declarations
+
 Kind = Literal["default", "file", "environment", "code", "option"]
 
 
@@ -36,3 +38,4 @@ class Reading(NamedTuple):
 
     layer: Layer
     complaints: list[str]
+    declared: Declarations = NOTHING

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from rota.config.declared import NOTHING, Declarations
 from rota.config.environment import read_environment
 from rota.config.finding import find_file
 from rota.config.layers import CODE, DEFAULT, Layer, Origin, Reading, Value
@@ -38,6 +39,7 @@ class Resolved(Struct, frozen=True, kw_only=True):
     origins: dict[str, Origin]  # by the key's path
     file: Path | None = None
     overruled: tuple[Overruled, ...] = ()
+    declared: Declarations = NOTHING  # schedules, tenants and sources of the file
 
     @property
     def folder(self) -> Path | None:
@@ -67,6 +69,7 @@ def resolve(folder: Path, given: Layer | None = None, environment: Mapping[str, 
             for path, argument in arguments.items()
             if path in reading.layer and reading.layer[path].value != argument.value
         ),
+        declared=said[0].declared,
     )
 
 

@@ -20,6 +20,15 @@ def misfit(got: str, wanted: str, err: RotaError | None = None) -> str:
     return f"got {got}, wanted {wanted}{hint}"
 
 
+def unknown_key(path: str, name: str, known: Iterable[str], noun: str = "key") -> str:
+    """there is no such key; did you mean schedules.nightly.cron?"""
+    names = sorted(known)
+    close = meant(name, names)
+    if close:
+        return f"there is no such {noun}; did you mean {path}.{close}?"
+    return f"there is no such {noun}; there are {', '.join(names)}"
+
+
 def meant(word: str, known: Iterable[str]) -> str | None:
     """Which of the known words a mistyped one probably is."""
     close = difflib.get_close_matches(word, list(known), n=1)

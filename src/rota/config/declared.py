@@ -1,0 +1,78 @@
+"""What a rota.yaml declares beside settings: schedules, tenants and sources, read and checked, each with its line.
+
+Tasks are names here: which app has them, and whether the arguments fit, is looked at by whoever has the app.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class FileSchedule(Struct, frozen=True, kw_only=True):
+    """One schedule. Its options are those of @app.schedule, as values."""
+
+    id: str
+    place: str  # rota.yaml:7
+    task: str
+    trigger: str  # its compact text form
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    places: dict[str, str] = {}  # where each key was said
+
+    def at(self, key: str) -> str:
+        """Where a key was said, or else the schedule."""
+        return self.places.get(key, self.place)
+
+
+class FileTenant(Struct, frozen=True, kw_only=True):
+    """One tenant. Its options are those of app.tenants.put."""
+
+    name: str
+    place: str
+    options: dict[str, Any] = {}
+
+
+class FileCollection(Struct, frozen=True, kw_only=True):
+    """One collection of a source; what is None is left to whoever keeps it in sync."""
+
+    name: str
+    place: str
+    schedule: str | None = None  # cron text, checked
+    dialect: str | None = None
+    priority: int | None = None
+
+
+class FileSource(Struct, frozen=True, kw_only=True):
+    """One source and its collections."""
+
+    name: str
+    place: str
+    task: str
+    collections: tuple[FileCollection, ...] = ()
+
+
+class Declarations(Struct, frozen=True, kw_only=True):
+    """All that a file declares."""
+
+    schedules: tuple[FileSchedule, ...] = ()
+    tenants: tuple[FileTenant, ...] = ()
+    sources: tuple[FileSource, ...] = ()
+
+    def source_mapping(self) -> dict[str, dict[str, Any]]:
+        """The sources as plain values: {name: {task, collections: [{name, schedule, dialect, priority}]}}."""
+        return {
+            source.name: {"task": source.task, "collections": [_said(one) for one in source.collections]}
+            for source in self.sources
+        }
+
+
+NOTHING = Declarations()
+
+
+def _said(collection: FileCollection) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.structs.asdict(collection)
+    return {name: value for name, value in fields.items() if value is not None and name != "place"}

@@ -1,0 +1,78 @@
+"""What schedules, tenants and sources may say in rota.yaml: each key's kind and meaning. Errors and the reference are
+made from these tables."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from msgspec import Struct
+
+from rota.config.kinds import Bound, Choice, Flag, Kind, Name, Priority, Span, Text, Whole, Zone
+from rota.model.schedule import CATCHUPS, OVERLAPS
+from rota.model.tenant import OnZoneChange
+
+DIALECTS = ("unix", "quartz")
+
+CRON = Text('cron text such as "0 9 * * mon-fri" or "@hourly"')
+EVERY = Text("a duration such as 90s, 5m or 1h30m")
+CALENDAR = Text('a rule such as {months: 1, at: "00:05", start: 2026-01-31}')
+ONCE = Text("an instant such as 2026-10-14T09:00Z")
+
+
+class Field(Struct, frozen=True):
+    """One key."""
+
+    kind: Kind
+    meaning: str
+
+
+TRIGGERS: dict[str, Field] = {
+    "cron": Field(CRON, "When it runs: by a cron expression."),
+    "every": Field(EVERY, "When it runs: every so often, counted from its start or creation."),
+    "calendar": Field(CALENDAR, "When it runs: every so many days, weeks, months, quarters or years."),
+    "once": Field(ONCE, "When it runs: at one instant."),
+}
+CALL: dict[str, Field] = {
+    "args": Field(Text("a list of values"), "Arguments of the task, by place."),
+    "kwargs": Field(Text("a mapping of names to values"), "Arguments of the task, by name."),
+}
+SCHEDULE: dict[str, Field] = {
+    "task": Field(Name("task"), "What runs: a task of the app. Its last part will do where only one ends so."),
+    **TRIGGERS,
+    "dialect": Field(Choice(DIALECTS), "How `cron` is read, where its fields do not say it."),
+    "tz": Field(Zone(), "The timezone of its times; else its tenant's, else the app's."),
+    **CALL,
+    "priority": Field(Priority(), "Of its jobs; else its tenant's, else the task's."),
+    "queue": Field(Name("queue"), "Of its jobs; else its tenant's, else the task's."),
+    "overlap": Field(Choice(OVERLAPS), "What becomes of a run that is due while the last one goes on."),
+    "catchup": Field(Choice(CATCHUPS), "Which missed runs are made up for."),
+    "catchup_limit": Field(Whole(1, 10_000), "With `catchup: all`, at most so many."),
+    "grace": Field(Span(), "From when on a run counts as missed."),
+    "jitter": Field(Span(), "Runs are spread over this long."),
+    "start": Field(Bound(), "No run before this day or instant."),
+    "end": Field(Bound(), "No run after this day or instant."),
+    "max_runs": Field(Whole(1, 1_000_000_000), "So many runs, then no more."),
+    "run_on_start": Field(Flag(), "Whether it also runs once when it is first deployed."),
+    "lookahead": Field(Span("31d"), "How long before they are due its jobs are made."),
+    "tenant": Field(Name("tenant"), "Whose timezone and defaults it follows."),
+    "enabled": Field(Flag(), "Whether it is on, until somebody decides otherwise by hand."),
+    "description": Field(Text(), "For people."),
+}
+TENANT: dict[str, Field] = {
+    "tz": Field(Zone(), "The timezone of its schedules that name none."),
+    "queue": Field(Name("queue"), "Of its schedules' jobs, where they name none."),
+    "priority": Field(Priority(), "Of its schedules' jobs, where they name none."),
+    "on_zone_change": Field(Choice(get_args(OnZoneChange)), "Whether the announced run survives a new timezone."),
+    "description": Field(Text(), "For people."),
+}
+COLLECTION: dict[str, Field] = {
+    "name": Field(Name("collection"), "What is kept in sync."),
+    "schedule": Field(CRON, "When it is synced by itself."),
+    "dialect": Field(Choice(DIALECTS), "How `schedule` is read, where its fields do not say it."),
+    "priority": Field(Whole(1, 100), "Higher first."),
+}
+SOURCE: dict[str, Field] = {
+    "task": Field(Name("task"), "What syncs it: a task that is called with the source's and the collection's name."),
+    "collections": Field(Text('a list such as [{name: orders, schedule: "@hourly"}]'), "What the source has."),
+}
+CALENDAR_PARTS = ("days", "weeks", "months", "quarters", "years", "at", "start", "end", "on", "nth", "month_end")
