@@ -10,7 +10,7 @@ from rota.reading import all_schedules
 from rota.store.contract import ScheduleFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from rota.model.edit import Edit
     from rota.model.schedule import Origin, Schedule, ScheduleSpec
@@ -20,14 +20,18 @@ BATCH = 500
 
 
 def plan_schedules(
-    store: Store, declared: Mapping[str, ScheduleSpec], origin: Origin, new_id: Callable[[], str]
+    store: Store,
+    declared: Mapping[str, ScheduleSpec],
+    origin: Origin,
+    new_id: Callable[[], str],
+    kept: Container[str] = (),
 ) -> list[Planned]:
     """What would change, were this deployed now."""
     existing = {schedule.id: schedule for schedule in all_schedules(store, ScheduleFilter(origin=origin.name))}
     existing |= {
         schedule.id: schedule for schedule in _read(store, [name for name in declared if name not in existing])
     }
-    return plan_changes(declared, existing, origin, store.now(), new_id)
+    return plan_changes(declared, existing, origin, store.now(), new_id, kept)
 
 
 def apply_edits(store: Store, edits: Sequence[Edit]) -> int:

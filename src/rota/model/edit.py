@@ -67,18 +67,21 @@ def register(
     """Add a schedule, or change it where its author changed what it says. None where nothing changed."""
     if existing is None:
         return _create(schedule_id, spec, origin, now, new_id)
-    if (existing.origin.kind, existing.origin.app) != (origin.kind, origin.app):
+    is_kin = _is_kin(existing.origin, origin)
+    if is_kin and is_older(origin.version, existing.origin.version):
+        return None
+    has_moved = existing.origin.name != origin.name
+    if not is_kin or (has_moved and not _may_hand_over(existing.origin, origin)):
+        way = ", or move it with a higher version of the app" if is_kin else ""
         raise Refused(
             f"schedule '{schedule_id}' is defined by {describe_origin(existing.origin)}, so "
-            f"{describe_origin(origin)} cannot change it; edit it there, or choose another id"
+            f"{describe_origin(origin)} cannot change it; edit it there, or choose another id{way}"
         )
-    if is_older(origin.version, existing.origin.version):
-        return None
     if existing.origin.is_retired:
         return _restore(existing, spec, origin, now)
     if existing.spec == spec:
         is_newer = is_older(existing.origin.version, origin.version)  # remembered, so that no older one comes after it
-        return _by(_edit(existing, existing, now), origin) if is_newer else None
+        return _by(_edit(existing, existing, now), origin) if is_newer or has_moved else None
     edit = _reword(existing, spec, now) if existing.spec.timing == spec.timing else _rezone(existing, spec, now)
     return _by(edit, origin)
 
@@ -164,6 +167,17 @@ def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit
 def park(schedule: Schedule, now: int, problem: str) -> Edit:
     """Set a schedule aside that cannot be evaluated; its record says why, and the others go on."""
     return _edit(schedule, schedule, now, problem=problem)
+
+
+def _is_kin(defined_by: Origin, origin: Origin) -> bool:
+    """Whether both belong to one deploy: an app's code and its file do."""
+    kinds = {defined_by.kind, origin.kind}
+    return defined_by.app == origin.app and (len(kinds) == 1 or kinds == {"code", "file"})
+
+
+def _may_hand_over(defined_by: Origin, origin: Origin) -> bool:
+    """Whether a schedule may move from an app's code to its file, or back: in one version, one of them has it."""
+    return defined_by.is_retired or is_older(defined_by.version, origin.version)
 
 
 def describe_origin(origin: Origin) -> str:

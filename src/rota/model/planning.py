@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from rota.errors import Refused
 from rota.model import wording
-from rota.model.edit import Edit, register, retire
+from rota.model.edit import Edit, describe_origin, register, retire
 from rota.model.firing import next_slot
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
 SHOWN_RUNS = 3
 
@@ -47,10 +47,18 @@ def plan_changes(
     origin: Origin,
     now: int,
     new_id: Callable[[], str],
+    kept: Container[str] = (),
 ) -> list[Planned]:
-    """What to do about all that is declared, and about what this origin had and no longer has; by id."""
+    """What to do about all that is declared, and about what this origin had and no longer has; by id.
+
+    What is kept is declared elsewhere in the same deploy, which takes it over.
+    """
     found = [_declared(name, spec, existing.get(name), origin, now, new_id) for name, spec in declared.items()]
-    gone = [schedule for name, schedule in existing.items() if name not in declared and _is_of(schedule, origin)]
+    gone = [
+        schedule
+        for name, schedule in existing.items()
+        if name not in declared and name not in kept and _is_of(schedule, origin)
+    ]
     found += [_gone(schedule, origin, now) for schedule in gone]
     return sorted((planned for planned in found if planned is not None), key=lambda planned: planned.id)
 
@@ -68,13 +76,17 @@ def _declared(
             if edit is None
             else Planned(id=name, kind="add", after=edit.after, edit=edit)
         )
-    says = differences(existing.spec, spec)
+    says = [*_moved(existing.origin, origin), *differences(existing.spec, spec)]
     if existing.origin.is_retired:
         return Planned(id=name, kind="restore", before=existing, after=edit.after, edit=edit, says=says)
     if not says:
         return None  # only the version of its origin is noted
     kind: Kind = "change" if existing.spec.timing == spec.timing else "re-time"
     return Planned(id=name, kind=kind, before=existing, after=edit.after, edit=edit, says=says)
+
+
+def _moved(before: Origin, after: Origin) -> list[str]:
+    return [] if before.name == after.name else [f"defined by: {describe_origin(before)} → {describe_origin(after)}"]
 
 
 def _unchanged(name: str, spec: ScheduleSpec, existing: Schedule | None) -> Planned | None:

@@ -51,6 +51,15 @@ def test_another_queue_changes_no_time():
     assert one.after.next_at == one.before.next_at
 
 
+def test_what_moves_to_the_file_is_taken_over_and_not_retired():
+    file = Origin("file", "shop", "1.10")
+    (one,) = planned({"nightly": a_spec()}, existing(), origin=file)
+    assert (one.kind, one.after.origin) == ("change", file)
+    assert one.says == ["defined by: the code of app 'shop' → a file of app 'shop'"]
+    there = existing()
+    assert plan_changes({}, {there.id: there}, NEW, LATER, some_id, kept={"nightly"}) == []
+
+
 def test_what_is_no_longer_declared_is_retired():
     (one,) = planned({}, existing())
     assert (one.kind, one.after.is_enabled, one.after.origin.is_retired, one.edit.revoke) == (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadOption, Refused
-from rota.model.edit import disable, enable, park, pause, register, remove, resume, trigger_now
+from rota.model.edit import disable, enable, park, pause, register, remove, resume, retire, trigger_now
 from rota.model.firing import fired, plan
 from rota.model.micros import SECOND
 from rota.model.schedule import LastRun, Origin, ScheduleSpec, check_spec, pack_spec, unpack_spec
@@ -214,6 +214,22 @@ def test_another_origin_is_refused_even_where_it_says_the_same():
     existing = seasoned()
     with pytest.raises(Refused):
         register(existing, "nightly", existing.spec, Origin("code", "blog"), LATER, some_id)
+
+
+@pytest.mark.parametrize("spec", [None, a_spec("every 5m")], ids=["same", "other"])
+def test_a_schedule_moves_between_the_code_and_the_file_of_an_app_with_a_higher_version(spec):
+    code = seasoned()
+    moved = register(code, "nightly", spec or code.spec, Origin("file", "shop", "1.1"), LATER, some_id).after
+    assert moved.origin == Origin("file", "shop", "1.1")
+    assert register(moved, "nightly", code.spec, CODE, LATER, some_id) is None  # an old process starts meanwhile
+    back = register(moved, "nightly", code.spec, Origin("code", "shop", "1.2"), LATER, some_id).after
+    assert back.origin.name == "code:shop"
+
+
+def test_what_was_retired_in_the_code_may_come_back_in_the_file():
+    retired = retire(seasoned(), CODE, LATER).after
+    back = register(retired, "nightly", a_spec(), Origin("file", "shop", "1.0"), LATER, some_id).after
+    assert (back.origin, back.is_enabled) == (Origin("file", "shop", "1.0"), True)
 
 
 def test_a_newer_version_of_the_same_app_may_edit_and_is_remembered():
