@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overloa
 from rota.arguments import decode_value
 from rota.changes import Change, list_changes
 from rota.config.loader import Resolved, from_code, resolve
+from rota.deploying import bring, deploy_of, warn_of_strangers
 from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
 from rota.jobs import Job, Jobs
 from rota.locks import Lock
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_schedule_id, new_id
-from rota.model.schedule import Origin
 from rota.model.sizes import bytes_of
 from rota.observe.logs import log_events
 from rota.schedules import Schedules
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from rota.aio import Aio
     from rota.config.settings import Settings
+    from rota.deploying import Deploy
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
     from rota.specs import ScheduleKeywords
@@ -238,6 +239,7 @@ class App:
         taken = _check_queues((said.worker.queues or ("default",)) if queues is None else queues)
         self.open()
         self.sync_schedules()
+        warn_of_strangers(self.deploy)
         settings = NodeSettings(
             worker=worker,
             scheduler=scheduler,
@@ -283,16 +285,16 @@ class App:
             self.stop()
 
     def sync_schedules(self) -> int:
-        """Bring the store to the schedules that the code declares; what is unchanged is left alone.
+        """Bring the store to what the code and rota.yaml declare; what is unchanged is left alone.
 
         What an older version of this app declared and this one does not is retired.
         """
-        origin = Origin("code", self.name, self.version)
-        declared = list(self.declared.items())
-        changed = sum(
-            self.schedules.register(declared[start : start + 500], origin) for start in range(0, len(declared), 500)
-        )
-        return changed + (self.schedules.retire_gone(self._declared, origin) if self.version else 0)
+        return bring(self.deploy, self)
+
+    @property
+    def deploy(self) -> Deploy:
+        """All that this version of the app declares, in code and in rota.yaml."""
+        return deploy_of(self.name, self.version, self.declared, self.resolved, self.registry)
 
     # The settings.
 

@@ -32,9 +32,11 @@ def read_tenants(store: Store, names: Iterable[str]) -> dict[str, Tenant]:
     return {entry.name: unpack_tenant(entry.data) for entry in store.get_entries(KIND, wanted)} if wanted else {}
 
 
-def check_tenants(store: Store, specs: Mapping[str, ScheduleSpec]) -> dict[str, Tenant]:
-    """The tenants that schedules name; TenantNotFound where one does not exist."""
-    tenants = read_tenants(store, [spec.tenant for spec in specs.values()])
+def check_tenants(
+    store: Store, specs: Mapping[str, ScheduleSpec], coming: Mapping[str, Tenant] | None = None
+) -> dict[str, Tenant]:
+    """The tenants that schedules name, as they are or are about to be; TenantNotFound where one does not exist."""
+    tenants = {**read_tenants(store, [spec.tenant for spec in specs.values()]), **(coming or {})}
     for name, spec in specs.items():
         if spec.tenant and spec.tenant not in tenants:
             raise TenantNotFound(

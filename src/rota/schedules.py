@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rota.model.edit import Edit
     from rota.model.occurrence import Occurrence
     from rota.model.planning import Planned
+    from rota.model.tenant import Tenant
     from rota.model.why import Verdict
     from rota.store.contract import Store
     from rota.tasks import Request
@@ -131,12 +132,22 @@ class Schedules:
                 changes.append(self._noted(born_paused(edit, tenant, now), before, _verb(before, edit), by))
         return changes
 
-    def plan(self, declared: Mapping[str, ScheduleSpec], origin: Origin) -> Sequence[Planned]:
-        """What a deploy of these would change, and which of its origin's schedules it would retire."""
+    def plan(
+        self,
+        declared: Mapping[str, ScheduleSpec],
+        origin: Origin,
+        *,
+        kept: Container[str] = (),
+        tenants: Mapping[str, Tenant] | None = None,
+    ) -> Sequence[Planned]:
+        """What a deploy of these would change, and which of its origin's schedules it would retire.
+
+        What is kept stays, though this origin no longer has it; tenants are those that the deploy brings.
+        """
         store = self._store()
-        tenants = check_tenants(store, declared)
-        said = {name: followed(spec, tenants.get(spec.tenant)) for name, spec in declared.items()}
-        return plan_schedules(store, said, origin, self._new_id)
+        found = check_tenants(store, declared, tenants)
+        said = {name: followed(spec, found.get(spec.tenant)) for name, spec in declared.items()}
+        return plan_schedules(store, said, origin, self._new_id, kept)
 
     def apply(self, planned: Sequence[Planned], *, by: str = "") -> int:
         """Make planned changes; answers how many. VersionConflict where something has changed since."""
