@@ -127,19 +127,19 @@ def plan(deploy: Deploy, place: Place) -> DeployPlan:
     return DeployPlan(coming, found)
 
 
-def apply(deploy: Deploy, place: Place) -> int:
+def apply(deploy: Deploy, place: Place, *, by: str = "") -> int:
     """Bring the store to what is declared, and retire what it no longer has, of whatever version; answers how much."""
-    changed = _bring_tenants(deploy, place)
+    changed = _bring_tenants(deploy, place, by)
     planned = plan(deploy, place)  # now, because schedules have followed their tenants
-    return changed + place.schedules.apply([one for _, one in planned.schedules])
+    return changed + place.schedules.apply([one for _, one in planned.schedules], by=by)
 
 
-def _bring_tenants(deploy: Deploy, place: Place) -> int:
+def _bring_tenants(deploy: Deploy, place: Place, by: str = "") -> int:
     if not deploy.tenants:
         return 0
     from rota.filed_tenants import bring_tenants  # noqa: PLC0415 - who has none does not pay for them
 
-    return bring_tenants(place.open(), place.tenants, deploy.tenants, deploy.file_origin)
+    return bring_tenants(place.open(), place.tenants, deploy.tenants, deploy.file_origin, by=by)
 
 
 def warn_of_strangers(deploy: Deploy) -> None:

@@ -42,7 +42,9 @@ class PlannedTenant(Struct, frozen=True, kw_only=True):
     after: Tenant
 
 
-def bring_tenants(store: Store, tenants: Tenants, declared: Sequence[FileTenant], origin: Origin) -> int:
+def bring_tenants(
+    store: Store, tenants: Tenants, declared: Sequence[FileTenant], origin: Origin, *, by: str = ""
+) -> int:
     """Put those that differ; answers how many."""
     changed = 0
     for one, before, mark in _read(store, declared):
@@ -52,7 +54,7 @@ def bring_tenants(store: Store, tenants: Tenants, declared: Sequence[FileTenant]
         elif planned is None or planned.kind != "newer":
             _mark(store, one.name, mark, origin)
             if planned is not None:
-                tenants.put(one.name, **one.options)
+                tenants.put(one.name, **one.options, by=by)
                 changed += 1
     return changed
 

@@ -1,4 +1,4 @@
-"""config: the settings that count here, and where each was said."""
+"""config: the settings that count here and what the file declares, each with where it was said."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from rota.model.masking import masked
 from rota.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rota.config.declared import Declarations
     from rota.config.loader import Resolved
 
 APP, STORE = list(KEYS).index("app"), list(KEYS).index("store")
@@ -32,7 +35,7 @@ class SettingFacts(Struct, kw_only=True):
     value: Any
     origin: str  # default, rota.yaml:3, ROTA_LEASE, code, --store
     overruled: str | None  # who says otherwise, to no effect
-    variable: str
+    variable: str | None  # None: it is not a setting, but declared in the file
 
 
 class Shown(NamedTuple):
@@ -42,6 +45,22 @@ class Shown(NamedTuple):
     value: Any
     origin: str
     overruled: str | None
+
+
+class Row(NamedTuple):
+    """A line of the table, and what it says to machines."""
+
+    name: str
+    value: str
+    origin: str
+    facts: SettingFacts
+
+
+COLUMNS: list[Column[Row]] = [
+    Column("setting", lambda row: row.name),
+    Column("value", lambda row: row.value, "wrap"),
+    Column("from", lambda row: row.origin, "wrap"),
+]
 
 
 @click.group(cls=Group)
@@ -54,7 +73,7 @@ def config() -> None:
 @store_option
 @output_option
 def show_config(target: str | None, store_url: str | None, out: Output) -> None:
-    """Every setting, and where it was said."""
+    """Every setting, and where it was said; then what rota.yaml declares."""
     app = _app(target)
     found = app.resolved
     say(f"settings file: {found.file}" if found.file else "no rota.yaml in this folder or above it in this project")
@@ -62,7 +81,8 @@ def show_config(target: str | None, store_url: str | None, out: Output) -> None:
     if click.get_current_context().get_parameter_source("target") is ParameterSource.COMMANDLINE:
         shown[APP] = shown[APP]._replace(value=target, origin="--app")
     shown[STORE] = _shown_store(app, store_url, shown[STORE])
-    out.rows(shown, _columns(), SettingFacts, _facts, empty="")
+    rows = [_row(one) for one in shown] + [_declared_row(facts) for facts in declared_facts(found.declared)]
+    out.rows(rows, COLUMNS, SettingFacts, lambda row: row.facts, empty="")
 
 
 def _app(target: str | None) -> App:
@@ -91,12 +111,27 @@ def _shown_store(app: App, store_url: str | None, shown: Shown) -> Shown:
     return shown._replace(value=f"sqlite:///{store.path}" if isinstance(store, SqliteStore) else store.describe())
 
 
-def _columns() -> list[Column[Shown]]:
-    return [
-        Column("setting", lambda shown: shown.key.path),
-        Column("value", _words, "wrap"),
-        Column("from", _from_words, "wrap"),
-    ]
+def _row(shown: Shown) -> Row:
+    return Row(shown.key.path, _words(shown), _from_words(shown), _facts(shown))
+
+
+def _declared_row(facts: SettingFacts) -> Row:
+    return Row(facts.key, facts.value, facts.origin, facts)
+
+
+def declared_facts(declared: Declarations) -> Iterator[SettingFacts]:
+    """What the file declares. Arguments are left out: they may hold what only their owner should know."""
+    for schedule in declared.schedules:
+        yield _fact(f"schedules.{schedule.id}", f"{schedule.task}: {schedule.trigger}", schedule.place)
+    for tenant in declared.tenants:
+        yield _fact(f"tenants.{tenant.name}", str(tenant.options["tz"]), tenant.place)
+    for source in declared.sources:
+        names = ", ".join(collection.name for collection in source.collections)
+        yield _fact(f"sources.{source.name}", f"{source.task}: {names}", source.place)
+
+
+def _fact(key: str, value: str, origin: str) -> SettingFacts:
+    return SettingFacts(key=key, value=value, origin=origin, overruled=None, variable=None)
 
 
 def _words(shown: Shown) -> str:

@@ -114,7 +114,7 @@ def _serve(
 
 
 def _reloaded(loaded: Target) -> str:
-    tasks, schedules = count(len(loaded.app.registry), "task"), count(len(loaded.app.declared), "schedule")
+    tasks, schedules = count(len(loaded.app.registry), "task"), count(len(loaded.app.deploy.names), "schedule")
     return f"{heading(f'reloaded {loaded.name}')}: {tasks}, {schedules}"
 
 

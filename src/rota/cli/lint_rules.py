@@ -8,34 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.cli.checks import Check
+from rota.cli.lint_schedules import file_timings, schedule_findings, tenant_findings, timing_of
 from rota.cli.output import say
 from rota.cli.target import BrokenTarget, load_target, make_importable, target_from
-from rota.cli.words import count, first_line, listed
-from rota.clock import utc_now
+from rota.cli.words import count, listed
 from rota.config.environment import near_misses
 from rota.config.loader import resolve
+from rota.config.words import shown_path
+from rota.deploying import Deploy, deploy_of
 from rota.engine.executors.sources import task_in
-from rota.errors import BadSettings, BadTarget, RotaError
-from rota.model.micros import SECOND, datetime_of, micros_of, span_of
-from rota.model.schedule import bound_trigger
-from rota.triggers.duration import text_of
+from rota.errors import BadPayload, BadSettings, BadTarget, RotaError, UnknownTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from rota.app import App
+    from rota.config.declared import FileSource
     from rota.config.loader import Resolved
-    from rota.model.schedule import ScheduleSpec
     from rota.tasks import Task
-    from rota.triggers import Trigger
-
-HOUR = span_of("1h")
-CLOCK_CHANGES = {"gap", "repeat"}
 
 
-def findings(target: str | None) -> Iterator[Check]:
-    """All that there is to say about the settings here, and about the app that a target or they name."""
+def findings(target: str | None, *, must_load: bool = True) -> Iterator[Check]:
+    """All that there is to say about the settings here, and about the app that a target or they name.
+
+    Where only a file is asked about, an app that it names and that cannot be loaded here is no problem of the file.
+    """
     found: Resolved | None = None
     try:
         found = resolve(Path.cwd())
@@ -46,7 +43,9 @@ def findings(target: str | None) -> Iterator[Check]:
         yield _settings(found)
     for name, meant in near_misses(os.environ):
         yield Check("settings", "warning", f"{name} is set, and is no setting", f"did you mean {meant}?")
-    yield from _target(target or (target_from(found) if found else None), found)
+    if found is not None:
+        yield from _declared(found)
+    yield from _target(target or (target_from(found) if found else None), found, must_load=must_load)
 
 
 def _settings(found: Resolved) -> Check:
@@ -56,11 +55,22 @@ def _settings(found: Resolved) -> Check:
     return Check("settings", "ok", f"{found.file} is understood")
 
 
-def _target(text: str | None, found: Resolved | None) -> Iterator[Check]:
+def _declared(found: Resolved) -> Iterator[Check]:
+    """What can be said of a file's schedules and tenants without its app."""
+    parts = {"schedule": found.declared.schedules, "tenant": found.declared.tenants, "source": found.declared.sources}
+    said = [count(len(items), noun) for noun, items in parts.items() if items]
+    if said and found.file is not None:
+        yield Check("declared", "ok", f"{listed(said)} in {shown_path(found.file)}")
+    yield from tenant_findings(found.declared)
+    for timing in file_timings(found.declared, found.settings.tz):
+        yield from schedule_findings(timing)
+
+
+def _target(text: str | None, found: Resolved | None, *, must_load: bool) -> Iterator[Check]:
     if text is None:
         if found is not None:
             todo = "name one: `rota lint jobs.py`, ROTA_APP, or `app: jobs.py` in rota.yaml"
-            yield Check("app", "warning", "no app is named, so no code was looked at", todo)
+            yield Check("app", "warning", f"no app is named, so no code was looked at{_unchecked(found)}", todo)
         return
     if found is not None and found.folder is not None:
         make_importable(found.folder)
@@ -69,23 +79,52 @@ def _target(text: str | None, found: Resolved | None) -> Iterator[Check]:
     except BadTarget as err:
         if isinstance(err, BrokenTarget):
             say(f"{err.trace}\n")
-        yield Check("app", "problem", str(err))
+        yield Check("app", "problem" if must_load else "warning", f"{err}{_unchecked(found)}")
         return
     app = loaded.app
     yield Check("app", "ok", f"{loaded.name} is loaded: {count(len(app.registry), 'task')}")
     yield from _tasks(app)
     if found is not None:
-        yield from _app(app)
+        yield from _app(app, found)
 
 
-def _app(app: App) -> Iterator[Check]:
+def _unchecked(found: Resolved | None) -> str:
+    """What is left open about a file whose app is not known."""
+    number = len(found.declared.schedules) + len(found.declared.sources) if found is not None else 0
+    return f"; the tasks that the file names in {count(number, 'place')} were not checked" if number else ""
+
+
+def _app(app: App, found: Resolved) -> Iterator[Check]:
     """What follows from code and settings together."""
     yield from _overruled(app)
     yield from _store(app)
-    yield from _queues(app)
+    try:
+        deploy = deploy_of(app.name, app.version, app.declared, found, app.registry)
+    except BadSettings as err:
+        for complaint in err.complaints:
+            yield Check("schedules", "problem", complaint)
+        deploy = Deploy(app=app.name, version=app.version, code=app.declared)
+    yield from _queues(app, deploy)
     yield Check("schedules", "ok", f"{count(len(app.declared), 'schedule')} declared in code")
+    for complaint in deploy.strangers.values():
+        yield Check("schedules", "problem", complaint)
+    for source in found.declared.sources:
+        yield from _source(app, source)
     for schedule_id, spec in app.declared.items():
-        yield from _schedule(app, schedule_id, spec)
+        if app.registry.find(spec.task) is None:
+            yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
+        yield from schedule_findings(timing_of(schedule_id, spec))
+
+
+def _source(app: App, source: FileSource) -> Iterator[Check]:
+    """Whether the app has the task that syncs a source, and whether it can be called as sources are."""
+    try:
+        app.registry.get(source.task).signature.check((source.name, source.collections[0].name), {})
+    except UnknownTask as err:
+        yield Check("sources", "problem", f"{source.place}: sources.{source.name}.task: {err}")
+    except BadPayload as err:
+        todo = "let it take the source's name and the collection's, as in def sync(source, collection)"
+        yield Check("sources", "problem", f"{source.place}: sources.{source.name}.task: {err}", todo)
 
 
 def _tasks(app: App) -> Iterator[Check]:
@@ -132,7 +171,7 @@ def _store(app: App) -> Iterator[Check]:
         yield Check("store", "problem", f"{processes} worker processes cannot share it (worker.processes)", todo)
 
 
-def _queues(app: App) -> Iterator[Check]:
+def _queues(app: App, deploy: Deploy) -> Iterator[Check]:
     """Queues into which jobs go and from which no worker takes them, as far as the settings tell."""
     taken = app.settings.worker.queues
     if taken is None:
@@ -140,7 +179,7 @@ def _queues(app: App) -> Iterator[Check]:
     users: dict[str, list[str]] = {}
     for name, queue in [
         *((task.name, task.options.queue) for task in app.registry),
-        *((f"schedule {schedule_id}", spec.queue) for schedule_id, spec in app.declared.items()),
+        *((f"schedule {name}", spec.queue) for _, specs in deploy.parts() for name, spec in specs.items()),
     ]:
         if queue not in taken:
             users.setdefault(queue, []).append(name)
@@ -148,34 +187,3 @@ def _queues(app: App) -> Iterator[Check]:
     for queue, names in users.items():
         finding = f"{listed(names)} put jobs into queue {queue}, which worker.queues ({where}) leaves out"
         yield Check("queues", "warning", finding, f"add it there, or run a worker with `-q {queue}`")
-
-
-def _schedule(app: App, schedule_id: str, spec: ScheduleSpec) -> Iterator[Check]:
-    about = "schedules"
-    if app.registry.find(spec.task) is None:
-        yield Check(about, "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
-    now = utc_now()
-    try:
-        trigger = bound_trigger(spec.trigger, spec.tz, spec.start or micros_of(now) // SECOND * SECOND)
-    except RotaError as err:
-        yield Check(about, "problem", f"{schedule_id}: {err}")
-        return
-    runs = _runs(trigger, spec, now)
-    if not runs:
-        yield Check(
-            about, "warning", f"{schedule_id} has no run ahead ({trigger.explain()})", "take it out, or mend it"
-        )
-    gap = micros_of(runs[1]) - micros_of(runs[0]) if len(runs) > 1 else None
-    if gap is not None and spec.jitter >= gap:
-        jitter, interval = text_of(spec.jitter // SECOND), text_of(gap // SECOND)
-        todo = "choose less jitter, so that runs keep their order"
-        yield Check(about, "warning", f"{schedule_id} has a jitter of {jitter} and runs every {interval}", todo)
-    for caveat in trigger.warnings(after=now):
-        if gap is None or gap >= HOUR or caveat.kind not in CLOCK_CHANGES:  # what runs all the time loses little
-            yield Check(about, "warning", f"{schedule_id}: {first_line(caveat.message)}")
-
-
-def _runs(trigger: Trigger, spec: ScheduleSpec, now: datetime) -> list[datetime]:
-    start = datetime_of(spec.start) if spec.start is not None else now
-    runs = trigger.next_runs(2, after=max(now, start))
-    return [run for run in runs if spec.end is None or micros_of(run) <= spec.end]

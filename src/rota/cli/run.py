@@ -16,7 +16,8 @@ from rota.cli.options import check_duration, known_target, store_option
 from rota.cli.output import say
 from rota.cli.stopping import Stopping
 from rota.cli.supervising import check_shared, supervised
-from rota.cli.target import Target, check_tasks, load_target
+from rota.cli.target import Target, check_tasks, load_target, target_from
+from rota.errors import BadSettings
 from rota.store.urls import absolute
 
 if TYPE_CHECKING:
@@ -143,8 +144,9 @@ def serve(
 def queues_of(app: App) -> tuple[str, ...]:
     """The queues into which the app's own tasks and schedules put jobs, so that none is left without a worker."""
     tasks = {task.options.queue for task in app.registry}
-    schedules = {spec.queue for spec in app.declared.values()}
-    return tuple(sorted({"default"} | tasks | schedules))
+    schedules = {spec.queue for _, specs in app.deploy.parts() for spec in specs.values()}
+    tenants = {str(queue) for tenant in app.deploy.tenants if (queue := tenant.options.get("queue"))}
+    return tuple(sorted({"default"} | tasks | schedules | tenants))
 
 
 def load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Target:
@@ -156,9 +158,17 @@ def load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Tar
     loaded = load_target(target)
     if needs_tasks:
         check_tasks(loaded)
+    _check_file(loaded.app, target)
     if store_url:
         loaded.app.use_store(absolute(store_url, Path.cwd()))
     return loaded
+
+
+def _check_file(app: App, target: str) -> None:
+    """Refuse schedules of rota.yaml whose task the app does not have, unless the file names another app as its own."""
+    strangers = app.deploy.strangers.values()
+    if strangers and target_from(app.resolved) in {None, target}:
+        raise BadSettings(*strangers)
 
 
 def _split(given: tuple[str, ...]) -> tuple[str, ...]:

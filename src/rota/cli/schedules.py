@@ -12,7 +12,7 @@ from rota.cli.groups import Group
 from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, warn
 from rota.cli.pausing import end_of_pause, pause_options
-from rota.cli.schedule_edits import add_schedule, apply_command, edit_schedule, plan_command
+from rota.cli.schedule_edits import add_schedule, edit_schedule
 from rota.cli.schedule_page import (
     SHOWN_CHANGES,
     SHOWN_RUNS,
@@ -23,6 +23,7 @@ from rota.cli.schedule_page import (
     page,
     read_schedules,
 )
+from rota.cli.schedule_plan import apply_command, plan_command
 from rota.cli.words import instant, local, relative
 from rota.errors import ScheduleNotFound
 from rota.model.micros import datetime_of
@@ -87,10 +88,11 @@ def remove_schedules(app: App, ids: tuple[str, ...], by: str) -> None:
     for shown in _read(app, ids):
         app.schedules.remove(shown.id, by=by)
         say(f"removed {shown.id}")
-        if shown.record.origin.kind == "code":
+        where = {"code": "the code", "file": "the rota.yaml"}.get(shown.record.origin.kind)
+        if where is not None:
             warn(
-                f"{shown.id} is declared in the code of app {shown.record.origin.app!r}, whose next start brings it "
-                f"back; take it out of the code, or use `rota schedules disable {shown.id}`"
+                f"{shown.id} is declared in {where} of app {shown.record.origin.app!r}, whose next start brings it "
+                f"back; take it out there, or use `rota schedules disable {shown.id}`"
             )
 
 

@@ -131,7 +131,7 @@ class Kit:
 
     def fired(self, schedule_id: str) -> list[datetime]:
         """The nominal times for which a schedule has made jobs, in order."""
-        known = {job.schedule_id for job in self._store.seen} | set(self.app.declared)
+        known = {job.schedule_id for job in self._store.seen} | set(self.app.deploy.names)
         if schedule_id not in known and not self._store.get_schedules([schedule_id]):
             raise BadOption(
                 f"no schedule has the id {schedule_id!r}; known are {', '.join(sorted(filter(None, known)))}"

@@ -1,0 +1,108 @@
+"""The rules of lint about schedules: what would surprise whoever declared them, in code or in rota.yaml."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rota.cli.checks import Check
+from rota.cli.words import first_line
+from rota.clock import utc_now
+from rota.errors import RotaError
+from rota.model.micros import SECOND, datetime_of, micros_of, span_of
+from rota.model.schedule import bound_trigger
+from rota.model.tenant import day_bound
+from rota.specs import EPOCH
+from rota.triggers.duration import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from rota.config.declared import Declarations, FileSchedule
+    from rota.model.schedule import ScheduleSpec
+    from rota.triggers import Trigger
+
+HOUR = span_of("1h")
+CLOCK_CHANGES = {"gap", "repeat"}
+ABOUT = "schedules"
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """What decides when a schedule runs. Bounds are instants in microseconds."""
+
+    name: str  # as findings call it
+    trigger: str
+    tz: str
+    start: int | None = None
+    end: int | None = None
+    jitter: int = 0
+
+
+def timing_of(name: str, spec: ScheduleSpec) -> Timing:
+    return Timing(name=name, trigger=spec.trigger, tz=spec.tz, start=spec.start, end=spec.end, jitter=spec.jitter)
+
+
+def file_timings(declared: Declarations, tz: str) -> Iterator[Timing]:
+    """Those of a file, whatever its tasks are."""
+    zones = {tenant.name: str(tenant.options["tz"]) for tenant in declared.tenants}
+    for one in declared.schedules:
+        own = one.options.get("tz") or zones.get(one.options.get("tenant", ""), tz)
+        jitter = one.options.get("jitter")
+        yield Timing(
+            name=_called(one),
+            trigger=one.trigger,
+            tz=str(own),
+            start=_instant(one.options.get("start"), str(own), is_end=False),
+            end=_instant(one.options.get("end"), str(own), is_end=True),
+            jitter=int(jitter.total_seconds()) * SECOND if jitter else 0,
+        )
+
+
+def _called(one: FileSchedule) -> str:
+    return f"{one.place}: {one.id}"
+
+
+def _instant(bound: date | None, tz: str, *, is_end: bool) -> int | None:
+    if bound is None:
+        return None
+    return micros_of(bound) if isinstance(bound, datetime) else day_bound((bound - EPOCH).days, tz, is_end=is_end)
+
+
+def schedule_findings(timing: Timing) -> Iterator[Check]:
+    """No run ahead, jitter that mixes runs up, clock changes, dates that rarely exist."""
+    name, now = timing.name, utc_now()
+    try:
+        trigger = bound_trigger(timing.trigger, timing.tz, timing.start or micros_of(now) // SECOND * SECOND)
+    except RotaError as err:
+        yield Check(ABOUT, "problem", f"{name}: {err}")
+        return
+    runs = _runs(trigger, timing, now)
+    if not runs:
+        yield Check(ABOUT, "warning", f"{name} has no run ahead ({trigger.explain()})", "take it out, or mend it")
+    gap = micros_of(runs[1]) - micros_of(runs[0]) if len(runs) > 1 else None
+    if gap is not None and timing.jitter >= gap:
+        jitter, interval = text_of(timing.jitter // SECOND), text_of(gap // SECOND)
+        todo = "choose less jitter, so that runs keep their order"
+        yield Check(ABOUT, "warning", f"{name} has a jitter of {jitter} and runs every {interval}", todo)
+    for caveat in trigger.warnings(after=now):
+        if gap is None or gap >= HOUR or caveat.kind not in CLOCK_CHANGES:  # what runs all the time loses little
+            yield Check(ABOUT, "warning", f"{name}: {first_line(caveat.message)}")
+
+
+def tenant_findings(declared: Declarations) -> Iterator[Check]:
+    """Tenants that schedules name and the file does not: the store may have them, which nobody looked at."""
+    known = {tenant.name for tenant in declared.tenants}
+    for one in declared.schedules:
+        tenant = one.options.get("tenant")
+        if tenant is not None and tenant not in known:
+            finding = f"{one.at('tenant')}: {one.id} names the tenant {tenant}, which the file does not declare"
+            yield Check("tenants", "warning", finding, "add it to tenants:, unless it is made at run time")
+
+
+def _runs(trigger: Trigger, timing: Timing, now: datetime) -> list[datetime]:
+    start = datetime_of(timing.start) if timing.start is not None else now
+    runs = trigger.next_runs(2, after=max(now, start))
+    return [run for run in runs if timing.end is None or micros_of(run) <= timing.end]

@@ -1,0 +1,149 @@
+"""schedules plan and apply: what a deploy would change, by where it is declared, before it changes anything."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Struct
+
+from rota.cli.options import by_option, on_a_store, output_option
+from rota.cli.output import Output, heading, say, warn, write
+from rota.cli.words import count, local
+from rota.config.words import shown_path
+from rota.deploying import apply, plan
+from rota.model.edit import describe_origin
+from rota.model.micros import SECOND, datetime_of
+from rota.triggers.zone import find_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rota.app import App
+    from rota.deploying import DeployPlan
+    from rota.filed_tenants import PlannedTenant
+    from rota.model.planning import Planned
+    from rota.model.schedule import Origin, Schedule
+
+MARKS = {
+    "add": ("+", "green"),
+    "restore": ("+", "green"),
+    "retire": ("-", "red"),
+    "re-time": ("~", "yellow"),
+    "change": ("~", "yellow"),
+    "refused": ("!", "red"),
+    "newer": ("!", "yellow"),
+}
+
+
+class PlannedFacts(Struct, kw_only=True):
+    """What JSON and CSV say about one planned change; times are UTC."""
+
+    id: str
+    kind: str
+    says: list[str]
+    runs_before: list[datetime]
+    runs_after: list[datetime]
+    what: str  # schedule or tenant
+    origin: str  # where it is declared: code or file
+
+
+@click.command("plan")
+@click.option("--check", is_flag=True, help="Exit with 1 where something would change.")
+@on_a_store
+@output_option
+def plan_command(app: App, out: Output, *, check: bool) -> None:
+    """What the next start of the app would change, of what its code and rota.yaml declare, and what is gone."""
+    planned = _planned(app)
+    _write_plan(app, planned, out)
+    if check and (planned.tenants or planned.schedules):
+        click.get_current_context().exit(1)
+
+
+@click.command("apply")
+@by_option
+@on_a_store
+@output_option
+def apply_command(app: App, by: str, out: Output) -> None:
+    """Bring the store to what the code and rota.yaml declare; what they no longer declare is retired."""
+    planned = _planned(app)
+    _write_plan(app, planned, out)
+    done = apply(app.deploy, app, by=by)
+    if planned.tenants or planned.schedules:
+        say(f"applied {count(done, 'change')}")
+
+
+def _planned(app: App) -> DeployPlan:
+    if not app.declared and not len(app.registry):
+        raise click.UsageError("the app whose schedules are planned is not named: add --app jobs.py, or set ROTA_APP")
+    for complaint in app.deploy.strangers.values():
+        warn(f"{complaint}; the schedule is left alone")
+    return plan(app.deploy, app)
+
+
+def _write_plan(app: App, planned: DeployPlan, out: Output) -> None:
+    now = app.open().now()
+    if out.form == "table":
+        for line in _page(app, planned, now):
+            write(line)
+        return
+    facts = [*map(_tenant_facts, planned.tenants), *(_facts(origin, one, now) for origin, one in planned.schedules)]
+    out.rows(facts, [], PlannedFacts, lambda fact: fact, empty="")
+
+
+def _page(app: App, planned: DeployPlan, now: int) -> Iterator[str]:
+    if not planned.tenants and not planned.schedules:
+        yield "nothing would change"
+    if planned.tenants:
+        yield f"tenants of {_file_of(app)}"
+        yield from (line for one in planned.tenants for line in _tenant_lines(one))
+    for origin in dict.fromkeys(origin for origin, _ in planned.schedules):
+        where = _file_of(app) if origin.kind == "file" else describe_origin(origin)
+        yield f"schedules of {where}"
+        yield from (line for found, one in planned.schedules if found == origin for line in _lines(one, now))
+
+
+def _file_of(app: App) -> str:
+    return shown_path(app.resolved.file) if app.resolved.file else "the file"
+
+
+def _tenant_lines(one: PlannedTenant) -> Iterator[str]:
+    mark, colour = MARKS[one.kind]
+    yield f"{click.style(mark, fg=colour)} {heading(one.name)}  {one.kind}"
+    yield from (f"    {line}" for line in one.says)
+
+
+def _lines(one: Planned, now: int) -> Iterator[str]:
+    mark, colour = MARKS[one.kind]
+    yield f"{click.style(mark, fg=colour)} {heading(one.id)}  {one.kind}"
+    yield from (f"    {line}" for line in one.says)
+    if one.kind in {"retire", "re-time"}:
+        yield f"    next runs were:  {_runs(one, one.before, now)}"
+    if one.kind in {"add", "restore", "re-time"}:
+        yield f"    next runs:       {_runs(one, one.after, now)}"
+
+
+def _runs(one: Planned, schedule: Schedule | None, now: int) -> str:
+    runs: Sequence[int] = one.runs(schedule, now)
+    if schedule is None or not runs:
+        return "none"
+    return ", ".join(local(find_zone(schedule.spec.tz).datetime_of(run // SECOND)) for run in runs)
+
+
+def _facts(origin: Origin, one: Planned, now: int) -> PlannedFacts:
+    return PlannedFacts(
+        id=one.id,
+        kind=one.kind,
+        says=one.says,
+        runs_before=[datetime_of(run) for run in one.runs(one.before, now)],
+        runs_after=[datetime_of(run) for run in one.runs(one.after, now)],
+        what="schedule",
+        origin=origin.kind,
+    )
+
+
+def _tenant_facts(one: PlannedTenant) -> PlannedFacts:
+    return PlannedFacts(
+        id=one.name, kind=one.kind, says=one.says, runs_before=[], runs_after=[], what="tenant", origin="file"
+    )
