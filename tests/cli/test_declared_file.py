@@ -156,7 +156,15 @@ def test_a_good_file_is_well_and_its_store_is_not_touched(rota, declare):
 def test_all_slips_of_a_file_are_problems_with_their_lines(rota, declare):
     declare("schedules:\n  a: {task: t}\n  b: {tsk: t, every: 5}\ntenants:\n  c: {}\n")
     assert [problem.split(":")[1] for problem in problems(rota)] == ["2", "3", "3", "3", "5"]
-    assert "(and 4 more: `rota lint` shows all)" in rota("schedules", "list", code=2).stderr
+    told = rota("schedules", "list", code=2).stderr.splitlines()
+    assert [line.split(":")[2] for line in told] == ["2", "3", "3", "3", "5"]
+
+
+def test_a_command_tells_ten_complaints_and_how_many_more_there_are(rota, declare):
+    declare("schedules:\n" + "".join(f"  s{number}: {{task: t}}\n" for number in range(13)))
+    told = rota("schedules", "list", code=2).stderr.splitlines()
+    assert len(told) == 11
+    assert told[-1] == "and 3 more: `rota lint` shows all"
 
 
 def test_tasks_and_arguments_are_checked_against_the_app(rota, declare):

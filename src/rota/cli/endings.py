@@ -13,10 +13,11 @@ import click
 
 from rota.cli.output import say
 from rota.cli.target import BrokenTarget
-from rota.errors import JobNotFound, ResultTimeout, RotaError, ScheduleNotFound, TenantNotFound
+from rota.errors import BadSettings, JobNotFound, ResultTimeout, RotaError, ScheduleNotFound, TenantNotFound
 
 FAILED = 1
 INTERRUPTED = 130
+MOST_COMPLAINTS = 10
 
 HINTS: dict[type[RotaError], str] = {
     JobNotFound: "`rota jobs list` shows the jobs that are kept",
@@ -32,6 +33,8 @@ def tell(err: BaseException) -> int:
         case BrokenTarget():
             say(f"{err.trace}\n")
             return _error(str(err), code=err.exit_code)
+        case BadSettings() if len(err.complaints) > 1:
+            return _errors(err)
         case RotaError():
             return _error(str(err), hint=HINTS.get(type(err), ""), code=err.exit_code)
         case click.Abort() | KeyboardInterrupt():
@@ -49,6 +52,15 @@ def _error(message: str, *, hint: str = "", code: int) -> int:
     if hint:
         say(f"{click.style('hint:', bold=True)} {hint}")
     return code
+
+
+def _errors(err: BadSettings) -> int:
+    """All that is wrong, where it is not too much to read."""
+    for complaint in err.complaints[:MOST_COMPLAINTS]:
+        _error(complaint, code=err.exit_code)
+    if len(err.complaints) > MOST_COMPLAINTS:
+        say(f"and {len(err.complaints) - MOST_COMPLAINTS} more: `rota lint` shows all")
+    return err.exit_code
 
 
 def _in_our_words(err: click.ClickException) -> str:
