@@ -1,18 +1,38 @@
-"""The settings in words: a table for the reference, and a commented rota.yaml to begin with. Both come from KEYS."""
+"""The settings in words: tables for the reference, and a commented rota.yaml to begin with, made from what is read."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import TYPE_CHECKING
 
+from rota.config.fields import COLLECTION, SCHEDULE, SOURCE, TENANT
 from rota.config.settings import KEYS, PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from rota.config.fields import Field
     from rota.config.settings import Key
 
 WIDTH = 100
+DECLARED = {
+    "schedules.ID": (
+        "A schedule, by its id: a task, one of `cron`, `every`, `calendar` and `once`, options.",
+        SCHEDULE,
+    ),
+    "tenants.NAME": ("A tenant, by its name.", TENANT),
+    "sources.NAME": ("A source whose collections are kept in sync, by its name.", SOURCE),
+    "sources.NAME.collections": ("Each item is a mapping, or a bare name.", COLLECTION),
+}
+EXAMPLES = """\
+## Schedules beside those of the code, tenants and sources; rota lint checks them.
+# schedules:
+#   nightly: {task: cleanup, cron: "0 3 * * *", kwargs: {max_age_days: 30}}
+# tenants:
+#   acme: {tz: Asia/Kolkata}
+# sources:
+#   shop: {task: shop.sync, collections: [{name: orders, schedule: "@hourly"}]}
+"""
 
 
 def settings_table() -> str:
@@ -22,6 +42,17 @@ def settings_table() -> str:
         default = key.otherwise or f"`{key.text(key.default)}`"
         rows.append(f"| `{key.path}` | `{key.variable}` | {key.kind.wanted} | {default} | {key.meaning} |")
     return "\n".join(rows) + "\n"
+
+
+def declared_tables() -> str:
+    """The keys of schedules, tenants and sources, a Markdown table for each."""
+    parts = (f"### {path}\n\n{words}\n\n{_field_table(fields)}" for path, (words, fields) in DECLARED.items())
+    return "\n".join(parts)
+
+
+def _field_table(fields: Mapping[str, Field]) -> str:
+    rows = [f"| `{name}` | {field.kind.wanted} | {field.meaning} |" for name, field in fields.items()]
+    return "\n".join(["| key | wanted | meaning |", "|---|---|---|", *rows]) + "\n"
 
 
 def sample(app: str) -> str:
@@ -38,7 +69,7 @@ def sample(app: str) -> str:
         for key in (key for path, key in KEYS.items() if path.startswith(f"{name}.")):
             lines += [f"  {line}" for line in (*_comment(key), f"# {key.path.partition('.')[2]}: {key.example}")]
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, EXAMPLES])
 
 
 def _comment(key: Key) -> Iterator[str]:
