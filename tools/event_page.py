@@ -32,7 +32,7 @@ MEANINGS = {
     "job.rescued": "a job's worker was silent for a whole lease; the job was given to others, or parked",
     "schedule.fired": "an occurrence made a job",
     "schedule.skipped": "occurrences made none; the ledger says why",
-    "schedule.refused": "somebody else fired or edited the schedule first",
+    "schedule.refused": "a firing was not taken: somebody else fired or edited it first, or the store failed",
     "schedule.broken": "a schedule's rule cannot be evaluated; it fires no more until it is mended",
     "store.unavailable": "the store does not answer; the service tries again",
     "store.back": "it answers again",

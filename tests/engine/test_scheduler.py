@@ -51,6 +51,7 @@ def test_a_due_schedule_makes_its_job_and_others_wait(stage, tick):
     assert fired.data == {
         "schedule_id": "soon",
         "task": "engine.tick",
+        "priority": 0,
         "jobs": [job.id],
         "next_at": NOON + 20 * SECOND,
     }
@@ -191,7 +192,7 @@ def test_a_firing_that_fails_leaves_the_occurrence_due(stage, tick):
     assert scheduler._guarded_turn() == 0.0
     (job,) = stage.app.jobs.list().items
     assert job.record.fire_at == NOON + 10 * SECOND
-    assert stage.names() == ["store.unavailable", "schedule.fired", "store.back"]
+    assert stage.names() == ["schedule.refused", "store.unavailable", "schedule.fired", "store.back"]
 
 
 def test_what_overlaps_is_skipped_and_told(stage, tick):
@@ -202,7 +203,7 @@ def test_what_overlaps_is_skipped_and_told(stage, tick):
         scheduler.turn()
     assert stage.states() == ["queued"]
     skipped = [event.data for event in stage.heard if event.name == "schedule.skipped"]
-    assert skipped == [{"schedule_id": "soon", "count": 1}] * 2
+    assert skipped == [{"schedule_id": "soon", "count": 1, "reasons": {"overlap": 1}}] * 2
 
 
 def test_disabled_and_paused_schedules_are_not_looked_at(stage, tick):

@@ -39,7 +39,8 @@ def test_a_job_whose_lease_ran_out_goes_back_into_its_queue(stage, work):
     assert (job.record.deaths, job.record.failures) == (1, 0)
     (event,) = [event for event in stage.heard if event.name == "job.rescued"]
     how = "stopped renewing its lease"
-    assert event.data == {"job_id": job.id, "worker": "dead", "how": how, "state": "queued", "task": "engine.work"}
+    said = {"job_id": job.id, "worker": "dead", "how": how, "state": "queued", "task": "engine.work"}
+    assert event.data == {**said, "queue": "default", "priority": 0, "schedule_id": None}
     assert "dead stopped renewing its lease" in stage.app.jobs.history(job.id)[-1].reason
 
 

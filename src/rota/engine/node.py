@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import time
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -104,7 +103,7 @@ class Node:
     @property
     def is_healthy(self) -> bool:
         """Whether every loop has turned lately."""
-        return all(time.monotonic() < service.turns_by for service in self.services)
+        return all(service.is_turning for service in self.services)
 
     @property
     def stuck(self) -> int:

@@ -93,4 +93,7 @@ def _tell(events: Events, now: int, changes: list[Change], how: str) -> None:
             how=how,
             state=change.state,
             task=change.job.task,
+            queue=change.job.queue,
+            priority=change.job.priority,
+            schedule_id=change.job.schedule_id,
         )

@@ -7,6 +7,7 @@ line, make the same jobs as one.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rota.engine.service import LONGEST_PAUSE, Service
@@ -99,7 +100,10 @@ class Scheduler(Service):
         reach("fire.before")
         try:
             fired = self._store.fire(firings)
-        except (StoreUnavailable, StoreMoved):
+        except StoreMoved:
+            raise
+        except StoreUnavailable as err:
+            self._tell_refused(firings, now, str(err))
             raise  # nothing was fired, so everything is still due
         except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
             self._take_apart(firings, now, err)
@@ -143,7 +147,13 @@ class Scheduler(Service):
 
     def _set_aside(self, schedule: Schedule, now: int, err: Exception) -> None:
         problem = f"{type(err).__name__}: {err}"
-        log.error("schedule %s (%s) cannot be fired and is set aside: %s", schedule.id, schedule.spec.task, problem)
+        log.error(
+            "schedule %s (%s) cannot be fired and is set aside: %s",
+            schedule.id,
+            schedule.spec.task,
+            problem,
+            extra={"rota": {"schedule_id": schedule.id, "task": schedule.spec.task}},
+        )
         author = Author(note_id=self._new_id(), by="scheduler", verb="set aside")
         self._store.edit_schedules([with_note(park(schedule, now, problem), schedule, author)])
         self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
@@ -151,7 +161,7 @@ class Scheduler(Service):
     def _tell(self, firing: Firing, result: Fired, now: int) -> None:
         schedule = firing.schedule
         if not result.is_accepted:
-            self.events.emit("schedule.refused", now, schedule_id=schedule.id)
+            self._tell_refused([firing], now, "somebody else fired or edited it first")
             return
         if result.jobs and self.events.wants("schedule.fired"):
             self.events.emit(
@@ -159,8 +169,24 @@ class Scheduler(Service):
                 now,
                 schedule_id=schedule.id,
                 task=schedule.spec.task,
+                priority=schedule.spec.priority,
                 jobs=result.jobs,
                 next_at=firing.next_at,
             )
         if result.skipped:
-            self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped)
+            reasons = _reasons(firing, result.skipped)
+            self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped, reasons=reasons)
+
+    def _tell_refused(self, firings: list[Firing], now: int, error: str) -> None:
+        for firing in firings:
+            self.events.emit("schedule.refused", now, schedule_id=firing.schedule.id, error=error)
+
+
+def _reasons(firing: Firing, skipped: int) -> dict[str, int]:
+    """How many occurrences were skipped why, in the few words of `Skip.word`; what the plan did not skip, the live job
+    did."""
+    reasons = Counter({"overlap": skipped})
+    for skip in firing.skips:
+        reasons[skip.word] += skip.count
+        reasons["overlap"] -= skip.count
+    return {word: count for word, count in reasons.items() if count > 0}

@@ -68,6 +68,11 @@ class Service(ABC):
         """Let go of what the loop held; called in its own thread."""
 
     @property
+    def is_turning(self) -> bool:
+        """Whether the loop has gone round lately."""
+        return time.monotonic() < self.turns_by
+
+    @property
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 

@@ -305,6 +305,8 @@ class Worker(Service):
 
     def _settle(self, reports: list[Report], refused: list[Refusal]) -> None:
         refusals = {refusal.id: refusal for refusal in refused}
+        if reports and self.events.is_counted:
+            self._tell_settled(reports, refusals)
         is_success_told = self.events.wants("job.succeeded")
         for report in reports:
             refusal = refusals.get(report.change.id)
@@ -317,6 +319,10 @@ class Worker(Service):
             self._let_go(report.run)
             was_refused = refusal is not None and not report.run.ended_in  # ended by the task's own transaction
             self._tell(report, was_refused=was_refused)
+
+    def _tell_settled(self, reports: list[Report], refusals: dict[str, Refusal]) -> None:
+        taken = [report.change for report in reports if _was_taken(report, refusals.get(report.change.id))]
+        self.events.settled(taken, self.clock.now())
 
     def _end_in(self, run: Run, transaction: object, result: object) -> bool:
         """End a run's job with the transaction of its task."""
@@ -332,22 +338,28 @@ class Worker(Service):
             del self.runs[run.job.id]
 
     def _tell(self, report: Report, *, was_refused: bool) -> None:
-        change = report.change
+        change, job = report.change, report.change.job
         name = "job.refused" if was_refused else _event_of(change.state, report.outcome)
         if self.events.wants(name):
             self.events.emit(
                 name,
                 self.clock.now(),
-                job_id=change.id,
-                task=change.job.task,
-                queue=change.job.queue,
-                schedule_id=change.job.schedule_id,
+                job_id=job.id,
+                task=job.task,
+                queue=job.queue,
+                priority=job.priority,
+                schedule_id=job.schedule_id,
                 attempt=change.attempts,
-                started_at=change.job.started_at,
+                started_at=job.started_at,
                 run_at=change.run_at,
                 error=change.error,
                 reason=change.cancel_reason,
             )
+
+
+def _was_taken(report: Report, refusal: Refusal | None) -> bool:
+    """Whether the job ended as its worker says: by this report, or before it with the task's own transaction."""
+    return refusal is None or (report.run.ended_in and refusal.why == "lease")
 
 
 def _event_of(state: State, outcome: Outcome) -> str:

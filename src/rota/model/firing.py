@@ -35,6 +35,11 @@ class Skip(Struct, frozen=True, kw_only=True):
     outcome: str  # skipped | coalesced
     reason: str  # overlap | paused | disabled | catch-up
 
+    @property
+    def word(self) -> str:
+        """Why, as one word of a few: overlap, paused, disabled, catch-up or coalesced."""
+        return "coalesced" if self.outcome == "coalesced" else self.reason.partition(" ")[0].rstrip(":")
+
 
 class Shot(Struct, frozen=True, kw_only=True):
     """One occurrence that makes a job, and what to do where the schedule still has a live one."""
