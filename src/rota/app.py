@@ -27,6 +27,7 @@ from rota.locks import Lock
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_schedule_id, new_id
 from rota.model.sizes import bytes_of
+from rota.observe.loading import load_metrics
 from rota.observe.logs import log_events
 from rota.schedules import Schedules
 from rota.sending import send_in_turn, send_within
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rota.deploying import Deploy
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
+    from rota.observe.metrics import Metrics
     from rota.specs import ScheduleKeywords
     from rota.store.contract import Added, Page
     from rota.tasks import Decorator, Request, TaskKeywords
@@ -115,6 +117,11 @@ class App:
         from rota.tenants import Tenants  # noqa: PLC0415 - who has none does not pay for it
 
         return Tenants(self.open, self._new_id)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What a monitoring system reads of this process and its store; counted from the first asking on."""
+        return load_metrics(self.open, self.events, lambda: self._node)
 
     def changes(
         self,
@@ -258,6 +265,11 @@ class App:
         )
         self._node = Node(self.open(), self.registry, self.events, settings)
         self._node.start()
+        return self._node
+
+    @property
+    def node(self) -> Node | None:
+        """The services that run in this process; None while none do."""
         return self._node
 
     def stop(self, *, drain: float | None = None) -> None:

@@ -1,0 +1,116 @@
+"""Census: all schedules in numbers. They are read, for no store keeps their count: seldom, and only so many."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rota.errors import RotaError
+from rota.model.firing import coming_slot
+from rota.model.micros import SECOND
+from rota.observe.families import gauge
+from rota.observe.numbers import MOST_SCHEDULES, OTHER
+from rota.reading import all_schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.core import Metric
+
+    from rota.model.schedule import Schedule
+    from rota.observe.numbers import FirstIds
+    from rota.store.contract import Store
+
+MOST_READ = 10_000  # schedules that one census looks at
+LEAST_AGE = 10.0  # seconds for which a census holds at least, …
+SHARE = 20  # … and so many times as long as it took: reading is a twentieth of the time at most
+STATES = ("on", "paused", "disabled", "retired", "finished", "broken")
+
+
+class Seen(Struct, frozen=True):
+    """What one reading of the schedules came to."""
+
+    states: dict[tuple[str, ...], float]
+    failing: int
+    last_runs: dict[tuple[str, ...], float]
+    next_runs: dict[tuple[str, ...], float]
+    is_cut: bool
+
+
+class Census:
+    """Reads schedules when what it knows is old; the first 1,000 by id have numbers of their own."""
+
+    def __init__(self, first: FirstIds) -> None:
+        self._first = first
+        self._lock = threading.Lock()
+        self._seen: Seen | None = None
+        self._holds_until = 0.0
+
+    def families(self, store: Store, now: int) -> Iterator[Metric]:
+        seen = self._current(store, now)
+        of = ("schedule_id",)
+        yield gauge("scheduler_last_run_timestamp", "When a schedule last made a job.", of, seen.last_runs)
+        yield gauge("scheduler_next_run_timestamp", "When a schedule makes its next job.", of, seen.next_runs)
+        yield gauge("rota_schedules", "Schedules by what they are.", ("state",), seen.states)
+        yield gauge(
+            "rota_schedules_failing", "Schedules that are on, and whose last run failed.", (), {(): seen.failing}
+        )
+        text = f"Whether there are more schedules than the {MOST_READ:,} that these numbers are about."
+        yield gauge("rota_schedules_truncated", text, (), {(): float(seen.is_cut)})
+
+    def _current(self, store: Store, now: int) -> Seen:
+        with self._lock:
+            began = time.monotonic()
+            if self._seen is None or began >= self._holds_until:
+                self._seen = self._read(store, now)
+                ended = time.monotonic()
+                self._holds_until = ended + max(LEAST_AGE, SHARE * (ended - began))
+            return self._seen
+
+    def _read(self, store: Store, now: int) -> Seen:
+        states: dict[tuple[str, ...], float] = {(state,): 0.0 for state in STATES}
+        failing, last_id = 0, None
+        last_runs: dict[tuple[str, ...], float] = {}
+        next_runs: dict[tuple[str, ...], float] = {}
+        schedules = all_schedules(store)
+        for place, schedule in enumerate(islice(schedules, MOST_READ)):
+            if place == MOST_SCHEDULES - 1:
+                last_id = schedule.id
+            state = state_of(schedule)
+            states[state,] += 1
+            failing += state == "on" and schedule.last.status == "failed"
+            label = (schedule.id if place < MOST_SCHEDULES else OTHER,)
+            last, coming = schedule.last.enqueued_at, _next_run(schedule, state, now)
+            if last is not None:
+                last_runs[label] = max(last / SECOND, last_runs.get(label, 0.0))
+            if coming is not None:
+                next_runs[label] = min(coming / SECOND, next_runs.get(label, coming / SECOND))
+        self._first.last = last_id
+        return Seen(states, failing, last_runs, next_runs, next(schedules, None) is not None)
+
+
+def state_of(schedule: Schedule) -> str:
+    """What a schedule is, in one word of STATES."""
+    if schedule.problem:
+        return "broken"
+    if schedule.origin.is_retired:
+        return "retired"
+    if not schedule.is_enabled:
+        return "disabled"
+    if schedule.silence is not None:
+        return "paused"
+    return "on" if schedule.next_at is not None or schedule.ahead is not None else "finished"
+
+
+def _next_run(schedule: Schedule, state: str, now: int) -> int | None:
+    """Its next nominal time, made ahead or not; None where there is none to wait for."""
+    if state != "on":
+        return None
+    try:
+        return schedule.next_at if schedule.ahead is None else coming_slot(schedule, now)
+    except RotaError:
+        return None  # what is stored cannot be evaluated; the scheduler will say so

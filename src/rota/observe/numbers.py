@@ -1,0 +1,91 @@
+"""Numbers: what a process counts about its own work. Cheap to add to, and bounded in the names that they keep."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OTHER = "other"  # stands for every name beyond the bound
+
+MOST_QUEUES = 100
+MOST_TASKS = 200
+MOST_SCHEDULES = 1_000
+
+
+def _anyone(_name: str) -> bool:
+    return True
+
+
+class Counts:
+    """Numbers by a name and a word of a few; at most so many names, the rest is counted as `other`."""
+
+    def __init__(self, most: int, accepts: Callable[[str], bool] = _anyone) -> None:
+        self._most = most
+        self._accepts = accepts  # whether a name that is new may be one of its own
+        self._names: set[str] = set()
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def add(self, name: str, word: str = "", number: int = 1) -> None:
+        key = (name, word)
+        count = self._counts.get(key)
+        if count is None:
+            key = (self._kept(name), word)
+            count = self._counts.get(key, 0)
+        self._counts[key] = count + number
+
+    def items(self) -> Iterator[tuple[tuple[str, str], int]]:
+        yield from self._counts.items()
+
+    def _kept(self, name: str) -> str:
+        if name in self._names:
+            return name
+        if len(self._names) >= self._most or not self._accepts(name):
+            return OTHER
+        self._names.add(name)
+        return name
+
+
+class Cell:
+    """The observations of one name."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self, buckets: int) -> None:
+        self.counts = [0] * buckets
+        self.total = 0.0
+
+
+class Histograms:
+    """Observations by name, in buckets; at most so many names, the rest is observed as `other`."""
+
+    def __init__(self, bounds: tuple[float, ...], most: int, accepts: Callable[[str], bool] = _anyone) -> None:
+        self.bounds = bounds
+        self._most = most
+        self._accepts = accepts
+        self._cells: dict[str, Cell] = {}
+
+    def observe(self, name: str, seconds: float) -> None:
+        cell = self._cells.get(name) or self._cell(name)
+        cell.counts[bisect_left(self.bounds, seconds)] += 1
+        cell.total += seconds
+
+    def items(self) -> Iterator[tuple[str, Cell]]:
+        yield from self._cells.items()
+
+    def _cell(self, name: str) -> Cell:
+        own = len(self._cells) - (OTHER in self._cells)
+        kept = name if own < self._most and self._accepts(name) else OTHER
+        return self._cells.setdefault(kept, Cell(len(self.bounds) + 1))
+
+
+class FirstIds:
+    """Which schedules have numbers of their own: the first 1,000 by id, as far as the store was last seen."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None  # the last of them; None: there are fewer
+
+    def __call__(self, schedule_id: str) -> bool:
+        return self.last is None or schedule_id <= self.last
