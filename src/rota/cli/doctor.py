@@ -9,12 +9,12 @@ import click
 from rota.app import App
 from rota.cli.checks import Check, Examination, Facts, examine
 from rota.cli.endings import FAILED
-from rota.cli.health import why_unusable
 from rota.cli.options import app_option, find_store, output_option, store_option
 from rota.cli.output import Output, write
 from rota.cli.target import load_target
 from rota.cli.words import count, listed, printable
 from rota.errors import StoreError
+from rota.health import why_unusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from rota.cli.health import why_unusable
 from rota.cli.operate import store_of
 from rota.cli.target import load_target
 from rota.cli.where import FIELDS
+from rota.health import why_unusable
 from rota.model.state import State
 from rota.model.tenant import KIND
 from rota.store.contract import LARGEST_PAGE, JobFilter
