@@ -12,6 +12,8 @@ import click
 
 from rota.cli.words import instant, span
 from rota.model.micros import SECOND, datetime_of
+from rota.observe.json_lines import JsonLines
+from rota.observe.secrets import without_secrets
 
 if TYPE_CHECKING:
     from rota.app import App
@@ -36,6 +38,9 @@ class Formatter(logging.Formatter):
         super().__init__()
         self._colours = _COLOURS if has_colours else {}
 
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         level = f"{record.levelname:<7}"
         colour = self._colours.get(record.levelname)
@@ -43,7 +48,7 @@ class Formatter(logging.Formatter):
         return f"{self.formatTime(record)} {shown} {record.name}: {record.getMessage().rstrip()}"
 
 
-def set_up_logging(level: str) -> None:
+def set_up_logging(level: str, form: str = "text") -> None:
     """Log to stderr, unless the app's own code has set logging up otherwise."""
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger("rota").setLevel(number)
@@ -51,35 +56,43 @@ def set_up_logging(level: str) -> None:
     if root.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)  # the real one: what jobs write to stderr is kept as their log
-    handler.setFormatter(Formatter(has_colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR")))
+    has_colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    handler.setFormatter(JsonLines() if form == "json" else Formatter(has_colours=has_colours))
     root.addHandler(handler)
     root.setLevel(number)
 
 
-def log_successes(app: App) -> None:
+def log_successes(app: App, form: str = "text") -> None:
     """Write what a person who watches wants to see; the app itself logs what went wrong.
 
-    Only what the level lets through is listened for, so that the rest costs nothing.
+    Only what the level lets through is listened for, so that the rest costs nothing. A line per job costs more than
+    some jobs do: where no person reads along, it must be asked for.
     """
     if job_log.isEnabledFor(logging.DEBUG):
         app.on("job.started", _log_start)
-    if job_log.isEnabledFor(logging.INFO):
+    if job_log.isEnabledFor(logging.DEBUG if form == "json" else logging.INFO):
         app.on("job.succeeded", _log_success)
+    if schedule_log.isEnabledFor(logging.INFO):
         app.on("schedule.fired", _log_firing)
 
 
 def _log_start(event: Event) -> None:
     data = event.data
-    job_log.debug("job %s (%s) started, attempt %s", data["job_id"], data["task"], data["attempt"])
+    job_log.debug("job %s (%s) started, attempt %s", data["job_id"], data["task"], data["attempt"], extra=_extra(event))
 
 
 def _log_success(event: Event) -> None:
     data = event.data
     took = span((event.at - data["started_at"]) / SECOND) if data["started_at"] else "no time"
-    job_log.info("job %s (%s) succeeded in %s", data["job_id"], data["task"], took)
+    job_log.info("job %s (%s) succeeded in %s", data["job_id"], data["task"], took, extra=_extra(event))
 
 
 def _log_firing(event: Event) -> None:
     data = event.data
     then = f"next at {instant(datetime_of(data['next_at']))}" if data["next_at"] else "that was its last run"
-    schedule_log.info("schedule %s fired %s; %s", data["schedule_id"], data["task"], then)
+    schedule_log.info("schedule %s fired %s; %s", data["schedule_id"], data["task"], then, extra=_extra(event))
+
+
+def _extra(event: Event) -> dict[str, object]:
+    """For those who read fields."""
+    return {"rota": {"event": event.name, **event.data}}

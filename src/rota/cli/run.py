@@ -12,6 +12,7 @@ import click
 
 from rota.cli.banner import banner
 from rota.cli.log_lines import LEVELS, log_successes, set_up_logging
+from rota.cli.observing import Address, observed, open_port, own_address
 from rota.cli.options import check_duration, known_target, store_option
 from rota.cli.output import say
 from rota.cli.stopping import Stopping
@@ -63,6 +64,7 @@ concurrency_option = click.option(
 @drain_option
 @store_option
 @level_option
+@observed
 @supervised
 def run(**options: Any) -> None:
     """Work on jobs and fire schedules."""
@@ -77,6 +79,7 @@ def run(**options: Any) -> None:
 @drain_option
 @store_option
 @level_option
+@observed
 @supervised
 def worker(**options: Any) -> None:
     """Work on jobs."""
@@ -88,6 +91,7 @@ def worker(**options: Any) -> None:
 @drain_option
 @store_option
 @level_option
+@observed
 def scheduler(**options: Any) -> None:
     """Fire schedules; any number of schedulers may run at once."""
     serve(worker=False, scheduler=True, **options)
@@ -98,6 +102,8 @@ def serve(
     store_url: str | None,
     drain: str | None,
     log_level: str | None,
+    log_format: str | None,
+    metrics_at: Address | None,
     *,
     worker: bool,
     scheduler: bool,
@@ -109,18 +115,23 @@ def serve(
     """Load the app, say what will run, run it, and end with the code that the reason to stop asks for."""
     loaded = load(target, store_url, needs_tasks=worker)
     app = loaded.app
-    set_up_logging(log_level or app.settings.log.level or "info")
-    log_successes(app)
+    form = log_format or app.settings.log.format
+    set_up_logging(log_level or app.settings.log.level or "info", form)
+    log_successes(app, form)
     stopping = Stopping()
+    at = own_address(metrics_at, tether)
+    port = None
     try:
         app.open()
         check_shared(app, tether)
         app.sync_schedules()
         taken = (queues or app.settings.worker.queues or queues_of(app)) if worker else ()
         at_once = concurrency or app.settings.worker.concurrency
-        if tether is None or tether.shows_banner:
+        if form == "text" and (tether is None or tether.shows_banner):
             for line in banner(loaded, taken, at_once, is_scheduler=scheduler):
                 say(line)
+        if at is not None:
+            app.metrics.text()  # it counts from here on, and knows which schedules come first
         stopping.listen()
         if tether is not None:
             app.on("node.starting", tether.introduce)
@@ -131,12 +142,17 @@ def serve(
             concurrency=at_once,
             drain=drain,
         )
+        if at is not None:
+            port = open_port(app, node, at)
+            stopping.on_replaced = port.close
         if tether is not None:
             tether.hold(node, stopping)
         if until_empty and node.worker is not None:
             stopping.end_when_empty(node.worker)
         code = stopping.wait(app, node)
     finally:
+        if port is not None:
+            port.close()
         app.close()
     click.get_current_context().exit(code)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from rota.cli.endings import INTERRUPTED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rota.app import App
     from rota.engine.node import Node
     from rota.engine.worker import Worker
@@ -21,6 +23,7 @@ STOPPED = -1  # the node is down
 EMPTY = 0  # there is nothing left to do
 ASKED = -4  # the parent process wants it to drain, …
 HURRIED = -5  # … or to end at once
+REPLACED = ("SIGHUP", "recycled")  # the parent's words where a successor is there, or is on its way
 LOOK = 0.25  # seconds: handlers of signals run between two looks, never inside a wait that has begun
 
 
@@ -34,6 +37,7 @@ class Stopping:
     def __init__(self) -> None:
         self._news: SimpleQueue[int] = SimpleQueue()
         self._asked_by = ""
+        self.on_replaced: Callable[[], object] = lambda: None  # what a successor needs of this process, it lets go of
 
     def listen(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -58,6 +62,8 @@ class Stopping:
         if node.worker is not None:
             node.worker.drain()  # before it is told: a second signal must not hand back what is then claimed again
         log.info(self._why(first, node))
+        if self._asked_by in REPLACED:
+            self.on_replaced()
         threading.Thread(target=self._stop, args=(app,), name="rota-stop", daemon=True).start()
         awaited = 1 if first == ASKED else 0  # who stops a whole service signals the parent and the worker
         while (news := self.news()) != STOPPED:

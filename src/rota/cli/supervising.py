@@ -78,6 +78,7 @@ def supervised(command: Callable[..., None]) -> Callable[..., None]:
                     most_memory=said.worker.recycle_memory if max_memory is None else max_memory,
                     is_until_empty=options.get("until_empty", False),
                     log_level=options["log_level"] or said.log.level or "info",
+                    log_format=options["log_format"] or said.log.format,
                 )
             )
         command(tether=tether, **options)

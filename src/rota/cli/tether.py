@@ -33,9 +33,10 @@ TRY_AGAIN = 2.0  # seconds, where the store cannot be told of a death
 class Tether:
     """The line, as the parent has described it in the environment."""
 
-    def __init__(self, line: int, processes: int, *, shows_banner: bool) -> None:
+    def __init__(self, line: int, processes: int, *, shows_banner: bool, place: int = 0) -> None:
         self.processes = processes  # how many the parent runs
         self.shows_banner = shows_banner
+        self.place = place  # of this worker among them, from 0
         self._line = socket.socket(fileno=line)
         self._line.set_inheritable(False)
         self._sending = threading.Lock()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
 
 _KEPT = Retention()
 
@@ -121,6 +122,9 @@ class LogPart(Struct, frozen=True, kw_only=True):
             "info",
         ),
     ] = None
+    format: Annotated[
+        str, Says(Choice(FORMATS), "The form of the lines that `rota run`, `worker` and `scheduler` log.")
+    ] = "text"
 
 
 class Settings(Struct, frozen=True, kw_only=True):

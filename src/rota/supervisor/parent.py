@@ -35,9 +35,9 @@ class Parent:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._lines = Lines(plan.log_level)
+        self._lines = Lines(plan.log_level, plan.log_format)
         self._signals = Signals()
-        self._posts = [Post() for _ in range(plan.processes)]
+        self._posts = [Post(place) for place in range(plan.processes)]
         self._workers: dict[int, WorkerProcess] = {}  # by pid, until they are reaped
         self._deaths = Deaths()
         self._poll = select.poll()
@@ -75,13 +75,15 @@ class Parent:
         """The first worker must be up before the others start: what keeps it from that is said once, not N times."""
         for post in self._posts if self._was_up else self._posts[:1]:
             if post.worker is None and not self._is_ending and time.monotonic() >= post.start_at:
-                post.worker = self._start()
+                post.worker = self._start(post)
                 if post.worker is None:
                     self._lines.say("error", post.fail())
 
-    def _start(self) -> WorkerProcess | None:
+    def _start(self, post: Post) -> WorkerProcess | None:
         try:
-            worker = WorkerProcess(self._plan, generation=self._generation, shows_banner=not self._was_up)
+            worker = WorkerProcess(
+                self._plan, generation=self._generation, shows_banner=not self._was_up, place=post.place
+            )
         except OSError as err:
             self._lines.say("error", f"no worker can be started: {err}")
             return None
@@ -206,7 +208,7 @@ class Parent:
             return
         for post in self._posts:
             if post.worker is not None and post.worker.generation < self._generation:
-                post.heir = self._start()
+                post.heir = self._start(post)
                 self._is_rolling = post.heir is not None
                 return
         self._is_rolling = False

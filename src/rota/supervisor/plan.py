@@ -23,6 +23,7 @@ class Plan(NamedTuple):
     most_memory: int | None = None  # bytes
     is_until_empty: bool = False
     log_level: str = "info"
+    log_format: str = "text"
 
 
 def become_parent(plan: Plan) -> NoReturn:

@@ -38,7 +38,7 @@ class End(NamedTuple):
 class WorkerProcess:
     """Started by exec; in a process group of its own, so that a Ctrl-C reaches it by its parent only."""
 
-    def __init__(self, plan: Plan, *, generation: int, shows_banner: bool) -> None:
+    def __init__(self, plan: Plan, *, generation: int, shows_banner: bool, place: int = 0) -> None:
         self.generation = generation
         self.born_at = time.monotonic()
         self.node = ""  # its name in the store, said before it claims anything
@@ -60,7 +60,7 @@ class WorkerProcess:
         self.line, theirs = socket.socketpair()
         self.line.setblocking(False)  # noqa: FBT003
         try:
-            self.pid = _spawn(plan, theirs.fileno(), shows_banner=shows_banner)
+            self.pid = _spawn(plan, theirs.fileno(), shows_banner=shows_banner, place=place)
         except OSError:
             self.line.close()
             raise
@@ -153,9 +153,9 @@ class WorkerProcess:
         return _stat(self.pid, "stat").rpartition(") ")[2][:1] or "Z"
 
 
-def _spawn(plan: Plan, line: int, *, shows_banner: bool) -> int:
+def _spawn(plan: Plan, line: int, *, shows_banner: bool, place: int) -> int:
     os.chdir(plan.folder)  # anew each time: a deploy may have pointed this path at other code
-    about = {"line": line, "shows_banner": shows_banner, "processes": plan.processes}
+    about = {"line": line, "shows_banner": shows_banner, "processes": plan.processes, "place": place}
     os.set_inheritable(line, True)  # noqa: FBT003
     return os.posix_spawn(
         plan.command[0],
