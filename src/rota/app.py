@@ -52,11 +52,14 @@ if TYPE_CHECKING:
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
     from rota.observe.metrics import Metrics
+    from rota.queues import Queues
     from rota.specs import ScheduleKeywords
     from rota.store.contract import Added, Page
     from rota.tasks import Decorator, Request, TaskKeywords
     from rota.tenants import Tenants
+    from rota.tokens import Tokens
     from rota.triggers import Trigger
+    from rota.web.asgi import Web, WebOptions
 
     Place: TypeAlias = str | Store | Redis | RedisCluster | ConnectionPool[Any] | MongoClient[Any]
 
@@ -122,6 +125,26 @@ class App:
     def metrics(self) -> Metrics:
         """What a monitoring system reads of this process and its store; counted from the first asking on."""
         return load_metrics(self.open, self.events, lambda: self._node)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """The lines that jobs wait in, and the verbs about them."""
+        from rota.queues import Queues  # noqa: PLC0415 - likewise
+
+        return Queues(self.open)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The tokens that let people and programs in over HTTP, and the verbs about them."""
+        from rota.tokens import Tokens  # noqa: PLC0415 - likewise
+
+        return Tokens(self.open, self._new_id)
+
+    def asgi(self, **options: Unpack[WebOptions]) -> Web:
+        """The HTTP API as an ASGI app, to be served or mounted in another: `Mount("/rota", app.asgi())`."""
+        from rota.web.asgi import make_asgi  # noqa: PLC0415 - likewise
+
+        return make_asgi(self, **options)
 
     def changes(
         self,

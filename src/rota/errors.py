@@ -19,6 +19,7 @@ RotaError
 │   ├── JobNotFound
 │   ├── ScheduleNotFound
 │   ├── TenantNotFound
+│   ├── TokenNotFound
 │   └── UnknownTask             a task that no app here has registered
 ├── Refused                     a change that the state of things does not allow
 │   ├── UnlawfulMove            a move that the table of states does not have
@@ -147,6 +148,10 @@ class ScheduleNotFound(NotFound):
 
 class TenantNotFound(NotFound):
     """No tenant has that name."""
+
+
+class TokenNotFound(NotFound):
+    """No token has that id."""
 
 
 class UnknownTask(NotFound):

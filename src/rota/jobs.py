@@ -11,6 +11,7 @@ from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime,
 from rota.model.payload import unpack_call
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
+from rota.noting import Deed, note_down
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Jobs:
             pause = min(pause * 1.5, 0.25)
         return record
 
-    def cancel(self, job_id: str, *, reason: str = "cancelled by hand") -> Job[Any]:
+    def cancel(self, job_id: str, *, reason: str = "cancelled by hand", by: str = "") -> Job[Any]:
         """Cancel a waiting job at once; ask a running one to stop."""
         store = self._store()
         for _ in range(TRIES):
@@ -267,22 +268,30 @@ class Jobs:
             else:
                 done = not store.change_jobs([cancel(record, store.now(), reason)])
             if done:
+                verb = "asked to stop" if record.state is State.RUNNING else "cancelled"
+                self.note(job_id, verb, by, {"state": record.state.value}, {"reason": reason})
                 return self.get(job_id)
         raise Refused(f"job {job_id} kept moving; try again")
 
-    def retry(self, job_id: str, *, reason: str = "retried by hand") -> Job[Any]:
+    def retry(self, job_id: str, *, reason: str = "retried by hand", by: str = "") -> Job[Any]:
         """Put a failed or cancelled job back into its queue, with fresh budgets."""
         store = self._store()
         record = self.read(job_id)
         if store.change_jobs([retry_by_hand(record, store.now(), reason)]):
             raise Refused(f"job {job_id} was changed by somebody else meanwhile; look at it again")
+        self.note(job_id, "retried", by, {"state": record.state.value}, {"reason": reason})
         return self.get(job_id)
 
-    def delete(self, job_id: str) -> None:
+    def delete(self, job_id: str, *, by: str = "") -> None:
         """Remove a job that has ended. Its occurrence, where it has one, stays in the ledger."""
         record = self.read(job_id)
         if not self._store().delete_jobs([job_id]):
             raise Refused(f"job {job_id} is {record.state}; cancel it first, then delete it")
+        self.note(job_id, "deleted", by, {"state": record.state.value, "task": record.task}, {})
+
+    def note(self, job_id: str, verb: str, by: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Keep who did something with a job by hand; app.changes() and its history of changes show it."""
+        note_down(self._store(), "job", [Deed(job_id, verb, before, after)], by)
 
     def read(self, job_id: str) -> JobRecord:
         """The job as the store keeps it; JobNotFound where there is none."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import date
 
 _URL = re.compile(r"[a-z][a-z0-9+]*:\S+", re.ASCII)
+_SECRET = re.compile(r"[!-~]{16,256}", re.ASCII)
 _TARGET = re.compile(r"[^\s:]+(:[^\s:]+)?")
 
 
@@ -159,6 +160,23 @@ class Queues(_Plain, frozen=True):
 
     def text(self, value: Any) -> str:
         return ", ".join(value)
+
+
+class Secret(_Plain, frozen=True):
+    """What is never shown again."""
+
+    wanted: str = "a secret of 16 to 256 characters without spaces"
+
+    def read(self, text: Any) -> str:
+        if not _SECRET.fullmatch(text):
+            raise BadOption(f"it is not {self.wanted}")
+        return str(text)
+
+    def text(self, value: Any) -> str:
+        return "********" if value else ""
+
+    def shown(self, text: str) -> str:
+        return f"{len(text)} characters"
 
 
 class Choice(_Plain, frozen=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from msgspec import Struct
 
-from rota.config.kinds import Choice, Duration, Kind, Namespace, Queues, Size, Target, Url, Whole, Zone
+from rota.config.kinds import Choice, Duration, Kind, Namespace, Queues, Secret, Size, Target, Url, Whole, Zone
 from rota.model.micros import SECOND
 from rota.store.contract import Retention
 
@@ -127,6 +127,29 @@ class LogPart(Struct, frozen=True, kw_only=True):
     ] = "text"
 
 
+class WebPart(Struct, frozen=True, kw_only=True):
+    """Who may use the HTTP API."""
+
+    token: Annotated[
+        str | None,
+        Says(
+            Secret(),
+            "An admin's token for the HTTP API, of 16 characters or more; better set by ROTA_WEB_TOKEN than in a file.",
+            "none; the first start of `rota web` makes one",
+            "change-me-change-me",
+        ),
+    ] = None
+    anonymous: Annotated[
+        str | None,
+        Says(
+            Choice(("nothing", "read")),
+            "What may be done over HTTP without a token; `read` only where the address is a loopback one.",
+            "nothing",
+            "nothing",
+        ),
+    ] = None
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything that can be set. Durations are microseconds, sizes bytes."""
 
@@ -159,6 +182,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     worker: WorkerPart = WorkerPart()
     retention: RetentionPart = RetentionPart()
     log: LogPart = LogPart()
+    web: WebPart = WebPart()
 
 
 class Key(Struct, frozen=True, kw_only=True):
@@ -200,7 +224,7 @@ def _keys_of(part: type[Struct], prefix: str = "") -> dict[str, Key]:
 
 
 KEYS = _keys_of(Settings)
-PARTS: dict[str, type[Struct]] = {"worker": WorkerPart, "retention": RetentionPart, "log": LogPart}
+PARTS: dict[str, type[Struct]] = {"worker": WorkerPart, "retention": RetentionPart, "log": LogPart, "web": WebPart}
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:

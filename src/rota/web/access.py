@@ -1,0 +1,160 @@
+"""Access: who asks. A credential is checked in constant time; whoever guesses is slowed down, then turned away."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import time
+from collections import OrderedDict
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.tokens import Identity, hash_of
+from rota.web.refusals import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rota.app import App
+    from rota.web.route import Route
+
+FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0  # seconds that a failed try waits for its answer
+MOST_FAILURES = 20  # of one address, until it is turned away …
+CALM = 60.0  # … for this long
+MOST_DELAYED = 8  # tries of one address that wait at once
+MOST_ADDRESSES = 10_000
+KNOWN_FOR = 600.0  # seconds that a credential which was good is still tried where its address is turned away
+
+ANYBODY = Identity("anonymous", "read")
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="rota"'}
+
+
+class Tries(NamedTuple):
+    """Failed tries of one address."""
+
+    number: int
+    last: float
+
+
+class Guard:
+    """Slows down and turns away addresses that try bad credentials. It holds a bounded number of them."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tries: OrderedDict[str, Tries] = OrderedDict()
+        self._delayed: dict[str, int] = {}
+        self._known: OrderedDict[str, float] = OrderedDict()
+
+    def check(self, address: str, credential: str) -> None:
+        """Turn away an address that has tried too often; a credential that was good lately may still be tried."""
+        seen = self._tries.get(address)
+        if seen is None or (credential in self._known and self._known[credential] > self._clock() - KNOWN_FOR):
+            return
+        left = seen.last + CALM - self._clock()
+        if left <= 0:
+            del self._tries[address]
+        elif seen.number >= MOST_FAILURES:
+            raise _turned_away(left)
+
+    def note_good(self, credential: str) -> None:
+        self._known[credential] = self._clock()
+        self._known.move_to_end(credential)
+        _bound(self._known)
+
+    async def note_bad(self, address: str) -> None:
+        """Remember a failed try, and let it wait: longer each time."""
+        count = self._tries[address].number + 1 if address in self._tries else 1
+        self._tries[address] = Tries(count, self._clock())
+        self._tries.move_to_end(address)
+        _bound(self._tries)
+        if self._delayed.get(address, 0) >= MOST_DELAYED:
+            raise _turned_away(LONGEST_DELAY)
+        self._delayed[address] = self._delayed.get(address, 0) + 1
+        try:
+            await asyncio.sleep(min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(count - 1, 10)))
+        finally:
+            self._delayed[address] -= 1
+            if not self._delayed[address]:
+                del self._delayed[address]
+
+
+class Gate:
+    """Lets requests in whose bearer may do what their route asks for."""
+
+    def __init__(self, app: App, *, token: str | None, is_read_only: bool, anonymous: bool) -> None:
+        self._app = app
+        self._admin = hash_of(token) if token else None
+        self._is_read_only = is_read_only
+        self._anonymous = anonymous
+        self.guard = Guard()
+
+    async def admit(self, route: Route, headers: Mapping[str, str], address: str, server: str) -> Identity:
+        """Who asks; a Refusal where they may not."""
+        if route.role is None:
+            return ANYBODY
+        secret = _secret(headers)
+        who = await self._identify(secret, address) if secret is not None else self._stranger(server)
+        if self._is_read_only and route.is_change:
+            raise Refusal(403, "read_only", "this server only shows: it was started with --read-only")
+        if not who.may(route.role):
+            raise Refusal(403, "forbidden", f"this needs the role {route.role}; {who.name} has {who.role}")
+        return who
+
+    async def _identify(self, secret: str, address: str) -> Identity:
+        digest = hash_of(secret)
+        self.guard.check(address, digest)
+        is_admin = self._admin is not None and hmac.compare_digest(self._admin, digest)
+        if is_admin:
+            who: Identity | None = Identity("admin", "admin")
+        else:
+            who = await self._app.aio.call(partial(self._app.tokens.check, secret))
+        if who is None:
+            await self.guard.note_bad(address)
+            raise Refusal(401, "bad_token", "this token is unknown, revoked or over", headers=CHALLENGE)
+        self.guard.note_good(digest)
+        return who
+
+    def _stranger(self, server: str) -> Identity:
+        if self._anonymous and is_loopback(server):
+            return ANYBODY
+        raise Refusal(
+            401,
+            "token_missing",
+            "a token is needed: send Authorization: Bearer TOKEN; `rota token create` makes one",
+            headers=CHALLENGE,
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _secret(headers: Mapping[str, str]) -> str | None:
+    """The credential that a request brings. One that cannot be read is a bad one, not none."""
+    said = headers.get("authorization")
+    if said is None:
+        return headers.get("x-admin-token")
+    scheme, _, secret = said.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+def _turned_away(seconds: float) -> Refusal:
+    wait = max(1, round(seconds))
+    return Refusal(
+        429,
+        "too_many_tries",
+        f"too many bad tokens came from this address; wait {wait} s",
+        headers={"Retry-After": str(wait)},
+    )
+
+
+def _bound(kept: OrderedDict[str, object] | OrderedDict[str, Tries] | OrderedDict[str, float]) -> None:
+    while len(kept) > MOST_ADDRESSES:
+        kept.popitem(last=False)

@@ -1,0 +1,176 @@
+"""Jobs over HTTP: listed, looked at, followed, enqueued, retried, cancelled, deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from rota.model.history import history_of
+from rota.model.micros import datetime_of, micros_of
+from rota.model.state import State
+from rota.store.contract import JobFilter, Page
+from rota.web.facts import JobFacts, LineFacts, MoveFacts, job_facts
+from rota.web.route import Answer, Ask, Follow, Route
+from rota.web.types import (
+    Arguments,
+    Duration,
+    Instant,
+    JobId,
+    Key,
+    Limit,
+    Name,
+    Named,
+    PageQuery,
+    Priority,
+    ReasonBody,
+    ScheduleId,
+)
+
+LineNumber = Annotated[int, Meta(ge=0, le=2**53)]
+TaskPattern = Annotated[
+    str, Meta(pattern="^[A-Za-z0-9._:-]{0,127}[*]?$", description="a trailing * matches any ending")
+]
+
+
+class JobPath(Struct, frozen=True):
+    """Which job."""
+
+    job_id: JobId
+
+
+class JobsQuery(PageQuery, frozen=True, kw_only=True):
+    """Which jobs; what is not said does not matter."""
+
+    state: tuple[State, ...] = ()
+    queue: Name | None = None
+    task: TaskPattern | None = None
+    schedule_id: ScheduleId | None = None
+    key: Key | None = None
+    since: Instant | None = None  # created at or after
+    until: Instant | None = None  # created before
+
+
+class LogsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lines."""
+
+    after: LineNumber = 0  # lines with a higher number
+    start: Instant | None = None
+    end: Instant | None = None
+    limit: Limit = 200
+    follow: bool = False  # as server-sent events, until the job has ended
+
+
+class NewJobBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A call to be made."""
+
+    task: Name  # one that the app has registered
+    args: Arguments = []
+    kwargs: Named = {}
+    delay: Duration | None = None
+    at: Instant | None = None
+    priority: Priority | None = None
+    queue: Name | None = None
+    key: Key | None = None
+    key_for: Duration | None = None
+    retries: Annotated[int, Meta(ge=0, le=1_000)] | None = None
+    timeout: Duration | None = None
+    meta: Named | None = None
+
+
+class History(Struct, kw_only=True):
+    """All moves of a job, oldest first."""
+
+    items: list[MoveFacts]
+
+
+class Lines(Struct, kw_only=True):
+    """Lines in order; the number of the last is where to go on after."""
+
+    items: list[LineFacts]
+
+
+def list_jobs(ask: Ask) -> Page[JobFacts]:
+    query: JobsQuery = ask.query
+    where = JobFilter(
+        states=query.state,
+        queue=query.queue,
+        task=query.task or None,
+        schedule_id=query.schedule_id,
+        key=query.key,
+        since=micros_of(query.since) if query.since else None,
+        until=micros_of(query.until) if query.until else None,
+    )
+    page = ask.app.open().list_jobs(where, cursor=query.cursor, limit=query.limit)
+    return Page([job_facts(job) for job in page.items], page.cursor)
+
+
+def get_job(ask: Ask) -> JobFacts:
+    return job_facts(ask.app.jobs.read(ask.path.job_id))
+
+
+def get_history(ask: Ask) -> History:
+    moves = history_of(ask.app.jobs.read(ask.path.job_id))
+    return History(
+        items=[
+            MoveFacts(state=move.state, at=datetime_of(move.at), reason=move.reason, data=move.data) for move in moves
+        ]
+    )
+
+
+def get_logs(ask: Ask) -> Lines | Follow:
+    query: LogsQuery = ask.query
+    ask.app.jobs.read(ask.path.job_id)
+    if query.follow:
+        return Follow(ask.path.job_id, query.after if ask.last_event is None else ask.last_event)
+    lines = ask.app.jobs.logs(ask.path.job_id, start=query.start, end=query.end, after=query.after, limit=query.limit)
+    return Lines(items=[LineFacts(number=line.number, at=line.at, level=line.level, text=line.text) for line in lines])
+
+
+def enqueue_job(ask: Ask) -> Answer:
+    body: NewJobBody = ask.body
+    task = ask.app.registry.get(body.task)
+    options: dict[str, Any] = {
+        name: getattr(body, name)
+        for name in ("delay", "at", "priority", "queue", "key", "key_for", "retries", "timeout", "meta")
+    }
+    request = task.using(**options).job(*body.args, **body.kwargs)
+    job = ask.app.send([request])[0]
+    ask.app.jobs.note(job.id, "found" if job.existed else "enqueued", ask.by, {}, {"task": task.name})
+    return Answer(job_facts(ask.app.jobs.read(job.id)), 200 if job.existed else 201)
+
+
+def retry_job(ask: Ask) -> JobFacts:
+    reason = ask.body.reason or f"retried by {ask.by}"
+    return job_facts(ask.app.jobs.retry(ask.path.job_id, reason=reason, by=ask.by).record)
+
+
+def cancel_job(ask: Ask) -> JobFacts:
+    reason = ask.body.reason or f"cancelled by {ask.by}"
+    return job_facts(ask.app.jobs.cancel(ask.path.job_id, reason=reason, by=ask.by).record)
+
+
+def delete_job(ask: Ask) -> None:
+    ask.app.jobs.delete(ask.path.job_id, by=ask.by)
+
+
+_JOBS, _JOB = "/api/v1/jobs", "/api/v1/jobs/{job_id}"
+_WRONG_STATE = {409: "the job's state does not allow it"}
+
+ROUTES = (
+    Route(method="GET", path=_JOBS, role="read", handle=list_jobs, says="Jobs, newest first.", query=JobsQuery,
+          answer=Page[JobFacts]),
+    Route(method="POST", path=_JOBS, role="operate", handle=enqueue_job, body=NewJobBody, answer=JobFacts, status=201,
+          says="Enqueue a call of a registered task.", also={200: "A live job has that key already: it is answered."}),
+    Route(method="GET", path=_JOB, role="read", handle=get_job, says="A job.", params=JobPath, answer=JobFacts),
+    Route(method="DELETE", path=_JOB, role="operate", handle=delete_job, says="Delete a job that has ended.",
+          params=JobPath, status=204, also=_WRONG_STATE),
+    Route(method="GET", path=f"{_JOB}/history", role="read", handle=get_history, params=JobPath, answer=History,
+          says="Every move of a job, oldest first."),
+    Route(method="GET", path=f"{_JOB}/logs", role="read", handle=get_logs, params=JobPath, query=LogsQuery,
+          answer=Lines, streams="follow=true", says="What a job wrote, in order; or as it is written."),
+    Route(method="POST", path=f"{_JOB}/retry", role="operate", handle=retry_job, params=JobPath, body=ReasonBody,
+          answer=JobFacts, says="Put a failed or cancelled job back into its queue.", also=_WRONG_STATE),
+    Route(method="POST", path=f"{_JOB}/cancel", role="operate", handle=cancel_job, params=JobPath, body=ReasonBody,
+          answer=JobFacts, says="Cancel a waiting job, or ask a running one to stop.", also=_WRONG_STATE),
+)  # fmt: skip

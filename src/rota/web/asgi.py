@@ -1,0 +1,178 @@
+"""The ASGI app that the table of routes makes: it reads a request, lets it in, has it handled in a thread, answers."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route as Place
+from starlette.routing import Router
+
+from rota.errors import RotaError, VersionConflict
+from rota.web.access import Gate
+from rota.web.hub import Hub
+from rota.web.reading import read_body, read_params, read_query, read_version
+from rota.web.refusals import Refusal, refusal_of
+from rota.web.route import Answer, Ask, Follow, Watch
+from rota.web.table import ROUTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from starlette.types import Receive, Scope, Send
+
+    from rota.app import App
+    from rota.web.route import Route
+
+log = logging.getLogger("rota.web")
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class WebOptions(TypedDict, total=False):
+    """How the HTTP API is served, where the settings do not say it."""
+
+    token: str | None  # an admin's, beside those that the store has
+    read_only: bool
+    anonymous: bool  # whoever can reach the loopback address may read
+
+
+class Web:
+    """The HTTP API of one app."""
+
+    def __init__(self, app: App, routes: Sequence[Route] = ROUTES, **options: Any) -> None:
+        self.app = app
+        self.hub = Hub(app)
+        self._options: WebOptions = options  # type: ignore[assignment]
+        places = [Place(path, _Path(self, found)) for path, found in _by_path(routes).items()]
+        self._router = Router(places, redirect_slashes=False, default=_nowhere)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._router(scope, receive, send)
+
+    @cached_property
+    def gate(self) -> Gate:
+        """Made at the first request: the settings are not read before."""
+        said, options = self.app.settings.web, self._options
+        return Gate(
+            self.app,
+            token=options.get("token") or said.token,
+            is_read_only=options.get("read_only", False),
+            anonymous=options.get("anonymous", said.anonymous == "read"),
+        )
+
+    async def respond(self, route: Route, request: Request) -> Response:
+        headers, pairs = request.headers, request.query_params.multi_items()
+        address = request.client.host if request.client else ""
+        who = await self.gate.admit(route, headers, address, str((request.scope.get("server") or ("",))[0]))
+        ask = Ask(
+            app=self.app,
+            who=who,
+            path=read_params(route, request.path_params),
+            query=read_query(route, pairs),
+            expect_version=read_version(route, pairs, headers.get("if-match")),
+            last_event=_last_event(headers),
+            body=await read_body(
+                route, headers.get("content-type", ""), headers.get("content-length"), request.stream()
+            ),
+        )
+        return self._response(route, await self._handle(route, ask, by_header="if-match" in headers))
+
+    async def _handle(self, route: Route, ask: Ask, *, by_header: bool) -> Any:
+        try:
+            return await self.app.aio.call(partial(route.handle, ask))
+        except VersionConflict as err:
+            refusal = refusal_of(err)
+            refusal.status = 412 if by_header else 409
+            raise refusal from err
+        except RotaError as err:
+            raise refusal_of(err) from err
+
+    def _response(self, route: Route, answer: Any) -> Response:
+        if isinstance(answer, (Watch, Follow)):
+            events = self.hub.watch() if isinstance(answer, Watch) else self.hub.follow(answer.job_id, answer.after)
+            return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
+        if not isinstance(answer, Answer):
+            answer = Answer(answer, route.status)
+        body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
+        if answer.status == 204:
+            return Response(None, 204, {**HEADERS, **answer.headers})
+        return Response(body, answer.status, {**HEADERS, **answer.headers}, route.media)
+
+
+class _Path:
+    """All methods of one path, as an ASGI app."""
+
+    def __init__(self, web: Web, routes: Iterable[Route]) -> None:
+        self._web = web
+        self._routes = {route.method: route for route in routes}
+        self._allow = ", ".join(sorted({*self._routes, *(["HEAD"] if "GET" in self._routes else [])}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        method = "GET" if request.method == "HEAD" else request.method
+        try:
+            response = await self._answer(self._routes.get(method), request)
+        except ClientDisconnect:
+            return
+        await response(scope, receive, send)
+
+    async def _answer(self, route: Route | None, request: Request) -> Response:
+        if route is None:
+            return refused(self._not_allowed(request))
+        try:
+            return await self._web.respond(route, request)
+        except Refusal as refusal:
+            return refused(refusal)
+        except ClientDisconnect:
+            raise
+        except Exception:
+            log.exception("%s %s failed", request.method, request.url.path)
+            return refused(Refusal(500, "internal", "something went wrong here; the server's log says what"))
+
+    def _not_allowed(self, request: Request) -> Refusal:
+        message = f"this path has no {request.method[:20]}; it has {self._allow}"
+        return Refusal(405, "method_not_allowed", message, headers={"Allow": self._allow})
+
+
+def make_asgi(app: App, **options: Any) -> Web:
+    """The HTTP API of an app, as an ASGI app."""
+    return Web(app, **options)
+
+
+def refused(refusal: Refusal) -> Response:
+    return Response(refusal.body, refusal.status, {**HEADERS, **refusal.headers}, "application/json")
+
+
+async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """There is no such path."""
+    if scope["type"] == "http":
+        message = "there is nothing at this path; /api/v1/openapi.json lists all that there is"
+        await refused(Refusal(404, "not_found", message))(scope, receive, send)
+    elif scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000})
+
+
+def _by_path(routes: Iterable[Route]) -> Mapping[str, list[Route]]:
+    """Fixed paths first: /schedules/x is not asked for what /schedules/{id} would say."""
+    found: dict[str, list[Route]] = defaultdict(list)
+    for route in sorted(routes, key=lambda route: "{" in route.path):
+        found[route.path].append(route)
+    return found
+
+
+def _last_event(headers: Mapping[str, str]) -> int | None:
+    said = headers.get("last-event-id", "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= 18 else None

@@ -1,0 +1,87 @@
+"""Refusals: what a request is answered that cannot be served: a status, a code, a sentence, and the field at fault."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from rota import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_NAMED = re.compile(r"field `([^`]+)`")
+
+
+class Fault(Struct, kw_only=True):
+    """What went wrong."""
+
+    code: str  # for programs
+    message: str  # for people: what happened, and what to do
+    field: str | None = None  # the parameter, header or place in the body at fault
+
+
+class ErrorAnswer(Struct, kw_only=True):
+    """The body of every answer that is an error."""
+
+    error: Fault
+
+
+class Refusal(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.fault = Fault(code=code, message=message, field=field)
+        self.headers = dict(headers or {})
+
+    @property
+    def body(self) -> bytes:
+        return msgspec.json.encode(ErrorAnswer(error=self.fault))
+
+
+_STATUSES: tuple[tuple[type[errors.RotaError], int], ...] = (  # the first that fits
+    (errors.UnknownTask, 422),
+    (errors.NotFound, 404),
+    (errors.Refused, 409),
+    (errors.PayloadTooLarge, 413),
+    (errors.BadPayload, 422),
+    (errors.BadTrigger, 422),
+    (errors.BadOption, 422),
+    (errors.StoreError, 503),
+)
+
+
+def refusal_of(err: errors.RotaError) -> Refusal:
+    """An error of Rota's own, as HTTP says it."""
+    status = next((status for kind, status in _STATUSES if isinstance(err, kind)), 500)
+    return Refusal(status, code_of(err), str(err))
+
+
+def code_of(err: Exception) -> str:
+    """JobNotFound is job_not_found."""
+    return _WORDS.sub("_", type(err).__name__).lower()
+
+
+def misfit(err: msgspec.ValidationError, status: int, code: str) -> Refusal:
+    """What does not fit its type, with the field named."""
+    text = str(err)
+    place, named = _AT.search(text), _NAMED.search(text)
+    path = (place[1] if place else "").lstrip(".")
+    field = ".".join(part for part in (path, named[1] if named else "") if part)
+    message = text[: place.start()] if place else text
+    return Refusal(status, code, f"{field}: {message}" if field else message, field=field or None)
