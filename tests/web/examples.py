@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from app.steps import work
+from rota import every
 
 if TYPE_CHECKING:
     from rota.web.route import Route
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
 
 BODIES: dict[str, Any] = {
     "enqueue_job": {"task": "greet", "args": ["ann"]},
+    "create_schedule": {"id": "new", "task": "greet", "args": ["ann"], "trigger": {"cron": "0 9 * * *"}},
+    "put_schedule": {"task": "greet", "args": ["ann"], "trigger": {"every": "5m"}},
+    "patch_schedule": {"trigger": {"every": "10m"}, "description": "slower"},
+    "create_tenant": {"name": "new", "tz": "Asia/Kolkata"},
+    "put_tenant": {"tz": "Asia/Kolkata"},
+    "patch_tenant": {"description": "a customer"},
+    "create_token": {"name": "eve", "role": "read", "ttl": "1d"},
 }
 
 
@@ -33,5 +41,31 @@ def _job(route: Route, stage: Stage) -> str:
     return job.id
 
 
-QUERIES: dict[str, str] = {}
-THINGS = {"job_id": _job}
+def _schedule(route: Route, stage: Stage) -> str:
+    del route
+    stage.app.schedules.put("daily", stage.app.registry.get("tick").job(), every("1d"), by="ann")
+    return "daily"
+
+
+def _tenant(route: Route, stage: Stage) -> str:
+    del route
+    stage.app.tenants.put("acme", tz="UTC", by="ann")
+    return "acme"
+
+
+def _token(route: Route, stage: Stage) -> str:
+    del route
+    return stage.app.tokens.create("bob", by="ann").id
+
+
+QUERIES = {
+    "list_occurrences": "start=2026-01-01T00:00:00Z&end=2026-02-01T00:00:00Z",
+    "explain_cron": "cron=0+9+*+*+*&tz=Europe/Paris&n=3",
+}
+THINGS = {
+    "job_id": _job,
+    "schedule_id": _schedule,
+    "tenant": _tenant,
+    "token_id": _token,
+    "queue": lambda _route, _stage: "mail",
+}

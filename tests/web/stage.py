@@ -20,7 +20,7 @@ CREDENTIALS = ("none", "bad", "expired", "read", "operate", "admin")
 def declare(app: App) -> None:
     @app.task(name="greet")
     def greet(name: str, times: int = 1) -> str:
-        print(f"hello {name}")
+        print(f"hello {name}")  # noqa: T201 - into its log
         return name.upper() * times
 
     @app.task(name="fail", retries=0, queue="mail")

@@ -18,6 +18,16 @@ def kind() -> str:
     return "memory"
 
 
+@pytest.fixture(autouse=True)
+def _streams_end(monkeypatch):
+    """A stream says that it is there, and ends."""
+
+    async def stream(_hub, _listener):
+        yield b": alive\n\n"
+
+    monkeypatch.setattr("rota.web.hub.Hub._stream", stream)
+
+
 @pytest.mark.parametrize("credential", CREDENTIALS)
 @pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
 def test_a_route_lets_in_whom_its_role_says(stage, route, credential):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import Struct
 from rota import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
@@ -70,6 +71,18 @@ def refusal_of(err: errors.RotaError) -> Refusal:
     """An error of Rota's own, as HTTP says it."""
     status = next((status for kind, status in _STATUSES if isinstance(err, kind)), 500)
     return Refusal(status, code_of(err), str(err))
+
+
+@contextmanager
+def at_fault(field: str, kind: type[errors.RotaError] = errors.RotaError) -> Iterator[None]:
+    """Name the field, where what is done with it is an error; what a body names and is not there is a bad value."""
+    try:
+        yield
+    except kind as err:
+        refusal = refusal_of(err)
+        refusal.status = 422 if refusal.status == 404 else refusal.status
+        refusal.fault.field = field
+        raise refusal from err
 
 
 def code_of(err: Exception) -> str:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.web.api import documents, jobs
+from rota.web.api import catalogue, documents, health, jobs, operate, schedules, tenants
 
 if TYPE_CHECKING:
     from rota.web.route import Route
 
-ROUTES: tuple[Route, ...] = (*jobs.ROUTES, *documents.ROUTES)
+ROUTES: tuple[Route, ...] = (
+    *jobs.ROUTES,
+    *schedules.ROUTES,
+    *tenants.ROUTES,
+    *operate.ROUTES,
+    *catalogue.ROUTES,
+    *health.ROUTES,
+    *documents.ROUTES,
+)

@@ -13,24 +13,59 @@ Name = Annotated[str, Meta(pattern=NAME, description="1 to 127 of the characters
 ScheduleId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,127}$")]
 JobId = Annotated[str, Meta(pattern="^[A-Za-z0-9._:-]{1,255}$")]
 Instant = Annotated[datetime, Meta(tz=True, description="with an offset, as in 2026-01-31T09:00:00Z")]
-Duration = Annotated[str, Meta(max_length=64, examples=["90s", "1h30m"], description="such as 90s, 5m or 1h30m")]
+Duration = Annotated[str, Meta(pattern="^([0-9]{1,10}[wdhms]){1,5}$", description="such as 90s, 5m or 1h30m")]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
 Text = Annotated[str, Meta(max_length=1_000, pattern="^[^\\x00]*$")]
 Key = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[^\\x00]*$")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
-Cursor = Annotated[str, Meta(max_length=300, pattern="^[A-Za-z0-9._:-]+$", description="of the page before")]
+_OF_THE_PAGE_BEFORE = "the cursor of the page before"
+NumberCursor = Annotated[str, Meta(pattern="^[0-9]{1,18}$", description=_OF_THE_PAGE_BEFORE)]
+NameCursor = Annotated[str, Meta(pattern=NAME, description=_OF_THE_PAGE_BEFORE)]
+NoteCursor = Annotated[str, Meta(pattern="^[0-9]{1,18}-[A-Za-z0-9._:-]{1,127}$", description=_OF_THE_PAGE_BEFORE)]
+Bound = Annotated[
+    str, Meta(max_length=40, description="a date such as 2026-01-31, or an instant such as 2026-01-31T09:00:00Z")
+]
+Zone = Annotated[str, Meta(max_length=64, description="a timezone's IANA name, such as Europe/Paris")]
 Arguments = list[Any]
 Named = dict[str, Any]
 
 
-class PageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which page of a list."""
+class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The parameters of a query."""
+
+
+class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is sent. A field that nobody knows is refused, lest it be thought to count."""
+
+
+class NumbersQuery(Query, frozen=True, kw_only=True):
+    """Which page of a list in the order of time."""
 
     limit: Limit = 50
-    cursor: Cursor | None = None
+    cursor: NumberCursor | None = None
 
 
-class ReasonBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NamesQuery(Query, frozen=True, kw_only=True):
+    """Which page of a list in the order of names."""
+
+    limit: Limit = 50
+    cursor: NameCursor | None = None
+
+
+class NotesQuery(Query, frozen=True, kw_only=True):
+    """Which page of a list of changes."""
+
+    limit: Limit = 50
+    cursor: NoteCursor | None = None
+
+
+class ReasonBody(Body, frozen=True, kw_only=True):
     """Why something is done; it is kept."""
 
     reason: Text = ""
+
+
+class PauseBody(ReasonBody, frozen=True, kw_only=True):
+    """Why, and until when."""
+
+    until: Instant | None = None

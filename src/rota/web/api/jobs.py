@@ -6,14 +6,17 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rota.errors import BadPayload
 from rota.model.history import history_of
 from rota.model.micros import datetime_of, micros_of
 from rota.model.state import State
 from rota.store.contract import JobFilter, Page
 from rota.web.facts import JobFacts, LineFacts, MoveFacts, job_facts
+from rota.web.refusals import at_fault
 from rota.web.route import Answer, Ask, Follow, Route
 from rota.web.types import (
     Arguments,
+    Body,
     Duration,
     Instant,
     JobId,
@@ -21,8 +24,9 @@ from rota.web.types import (
     Limit,
     Name,
     Named,
-    PageQuery,
+    NumbersQuery,
     Priority,
+    Query,
     ReasonBody,
     ScheduleId,
 )
@@ -39,7 +43,7 @@ class JobPath(Struct, frozen=True):
     job_id: JobId
 
 
-class JobsQuery(PageQuery, frozen=True, kw_only=True):
+class JobsQuery(NumbersQuery, frozen=True, kw_only=True):
     """Which jobs; what is not said does not matter."""
 
     state: tuple[State, ...] = ()
@@ -51,7 +55,7 @@ class JobsQuery(PageQuery, frozen=True, kw_only=True):
     until: Instant | None = None  # created before
 
 
-class LogsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LogsQuery(Query, frozen=True, kw_only=True):
     """Which lines."""
 
     after: LineNumber = 0  # lines with a higher number
@@ -61,7 +65,7 @@ class LogsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     follow: bool = False  # as server-sent events, until the job has ended
 
 
-class NewJobBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NewJobBody(Body, frozen=True, kw_only=True):
     """A call to be made."""
 
     task: Name  # one that the app has registered
@@ -129,12 +133,14 @@ def get_logs(ask: Ask) -> Lines | Follow:
 
 def enqueue_job(ask: Ask) -> Answer:
     body: NewJobBody = ask.body
-    task = ask.app.registry.get(body.task)
+    with at_fault("task"):
+        task = ask.app.registry.get(body.task)
     options: dict[str, Any] = {
         name: getattr(body, name)
         for name in ("delay", "at", "priority", "queue", "key", "key_for", "retries", "timeout", "meta")
     }
-    request = task.using(**options).job(*body.args, **body.kwargs)
+    with at_fault("args", BadPayload):
+        request = task.using(**options).job(*body.args, **body.kwargs)
     job = ask.app.send([request])[0]
     ask.app.jobs.note(job.id, "found" if job.existed else "enqueued", ask.by, {}, {"task": task.name})
     return Answer(job_facts(ask.app.jobs.read(job.id)), 200 if job.existed else 201)

@@ -1,0 +1,195 @@
+"""Schedules as JSON sends them: a whole one, or only what is to be changed of one."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from rota.errors import BadPayload, BadTrigger
+from rota.model.micros import SECOND, datetime_of
+from rota.model.payload import unpack_call
+from rota.model.schedule import Catchup, Overlap
+from rota.tasks import Request, TaskOptions
+from rota.triggers import trigger_from_text
+from rota.triggers.bounds import bound_from_text
+from rota.triggers.duration import text_of
+from rota.triggers.zone import find_zone
+from rota.web.refusals import at_fault
+from rota.web.trigger_body import TriggerBody, read_trigger
+from rota.web.types import (
+    Arguments,
+    Body,
+    Bound,
+    Duration,
+    Name,
+    Named,
+    Priority,
+    ScheduleId,
+    Text,
+    Zone,
+)
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.model.schedule import Schedule, ScheduleSpec
+    from rota.specs import ScheduleKeywords
+    from rota.triggers import Trigger
+
+CatchupLimit = Annotated[int, Meta(ge=1, le=10_000)]
+MaxRuns = Annotated[int, Meta(ge=1, le=2**53)]
+PLAIN = ("overlap", "catchup", "catchup_limit", "max_runs", "run_on_start", "enabled", "description")
+OTHERS = ("grace", "jitter", "priority", "queue", "tz", "lookahead", "tenant")
+
+
+class ScheduleBody(Body, frozen=True, kw_only=True):
+    """A schedule: which registered task it calls, when, and how."""
+
+    task: Name
+    args: Arguments = []
+    kwargs: Named = {}
+    trigger: TriggerBody
+    overlap: Overlap = "skip"
+    catchup: Catchup = "latest"
+    catchup_limit: CatchupLimit = 100
+    grace: Duration = "1m"
+    jitter: Duration | None = None
+    start: Bound | None = None
+    end: Bound | None = None
+    max_runs: MaxRuns | None = None
+    run_on_start: bool = False
+    enabled: bool = True
+    description: Text = ""
+    priority: Priority | None = None
+    queue: Name | None = None
+    tz: Zone | None = None
+    lookahead: Duration | None = None
+    tenant: Name | None = None
+
+
+class NewScheduleBody(ScheduleBody, frozen=True, kw_only=True):
+    """A schedule under a new id."""
+
+    id: ScheduleId
+
+
+class SchedulePatch(Body, frozen=True, kw_only=True):
+    """What is to be changed; all else stays."""
+
+    task: Name | UnsetType = UNSET
+    args: Arguments | UnsetType = UNSET
+    kwargs: Named | UnsetType = UNSET
+    trigger: TriggerBody | UnsetType = UNSET
+    overlap: Overlap | UnsetType = UNSET
+    catchup: Catchup | UnsetType = UNSET
+    catchup_limit: CatchupLimit | UnsetType = UNSET
+    grace: Duration | UnsetType = UNSET
+    jitter: Duration | UnsetType | None = UNSET
+    start: Bound | UnsetType | None = UNSET
+    end: Bound | UnsetType | None = UNSET
+    max_runs: MaxRuns | UnsetType | None = UNSET
+    run_on_start: bool | UnsetType = UNSET
+    enabled: bool | UnsetType = UNSET
+    description: Text | UnsetType = UNSET
+    priority: Priority | UnsetType | None = UNSET
+    queue: Name | UnsetType | None = UNSET
+    tz: Zone | UnsetType | None = UNSET
+    lookahead: Duration | UnsetType | None = UNSET
+    tenant: Name | UnsetType | None = UNSET
+
+
+def read_schedule(app: App, body: ScheduleBody) -> tuple[Request, Trigger, ScheduleKeywords]:
+    """What app.schedules.put takes."""
+    return read_call(app, body.task, body.args, body.kwargs), read_when(body.trigger), keywords_of(body)
+
+
+def read_call(app: App, task: str, args: list[Any], kwargs: dict[str, Any]) -> Request:
+    with at_fault("task"):
+        found = app.registry.get(task)
+    with at_fault("args", BadPayload):
+        return found.job(*args, **kwargs)
+
+
+def read_when(body: TriggerBody) -> Trigger:
+    with at_fault("trigger", BadTrigger):
+        return read_trigger(body)
+
+
+def keywords_of(body: ScheduleBody) -> ScheduleKeywords:
+    fields = {name: getattr(body, name) for name in (*PLAIN, *OTHERS)}
+    bounds = {"start": read_bound("start", body.start), "end": read_bound("end", body.end)}
+    return cast("ScheduleKeywords", {**fields, **bounds})  # the same names, and msgspec has checked them
+
+
+def read_bound(name: str, text: str | None) -> date | None:
+    with at_fault(name, BadTrigger):
+        return None if text is None else bound_from_text(text)
+
+
+def patched(app: App, schedule: Schedule, patch: SchedulePatch) -> tuple[Request, Trigger, ScheduleKeywords]:
+    """What app.schedules.put takes for the schedule with what is said here, and all else as it was."""
+    spec = schedule.spec
+    said = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
+    request = _patched_call(app, spec, said)
+    trigger = read_when(said["trigger"]) if "trigger" in said else _kept_trigger(spec)
+    keywords = {**_kept(spec), **{name: said[name] for name in said if name not in _CALL}}
+    if "trigger" in said and trigger.tz is not None and "tz" not in said:
+        keywords["tz"] = trigger.tz
+    for name in ("start", "end"):
+        if isinstance(keywords[name], str):
+            keywords[name] = read_bound(name, keywords[name])
+    return request, trigger, cast("ScheduleKeywords", keywords)
+
+
+_CALL = ("task", "args", "kwargs", "trigger")
+
+
+def _patched_call(app: App, spec: ScheduleSpec, said: dict[str, Any]) -> Request:
+    if not said.keys() & {"task", "args", "kwargs"}:
+        options = TaskOptions(queue=_open(spec, "queue", spec.queue), priority=_open(spec, "priority", spec.priority))
+        return Request(spec.task, spec.payload.encode(), options)
+    made = unpack_call(spec.payload.encode())
+    return read_call(app, said.get("task", spec.task), said.get("args", made.args), said.get("kwargs", made.kwargs))
+
+
+def _open(spec: ScheduleSpec, name: str, value: Any) -> Any:
+    """What holds where the tenant says nothing."""
+    return spec.follows.get(name, value)
+
+
+def _kept_trigger(spec: ScheduleSpec) -> Trigger:
+    return trigger_from_text(spec.trigger)
+
+
+def _kept(spec: ScheduleSpec) -> dict[str, Any]:
+    """The words that would make this spec; what follows the tenant stays open."""
+    return {
+        **{name: getattr(spec, name) for name in PLAIN},
+        **{name: None if name in spec.follows else getattr(spec, name) for name in ("priority", "queue", "tz")},
+        **{name: duration(getattr(spec, name)) for name in ("jitter", "lookahead")},
+        "grace": duration(spec.grace) or "0s",
+        "tenant": spec.tenant or None,
+        "start": _kept_bound(spec, "start"),
+        "end": _kept_bound(spec, "end"),
+    }
+
+
+def duration(micros: int) -> str | None:
+    return text_of(micros // SECOND) if micros else None
+
+
+def _kept_bound(spec: ScheduleSpec, name: str) -> date | None:
+    at: int | None = getattr(spec, name)
+    if at is None:
+        return None
+    return find_zone(spec.tz).datetime_of(at // SECOND).date() if name in spec.day_bounds else datetime_of(at)
+
+
+def bound_words(spec: ScheduleSpec, name: str) -> str | None:
+    """A bound as it is sent."""
+    kept = _kept_bound(spec, name)
+    if isinstance(kept, datetime):
+        return str(msgspec.to_builtins(kept))
+    return None if kept is None else kept.isoformat()
