@@ -23,6 +23,9 @@ def declare(app: App) -> None:
         print(f"hello {name}")  # noqa: T201 - into its log
         return name.upper() * times
 
+    @app.task(name="anything")
+    def anything(*args: object, **kwargs: object) -> None: ...
+
     @app.task(name="fail", retries=0, queue="mail")
     def fail() -> None:
         raise ValueError("no luck")

@@ -11,6 +11,7 @@ from rota.cli.words import count, listed
 from rota.errors import JobNotFound, Refused
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import FINAL, WAITING, State
+from rota.noting import Deed, note_down
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +23,9 @@ BATCH = 200
 
 
 class Done(NamedTuple):
-    """How many jobs of a batch took the change."""
+    """The jobs of a batch that took the change."""
 
-    changed: int
+    changed: list[Job]
     stopping: int = 0  # of them, running jobs that were asked to stop
 
 
@@ -48,7 +49,8 @@ class Tally(NamedTuple):
 
 def _retry(store: Store, jobs: Sequence[Job], reason: str) -> Done:
     now = store.now()
-    return Done(len(jobs) - len(store.change_jobs([retry_by_hand(job, now, reason) for job in jobs])))
+    refused = {refusal.id for refusal in store.change_jobs([retry_by_hand(job, now, reason) for job in jobs])}
+    return Done([job for job in jobs if job.id not in refused])
 
 
 def _cancel(store: Store, jobs: Sequence[Job], reason: str) -> Done:
@@ -56,14 +58,16 @@ def _cancel(store: Store, jobs: Sequence[Job], reason: str) -> Done:
     now = store.now()
     waiting = [cancel(job, now, reason) for job in jobs if job.state is not State.RUNNING]
     running = [job.id for job in jobs if job.state is State.RUNNING]
-    ended = len(waiting) - len(store.change_jobs(waiting)) if waiting else 0
-    stopping = len(store.request_cancels(running, reason)) if running else 0
-    return Done(ended + stopping, stopping)
+    refused = {refusal.id for refusal in store.change_jobs(waiting)} if waiting else set()
+    stopping = set(store.request_cancels(running, reason)) if running else set()
+    ended = {change.job.id for change in waiting} - refused
+    return Done([job for job in jobs if job.id in ended | stopping], len(stopping))
 
 
 def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
     del reason  # nothing is left that could carry it
-    return Done(len(store.delete_jobs([job.id for job in jobs])))
+    gone = set(store.delete_jobs([job.id for job in jobs]))
+    return Done([job for job in jobs if job.id in gone])
 
 
 RETRY = Verb(
@@ -109,9 +113,18 @@ def carry_out(store: Store, verb: Verb, ids: Sequence[str], reason: str, tell: C
     for batch in _batches(ids):
         jobs = [job for job in store.get_jobs(batch) if job.state in verb.states]
         done = verb.act(store, jobs, reason)
-        changed, stopping = changed + done.changed, stopping + done.stopping
+        _note(store, verb, done, reason)
+        changed, stopping = changed + len(done.changed), stopping + done.stopping
         tell(len(batch))
     return Tally(changed, len(ids) - changed, stopping)
+
+
+def _note(store: Store, verb: Verb, done: Done, reason: str) -> None:
+    """Keep who did it, of each job."""
+    after = {} if verb is DELETE else {"reason": reason}
+    deeds = [Deed(job.id, verb.done, {"state": job.state.value, "task": job.task}, after) for job in done.changed]
+    if deeds:
+        note_down(store, "job", deeds)
 
 
 def sentence(verb: Verb, tally: Tally) -> str:

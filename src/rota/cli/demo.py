@@ -16,6 +16,7 @@ from rota.cli.output import say
 from rota.cli.run import queues_of
 from rota.cli.target import Target
 from rota.cli.watching import Watching
+from rota.cli.web import Beside, port_option
 from rota.model.micros import SECOND, span_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ DRAIN = "10s"  # longer than any of its jobs
 @click.command()
 @click.option("--for", "length", metavar="DURATION", callback=check_duration, help="Stop by itself after this long.")
 @click.option("--store", "store_url", metavar="URL", help="Use this store, and keep it.  [default: a temporary file]")
-def demo(length: str | None, store_url: str | None) -> None:
+@port_option
+def demo(length: str | None, store_url: str | None, port: int | None) -> None:
     """Watch a sample app at work."""
     from rota.demo import make_app  # noqa: PLC0415 - no other command needs it
 
@@ -37,11 +39,14 @@ def demo(length: str | None, store_url: str | None) -> None:
         app = make_app(find_store(url, "rota"))
         set_up_logging("warning")
         lines, watching = LiveLines(app, shows_tracebacks=False), Watching()
+        http = None
         try:
             app.open()
+            http = Beside(app, port)
             app.sync_schedules()
             for line in banner(Target(app, "a sample shop"), queues_of(app), CONCURRENCY, is_scheduler=True):
                 say(line)
+            say(http.words)
             for line in _hints(url):
                 say(line)
             watching.listen()
@@ -52,6 +57,8 @@ def demo(length: str | None, store_url: str | None) -> None:
             watching.watch(app, node)
         finally:
             lines.stop()
+            if http is not None:
+                http.stop()
             app.close()
 
 

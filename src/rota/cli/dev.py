@@ -28,6 +28,7 @@ from rota.cli.run import (
     target_argument,
 )
 from rota.cli.watching import CHANGED, Watching
+from rota.cli.web import Beside, port_option
 from rota.cli.words import count, listed
 from rota.config.finding import find_file
 from rota.config.loader import resolve
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @queues_option
 @concurrency_option
 @drain_option
+@port_option
 @store_option
 @click.option(
     "--log-level",
@@ -89,27 +91,37 @@ def _serve(
     queues: tuple[str, ...],
     concurrency: int | None,
     drain: str | None,
+    port: int | None,
     log_level: str | None,
 ) -> int:
     """Run the services; answer why they ended."""
     app = loaded.app
     set_up_logging(log_level or app.settings.log.level or "warning")
     lines, watching = LiveLines(app, shows_tracebacks=True), Watching()
+    http = None
     try:
         app.open()
+        http = Beside(app, port)
         taken = queues or app.settings.worker.queues or queues_of(app)
         at_once = concurrency or app.settings.worker.concurrency
         for line in () if is_again else banner(loaded, taken, at_once, is_scheduler=True):
             say(line)
+        if not is_again:
+            say(http.words)
         watching.listen()
         lines.start()
         node = app.start(queues=taken, concurrency=at_once, drain=drain)
         say(_reloaded(loaded) if is_again else f"\nready; reloads when rota.yaml or a .py in {code.folder} changes\n")
         look = partial(_end_at_change, watching, code, typed_in)
         threading.Thread(target=look, name="rota-reload", daemon=True).start()
-        return watching.watch(app, node)
+        reason = watching.watch(app, node)
+        if reason == CHANGED:
+            http.hand_on()
+        return reason
     finally:
         lines.stop()
+        if http is not None:
+            http.stop()
         app.close()
 
 

@@ -31,14 +31,16 @@ from rota.cli.run import run, scheduler, worker
 from rota.cli.schedules import schedules
 from rota.cli.stats import stats
 from rota.cli.tenants import tenants
+from rota.cli.tokens import tokens
 from rota.cli.top import top
+from rota.cli.web import web
 from rota.cli.why import why
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Run": (init, dev, demo, run, worker, scheduler),
+    "Run": (init, dev, demo, run, worker, scheduler, web),
     "Jobs": (enqueue, jobs),
     "Schedules": (schedules, tenants, why, agenda, next_runs, lint),
-    "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, config, completion),
+    "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, tokens, config, completion),
     "Move": (copy, export),
 }
 

@@ -141,7 +141,10 @@ def _pause(app: App, names: tuple[str, ...], out: Output, *, paused: bool) -> No
     checked = [check_name("queue", name) for name in names]
     known = {queue.name for queue in store.list_queues()}
     for name in checked:
-        store.pause_queue(name, paused=paused)
+        if paused:
+            app.queues.pause(name)
+        else:
+            app.queues.resume(name)
         done = "paused" if paused else "resumed"
         say(f"{done} queue {name}" + ("" if name in known else " (no job has been in it yet)"))
     if out.form != "table":

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from rota.web.route import Route
 
 REF = "#/components/schemas/{name}"
+EVENT = {
+    "type": "object",
+    "description": "One server-sent event; data is JSON.",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}, "id": {"type": "string"}},
+}
 SECURITY: list[dict[str, list[str]]] = [{"bearer": []}, {"admin_token": []}]
 
 
@@ -90,7 +95,7 @@ def _parameters(route: Route, components: Mapping[str, Any]) -> Iterator[dict[st
             "name": "If-Match",
             "in": "header",
             "required": False,
-            "schema": {"type": "string", "pattern": '^("[0-9]{1,18}"|[*])$'},
+            "schema": {"type": "string", "pattern": '^((W/)?"?[0-9]{1,18}"?|[*])$'},
         }
 
 
@@ -112,7 +117,7 @@ def _responses(route: Route, by_kind: Mapping[int, Any]) -> dict[str, Any]:
     if answer is not None:
         content = {} if route.streams == "always" else {route.media: {"schema": answer}}
     if route.streams:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+        content["text/event-stream"] = {"schema": EVENT}
     said: dict[str, Any] = {str(route.status): {"description": HTTPStatus(route.status).phrase, "content": content}}
     for status, meaning in sorted({**dict(_errors(route)), **route.also}.items()):
         kind = content if status < 400 else {"application/json": {"schema": by_kind[id(ErrorAnswer)]}}

@@ -99,7 +99,7 @@ def list_tasks(ask: Ask) -> TasksFacts:
 
 def explain_cron(ask: Ask) -> CronFacts:
     query: CronQuery = ask.query
-    with at_fault("tz", UnknownZone), at_fault("cron", BadTrigger):
+    with at_fault("cron", BadTrigger), at_fault("tz", UnknownZone):
         trigger = _of(query)
     now = utc_now()
     runs = trigger.next_runs(query.n, after=now)

@@ -11,8 +11,7 @@ def get_openapi(ask: Ask) -> dict[str, Any]:
     from rota.web.openapi import openapi_document  # noqa: PLC0415 - the table holds this very route
     from rota.web.table import ROUTES  # noqa: PLC0415
 
-    del ask
-    return openapi_document(ROUTES)
+    return openapi_document(ROUTES, ask.mounted)
 
 
 ROUTES = (

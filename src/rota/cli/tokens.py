@@ -1,0 +1,122 @@
+"""token: who may use the HTTP API, and what they may do there."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Struct
+
+from rota.cli.groups import Group
+from rota.cli.options import check_duration, on_a_store, output_option
+from rota.cli.output import Column, Output, say
+from rota.cli.words import count, relative
+from rota.errors import TokenNotFound
+from rota.model.micros import datetime_of, micros_of
+from rota.tokens import ROLES
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.tokens import NewToken, Role, TokenView
+
+
+class TokenFacts(Struct, kw_only=True):
+    """A token, without its secret."""
+
+    id: str
+    name: str
+    role: str
+    state: str  # good or over
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+
+
+class NewTokenFacts(Struct, kw_only=True):
+    """A token that was just made, with its secret."""
+
+    id: str
+    name: str
+    role: str
+    secret: str
+    expires_at: datetime | None
+
+
+@click.group("token", cls=Group)
+def tokens() -> None:
+    """Let people and programs in over HTTP, and out again."""
+
+
+@tokens.command("create")
+@click.option("--name", required=True, metavar="NAME", help="For whom; the audit trail shows it.")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="read",
+    metavar="ROLE",
+    help="read, operate (changes, too) or admin (tokens, too).  [default: read]",
+)
+@click.option(
+    "--ttl", metavar="DURATION", callback=check_duration, help="How long it is good, such as 90d.  [default: for ever]"
+)
+@on_a_store
+@output_option
+def create_token(app: App, name: str, role: Role, ttl: str | None, out: Output) -> None:
+    """Make a token; its secret is shown this once."""
+    made = app.tokens.create(name, role=role, ttl=ttl)
+    out.page(_new_facts(made), lambda: [made.secret])
+    say(f"this is all that will ever be shown of it: the store keeps its hash alone (id {made.id})")
+
+
+@tokens.command("list")
+@on_a_store
+@output_option
+def list_tokens(app: App, out: Output) -> None:
+    """All tokens, without their secrets."""
+    found: list[TokenView] = []
+    cursor, is_last = None, False
+    while not is_last:
+        page = app.tokens.list(limit=200, cursor=cursor)
+        found += page.items
+        cursor, is_last = page.cursor, page.cursor is None
+    now = datetime_of(app.open().now())
+    empty = "there are no tokens; `rota token create` makes one"
+    out.rows(found, _columns(now), TokenFacts, lambda view: _facts(view, now), empty=empty)
+
+
+@tokens.command("revoke")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@on_a_store
+def revoke_tokens(app: App, ids: tuple[str, ...]) -> None:
+    """Let nobody in with these any more."""
+    for token_id in ids:
+        app.tokens.get(token_id)  # all are there, or none is revoked
+    gone = [token_id for token_id in ids if app.tokens.revoke(token_id)]
+    if len(gone) < len(ids):
+        raise TokenNotFound("somebody else revoked one of them meanwhile")
+    say(f"revoked {count(len(gone), 'token')}")
+
+
+def _columns(now: datetime) -> list[Column[TokenView]]:
+    return [
+        Column("token", lambda view: view.id),
+        Column("name", lambda view: view.name),
+        Column("role", lambda view: view.role),
+        Column("state", lambda view: _state(view, now)),
+        Column("expires", lambda view: relative(view.expires_at, now) if view.expires_at else "never"),
+        Column("made by", lambda view: view.created_by, dropped=1),
+    ]
+
+
+def _state(view: TokenView, now: datetime) -> str:
+    return "over" if view.record.is_over(micros_of(now)) else "good"
+
+
+def _facts(view: TokenView, now: datetime) -> TokenFacts:
+    same = ("id", "name", "role", "created_at", "created_by", "expires_at")
+    return TokenFacts(**{name: getattr(view, name) for name in same}, state=_state(view, now))
+
+
+def _new_facts(made: NewToken) -> NewTokenFacts:
+    return NewTokenFacts(**{name: getattr(made, name) for name in NewTokenFacts.__struct_fields__})

@@ -1,0 +1,128 @@
+"""web: the HTTP API on an address of its own; and beside dev and demo, where its extra is installed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli.endings import INTERRUPTED
+from rota.cli.log_lines import LEVELS, set_up_logging
+from rota.cli.options import app_on_store, app_option, store_option
+from rota.cli.output import heading, say
+from rota.cli.stopping import Stopping
+from rota.errors import BadOption
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.web.server import WebServer
+
+PORT = 8080
+HOW = "pip install 'rota[web]'"
+
+_HANDED_ON = "_ROTA_WEB_TOKEN"  # to the process that a reload starts anew, so that its token stays good
+
+port_option = click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help=f"Where the HTTP API is served; 0: any free one.  [default: {PORT}, or a free one where that is taken]",
+)
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 is every address.  [default: 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=PORT,
+    metavar="PORT",
+    help=f"0 is any free one.  [default: {PORT}]",
+)
+@click.option("--read-only", is_flag=True, help="Change nothing, whoever asks.")
+@app_option
+@store_option
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    metavar="LEVEL",
+    help="debug, info, warning or error.  [setting: log.level; default: info]",
+)
+def web(
+    host: str, port: int, target: str | None, store_url: str | None, log_level: str | None, *, read_only: bool
+) -> None:
+    """Serve the HTTP API until it is told to stop."""
+    make_server = load_server()
+    app = app_on_store(target, store_url)
+    stopping = Stopping()
+    try:
+        set_up_logging(log_level or app.settings.log.level or "info")
+        server = make_server(app, host=host, port=port, read_only=read_only)
+        stopping.listen()
+        _greet(app, server.start())
+        reason = stopping.news()
+        server.stop()
+    finally:
+        app.close()
+    click.get_current_context().exit(INTERRUPTED if reason == signal.SIGINT else 0)
+
+
+def load_server() -> type[WebServer]:
+    try:
+        from rota.web.server import WebServer  # noqa: PLC0415 - it needs an extra
+    except ImportError as err:
+        raise BadOption(f"the HTTP API needs an extra; install it with {HOW}") from err
+    return WebServer
+
+
+class Beside:
+    """The HTTP API beside an app's services, on this machine alone, with a token that ends with them."""
+
+    def __init__(self, app: App, port: int | None) -> None:
+        self.token = os.environ.pop(_HANDED_ON, "") or secrets.token_urlsafe(24)
+        self._server: WebServer | None = None
+        try:
+            make_server = load_server()
+        except BadOption as err:
+            self.words = f"HTTP is not served: {err}"
+            return
+        self._server = self._make(make_server, app, port).start()
+        own = f"with the token {self.token}" if app.settings.web.token is None else "with the token of the settings"
+        self.words = f"{heading('HTTP')}: {self._server.url}/api/v1/jobs {own}"
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+
+    def hand_on(self) -> None:
+        """Let the process that comes after this one have the same token."""
+        os.environ[_HANDED_ON] = self.token
+
+    def _make(self, make_server: type[WebServer], app: App, port: int | None) -> WebServer:
+        options: dict[str, Any] = {} if app.settings.web.token else {"token": self.token}
+        if port is not None:
+            return make_server(app, port=port, **options)
+        try:
+            return make_server(app, port=PORT, **options)
+        except BadOption:  # somebody else has it
+            return make_server(app, port=0, **options)
+
+
+def _greet(app: App, server: WebServer) -> None:
+    say(f"{heading('HTTP')}: {server.url}/api/v1/openapi.json lists what can be asked of {app.open().describe()}")
+    secret = _first_token(app)
+    if secret is not None:
+        say("the first token, an admin's; it is shown this once, and `rota token` makes and revokes others:")
+        say(f"  {secret}")
+    if not len(app.registry):
+        say("no app is named, so no job can be enqueued here by its task's name; add --app jobs.py, or set ROTA_APP")
+
+
+def _first_token(app: App) -> str | None:
+    """A token to begin with, where there is none yet."""
+    if app.settings.web.token or app.tokens.list(limit=1).items:
+        return None
+    return app.tokens.create("first", role="admin").secret
