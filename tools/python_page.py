@@ -12,10 +12,12 @@ from rota.engine.run import CurrentJob
 from rota.errors import RotaError
 from rota.jobs import HistoryLine, Jobs, LogEntry
 from rota.locks import Lock
+from rota.queues import Queues
 from rota.schedule_view import ScheduleView
 from rota.schedules import Schedules
 from rota.specs import ScheduleKeywords, make_spec
 from rota.tasks import Configured, TaskKeywords, make_options
+from rota.tokens import Tokens
 from tools.markdown import document, table
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, a
     "LogEntry": (LogEntry, ""),
     "app.schedules": (Schedules, "Recurring work, made and changed at run time."),
     "ScheduleView": (ScheduleView, ""),
+    "app.queues": (Queues, "The lines that jobs wait in."),
+    "app.tokens": (Tokens, "Who may use the HTTP API."),
     "Lock": (Lock, ""),
     "Configured": (Configured, ""),
     "current_job": (CurrentJob, ""),

@@ -12,6 +12,7 @@ from tools.error_page import error_page
 from tools.event_page import event_page
 from tools.feature_page import feature_page
 from tools.python_page import python_page
+from tools.route_page import route_page
 from tools.settings_page import settings_page
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ PAGES: dict[str, Callable[[], str | None]] = {  # None: there is nothing to say 
     "events.md": event_page,
     "features.md": feature_page,
     "settings.md": settings_page,
+    "http.md": route_page,
 }
 NOTE = "<!-- Made from the code by `make docs`: change the code, not this page. -->"
 

@@ -82,6 +82,7 @@ def _config(web: Web) -> uvicorn.Config:
         http="h11",
         lifespan="off",
         log_config=None,
+        log_level="warning",
         proxy_headers=False,  # who asks is who connects: a header can say anything
         server_header=False,
         timeout_graceful_shutdown=GRACE,
