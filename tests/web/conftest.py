@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from every_store import _servers_end_with_the_session, fresh_place  # noqa: F401 - the one for its effect
 from rota import App
 from web.stage import Stage, declare
 
@@ -14,7 +15,8 @@ def kind(request) -> str:
 
 @pytest.fixture
 def app(kind, tmp_path):
-    app = App("memory://" if kind == "memory" else f"sqlite:///{tmp_path / 'rota.db'}", name="shop")
+    place = fresh_place(kind, tmp_path) if kind != "memory" else None
+    app = App(place.url, namespace=place.namespace, name="shop") if place else App("memory://", name="shop")
     declare(app)
     yield app
     app.close()

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from every_store import DURABLE
 from rota import calendar, cron, every
 
 ALL = "/api/v1/schedules"
 ONE = f"{ALL}/daily"
 DAILY = {"task": "greet", "args": ["ann"], "trigger": {"cron": "0 9 * * *", "tz": "Europe/Paris"}}
+
+
+@pytest.fixture(params=["memory", *DURABLE])
+def kind(request) -> str:
+    return request.param
 
 
 def make(stage, **change):

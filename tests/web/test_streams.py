@@ -181,3 +181,9 @@ def test_no_look_is_taken_while_nobody_listens():
     hub = Hub(app)
     assert hub._looking is None
     assert not app.is_open
+
+
+def test_the_head_of_a_stream_has_an_end(stage):
+    response = stage.ask("HEAD", "/api/v1/events")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/event-stream")

@@ -128,6 +128,8 @@ class _Path:
             response = await self._answer(self._routes.get(method), request)
         except ClientDisconnect:
             return
+        if request.method == "HEAD" and isinstance(response, StreamingResponse):
+            response = Response(None, response.status_code, HEADERS, "text/event-stream")  # it would never end
         await response(scope, receive, send)
 
     async def _answer(self, route: Route | None, request: Request) -> Response:

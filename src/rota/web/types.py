@@ -19,7 +19,8 @@ Text = Annotated[str, Meta(max_length=1_000, pattern="^[^\\x00]*$")]
 Key = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[^\\x00]*$")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 _OF_THE_PAGE_BEFORE = "the cursor of the page before"
-NumberCursor = Annotated[str, Meta(pattern="^[0-9]{1,18}$", description=_OF_THE_PAGE_BEFORE)]
+_64_BITS = "[0-9]{1,18}|[1-8][0-9]{18}|9[01][0-9]{17}"  # what every store can count up to
+NumberCursor = Annotated[str, Meta(pattern=f"^({_64_BITS})$", description=_OF_THE_PAGE_BEFORE)]
 NameCursor = Annotated[str, Meta(pattern=NAME, description=_OF_THE_PAGE_BEFORE)]
 NoteCursor = Annotated[str, Meta(pattern="^[0-9]{1,18}-[A-Za-z0-9._:-]{1,127}$", description=_OF_THE_PAGE_BEFORE)]
 Bound = Annotated[

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from rota.errors import BadPayload
 from rota.model.history import history_of
+from rota.model.job import NewJob, accept
 from rota.model.micros import datetime_of, micros_of
 from rota.model.state import State
 from rota.store.contract import JobFilter, Page
@@ -30,6 +31,9 @@ from rota.web.types import (
     ReasonBody,
     ScheduleId,
 )
+
+if TYPE_CHECKING:
+    from rota.tasks import Request
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**53)]
 TaskPattern = Annotated[
@@ -142,8 +146,20 @@ def enqueue_job(ask: Ask) -> Answer:
     with at_fault("args", BadPayload):
         request = task.using(**options).job(*body.args, **body.kwargs)
     job = ask.app.send([request])[0]
-    ask.app.jobs.note(job.id, "found" if job.existed else "enqueued", ask.by, {}, {"task": task.name})
-    return Answer(job_facts(ask.app.jobs.read(job.id)), 200 if job.existed else 201)
+    if job.existed:
+        return Answer(job_facts(job.record))
+    ask.app.jobs.note(job.id, "enqueued", ask.by, {}, {"task": task.name})
+    return Answer(_as_it_is(ask, request, job.id), 201)
+
+
+def _as_it_is(ask: Ask, request: Request, job_id: str) -> JobFacts:
+    """The job as it is now; as it was accepted, where it has run and gone already (keep=False)."""
+    store = ask.app.open()
+    found = store.get_jobs([job_id])
+    if found:
+        return job_facts(found[0])
+    new = NewJob(id=job_id, task=request.task, payload=request.payload, queue=request.queue, priority=request.priority)
+    return job_facts(accept(new, store.now()))
 
 
 def retry_job(ask: Ask) -> JobFacts:
