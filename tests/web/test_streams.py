@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 
 import httpx2
@@ -187,3 +188,9 @@ def test_the_head_of_a_stream_has_an_end(stage):
     response = stage.ask("HEAD", "/api/v1/events")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/event-stream")
+
+
+def test_answers_do_not_wait_for_the_other_side(app):
+    server = WebServer(app, port=0)
+    assert server._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    server.stop()

@@ -93,6 +93,9 @@ def _config(web: Web) -> uvicorn.Config:
 def _bound(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listening = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as err:
         raise BadOption(f"the HTTP API cannot listen on {host}:{port}: {err.strerror or err}; try --port 0") from err
+    # Connections inherit it. Without it, an answer's body waits 40 ms for the other side to say that it has its head.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
