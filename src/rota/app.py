@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rota.model.schedule import ScheduleSpec
     from rota.observe.metrics import Metrics
     from rota.queues import Queues
+    from rota.sources import CollectionWords, Sources, SourceWords
     from rota.specs import ScheduleKeywords
     from rota.store.contract import Added, Page
     from rota.tasks import Decorator, Request, TaskKeywords
@@ -140,6 +141,13 @@ class App:
 
         return Tokens(self.open, self._new_id)
 
+    @cached_property
+    def sources(self) -> Sources:
+        """Collections that are kept in sync, and the verbs about them and their tasks."""
+        from rota.sources import Sources  # noqa: PLC0415 - likewise
+
+        return Sources(self.open, self.jobs, self._new_id)
+
     def asgi(self, **options: Unpack[WebOptions]) -> Web:
         """The HTTP API as an ASGI app, to be served or mounted in another: `Mount("/rota", app.asgi())`."""
         from rota.web.asgi import make_asgi  # noqa: PLC0415 - likewise
@@ -196,6 +204,19 @@ class App:
 
             make("")  # mistakes are told where they are made; the app's timezone is known when it is read
             self._declared[schedule_id] = make
+            return task
+
+        return cast("Decorator", declare)
+
+    def source(
+        self, name: str, collections: Sequence[str | CollectionWords], **options: Unpack[SourceWords]
+    ) -> Decorator:
+        """Register a function that is called with (source, collection) to keep each of these in sync."""
+        from rota.sources.declaring import declare_source  # noqa: PLC0415 - who has none does not pay for it
+
+        def declare(function: Any) -> Any:
+            task = function if isinstance(function, Task) else self._add_task(function, {})
+            declare_source(self._declared, name, task, collections, options)
             return task
 
         return cast("Decorator", declare)
@@ -259,6 +280,7 @@ class App:
         """Start the services in threads of this process. What is not said here, the settings say."""
         from rota.engine.node import Node, NodeSettings  # noqa: PLC0415 - who only enqueues needs no engine
         from rota.engine.worker import WorkerSettings  # noqa: PLC0415
+        from rota.sources.trimming import trimmers  # noqa: PLC0415
 
         if self._node is not None:
             raise BadOption("this app runs already; stop() it first")
@@ -287,6 +309,7 @@ class App:
             version=self.version,
         )
         self._node = Node(self.open(), self.registry, self.events, settings)
+        self._node.services += trimmers(self.open(), self._node)
         self._node.start()
         return self._node
 

@@ -150,6 +150,18 @@ class TenantNotFound(NotFound):
     """No tenant has that name."""
 
 
+class SourceNotFound(NotFound):
+    """No source has that name."""
+
+
+class CollectionNotFound(NotFound):
+    """A source has no collection of that name."""
+
+
+class TaskNotFound(NotFound):
+    """No task of a collection has that id (or it is kept no longer)."""
+
+
 class TokenNotFound(NotFound):
     """No token has that id."""
 

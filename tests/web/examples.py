@@ -58,12 +58,24 @@ def _token(route: Route, stage: Stage) -> str:
     return stage.app.tokens.create("bob", by="ann").id
 
 
+def _sync_task(route: Route, stage: Stage) -> str:
+    del route
+    stage.app.sync_schedules()
+    return stage.app.sources.run("store", "orders").id
+
+
+_RANGE = "source=store&start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z"
 QUERIES = {
+    "list_sync_tasks": _RANGE,
+    "list_sync_tasks_slash": _RANGE,
+    "start_sync_task": "source=store&collection=orders",
+    "start_sync_task_slash": "source=store&collection=orders",
     "list_occurrences": "start=2026-01-01T00:00:00Z&end=2026-02-01T00:00:00Z",
     "explain_cron": "cron=0+9+*+*+*&tz=Europe/Paris&n=3",
 }
 THINGS = {
     "job_id": _job,
+    "task_id": _sync_task,
     "schedule_id": _schedule,
     "tenant": _tenant,
     "token_id": _token,

@@ -35,6 +35,10 @@ def declare(app: App) -> None:
     def tick() -> None:
         """Tick."""
 
+    @app.source("store", ["orders"])
+    def sync(source: str, collection: str) -> None:
+        """Keep a collection in sync."""
+
 
 class Stage:
     """An app, a client, and the secrets of each role."""

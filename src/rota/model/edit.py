@@ -159,6 +159,8 @@ def retire(schedule: Schedule, origin: Origin, now: int) -> Edit | None:
 
 def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit:
     """One run at once, whatever the schedule's times, pauses and live jobs."""
+    if schedule.spec.sync is not None:
+        raise Refused(f"schedule '{schedule.id}' keeps a collection in sync, one task at a time: start that instead")
     reason = f"run now by {by}" if by else "run now"
     edit = _edit(schedule, schedule, now)
     return msgspec.structs.replace(edit, jobs=[run_now(schedule, now, job_id, reason=reason)])

@@ -335,7 +335,7 @@ def _shots(
 def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_missed: bool) -> NewJob:
     spec = schedule.spec
     return NewJob(
-        id=job_id,
+        id=job_id if spec.sync is None else spec.sync.task_id(job_id),
         task=spec.task,
         payload=spec.payload.encode(),
         queue=spec.queue,

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadOption
+from rota.model.collection import Sync
 from rota.model.micros import SECOND, datetime_of
 from rota.triggers import Trigger, trigger_from_text
 
@@ -43,6 +44,7 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant: str = ""  # whose zone and defaults it follows
     follows: dict[str, str | int] = {}  # what the tenant may say, and what it is where the tenant says nothing
     day_bounds: tuple[str, ...] = ()  # which of start and end were given as local days
+    sync: Sync | None = None  # the collection that its jobs keep in sync
 
     @property
     def timing(self) -> tuple[object, ...]:

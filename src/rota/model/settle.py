@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 from msgspec import Struct
 
-from rota.errors import UnlawfulMove
+from rota.errors import Refused, UnlawfulMove
+from rota.model.collection import collection_of
 from rota.model.history import Move, folded, history_of
 from rota.model.job import Job, overlap_key
 from rota.model.outcome import (
@@ -147,6 +148,11 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
     """A failed or cancelled job, tried anew with fresh budgets."""
     if job.state not in {State.FAILED, State.CANCELLED}:
         raise UnlawfulMove(f"a {job.state} job cannot be retried; only a failed or cancelled one can")
+    if (names := collection_of(job)) is not None:
+        raise Refused(
+            f"job {job.id} kept {'/'.join(names)} in sync, which another may do by now; start a new one instead: "
+            f"`rota sources run {' '.join(names)}`"
+        )
     past = folded(job, Move(State.QUEUED, now, reason))
     change = _change(job, State.QUEUED, now, past=past, failures=0, deaths=0)
     return msgspec.structs.replace(change, key=job.key if job.key_until > now else None)

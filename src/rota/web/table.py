@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.web.api import catalogue, documents, health, jobs, operate, schedules, tenants
+from rota.web.api import catalogue, collections, documents, health, jobs, operate, schedules, tenants
 
 if TYPE_CHECKING:
     from rota.web.route import Route
 
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *collections.ROUTES,
     *schedules.ROUTES,
     *tenants.ROUTES,
     *operate.ROUTES,

@@ -1,0 +1,58 @@
+"""Syncs: one run of one collection, started by its schedule or by hand under the same key; and how it stands."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rota.model.collection import MANUAL
+from rota.model.job import NewJob, overlap_key
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from rota.model.job import Job
+    from rota.model.schedule import Schedule
+
+
+class Status(StrEnum):
+    """How a task stands, in the words of its HTTP contract."""
+
+    SCHEDULED = "SCHEDULED"  # waits, for its turn or for its next attempt
+    RUNNING = "RUNNING"
+    FAILED = "FAILED"
+    SUCCESS = "SUCCESS"
+
+
+STATES: dict[Status, tuple[State, ...]] = {
+    Status.SCHEDULED: (State.SCHEDULED, State.QUEUED, State.HELD),
+    Status.RUNNING: (State.RUNNING,),
+    Status.FAILED: (State.FAILED, State.CANCELLED),
+    Status.SUCCESS: (State.SUCCEEDED,),
+}
+_STATUSES = {state: status for status, states in STATES.items() for state in states}
+
+
+def status_of(job: Job) -> Status:
+    return _STATUSES[job.state]
+
+
+def level_of(job: Job) -> int:
+    """The priority that its collection has, whoever started it."""
+    return job.priority - MANUAL if job.made_by == "manual" else job.priority
+
+
+def start_sync(schedule: Schedule, fresh: str, by: str) -> NewJob:
+    """A task started by hand. It has the key of those that the schedule makes, so that there is one or the other."""
+    spec = schedule.spec
+    return NewJob(
+        id=spec.sync.task_id(fresh) if spec.sync else fresh,
+        task=spec.task,
+        payload=spec.payload.encode(),
+        queue=spec.queue,
+        priority=spec.priority + MANUAL,
+        key=overlap_key(schedule.id),
+        schedule_id=schedule.id,
+        generation=schedule.generation,
+        made_by="manual",
+        reason=f"started by {by}" if by else "started by hand",
+    )

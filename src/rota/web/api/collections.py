@@ -1,0 +1,199 @@
+"""Collections kept in sync over HTTP: their tasks started, looked at, listed, cancelled. Paths and fields are those of
+EventNative's contract; both /tasks and /tasks/ answer, without a redirect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from rota.errors import CollectionNotFound, SourceNotFound
+from rota.model.sync import Status
+from rota.sources.sources import MOST_LINES, MOST_TASKS
+from rota.web.refusals import Refusal, code_of
+from rota.web.route import Answer, Ask, Route
+from rota.web.types import Cursor, Instant, JobId, ReasonBody
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rota.errors import NotFound
+    from rota.sources import SyncTask
+
+Part = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z0-9]+(-+[A-Za-z0-9]+)*([_.][A-Za-z0-9]+(-+[A-Za-z0-9]+)*)*$",
+        max_length=100,
+        description="letters and digits, with single . _ or - between them",
+    ),
+]
+
+
+class TaskPath(Struct, frozen=True):
+    """Which task."""
+
+    task_id: JobId
+
+
+class TasksQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks: start and end bound their creation, inclusive."""
+
+    source: Part
+    start: Instant
+    end: Instant
+    status: Status | None = None
+    collection: Part | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_TASKS)] = 200
+    cursor: Cursor | None = None
+
+
+class StartQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which collection."""
+
+    source: Part
+    collection: Part
+
+
+class TaskLogsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lines: those written from start to end, inclusive."""
+
+    start: Instant | None = None
+    end: Instant | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_LINES)] = MOST_LINES
+
+
+class TaskFacts(Struct, kw_only=True):
+    """A task. Times are ISO, in UTC; empty where they have not come yet."""
+
+    id: str
+    source: str
+    collection: str
+    priority: int
+    created_at: str
+    started_at: str
+    finished_at: str
+    status: Status
+    attempts: int
+    error: str  # why it failed, or what its last attempt failed with
+
+
+class TaskLine(Struct, kw_only=True):
+    """One line that a task wrote: stdout is info, stderr is error, logging has its own levels."""
+
+    time: str
+    message: str
+    level: str
+
+
+class Tasks(Struct, kw_only=True):
+    """Tasks, newest first."""
+
+    tasks: list[TaskFacts]
+    cursor: str | None  # where the next page begins
+
+
+class TaskLogs(Struct, kw_only=True):
+    """Lines in the order in which they were written; identical ones are all there."""
+
+    logs: list[TaskLine]
+
+
+class Started(Struct, kw_only=True):
+    """The task that waits or runs now."""
+
+    task_id: str
+
+
+def task_facts(task: SyncTask) -> TaskFacts:
+    return TaskFacts(
+        id=task.id,
+        source=task.source,
+        collection=task.collection,
+        priority=task.priority,
+        created_at=iso(task.created_at),
+        started_at=iso(task.started_at),
+        finished_at=iso(task.finished_at),
+        status=task.status,
+        attempts=task.attempts,
+        error=task.error,
+    )
+
+
+def iso(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def list_sync_tasks(ask: Ask) -> Tasks:
+    query: TasksQuery = ask.query
+    try:
+        page = ask.app.sources.tasks(
+            query.source,
+            query.collection,
+            status=query.status,
+            start=query.start,
+            end=query.end,
+            limit=query.limit,
+            cursor=query.cursor,
+        )
+    except (SourceNotFound, CollectionNotFound) as err:
+        raise _missing(err) from err
+    return Tasks(tasks=[task_facts(task) for task in page.items], cursor=page.cursor)
+
+
+def start_sync_task(ask: Ask) -> Answer:
+    try:
+        task = ask.app.sources.run(ask.query.source, ask.query.collection, by=ask.by)
+    except (SourceNotFound, CollectionNotFound) as err:
+        raise _missing(err) from err
+    return Answer(Started(task_id=task.id), 200 if task.existed else 201)
+
+
+def list_sync_tasks_slash(ask: Ask) -> Tasks:
+    return list_sync_tasks(ask)
+
+
+def start_sync_task_slash(ask: Ask) -> Answer:
+    return start_sync_task(ask)
+
+
+def get_sync_task(ask: Ask) -> TaskFacts:
+    return task_facts(ask.app.sources.task(ask.path.task_id))
+
+
+def get_sync_task_logs(ask: Ask) -> TaskLogs:
+    query: TaskLogsQuery = ask.query
+    lines = ask.app.sources.logs(ask.path.task_id, start=query.start, end=query.end, limit=query.limit)
+    return TaskLogs(logs=[TaskLine(time=iso(line.at), message=line.text, level=line.level) for line in lines])
+
+
+def cancel_sync_task(ask: Ask) -> TaskFacts:
+    return task_facts(ask.app.sources.cancel(ask.path.task_id, reason=ask.body.reason, by=ask.by))
+
+
+def _missing(err: NotFound) -> Refusal:
+    field = "source" if isinstance(err, SourceNotFound) else "collection"
+    return Refusal(404, code_of(err), str(err), field=field)
+
+
+_TASK = "/tasks/{task_id}"
+_UNKNOWN = {404: "There is no such source or collection."}
+_ALREADY = {200: "One waits or runs already: it is answered.", **_UNKNOWN}
+
+ROUTES = (
+    Route(method="GET", path="/tasks", role="read", handle=list_sync_tasks, query=TasksQuery, answer=Tasks,
+          says="Tasks of a source, newest first.", also=_UNKNOWN),
+    Route(method="GET", path="/tasks/", role="read", handle=list_sync_tasks_slash, query=TasksQuery, answer=Tasks,
+          says="The same as /tasks.", also=_UNKNOWN),
+    Route(method="POST", path="/tasks", role="operate", handle=start_sync_task, query=StartQuery, answer=Started,
+          status=201, says="Start a task of a collection, unless one waits or runs.", also=_ALREADY),
+    Route(method="POST", path="/tasks/", role="operate", handle=start_sync_task_slash, query=StartQuery,
+          answer=Started, status=201, says="The same as /tasks.", also=_ALREADY),
+    Route(method="GET", path=_TASK, role="read", handle=get_sync_task, params=TaskPath, answer=TaskFacts,
+          says="A task of a collection."),
+    Route(method="GET", path=f"{_TASK}/logs", role="read", handle=get_sync_task_logs, params=TaskPath,
+          query=TaskLogsQuery, answer=TaskLogs, says="What a task wrote, in order."),
+    Route(method="POST", path=f"{_TASK}/cancel", role="operate", handle=cancel_sync_task, params=TaskPath,
+          body=ReasonBody, answer=TaskFacts, says="Cancel a task that waits, or ask one that runs to stop.",
+          also={409: "the task has ended already"}),
+)  # fmt: skip
