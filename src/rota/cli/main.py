@@ -29,6 +29,7 @@ from rota.cli.operate import migrate, nodes, queues
 from rota.cli.prune import prune
 from rota.cli.run import run, scheduler, worker
 from rota.cli.schedules import schedules
+from rota.cli.sources import sources
 from rota.cli.stats import stats
 from rota.cli.tenants import tenants
 from rota.cli.tokens import tokens
@@ -39,7 +40,7 @@ from rota.cli.why import why
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (init, dev, demo, run, worker, scheduler, web),
     "Jobs": (enqueue, jobs),
-    "Schedules": (schedules, tenants, why, agenda, next_runs, lint),
+    "Schedules": (schedules, sources, tenants, why, agenda, next_runs, lint),
     "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, tokens, config, completion),
     "Move": (copy, export),
 }

@@ -1,0 +1,142 @@
+"""Tasks whose workers die or that never end let go of their collections, with an explanation; old ones are let go."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from rota.model.outcome import Succeeded
+from rota.model.retry import RetryPolicy
+from rota.model.settle import settle
+from rota.sources.trimming import Trimmer, trim
+from rota.store.contract import Exchange
+from sources.stage import PATIENCE, Stage, live_jobs
+
+DEADLY = """
+import os, signal, sys
+from rota import App
+app = App(sys.argv[1], namespace=sys.argv[2], name="shop", lease="1s")
+
+@app.task(name="sync")
+def sync(source, collection):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+app.start(scheduler=False)
+signal.pause()
+"""
+
+
+def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(stage, place):
+    if place.kind == "memory":
+        pytest.skip("a memory store is one process's")
+    task = stage.run("orders")
+    for death in range(1, 4):
+        command = [sys.executable, "-c", DEADLY, place.url, place.namespace]
+        worker = subprocess.run(command, capture_output=True, text=True, timeout=6 * PATIENCE, check=False)
+        assert worker.returncode == -signal.SIGKILL, worker.stderr
+        assert stage.app.jobs.read(task.id).lease_no == death
+        assert stage.run("orders").id == task.id  # it is started anew, and still is the one
+    with stage.app.running(worker=False, scheduler=False):
+        stage.app.jobs.wait(task.id, "60s")
+    failed = stage.task(task.id)
+    assert failed.status == "FAILED"
+    assert failed.error.startswith("parked: 3 workers died while they ran this job")
+    assert stage.get(f"/tasks/{task.id}").json()["error"] == failed.error
+    assert stage.calls == []
+    after = stage.run("orders")
+    assert not after.existed
+    stage.work()
+    assert stage.task(after.id).status == "SUCCESS"
+
+
+def test_a_task_that_never_ends_fails_at_its_timeout_and_frees_its_collection(stage, gate):
+    stage.declare(["all"], "other", timeout="1s")
+    stage.act = lambda *_: gate.wait(PATIENCE)
+    task = stage.run("all", "other")
+    with stage.app.running(scheduler=False):
+        stage.app.jobs.wait(task.id, "60s")
+        failed = stage.task(task.id)
+        after = stage.run("all", "other")
+        gate.set()
+    assert failed.status == "FAILED"
+    assert "ran longer than its timeout of 1 s" in failed.error
+    assert not after.existed
+
+
+def end(stage, number: int) -> list[str]:
+    """So many tasks of one collection, one after the other; answers their ids."""
+    store, ids = stage.app.open(), []
+    for _ in range(number):
+        ids.append(stage.run("all", "other").id)
+        (job,) = store.exchange(Exchange(holder="w", want=1)).claimed
+        change = settle(job, Succeeded(), RetryPolicy(), store.now(), 0.5)
+        assert not store.exchange(Exchange(holder="w", settled=[change])).refused
+    return ids
+
+
+def test_the_newest_so_many_of_each_collection_are_kept(stage):
+    stage.declare(["all"], "other", keep=3)
+    ids = end(stage, 5)
+    live = stage.run("all", "other")
+    orders = stage.run("orders")
+    schedule = stage.app.sources.get("other").collections[0].schedule.record
+    assert trim(stage.app.open(), schedule) == 2
+    assert [task.id for task in stage.app.sources.tasks("other").items] == [live.id, *ids[:1:-1]]
+    assert stage.task(orders.id).status == "SCHEDULED"
+    assert trim(stage.app.open(), schedule) == 0
+
+
+def test_a_node_trims_what_has_ended_and_looks_no_more_until_something_has(stage, monkeypatch):
+    stage.declare(["all"], "other", keep=1)
+    store = stage.app.open()
+    trimmed = []
+    monkeypatch.setattr("rota.sources.trimming.trim", lambda store, one: trimmed.append(one.id) or trim(store, one))
+    with stage.app.running(worker=False, scheduler=False) as node:
+        names = [service.name for service in node.services]
+    assert "trimmer" in names
+    trimmer = Trimmer(store, stage.app.events, node.clock)
+    trimmed.clear()
+    trimmer.turn()
+    assert len(trimmed) == 3
+    ids = end(stage, 2)
+    trimmed.clear()
+    trimmer.turn()
+    assert trimmed == ["sync__other__all"]
+    assert [task.id for task in stage.app.sources.tasks("other").items] == ids[1:]
+    trimmed.clear()
+    trimmer.turn()
+    assert trimmed == []
+
+
+def test_a_node_whose_store_knows_no_collection_has_no_trimmer(app):
+    with app.running(worker=False, scheduler=False) as node:
+        assert "trimmer" not in [service.name for service in node.services]
+
+
+def test_a_collection_whose_code_is_gone_is_started_no_more_and_keeps_its_past(make_app):
+    stage = Stage(make_app(version="1"))
+    stage.declare()
+    task = stage.run("orders")
+    stage.work()
+    newer = make_app(version="2")
+    newer.task(name="sync")(lambda source, collection: None)  # noqa: ARG005
+    newer.source("shop", ["customers"])(newer.registry.get("sync"))
+    newer.sync_schedules()
+    assert stage.post("/tasks/?source=shop&collection=orders").status_code == 404
+    assert [one.id for one in newer.sources.tasks("shop", "orders").items] == [task.id]
+    assert [one.id for one in newer.sources.tasks("shop").items] == [task.id]
+    assert [one.name for one in newer.sources.get("shop").collections] == ["customers"]
+
+
+def test_pausing_a_collections_schedule_cancels_what_it_made_and_leaves_what_a_hand_started(stage):
+    by_hand = stage.run("customers")
+    stage.tick()
+    stage.app.schedules.pause("sync__shop__orders")
+    stage.app.schedules.pause("sync__shop__customers")
+    assert [job.id for job in live_jobs(stage.app)] == [by_hand.id]
+    assert not stage.run("orders").existed
+    assert stage.task(by_hand.id).created_at - stage.run("orders").created_at < timedelta(minutes=1)
