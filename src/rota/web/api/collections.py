@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 
 from rota.errors import CollectionNotFound, SourceNotFound
 from rota.model.sync import Status
-from rota.sources.sources import MOST_LINES, MOST_TASKS
+from rota.sources.sources import MOST_LINES
 from rota.web.refusals import Refusal, code_of
 from rota.web.route import Answer, Ask, Route
-from rota.web.types import Cursor, Instant, JobId, ReasonBody
+from rota.web.types import Instant, JobId, Limit, NumberCursor, Query, ReasonBody
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,13 +30,13 @@ Part = Annotated[
 ]
 
 
-class TaskPath(Struct, frozen=True):
+class SyncTaskPath(Struct, frozen=True):
     """Which task."""
 
     task_id: JobId
 
 
-class TasksQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SyncTasksQuery(Query, frozen=True, kw_only=True):
     """Which tasks: start and end bound their creation, inclusive."""
 
     source: Part
@@ -44,18 +44,18 @@ class TasksQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     end: Instant
     status: Status | None = None
     collection: Part | None = None
-    limit: Annotated[int, Meta(ge=1, le=MOST_TASKS)] = 200
-    cursor: Cursor | None = None
+    limit: Limit = 200
+    cursor: NumberCursor | None = None
 
 
-class StartQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SyncStartQuery(Query, frozen=True, kw_only=True):
     """Which collection."""
 
     source: Part
     collection: Part
 
 
-class TaskLogsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SyncLogsQuery(Query, frozen=True, kw_only=True):
     """Which lines: those written from start to end, inclusive."""
 
     start: Instant | None = None
@@ -63,7 +63,7 @@ class TaskLogsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     limit: Annotated[int, Meta(ge=1, le=MOST_LINES)] = MOST_LINES
 
 
-class TaskFacts(Struct, kw_only=True):
+class SyncTaskFacts(Struct, kw_only=True):
     """A task. Times are ISO, in UTC; empty where they have not come yet."""
 
     id: str
@@ -78,7 +78,7 @@ class TaskFacts(Struct, kw_only=True):
     error: str  # why it failed, or what its last attempt failed with
 
 
-class TaskLine(Struct, kw_only=True):
+class SyncLine(Struct, kw_only=True):
     """One line that a task wrote: stdout is info, stderr is error, logging has its own levels."""
 
     time: str
@@ -86,27 +86,27 @@ class TaskLine(Struct, kw_only=True):
     level: str
 
 
-class Tasks(Struct, kw_only=True):
+class SyncTasks(Struct, kw_only=True):
     """Tasks, newest first."""
 
-    tasks: list[TaskFacts]
+    tasks: list[SyncTaskFacts]
     cursor: str | None  # where the next page begins
 
 
-class TaskLogs(Struct, kw_only=True):
+class SyncLogs(Struct, kw_only=True):
     """Lines in the order in which they were written; identical ones are all there."""
 
-    logs: list[TaskLine]
+    logs: list[SyncLine]
 
 
-class Started(Struct, kw_only=True):
+class SyncStarted(Struct, kw_only=True):
     """The task that waits or runs now."""
 
     task_id: str
 
 
-def task_facts(task: SyncTask) -> TaskFacts:
-    return TaskFacts(
+def task_facts(task: SyncTask) -> SyncTaskFacts:
+    return SyncTaskFacts(
         id=task.id,
         source=task.source,
         collection=task.collection,
@@ -124,8 +124,8 @@ def iso(at: datetime | None) -> str:
     return "" if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def list_sync_tasks(ask: Ask) -> Tasks:
-    query: TasksQuery = ask.query
+def list_sync_tasks(ask: Ask) -> SyncTasks:
+    query: SyncTasksQuery = ask.query
     try:
         page = ask.app.sources.tasks(
             query.source,
@@ -138,7 +138,7 @@ def list_sync_tasks(ask: Ask) -> Tasks:
         )
     except (SourceNotFound, CollectionNotFound) as err:
         raise _missing(err) from err
-    return Tasks(tasks=[task_facts(task) for task in page.items], cursor=page.cursor)
+    return SyncTasks(tasks=[task_facts(task) for task in page.items], cursor=page.cursor)
 
 
 def start_sync_task(ask: Ask) -> Answer:
@@ -146,10 +146,10 @@ def start_sync_task(ask: Ask) -> Answer:
         task = ask.app.sources.run(ask.query.source, ask.query.collection, by=ask.by)
     except (SourceNotFound, CollectionNotFound) as err:
         raise _missing(err) from err
-    return Answer(Started(task_id=task.id), 200 if task.existed else 201)
+    return Answer(SyncStarted(task_id=task.id), 200 if task.existed else 201)
 
 
-def list_sync_tasks_slash(ask: Ask) -> Tasks:
+def list_sync_tasks_slash(ask: Ask) -> SyncTasks:
     return list_sync_tasks(ask)
 
 
@@ -157,17 +157,17 @@ def start_sync_task_slash(ask: Ask) -> Answer:
     return start_sync_task(ask)
 
 
-def get_sync_task(ask: Ask) -> TaskFacts:
+def get_sync_task(ask: Ask) -> SyncTaskFacts:
     return task_facts(ask.app.sources.task(ask.path.task_id))
 
 
-def get_sync_task_logs(ask: Ask) -> TaskLogs:
-    query: TaskLogsQuery = ask.query
+def get_sync_task_logs(ask: Ask) -> SyncLogs:
+    query: SyncLogsQuery = ask.query
     lines = ask.app.sources.logs(ask.path.task_id, start=query.start, end=query.end, limit=query.limit)
-    return TaskLogs(logs=[TaskLine(time=iso(line.at), message=line.text, level=line.level) for line in lines])
+    return SyncLogs(logs=[SyncLine(time=iso(line.at), message=line.text, level=line.level) for line in lines])
 
 
-def cancel_sync_task(ask: Ask) -> TaskFacts:
+def cancel_sync_task(ask: Ask) -> SyncTaskFacts:
     return task_facts(ask.app.sources.cancel(ask.path.task_id, reason=ask.body.reason, by=ask.by))
 
 
@@ -181,19 +181,19 @@ _UNKNOWN = {404: "There is no such source or collection."}
 _ALREADY = {200: "One waits or runs already: it is answered.", **_UNKNOWN}
 
 ROUTES = (
-    Route(method="GET", path="/tasks", role="read", handle=list_sync_tasks, query=TasksQuery, answer=Tasks,
+    Route(method="GET", path="/tasks", role="read", handle=list_sync_tasks, query=SyncTasksQuery, answer=SyncTasks,
           says="Tasks of a source, newest first.", also=_UNKNOWN),
-    Route(method="GET", path="/tasks/", role="read", handle=list_sync_tasks_slash, query=TasksQuery, answer=Tasks,
-          says="The same as /tasks.", also=_UNKNOWN),
-    Route(method="POST", path="/tasks", role="operate", handle=start_sync_task, query=StartQuery, answer=Started,
-          status=201, says="Start a task of a collection, unless one waits or runs.", also=_ALREADY),
-    Route(method="POST", path="/tasks/", role="operate", handle=start_sync_task_slash, query=StartQuery,
-          answer=Started, status=201, says="The same as /tasks.", also=_ALREADY),
-    Route(method="GET", path=_TASK, role="read", handle=get_sync_task, params=TaskPath, answer=TaskFacts,
+    Route(method="GET", path="/tasks/", role="read", handle=list_sync_tasks_slash, query=SyncTasksQuery,
+          answer=SyncTasks, says="The same as /tasks.", also=_UNKNOWN),
+    Route(method="POST", path="/tasks", role="operate", handle=start_sync_task, query=SyncStartQuery,
+          answer=SyncStarted, status=201, says="Start a task, unless one waits or runs.", also=_ALREADY),
+    Route(method="POST", path="/tasks/", role="operate", handle=start_sync_task_slash, query=SyncStartQuery,
+          answer=SyncStarted, status=201, says="The same as /tasks.", also=_ALREADY),
+    Route(method="GET", path=_TASK, role="read", handle=get_sync_task, params=SyncTaskPath, answer=SyncTaskFacts,
           says="A task of a collection."),
-    Route(method="GET", path=f"{_TASK}/logs", role="read", handle=get_sync_task_logs, params=TaskPath,
-          query=TaskLogsQuery, answer=TaskLogs, says="What a task wrote, in order."),
-    Route(method="POST", path=f"{_TASK}/cancel", role="operate", handle=cancel_sync_task, params=TaskPath,
-          body=ReasonBody, answer=TaskFacts, says="Cancel a task that waits, or ask one that runs to stop.",
+    Route(method="GET", path=f"{_TASK}/logs", role="read", handle=get_sync_task_logs, params=SyncTaskPath,
+          query=SyncLogsQuery, answer=SyncLogs, says="What a task wrote, in order."),
+    Route(method="POST", path=f"{_TASK}/cancel", role="operate", handle=cancel_sync_task, params=SyncTaskPath,
+          body=ReasonBody, answer=SyncTaskFacts, says="Cancel a task that waits, or ask one that runs to stop.",
           also={409: "the task has ended already"}),
 )  # fmt: skip
