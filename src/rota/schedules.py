@@ -18,12 +18,12 @@ from rota.model.micros import micros_of
 from rota.model.names import check_schedule_id
 from rota.model.note import Author, subject_of
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
-from rota.model.sync import start_sync
 from rota.model.tenant import born_paused, followed
 from rota.planning import apply_edits, plan_schedules
 from rota.reading import all_schedules
 from rota.schedule_view import ScheduleView
 from rota.specs import ScheduleKeywords, make_spec
+from rota.starting import start_task
 from rota.store.contract import LARGEST_PAGE, Page, ScheduleFilter
 
 if TYPE_CHECKING:
@@ -210,8 +210,8 @@ class Schedules:
         """One run at once, whatever its times, pauses and live jobs; a collection's live task is answered instead."""
         job_id = self._new_id()
         if (schedule := self._read(schedule_id)).spec.sync is not None:
-            added = self._store().add_jobs([start_sync(schedule, job_id, by)])[0]
-            return Job(self._jobs, added.id, existed=added.existed)
+            started = start_task(self._store(), schedule, self._new_id, by)
+            return Job(self._jobs, started.job.id, existed=started.existed, record=started.job)
         self._change(schedule_id, lambda schedule, now: edits.trigger_now(schedule, now, job_id, by), "run by hand", by)
         return Job(self._jobs, job_id)
 

@@ -190,5 +190,6 @@ def test_a_task_is_cancelled_over_http(stage):
 def test_who_started_a_task_is_kept(stage):
     task_id = stage.post(POST).json()["task_id"]
     change = stage.app.changes(since=datetime.now(UTC) - timedelta(days=1)).items[0]
-    assert (change.kind, change.name, change.verb, change.by) == ("job", task_id, "started", "admin")
+    assert (change.kind, change.name, change.verb, change.by) == ("schedule", "sync__shop__orders", "started", "admin")
+    assert change.after["runs"] == [task_id]
     assert stage.app.jobs.history(task_id)[0].reason == "started by admin"

@@ -17,6 +17,7 @@ from rota.model.job import Job, NewJob
 from rota.model.micros import SECOND, datetime_of, micros_of
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
 from rota.model.schedule import Ahead, Origin, Pause, Schedule, ScheduleSpec
+from rota.model.sync import start_sync
 from rota.triggers.rezoned import WallTrigger
 
 if TYPE_CHECKING:
@@ -164,6 +165,12 @@ def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit
     reason = f"run now by {by}" if by else "run now"
     edit = _edit(schedule, schedule, now)
     return msgspec.structs.replace(edit, jobs=[run_now(schedule, now, job_id, reason=reason)])
+
+
+def start_edit(schedule: Schedule, now: int, fresh: str, by: str) -> Edit:
+    """A collection's task, started by hand: it is made only where no tick and no other hand came first."""
+    edit = _edit(schedule, schedule, now)
+    return msgspec.structs.replace(edit, jobs=[start_sync(schedule, fresh, by)])
 
 
 def park(schedule: Schedule, now: int, problem: str) -> Edit:

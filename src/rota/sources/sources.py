@@ -11,12 +11,12 @@ import msgspec
 from rota.errors import BadOption, CollectionNotFound, SourceNotFound, TaskNotFound
 from rota.jobs import LogEntry
 from rota.model.collection import HEAD, Sync, check_part, collection_of, head_of
-from rota.model.job import accept
 from rota.model.micros import datetime_of, micros_of
 from rota.model.schedule import Schedule
-from rota.model.sync import STATES, Status, start_sync
+from rota.model.sync import STATES, Status
 from rota.schedule_view import ScheduleView
 from rota.sources.task import SyncTask
+from rota.starting import start_task
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.jobs import Jobs
-    from rota.model.job import Job, NewJob
+    from rota.model.job import Job
     from rota.model.state import State
     from rota.store.contract import Store
 
@@ -92,11 +92,8 @@ class Sources:
 
     def run(self, source: str, collection: str, *, by: str = "") -> SyncTask:
         """Start a task at once, before all that schedules have made; where one waits or runs already, answer that."""
-        new = start_sync(self._find(source, collection), self._new_id(), by)
-        task = self._start(new)
-        if not task.existed:
-            self._jobs.note(task.id, "started", by, {}, {"source": source, "collection": collection})
-        return task
+        started = start_task(self._store(), self._find(source, collection), self._new_id, by)
+        return SyncTask(started.job, existed=started.existed)
 
     def task(self, task_id: str) -> SyncTask:
         """The task of that id; TaskNotFound where there is none."""
@@ -143,16 +140,6 @@ class Sources:
         self.task(task_id)
         why = reason or (f"cancelled by {by}" if by else "cancelled by hand")
         return SyncTask(self._jobs.cancel(task_id, reason=why, by=by).record)
-
-    def _start(self, new: NewJob) -> SyncTask:
-        store = self._store()
-        while True:
-            added = store.add_jobs([new])[0]
-            found = store.get_jobs([added.id])
-            if found:
-                return SyncTask(found[0], existed=added.existed)
-            if not added.existed:
-                return SyncTask(accept(new, store.now()))  # it has ended already, and its task keeps nothing
 
     def _lines(self, task_id: str, start: datetime | None, end: datetime | None) -> Iterator[LogEntry]:
         last = 0

@@ -12,7 +12,7 @@ from rota.model.sync import Status
 from rota.sources.sources import MOST_LINES
 from rota.web.refusals import Refusal, code_of
 from rota.web.route import Answer, Ask, Route
-from rota.web.types import Instant, JobId, Limit, NumberCursor, Query, ReasonBody
+from rota.web.types import Instant, JobId, Limit, Query, ReasonBody
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,6 +27,10 @@ Part = Annotated[
         max_length=100,
         description="letters and digits, with single . _ or - between them",
     ),
+]
+
+Place = Annotated[  # MongoDB's have 19 digits
+    str, Meta(pattern="^([0-9]{1,18}|[1-8][0-9]{18}|9[01][0-9]{17})$", description="the cursor of the page before")
 ]
 
 
@@ -45,7 +49,7 @@ class SyncTasksQuery(Query, frozen=True, kw_only=True):
     status: Status | None = None
     collection: Part | None = None
     limit: Limit = 200
-    cursor: NumberCursor | None = None
+    cursor: Place | None = None
 
 
 class SyncStartQuery(Query, frozen=True, kw_only=True):
