@@ -17,6 +17,7 @@ from rota.errors import ResultTimeout
 from rota.jobs import Job, Jobs
 from rota.model.micros import SECOND, span_of
 from rota.schedules import Schedules
+from rota.sources import Sources
 from rota.tenants import Tenants
 
 if TYPE_CHECKING:
@@ -113,6 +114,18 @@ class AsyncTenants(_Shell):
     changes = _Awaited(Tenants.changes)
 
 
+class AsyncSources(_Shell):
+    """app.aio.sources"""
+
+    list = _Awaited(Sources.list)
+    get = _Awaited(Sources.get)
+    run = _Awaited(Sources.run)
+    task = _Awaited(Sources.task)
+    tasks = _Awaited(Sources.tasks)
+    logs = _Awaited(Sources.logs)
+    cancel = _Awaited(Sources.cancel)
+
+
 class Aio(_Shell):
     """app.aio"""
 
@@ -121,6 +134,7 @@ class Aio(_Shell):
         self.jobs = AsyncJobs(app.jobs, self._threads)
         self.schedules = AsyncSchedules(app.schedules, self._threads)
         self.tenants = AsyncTenants(app.tenants, self._threads)
+        self.sources = AsyncSources(app.sources, self._threads)
 
     async def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """Have the store accept requests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import sys
@@ -302,6 +303,17 @@ def test_only_words_that_are_known_are_taken(stage):
         with pytest.raises(BadOption, match="other"):
             read_sources(wrong, stage.app.registry)
     assert stage.get(f"/tasks?source=other&{EVER}").status_code == 404
+
+
+def test_coroutines_have_the_same_verbs(stage):
+    async def ask():
+        sources = stage.app.aio.sources
+        task = await sources.run("shop", "orders")
+        assert (await sources.task(task.id)).id == task.id
+        assert [one.id for one in (await sources.tasks("shop")).items] == [task.id]
+        return await sources.cancel(task.id)
+
+    assert asyncio.run(ask()).status == "FAILED"
 
 
 def _counted(name, function, calls):
