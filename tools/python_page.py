@@ -15,6 +15,7 @@ from rota.locks import Lock
 from rota.queues import Queues
 from rota.schedule_view import ScheduleView
 from rota.schedules import Schedules
+from rota.sources import Sources, SyncTask
 from rota.specs import ScheduleKeywords, make_spec
 from rota.tasks import Configured, TaskKeywords, make_options
 from rota.tokens import Tokens
@@ -39,6 +40,8 @@ PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, a
     "LogEntry": (LogEntry, ""),
     "app.schedules": (Schedules, "Recurring work, made and changed at run time."),
     "ScheduleView": (ScheduleView, ""),
+    "app.sources": (Sources, "Collections that are kept in sync."),
+    "SyncTask": (SyncTask, ""),
     "app.queues": (Queues, "The lines that jobs wait in."),
     "app.tokens": (Tokens, "Who may use the HTTP API."),
     "Lock": (Lock, ""),
