@@ -61,3 +61,18 @@ def test_what_is_not_there_is_said_with_its_exit_code(rota, words):
     answer = rota(*words)
     assert answer.exit_code == 5
     assert "none" in answer.stderr
+
+
+def test_many_jobs_are_retried_at_once_and_tasks_of_collections_left_alone(rota, stage, place):
+    stage.act = lambda *_: 1 / 0
+    task = stage.run("orders")
+    job = stage.app.registry.get("sync").using(retries=0).enqueue("shop", "orders")
+    stage.work()
+    environment = {"ROTA_STORE": place.url, "ROTA_NAMESPACE": place.namespace}
+    done = CliRunner().invoke(main, ["jobs", "retry", "--where", "state:failed", "--yes"], env=environment)
+    assert done.exit_code == 0, done.output
+    assert (job.refresh().state, stage.task(task.id).status) == ("queued", "FAILED")
+    named = CliRunner().invoke(main, ["jobs", "retry", task.id], env=environment)
+    assert named.exit_code == 6
+    assert "rota sources run shop orders" in named.stderr
+    del rota

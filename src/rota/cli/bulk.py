@@ -9,6 +9,7 @@ import msgspec
 from rota.cli.where import matching_jobs
 from rota.cli.words import count, listed
 from rota.errors import JobNotFound, Refused
+from rota.model.collection import collection_of
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import FINAL, WAITING, State
 from rota.noting import Deed, note_down
@@ -88,9 +89,10 @@ def fitting(verb: Verb, where: JobFilter) -> JobFilter:
     return msgspec.structs.replace(where, states=tuple(sorted(states)))
 
 
-def matching_ids(store: Store, where: JobFilter) -> list[str]:
-    """All that match now: what is made later is none of them."""
-    return [job.id for job in matching_jobs(store, where)]
+def matching_ids(store: Store, verb: Verb, where: JobFilter) -> list[str]:
+    """All that match now: what is made later is none of them. Tasks of collections are never retried."""
+    found = matching_jobs(store, where)
+    return [job.id for job in found if verb is not RETRY or collection_of(job) is None]
 
 
 def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
@@ -104,6 +106,8 @@ def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
             raise Refused(
                 f"job {job_id} is {state}; only {_fitting_states(verb)} jobs can be {verb.done}, and {verb.instead}"
             )
+        if verb is RETRY:
+            retry_by_hand(found[job_id], 0, "")  # refuses the task of a collection, and says what to do
     return list(found)
 
 

@@ -183,7 +183,7 @@ def _choose(store: Store, verb: Verb, ids: tuple[str, ...], where: str | None) -
         return check_ids(store, verb, ids)
     if not where.strip():
         raise click.UsageError(f"--where is empty, which would {verb.name} every job; give a filter such as queue:mail")
-    return matching_ids(store, fitting(verb, filter_from(where, store.now())))
+    return matching_ids(store, verb, fitting(verb, filter_from(where, store.now())))
 
 
 def _show_plan(store: Store, verb: Verb, ids: list[str], out: Output) -> None:
