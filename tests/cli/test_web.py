@@ -106,7 +106,7 @@ def test_changes_by_hand_on_the_command_line_are_noted(rota):
     rota("jobs", "cancel", job, "--reason", "not wanted", "--app", "jobs.py")
     rota("jobs", "retry", job, "--app", "jobs.py")
     rota("jobs", "cancel", job, "--app", "jobs.py")
-    rota("jobs", "delete", job, "--app", "jobs.py")
+    rota("jobs", "delete", job, "--by", "bob", "--app", "jobs.py")
     rota("queues", "pause", "mail", "--app", "jobs.py")
     rota("queues", "pause", "mail", "--app", "jobs.py")
     rota("queues", "resume", "mail", "--app", "jobs.py")
@@ -115,7 +115,9 @@ def test_changes_by_hand_on_the_command_line_are_noted(rota):
     app = load_target("jobs.py").app
     told = [(change.verb, change.kind, change.name) for change in app.changes().items if change.kind != "schedule"]
     reasons = [change.after.get("reason") for change in app.changes().items if change.verb == "cancelled"]
+    deleted = [change.by for change in app.changes().items if change.verb == "deleted"]
     app.close()
+    assert deleted == ["bob"]
     assert told == [
         ("resumed", "queue", "mail"),
         ("paused", "queue", "mail"),

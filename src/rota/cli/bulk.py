@@ -111,24 +111,24 @@ def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def carry_out(store: Store, verb: Verb, ids: Sequence[str], reason: str, tell: Callable[[int], None]) -> Tally:
+def carry_out(store: Store, verb: Verb, ids: Sequence[str], reason: str, by: str, tell: Callable[[int], None]) -> Tally:
     """Make the change, looking at each job once more before; `tell` hears how many were dealt with."""
     changed = stopping = 0
     for batch in _batches(ids):
         jobs = [job for job in store.get_jobs(batch) if job.state in verb.states]
         done = verb.act(store, jobs, reason)
-        _note(store, verb, done, reason)
+        _note(store, verb, done, reason, by)
         changed, stopping = changed + len(done.changed), stopping + done.stopping
         tell(len(batch))
     return Tally(changed, len(ids) - changed, stopping)
 
 
-def _note(store: Store, verb: Verb, done: Done, reason: str) -> None:
+def _note(store: Store, verb: Verb, done: Done, reason: str, by: str) -> None:
     """Keep who did it, of each job."""
     after = {} if verb is DELETE else {"reason": reason}
     deeds = [Deed(job.id, verb.done, {"state": job.state.value, "task": job.task}, after) for job in done.changed]
     if deeds:
-        note_down(store, "job", deeds)
+        note_down(store, "job", deeds, by)
 
 
 def sentence(verb: Verb, tally: Tally) -> str:

@@ -14,7 +14,7 @@ from rota.cli.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_i
 from rota.cli.endings import FAILED
 from rota.cli.groups import Group
 from rota.cli.job_page import JobFacts, columns, facts_of, page, page_facts_of
-from rota.cli.options import on_a_store, output_option
+from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import count, instant_with_millis, printable
@@ -124,6 +124,7 @@ _BULK_OPTIONS = (
     click.option("--dry-run", is_flag=True, help="Only say what would be done."),
     click.option("-y", "--yes", is_flag=True, help="Do not ask."),
     click.option("--reason", default=None, help="Why; it is kept in the job's history."),
+    by_option,
 )
 
 
@@ -161,6 +162,7 @@ def _change(
     dry_run: bool,
     yes: bool,
     reason: str | None,
+    by: str,
 ) -> None:
     chosen = _choose(store, verb, ids, where)
     if dry_run:
@@ -168,7 +170,7 @@ def _change(
         return
     if where is not None and chosen and not yes:
         _ask(verb, len(chosen))
-    tally = carry_out(store, verb, chosen, reason or f"{verb.done} by hand", _progress(verb, len(chosen)))
+    tally = carry_out(store, verb, chosen, reason or f"{verb.done} by hand", by, _progress(verb, len(chosen)))
     facts = BulkFacts(action=verb.name, matched=len(chosen), changed=tally.changed, left=tally.left, dry_run=False)
     out.page(facts, lambda: [sentence(verb, tally)])
     if tally.left:

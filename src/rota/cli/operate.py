@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from rota.cli.groups import Group
-from rota.cli.options import app_option, find_store, on_a_store, output_option, store_option
+from rota.cli.options import app_option, by_option, find_store, on_a_store, output_option, store_option
 from rota.cli.output import Column, Output, say, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
@@ -74,20 +74,22 @@ def list_queues(app: App, out: Output) -> None:
 
 @queues.command("pause")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@by_option
 @on_a_store
 @output_option
-def pause_queues(app: App, names: tuple[str, ...], out: Output) -> None:
+def pause_queues(app: App, names: tuple[str, ...], by: str, out: Output) -> None:
     """Let no worker take jobs from queues; what runs goes on."""
-    _pause(app, names, out, paused=True)
+    _pause(app, names, by, out, paused=True)
 
 
 @queues.command("resume")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@by_option
 @on_a_store
 @output_option
-def resume_queues(app: App, names: tuple[str, ...], out: Output) -> None:
+def resume_queues(app: App, names: tuple[str, ...], by: str, out: Output) -> None:
     """Let workers take jobs from queues again."""
-    _pause(app, names, out, paused=False)
+    _pause(app, names, by, out, paused=False)
 
 
 @click.group(cls=Group)
@@ -136,15 +138,15 @@ def store_of(target: str | None, store_url: str | None) -> Store:
     return app.find_store()
 
 
-def _pause(app: App, names: tuple[str, ...], out: Output, *, paused: bool) -> None:
+def _pause(app: App, names: tuple[str, ...], by: str, out: Output, *, paused: bool) -> None:
     store = app.open()
     checked = [check_name("queue", name) for name in names]
     known = {queue.name for queue in store.list_queues()}
     for name in checked:
         if paused:
-            app.queues.pause(name)
+            app.queues.pause(name, by=by)
         else:
-            app.queues.resume(name)
+            app.queues.resume(name, by=by)
         done = "paused" if paused else "resumed"
         say(f"{done} queue {name}" + ("" if name in known else " (no job has been in it yet)"))
     if out.form != "table":

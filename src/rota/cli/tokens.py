@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from rota.cli.groups import Group
-from rota.cli.options import check_duration, on_a_store, output_option
+from rota.cli.options import by_option, check_duration, on_a_store, output_option
 from rota.cli.output import Column, Output, say
 from rota.cli.words import count, relative
 from rota.errors import TokenNotFound
@@ -60,11 +60,12 @@ def tokens() -> None:
 @click.option(
     "--ttl", metavar="DURATION", callback=check_duration, help="How long it is good, such as 90d.  [default: for ever]"
 )
+@by_option
 @on_a_store
 @output_option
-def create_token(app: App, name: str, role: Role, ttl: str | None, out: Output) -> None:
+def create_token(app: App, name: str, role: Role, ttl: str | None, by: str, out: Output) -> None:
     """Make a token; its secret is shown this once."""
-    made = app.tokens.create(name, role=role, ttl=ttl)
+    made = app.tokens.create(name, role=role, ttl=ttl, by=by)
     out.page(_new_facts(made), lambda: [made.secret])
     say(f"this is all that will ever be shown of it: the store keeps its hash alone (id {made.id})")
 
@@ -87,12 +88,13 @@ def list_tokens(app: App, out: Output) -> None:
 
 @tokens.command("revoke")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@by_option
 @on_a_store
-def revoke_tokens(app: App, ids: tuple[str, ...]) -> None:
+def revoke_tokens(app: App, ids: tuple[str, ...], by: str) -> None:
     """Let nobody in with these any more."""
     for token_id in ids:
         app.tokens.get(token_id)  # all are there, or none is revoked
-    gone = [token_id for token_id in ids if app.tokens.revoke(token_id)]
+    gone = [token_id for token_id in ids if app.tokens.revoke(token_id, by=by)]
     if len(gone) < len(ids):
         raise TokenNotFound("somebody else revoked one of them meanwhile")
     say(f"revoked {count(len(gone), 'token')}")
