@@ -30,7 +30,7 @@ from rota.model.sizes import bytes_of
 from rota.observe.loading import load_metrics
 from rota.observe.logs import log_events
 from rota.schedules import Schedules
-from rota.sending import send_in_turn, send_within
+from rota.sending import one_transaction, send_in_turn, send_within
 from rota.specs import make_spec
 from rota.store.contract import Retention, Store
 from rota.store.urls import absolute, default_store, store_from_client, store_from_url
@@ -234,7 +234,7 @@ class App:
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """Have the store accept requests, a batch at a time; each batch is accepted whole or not at all."""
         store = self.open()
-        transaction = _one_transaction(requests)
+        transaction = one_transaction(requests)
         if transaction is None:
             answers = send_in_turn(store, requests, _random)
         else:
@@ -481,14 +481,6 @@ class App:
 
     def __repr__(self) -> str:
         return f"<app {self.name}: {len(self.registry)} tasks, {len(self._declared)} schedules>"
-
-
-def _one_transaction(requests: Sequence[Request]) -> object:
-    """The caller's transaction that all of these requests are part of; None for none."""
-    first: object = requests[0].overrides.transaction if requests else None
-    if any(request.overrides.transaction is not first for request in requests):
-        raise BadOption("requests that are sent together must share one tx=, or have none")
-    return first
 
 
 def _check_queues(queues: Sequence[str]) -> tuple[str, ...]:

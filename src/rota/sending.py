@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from rota.errors import BadOption
 from rota.model.job import NewJob
 from rota.model.names import new_id
 from rota.store.contract import LARGEST_BATCH
@@ -72,3 +73,11 @@ def _new_job(request: Request, job_id: str) -> NewJob:
         run_at=overrides.at,
         delay=overrides.delay,
     )
+
+
+def one_transaction(requests: Sequence[Request]) -> object:
+    """The caller's transaction that all of these requests are part of; None for none."""
+    first: object = requests[0].overrides.transaction if requests else None
+    if any(request.overrides.transaction is not first for request in requests):
+        raise BadOption("requests that are sent together must share one tx=, or have none")
+    return first

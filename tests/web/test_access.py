@@ -232,7 +232,7 @@ def test_live_and_ready_tell_no_secrets_and_no_lies(stage, monkeypatch):
 
     monkeypatch.setattr(stage.app.open(), "sealed", away)
     response = stage.client.get("/ready")
-    assert (response.status_code, response.json()["status"]) == (503, "failing")
+    assert (response.status_code, response.json()["status"]) == (503, "unhealthy")
     assert "hunter2" not in response.text
     assert stage.client.get("/live").status_code == 200
 

@@ -7,34 +7,28 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rota.errors import StoreError
+from rota.health import Health, live, ready
 from rota.web.refusals import Refusal
 from rota.web.route import Answer, Ask, Route
 
 
-class Health(Struct, kw_only=True):
-    """One answer, yes or no."""
+class Healthy(Struct, kw_only=True):
+    """Whether all is well, and how each thing that was looked at was found; no secrets: anybody may read it."""
 
-    status: Literal["ok", "failing"]
-    reason: str = ""  # no secrets: anybody may read it
+    status: Literal["ok", "unhealthy"]
+    checks: dict[str, str]
 
 
 def get_live(ask: Ask) -> Answer:
-    node = ask.app.node
-    if node is not None and not node.is_healthy:
-        return Answer(Health(status="failing", reason="a loop of this process has not turned for a while"), 503)
-    return Answer(Health(status="ok"))
+    return _answer(live(ask.app.node))
 
 
 def get_ready(ask: Ask) -> Answer:
-    try:
-        store = ask.app.open()
-        seal = store.sealed()
-    except StoreError:
-        return Answer(Health(status="failing", reason="the store is out of reach"), 503)
-    if seal is not None:
-        return Answer(Health(status="failing", reason="the store is being moved"), 503)
-    return Answer(Health(status="ok"))
+    return _answer(ready(ask.app.open, ask.app.node))
+
+
+def _answer(found: Health) -> Answer:
+    return Answer(Healthy(status="ok" if found.is_well else "unhealthy", checks=found.checks), found.status)
 
 
 def get_metrics(ask: Ask) -> bytes:
@@ -50,9 +44,9 @@ def get_metrics(ask: Ask) -> bytes:
 _FAILING = {503: "It is not."}
 
 ROUTES = (
-    Route(method="GET", path="/live", role=None, handle=get_live, answer=Health, also=_FAILING,
+    Route(method="GET", path="/live", role=None, handle=get_live, answer=Healthy, also=_FAILING,
           says="Whether this process is alive."),
-    Route(method="GET", path="/ready", role=None, handle=get_ready, answer=Health, also=_FAILING,
+    Route(method="GET", path="/ready", role=None, handle=get_ready, answer=Healthy, also=_FAILING,
           says="Whether it can do its part: the store answers."),
     Route(method="GET", path="/metrics", role="read", handle=get_metrics, answer=str,
           media="text/plain; version=0.0.4; charset=utf-8", says="What Prometheus reads.",
