@@ -13,8 +13,10 @@ from msgspec import Struct
 from rota.config.declared import FileTenant
 from rota.config.words import meant
 from rota.errors import BadSettings, RotaError, UnknownTask
+from rota.model.collection import Sync
 from rota.model.payload import Call
 from rota.model.schedule import Origin, ScheduleSpec
+from rota.sources.declaring import read_sources
 from rota.specs import make_spec
 from rota.tasks import NOTHING_ELSE
 from rota.triggers import trigger_from_text
@@ -22,7 +24,7 @@ from rota.triggers import trigger_from_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rota.config.declared import FileSchedule
+    from rota.config.declared import FileSchedule, FileSource
     from rota.config.loader import Resolved
     from rota.filed_tenants import PlannedTenant
     from rota.model.planning import Planned
@@ -96,6 +98,18 @@ def deploy_of(app: str, version: str, code: dict[str, ScheduleSpec], resolved: R
             strangers[one.id] = _stranger(one, registry, app)
         except BadSettings as err:
             complaints += err.complaints
+    said = resolved.declared.source_mapping()
+    for source in resolved.declared.sources:
+        try:
+            specs |= _new_of(
+                source, read_sources({source.name: said[source.name]}, registry, resolved.settings.tz), code
+            )
+        except UnknownTask as err:
+            strangers |= dict.fromkeys(_ids_of(source), f"{source.place}: sources.{source.name}.task: {err}")
+        except BadSettings as err:
+            complaints += err.complaints
+        except RotaError as err:
+            complaints.append(f"{source.place}: sources.{source.name}: {err}")
     if complaints:
         raise BadSettings(*complaints)
     return Deploy(
@@ -165,6 +179,20 @@ def _spec_of(one: FileSchedule, registry: Registry, tz: str, code: Mapping[str, 
         return make_spec(trigger_from_text(one.trigger), request, default_tz=tz, **one.options)
     except RotaError as err:
         raise BadSettings(f"{one.place}: schedules.{one.id}: {err}") from err
+
+
+def _new_of(
+    source: FileSource, specs: dict[str, ScheduleSpec], code: Mapping[str, ScheduleSpec]
+) -> dict[str, ScheduleSpec]:
+    if any(name in code for name in specs):
+        raise BadSettings(
+            f"{source.place}: sources.{source.name}: the code declares a source of this name too; keep one"
+        )
+    return specs
+
+
+def _ids_of(source: FileSource) -> list[str]:
+    return [Sync(source.name, collection.name).schedule_id for collection in source.collections]
 
 
 def _stranger(one: FileSchedule, registry: Registry, app: str) -> str:

@@ -69,7 +69,7 @@ COLLECTION: dict[str, Field] = {
     "name": Field(Name("collection"), "What is kept in sync."),
     "schedule": Field(CRON, "When it is synced by itself."),
     "dialect": Field(Choice(DIALECTS), "How `schedule` is read, where its fields do not say it."),
-    "priority": Field(Whole(1, 100), "Higher first."),
+    "priority": Field(Whole(1, 50), "Higher first."),
 }
 SOURCE: dict[str, Field] = {
     "task": Field(Name("task"), "What syncs it: a task that is called with the source's and the collection's name."),
