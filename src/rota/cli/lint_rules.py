@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rota.tasks import Task
 
 
+SOURCES = ": sources."  # in complaints about what a file declares
+
+
 def findings(target: str | None, *, must_load: bool = True) -> Iterator[Check]:
     """All that there is to say about the settings here, and about the app that a target or they name.
 
@@ -102,12 +105,14 @@ def _app(app: App, found: Resolved) -> Iterator[Check]:
         deploy = deploy_of(app.name, app.version, app.declared, found, app.registry)
     except BadSettings as err:
         for complaint in err.complaints:
-            yield Check("schedules", "problem", complaint)
+            if SOURCES not in complaint:  # of those more is said below
+                yield Check("schedules", "problem", complaint)
         deploy = Deploy(app=app.name, version=app.version, code=app.declared)
     yield from _queues(app, deploy)
     yield Check("schedules", "ok", f"{count(len(app.declared), 'schedule')} declared in code")
     for complaint in deploy.strangers.values():
-        yield Check("schedules", "problem", complaint)
+        if SOURCES not in complaint:
+            yield Check("schedules", "problem", complaint)
     for source in found.declared.sources:
         yield from _source(app, source)
     for schedule_id, spec in app.declared.items():
