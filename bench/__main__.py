@@ -25,6 +25,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "tenants": "bench.tenants_suite",
     "punctual": "bench.punctual_suite",
     "growth": "bench.growth_suite",
+    "http": "bench.http_suite",
     "living": "bench.living_suite",
     "idle": "bench.idle_suite",
 }

@@ -112,14 +112,14 @@ def loaded(url: str, schedules: int, due: int) -> Iterator[Wakeup]:
         wakeup.close()
 
 
-def progress(done: int, whole: int) -> None:
+def progress(done: int, whole: int, what: str = "schedules") -> None:
     """A bar for people; a file gets a line now and then."""
     if sys.stderr.isatty():
         filled = 40 * done // whole
         bar = "#" * filled + "." * (40 - filled)
-        print(f"\r  [{bar}] {done:,} of {whole:,} schedules", end="\n" if done >= whole else "", file=sys.stderr)
+        print(f"\r  [{bar}] {done:,} of {whole:,} {what}", end="\n" if done >= whole else "", file=sys.stderr)
     elif done * 10 // whole != (done - CHUNK) * 10 // whole:
-        print(f"  {done:,} of {whole:,} schedules", file=sys.stderr, flush=True)
+        print(f"  {done:,} of {whole:,} {what}", file=sys.stderr, flush=True)
 
 
 def far(number: int) -> datetime:
