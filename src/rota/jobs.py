@@ -11,12 +11,13 @@ from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime,
 from rota.model.payload import unpack_call
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
-from rota.noting import Deed, note_down
+from rota.noting import RANDOM, Deed, note_down
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
+    from random import Random
 
     from rota.model.job import Job as JobRecord
     from rota.store.contract import Store
@@ -182,9 +183,12 @@ def _state(name: str) -> State:
 class Jobs:
     """app.jobs"""
 
-    def __init__(self, store: Callable[[], Store], decode: Callable[[str, bytes | None], Any]) -> None:
+    def __init__(
+        self, store: Callable[[], Store], decode: Callable[[str, bytes | None], Any], random: Random = RANDOM
+    ) -> None:
         self._store = store
         self.decode = decode
+        self._random = random  # for the ids of notes
 
     def get(self, job_id: str) -> Job[Any]:
         """The job of that id; JobNotFound where there is none."""
@@ -291,7 +295,7 @@ class Jobs:
 
     def note(self, job_id: str, verb: str, by: str, before: dict[str, Any], after: dict[str, Any]) -> None:
         """Keep who did something with a job by hand; app.changes() and its history of changes show it."""
-        note_down(self._store(), "job", [Deed(job_id, verb, before, after)], by)
+        note_down(self._store(), "job", [Deed(job_id, verb, before, after)], by, self._random)
 
     def read(self, job_id: str) -> JobRecord:
         """The job as the store keeps it; JobNotFound where there is none."""

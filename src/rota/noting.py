@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random import SystemRandom
+from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.identity import whoami
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Store
 
-_random = SystemRandom()  # seeded by nobody, and other in every process
+RANDOM = SystemRandom()  # seeded by nobody, and other in every process
 
 
 class Deed(NamedTuple):
@@ -26,13 +26,13 @@ class Deed(NamedTuple):
     after: dict[str, Any]
 
 
-def note_down(store: Store, kind: str, deeds: Iterable[Deed], by: str = "") -> None:
+def note_down(store: Store, kind: str, deeds: Iterable[Deed], by: str = "", random: Random = RANDOM) -> None:
     """Keep notes of deeds; without a name they are the system user's."""
     now, author = store.now(), by or whoami()
     store.add_notes(
         [
             note_of(
-                Author(note_id=new_id(_random, now), by=author, verb=deed.verb),
+                Author(note_id=new_id(random, now), by=author, verb=deed.verb),
                 subject_of(kind, deed.name),
                 deed.before,
                 deed.after,

@@ -53,6 +53,7 @@ def test_a_start_brings_what_the_file_declares(rota, declare, started):
     declare(FILE)
     process = started("run", "--processes", "0")
     process.wait_for("greeting")
+    process.wait_for(" started: ")
     process.signal(signal.SIGTERM)
     assert process.end() == 0
     found = listed(rota)

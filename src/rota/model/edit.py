@@ -14,7 +14,7 @@ from msgspec import Struct
 from rota.errors import BadTrigger, Refused
 from rota.model.firing import Skip, count_slots, job_ahead, next_slot, run_now, run_since_start, skip_range
 from rota.model.job import Job, NewJob
-from rota.model.micros import SECOND, datetime_of, micros_of
+from rota.model.micros import datetime_of, micros_of
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
 from rota.model.schedule import Ahead, Origin, Pause, Schedule, ScheduleSpec
 from rota.model.sync import start_sync
@@ -206,16 +206,11 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
         fired_through=now,
     )
     begun = run_since_start(fresh, now, new_id) if spec.enabled else None
-    created = fresh if begun is None else _begun(fresh, begun, now)
+    created = msgspec.structs.replace(fresh, run_count=0 if begun is None else 1)
     created = msgspec.structs.replace(created, next_at=next_slot(created, now))
     starts = spec.run_on_start and spec.enabled
     jobs = [run_now(created, now, new_id(), made_by="start", reason="run on start")] if starts else []
     return Edit(after=created, expect_version=0, jobs=[*jobs, begun] if begun else jobs)
-
-
-def _begun(fresh: Schedule, begun: NewJob, now: int) -> Schedule:
-    """It counts as made within the second before the run that it was made too late for: that is one of its own."""
-    return msgspec.structs.replace(fresh, run_count=1, created_at=(begun.fire_at or now) - 1 - now % SECOND)
 
 
 def _by(edit: Edit, origin: Origin) -> Edit:

@@ -202,7 +202,7 @@ WRONG = [  # text, the line, and what is said about it
     (
         "sources:\n  s: {task: t, collections: [{name: a, priority: 0}]}",
         2,
-        "sources.s.collections[0].priority: got '0', wanted a whole number from 1 to 100",
+        "sources.s.collections[0].priority: got '0', wanted a whole number from 1 to 50",
     ),
     (
         "sources:\n  s: {task: t, collections: [{name: a, dialect: quartz}]}",

@@ -59,7 +59,7 @@ class Hand:
         self._store = store
         self._clock = clock
         self._random = random
-        self._jobs = Jobs(lambda: store, _undecoded)
+        self._jobs = Jobs(lambda: store, _undecoded, random)
         self._schedules = Schedules(lambda: store, self._jobs, self._new_id, "UTC")
         self._ids: list[str] = []
         operations = self._operations()
