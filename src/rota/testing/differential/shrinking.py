@@ -27,10 +27,12 @@ def shrunk(
         return list(operations), None
     kept = list(operations[: found.step])
     kept, found = _without_reads(kept, found, replay)
-    size = max(1, len(kept) // 2)
-    while size and time.monotonic() < until:
-        kept, found = _without_chunks(kept, found, size, replay, until)
-        size //= 2
+    before = len(kept) + 1
+    while len(kept) < before and time.monotonic() < until:  # what went may have been what needed another
+        before, size = len(kept), max(1, len(kept) // 2)
+        while size and time.monotonic() < until:
+            kept, found = _without_chunks(kept, found, size, replay, until)
+            size //= 2
     return kept, found
 
 
