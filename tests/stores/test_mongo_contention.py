@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from itertools import count
 
 import pytest
 from mongo_servers import FOLDER, emptied, standalone_url  # noqa: F401
@@ -29,6 +30,7 @@ from rota.testing.store_suite.steps import (
     claim_one,
     fire,
     history,
+    ledger,
     planned,
     read,
     read_schedule,
@@ -113,6 +115,51 @@ def test_workers_go_on_though_a_schedule_of_theirs_is_locked(replica_set):
         assert read_schedule(store, "b").last.status == "succeeded"
     finally:
         store.close()
+
+
+class Crash(Exception):
+    """A process that dies between the write that decides and the delivery of what follows."""
+
+
+def fire_half(store, *, now):
+    """A firing by a process that dies before it delivers."""
+
+    def die(name):
+        if name == "fire.before_commit":
+            raise Crash
+
+    failpoints.install(die)
+    try:
+        with pytest.raises(Crash):
+            fire(store, now=now)
+    finally:
+        failpoints.install(None)
+
+
+def test_a_schedule_that_others_keep_firing_is_not_set_aside(store, monkeypatch):
+    """Whenever this scheduler has delivered what others left half done, they have fired again."""
+    add_schedule(store, overlap="allow")
+    instants = (T0 + number * MINUTE for number in count(1))
+    fire_half(store, now=next(instants))
+    deliver = store._schedules._deliver
+
+    def delivered_and_fired_again(documents):
+        if not deliver(documents):
+            return False
+        fire_half(store, now=next(instants))
+        return True
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._schedules, "_deliver", delivered_and_fired_again)
+        due = store.due_schedules(9, now=DUE)
+    assert due.schedules == []
+    assert due.next_due_at is not None
+    assert due.next_due_at <= DUE  # to be looked at again, at once
+    now = next(instants)
+    (again,) = store.due_schedules(9, now=now).schedules
+    assert again.problem is None
+    fire(store, now=now)
+    assert [line.through_at for line in ledger(store)] == list(range(T0 + MINUTE, now + 1, MINUTE))
 
 
 def test_a_job_made_behind_one_that_took_its_key_has_waited_from_its_first_line_on(store):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step, Steps
 
+IN_ORDER = [("due_at", 1), ("_id", 1)]  # of what is due
 AT_ONCE = 0  # when a schedule with an outbox is due
 _UNTOUCHED = (  # by a firing
     *("spec", "origin", "tenant", "origin_name"),
@@ -72,26 +73,26 @@ class Schedules:
     def due(self, space: Space, limit: int, now: int, without: Sequence[str] = ()) -> Due:
         """What is due, in order, by the index alone; documents that cannot be read are set aside with the reason."""
         others: Document = {"_id": {"$nin": list(without)}} if without else {}
-        in_order = [("due_at", 1), ("_id", 1)]
         for _ in range(MOST_ROUNDS):
             due = {"due_at": {"$lte": now}, **others}
-            found = list(space.schedules.find(due, hint="due").sort(in_order).limit(limit))
+            found = list(space.schedules.find(due, hint="due").sort(IN_ORDER).limit(limit))
             if not self._deliver(found):
                 break
-        following = next(
-            iter(
-                space.schedules.find({"due_at": {"$exists": True}, **others}, {"due_at": 1}, hint="due")
-                .sort(in_order)
-                .skip(len(found))
-                .limit(1)
-            ),
-            None,
-        )
-        good = [schedule for document in found if (schedule := self._if_sound(space, document)) is not None]
-        return Due(now=now, schedules=good, next_due_at=int(following["due_at"]) if following else None)
+        settled = [document for document in found if outbox_of(document) is None]
+        good = [schedule for document in settled if (schedule := self._if_sound(space, document)) is not None]
+        is_all = len(settled) == len(found)  # others keep firing the rest: they are to be asked for again at once
+        following = self._due_after(space, len(found), others) if is_all else now
+        return Due(now=now, schedules=good, next_due_at=following)
+
+    def _due_after(self, space: Space, count: int, others: Document) -> int | None:
+        """When the next is due, beyond the first so many."""
+        waiting = space.schedules.find({"due_at": {"$exists": True}, **others}, {"due_at": 1}, hint="due")
+        found = next(iter(waiting.sort(IN_ORDER).skip(count).limit(1)), None)
+        return int(found["due_at"]) if found else None
 
     def _if_sound(self, space: Space, document: Document) -> Schedule | None:
-        """The schedule; None where its document cannot be read, and is set aside with the reason."""
+        """The schedule; None where its document cannot be read, and is set aside with the reason. What it still has to
+        deliver is spoiled: the rest was delivered."""
         schedule = schedule_of(document)
         problem = schedule.problem or ("what it had to deliver cannot be read" if "outbox" in document else None)
         if problem is None:
@@ -99,7 +100,7 @@ class Schedules:
         aside: Document = {"$unset": {"due_at": ""}, "$set": {"problem": problem}}
         if "outbox" in document:
             aside["$rename"] = {"outbox": "spoiled_outbox"}
-        space.schedules.update_one({"_id": document["_id"]}, aside)
+        space.schedules.update_one({"_id": document["_id"], "turn": document.get("turn")}, aside)
         return None
 
     def deliver_some(self, space: Space, limit: int) -> None:
