@@ -20,7 +20,7 @@ from rota.model.state import State
 from rota.store.contract import NoteFilter, Retention, ScheduleFilter
 from rota.store.mongo import schedules
 from rota.testing.store_suite.bells import bell_of, hears
-from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job
+from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.lookahead import made_ahead
@@ -158,7 +158,8 @@ class TestDeathsWhileJudging:
 
     def test_of_one_that_is_skipped(self, make_store, dying):
         def prepare(store):
-            made_ahead(store, overlap="skip")
+            _, second, _ = made_ahead(store, overlap="skip")
+            store.append_logs([a_line(second.id, "early")])
             claim_one(store, now=T0 + MINUTE)
 
         for store in each_death(make_store, dying, prepare, lambda store: claim(store, now=T0 + 2 * MINUTE)):
@@ -170,6 +171,7 @@ class TestDeathsWhileJudging:
             upkeep(store, now=T0 + 2 * MINUTE)
             assert lines(store)[T0 + 2 * MINUTE] == ("running" if was == "scheduled" else "skipped")
             assert documents(store).jobs.count_documents({"owed": {"$exists": True}}) == 0
+            assert documents(store).logs.count_documents({}) == (1 if was == "scheduled" else 0)
             check_store(store)
 
     def test_of_one_that_is_held(self, make_store, dying):

@@ -9,7 +9,8 @@ faster, the job is still scheduled, and is judged anew. What a process that dies
   other way round, the live job would never be asked.) What is met is read before the job itself, so that nobody is
   asked to stop for a job that another claim has judged meanwhile;
 - a held job, with what it waits for over by then, or skipped: upkeep releases it, see `Waiters.heal`;
-- a tombstone whose line is not in the ledger: lists of occurrences show it all the same, and upkeep records it.
+- a tombstone whose line is not in the ledger: lists of occurrences show it all the same, and upkeep records it. The
+  job's logs go with that.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.ledger import Ledger
+    from rota.store.mongo.logs import Logs
     from rota.store.mongo.outbox import Postman
     from rota.store.mongo.schedules import Schedules
     from rota.store.mongo.space import Document, Space
@@ -74,11 +76,14 @@ class Sight(NamedTuple):
 class Judges:
     """Judges one namespace's jobs that were made ahead."""
 
-    def __init__(self, jobs: Jobs, schedules: Schedules, postman: Postman, ledger: Ledger, waiters: Waiters) -> None:
+    def __init__(
+        self, jobs: Jobs, schedules: Schedules, postman: Postman, ledger: Ledger, logs: Logs, waiters: Waiters
+    ) -> None:
         self._jobs = jobs
         self._schedules = schedules
         self._postman = postman
         self._ledger = ledger
+        self._logs = logs
         self._waiters = waiters
 
     def judge(self, step: Step, due: Sequence[Document], now: int) -> None:
@@ -133,7 +138,7 @@ class Judges:
         """Jobs that are ready or held."""
         for verdict in verdicts:
             if verdict.became.cancels is not None:
-                self._postman.stop(step, verdict.became.cancels, now)
+                self._postman.stop(step, verdict.became.cancels, now, is_noted=True)
         token = secrets.token_hex(8)
         for job, after in self._taken(
             step, [(job, after, _moved(after, token)) for job, after in _kept(verdicts)], token
@@ -182,7 +187,7 @@ class Judges:
         return list(space.jobs.find({"owed": {"$exists": True}}, hint="owed").limit(limit))
 
     def _record(self, step: Step, owing: Sequence[Document]) -> None:
-        """Lines of schedules that still exist; then the tombstones owe nothing more, and go in time."""
+        """Lines of schedules that still exist, and no logs; then the tombstones owe nothing more, and go in time."""
         if not owing:
             return
         since = made_at(step, {document["schedule_id"] for document in owing})
@@ -190,6 +195,7 @@ class Judges:
         known = [line for line in lines if line.through_at > since.get(line.schedule_id, line.through_at)]
         self._ledger.record(step, known, since)
         ids = [document["_id"] for document in owing]
+        self._logs.forget(step, ids)
         step.space.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, bury(), hint="_id_")
 
 

@@ -122,7 +122,7 @@ class Postman:
         self._notes.add(step.space, [note for outbox in outboxes for note in outbox.notes], step.session)
         for outbox in outboxes:
             for job_id in outbox.stops:
-                self.stop(step, job_id, outbox.now)
+                self.stop(step, job_id, outbox.now, is_noted=False)
         if not step.is_atomic:
             self._clear(step, outboxes)
 
@@ -175,13 +175,14 @@ class Postman:
             if not any("key" in error.get("keyPattern", {}) for error in collided):
                 return
 
-    def stop(self, step: Step, job_id: str, now: int) -> None:
-        """Ask a job that is replaced to stop; one that nobody has started is cancelled."""
+    def stop(self, step: Step, job_id: str, now: int, *, is_noted: bool) -> None:
+        """Ask a job that is replaced to stop; one that nobody has started is cancelled. `is_noted`: whether its
+        schedule hears of that; one that fires has heard of the next run already."""
         if self._leases.ask_to_stop(step.space, [job_id], REPLACED, step.session):
             return
         job = self._jobs.find(step, job_id)
         if job is not None and job.state.is_waiting:
-            self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, is_noted=False)
+            self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, is_noted=is_noted)
 
     def _clear(self, step: Step, outboxes: Sequence[Outbox]) -> None:
         updates: list[UpdateOne | DeleteOne] = []

@@ -106,7 +106,7 @@ class MongoStore(Store):
         self._schedules = Schedules(self._jobs, postman, self._steps, self._head.mark)
         self._contention = Contention(self._steps, self._schedules)
         self._parker = Parker(self._steps)
-        self._judges = Judges(self._jobs, self._schedules, postman, self._ledger, self._settler.waiters)
+        self._judges = Judges(self._jobs, self._schedules, postman, self._ledger, self._logs, self._settler.waiters)
         self._intake = Intake(self._connection, self._head.gate, self._counters)
         self._claimer = Claimer(self._connection, self._steps, self._parker, self._head, self._judges)
         self._desk = Desk(self._connection, self._head, self._settler, self._claimer, self._counters)

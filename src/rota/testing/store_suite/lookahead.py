@@ -14,7 +14,7 @@ from rota.model.job import overlap_key
 from rota.model.outcome import Failed, RetryAsked
 from rota.model.settle import retry_by_hand
 from rota.model.state import State
-from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_line, fresh_id
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.steps import (
     add_job,
@@ -132,6 +132,13 @@ class TestJudgingAhead:
         assert queue_info(store).counts == {"running": 1, "scheduled": 1}
         assert read(store, first.id).state is State.RUNNING
 
+    def test_one_that_is_skipped_goes_with_its_logs(self, store: Store) -> None:
+        _, second, _ = made_ahead(store, overlap="skip")
+        store.append_logs([a_line(second.id, "early")])
+        claim(store, 9, now=T0 + 2 * MINUTE)
+        assert not is_kept(store, second.id)
+        assert store.list_logs(second.id) == []
+
     def test_it_runs_where_the_one_before_has_ended(self, store: Store) -> None:
         _, second, _ = made_ahead(store, overlap="skip")
         succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
@@ -155,6 +162,13 @@ class TestJudgingAhead:
         claim(store, now=T0 + 2 * MINUTE)
         assert read(store, running.id).cancel_reason == "replaced by the next occurrence"
         assert read(store, second.id).state is State.HELD
+
+    def test_the_schedule_hears_of_one_that_was_replaced_before_it_began(self, store: Store) -> None:
+        first, second, _ = made_ahead(store, overlap="cancel")
+        assert ids(claim(store, 9, now=T0 + 2 * MINUTE)) == [second.id]
+        last = read_schedule(store).last
+        assert (last.job_id, last.status, last.finished_at) == (first.id, "cancelled", T0 + 2 * MINUTE)
+        assert last.error == "replaced by the next occurrence"
 
     def test_several_that_are_due_at_once_are_judged_in_order(self, store: Store) -> None:
         first, second, third = made_ahead(store, overlap="skip")
