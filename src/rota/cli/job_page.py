@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from msgspec import Struct
 
 from rota.cli.output import Column, aligned, coloured, heading
 from rota.cli.words import beside, call, count, first_line, instant, instant_with_millis, printable, relative, span
 from rota.errors import BadPayload
+from rota.facts import JobFacts, MoveFacts, job_facts, move_facts
 from rota.model.history import Move, history_of
-from rota.model.micros import SECOND, datetime_of, optional_datetime
-from rota.model.payload import Call, unpack_call
+from rota.model.micros import SECOND, datetime_of
+from rota.model.payload import unpack_call
 from rota.model.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from rota.model.job import Job
-
-
-class JobFacts(Struct, kw_only=True):
-    """What JSON and CSV say about a job; times are UTC."""
-
-    id: str
-    task: str
-    state: str
-    queue: str
-    priority: int
-    args: list[Any]
-    kwargs: dict[str, Any]
-    key: str | None
-    schedule_id: str | None
-    occurrence: datetime | None
-    created_at: datetime
-    run_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    attempts: int
-    worker: str | None
-    error: str | None
-    result: Any
-
-
-class MoveFacts(Struct, kw_only=True):
-    """One line of a job's history."""
-
-    state: str
-    at: datetime
-    reason: str
-    data: dict[str, Any] | None
 
 
 class JobPageFacts(JobFacts, kw_only=True):
@@ -61,16 +29,8 @@ class JobPageFacts(JobFacts, kw_only=True):
     history: list[MoveFacts]
 
 
-def facts_of(job: Job) -> JobFacts:
-    return JobFacts(**_fields(job))
-
-
 def page_facts_of(job: Job) -> JobPageFacts:
-    history = [
-        MoveFacts(state=move.state.value, at=datetime_of(move.at), reason=move.reason, data=move.data)
-        for move in history_of(job)
-    ]
-    return JobPageFacts(**_fields(job), history=history)
+    return JobPageFacts(**msgspec.structs.asdict(job_facts(job)), history=move_facts(job))
 
 
 def columns(now: datetime) -> list[Column[Job]]:
@@ -114,37 +74,6 @@ def page(job: Job, now: datetime) -> Iterator[str]:
         yield from (f"  {line}" for line in msgspec.json.format(job.result).decode().splitlines())
     if job.error:
         yield from _error_lines(job)
-
-
-def _fields(job: Job) -> dict[str, Any]:
-    made = _call_or_nothing(job)
-    return {
-        "id": job.id,
-        "task": job.task,
-        "state": job.state.value,
-        "queue": job.queue,
-        "priority": job.priority,
-        "args": made.args,
-        "kwargs": made.kwargs,
-        "key": job.key,
-        "schedule_id": job.schedule_id,
-        "occurrence": optional_datetime(job.fire_at),
-        "created_at": datetime_of(job.created_at),
-        "run_at": datetime_of(job.run_at),
-        "started_at": optional_datetime(job.started_at),
-        "finished_at": optional_datetime(job.finished_at),
-        "attempts": job.attempts,
-        "worker": job.holder,
-        "error": job.error,
-        "result": result_of(job),
-    }
-
-
-def _call_or_nothing(job: Job) -> Call:
-    try:
-        return unpack_call(job.payload)
-    except BadPayload:
-        return Call()
 
 
 def _when(job: Job, now: datetime) -> str:

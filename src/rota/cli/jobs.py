@@ -13,11 +13,12 @@ from msgspec import Struct
 from rota.cli.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, fitting, matching_ids, sentence
 from rota.cli.endings import FAILED
 from rota.cli.groups import Group
-from rota.cli.job_page import JobFacts, columns, facts_of, page, page_facts_of
+from rota.cli.job_page import columns, page, page_facts_of
 from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import count, instant_with_millis, printable
+from rota.facts import JobFacts, job_facts
 from rota.model.micros import datetime_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
     found = list(matching_jobs(store, filter_from(where, store.now()), most=limit + 1))
     now = datetime_of(store.now())
     empty = "no job matches" if where else f"{store.describe()} has no jobs"
-    out.rows(found[:limit], columns(now), JobFacts, facts_of, empty=empty)
+    out.rows(found[:limit], columns(now), JobFacts, job_facts, empty=empty)
     if len(found) > limit:
         say(f"these are the newest {limit:,}; there are more: raise --limit, or narrow --where")
 
@@ -192,7 +193,7 @@ def _show_plan(store: Store, verb: Verb, ids: list[str], out: Output) -> None:
     facts = BulkFacts(action=verb.name, matched=len(ids), changed=0, left=0, dry_run=True)
     if out.form == "table" and ids:
         first = store.get_jobs(ids[:SHOWN_BEFORE])
-        out.rows(first, columns(datetime_of(store.now())), JobFacts, facts_of, empty="")
+        out.rows(first, columns(datetime_of(store.now())), JobFacts, job_facts, empty="")
         if len(ids) > len(first):
             say(f"… and {len(ids) - len(first):,} more")
     out.page(facts, lambda: [f"{count(len(ids), 'job')} would be {verb.done}; nothing was changed"])

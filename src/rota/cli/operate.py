@@ -13,6 +13,7 @@ from rota.cli.options import app_option, by_option, find_store, on_a_store, outp
 from rota.cli.output import Column, Output, say, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
+from rota.facts import NodeFacts, node_facts
 from rota.liveness import is_alive
 from rota.model.micros import datetime_of, micros_of, optional_datetime
 from rota.model.names import check_name
@@ -36,24 +37,6 @@ class QueueFacts(Struct, kw_only=True):
     failed: int
     cancelled: int
     oldest_at: datetime | None
-
-
-class NodeFacts(Struct, kw_only=True):
-    """A process that works on jobs or fires schedules."""
-
-    id: str
-    state: str  # alive or silent
-    host: str
-    pid: int
-    roles: list[str]
-    queues: list[str]
-    tasks: list[str]
-    running: int
-    concurrency: int
-    app: str
-    version: str
-    started_at: datetime
-    beat_at: datetime
 
 
 @click.group(cls=Group)
@@ -104,7 +87,7 @@ def list_nodes(app: App, out: Output) -> None:
     """All nodes."""
     store = app.open()
     now = datetime_of(store.now())
-    columns, facts = _node_columns(now), lambda node: _node_facts(node, now)
+    columns, facts = _node_columns(now), lambda node: node_facts(node, micros_of(now))
     out.rows(store.list_nodes(), columns, NodeFacts, facts, empty="no node is running; `rota run TARGET` starts one")
 
 
@@ -200,21 +183,3 @@ def _node_columns(now: datetime) -> list[Column[Node]]:
 
 def _node_state(node: Node, now: datetime) -> str:
     return "alive" if is_alive(node, micros_of(now)) else "silent"
-
-
-def _node_facts(node: Node, now: datetime) -> NodeFacts:
-    return NodeFacts(
-        id=node.id,
-        state=_node_state(node, now),
-        host=node.host,
-        pid=node.pid,
-        roles=list(node.roles),
-        queues=list(node.queues),
-        tasks=list(node.tasks),
-        running=node.running,
-        concurrency=node.concurrency,
-        app=node.app,
-        version=node.version,
-        started_at=datetime_of(node.started_at),
-        beat_at=datetime_of(node.beat_at),
-    )

@@ -7,13 +7,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading
 from rota.cli.words import printable
 from rota.errors import BadOption
-from rota.model.micros import datetime_of, optional_datetime
+from rota.facts import why_facts
+from rota.model.micros import datetime_of
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from rota.triggers.zone import Zone
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
-
-
-class WhyFacts(Struct, kw_only=True):
-    """The answer for machines; times are UTC."""
-
-    schedule_id: str
-    at: datetime
-    outcome: str
-    sentence: str
-    fix: str
-    job_id: str | None
-    before: datetime | None
-    after: datetime | None
 
 
 @click.command("why")
@@ -53,7 +40,7 @@ def why(app: App, schedule_id: str, at: str | None, out: Output) -> None:
     view = app.schedules.get(schedule_id)
     now = datetime_of(app.open().now())
     verdict = app.schedules.why(schedule_id, time_from(at, find_zone(view.tz), now) if at else None)
-    out.page(_facts(verdict), lambda: _page(verdict))
+    out.page(why_facts(verdict), lambda: _page(verdict))
 
 
 def time_from(text: str, zone: Zone, now: datetime) -> datetime:
@@ -90,16 +77,3 @@ def _page(verdict: Verdict) -> Iterator[str]:
         yield f"{click.style('what to do:', fg='yellow')} {verdict.fix}"
     if verdict.job_id:
         yield f"job: {verdict.job_id}"
-
-
-def _facts(verdict: Verdict) -> WhyFacts:
-    return WhyFacts(
-        schedule_id=verdict.schedule_id,
-        at=datetime_of(verdict.at),
-        outcome=verdict.outcome,
-        sentence=verdict.sentence,
-        fix=verdict.fix,
-        job_id=verdict.job_id,
-        before=optional_datetime(verdict.before),
-        after=optional_datetime(verdict.after),
-    )

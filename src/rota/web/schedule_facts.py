@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from rota.errors import RotaError
+from rota.facts import call_of, utc
 from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.schedule import Catchup, Overlap
 from rota.schedule_view import ScheduleView
-from rota.web.facts import call_of, utc
 from rota.web.schedule_body import bound_words, duration
 from rota.web.trigger_body import TriggerBody, trigger_body
 
 if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Pause, Schedule
-    from rota.model.why import Verdict
 
 ScheduleState = Literal["on", "paused", "disabled", "retired", "finished", "broken"]
 
@@ -85,19 +84,6 @@ class OccurrenceFacts(Struct, kw_only=True):
     outcome: str
     reason: str
     job_id: str | None
-
-
-class WhyFacts(Struct, kw_only=True):
-    """Why it did or did not run at an instant, and what to do about it."""
-
-    schedule_id: str
-    at: datetime
-    outcome: str
-    sentence: str
-    fix: str
-    job_id: str | None
-    before: datetime | None  # the expected times next to one that was not
-    after: datetime | None
 
 
 def schedule_facts(record: Schedule) -> ScheduleFacts:
@@ -176,19 +162,6 @@ def occurrence_facts(line: Occurrence) -> OccurrenceFacts:
         outcome=line.outcome,
         reason=line.reason,
         job_id=line.job_id,
-    )
-
-
-def why_facts(verdict: Verdict) -> WhyFacts:
-    return WhyFacts(
-        schedule_id=verdict.schedule_id,
-        at=datetime_of(verdict.at),
-        outcome=verdict.outcome,
-        sentence=verdict.sentence,
-        fix=verdict.fix,
-        job_id=verdict.job_id,
-        before=optional_datetime(verdict.before),
-        after=optional_datetime(verdict.after),
     )
 
 

@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from rota.changes import Change
+from rota.facts import ChangeFacts, LineFacts, change_facts
 from rota.liveness import is_alive
 from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, JobFilter, NoteFilter
-from rota.web.facts import ChangeFacts, LineFacts, change_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

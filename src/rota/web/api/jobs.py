@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from rota.errors import BadPayload
-from rota.model.history import history_of
+from rota.facts import JobFacts, LineFacts, MoveFacts, job_facts, move_facts
 from rota.model.job import NewJob, accept
-from rota.model.micros import datetime_of, micros_of
+from rota.model.micros import micros_of
 from rota.model.state import State
 from rota.store.contract import JobFilter, Page
-from rota.web.facts import JobFacts, LineFacts, MoveFacts, job_facts
 from rota.web.refusals import at_fault
 from rota.web.route import Answer, Ask, Follow, Route
 from rota.web.types import (
@@ -118,12 +117,7 @@ def get_job(ask: Ask) -> JobFacts:
 
 
 def get_history(ask: Ask) -> History:
-    moves = history_of(ask.app.jobs.read(ask.path.job_id))
-    return History(
-        items=[
-            MoveFacts(state=move.state, at=datetime_of(move.at), reason=move.reason, data=move.data) for move in moves
-        ]
-    )
+    return History(items=move_facts(ask.app.jobs.read(ask.path.job_id)))
 
 
 def get_logs(ask: Ask) -> Lines | Follow:

@@ -9,13 +9,12 @@ from msgspec import Meta, Struct
 
 from rota.changes import list_changes
 from rota.errors import TokenNotFound
+from rota.facts import ChangeFacts, NodeFacts, change_facts, node_facts
 from rota.liveness import is_alive
 from rota.model.micros import datetime_of, optional_datetime
 from rota.model.state import State
-from rota.store.contract import Node as NodeRecord
 from rota.store.contract import Page, QueueInfo
 from rota.tokens import Role, TokenView
-from rota.web.facts import ChangeFacts, change_facts
 from rota.web.route import Ask, Route, Watch
 from rota.web.types import Body, Duration, Instant, Name, NamesQuery, NotesQuery
 
@@ -73,24 +72,6 @@ class QueuesFacts(Struct, kw_only=True):
     """All queues."""
 
     items: list[QueueFacts]
-
-
-class NodeFacts(Struct, kw_only=True):
-    """A process that works on jobs or fires schedules."""
-
-    id: str
-    state: Literal["alive", "silent"]
-    host: str
-    pid: int
-    roles: list[str]
-    queues: list[str]
-    tasks: list[str]
-    running: int
-    concurrency: int
-    app: str
-    version: str
-    started_at: datetime
-    beat_at: datetime
 
 
 class NodesFacts(Struct, kw_only=True):
@@ -207,19 +188,6 @@ def queue_facts(queue: QueueInfo) -> QueueFacts:
         counts=queue.counts,
         totals=queue.totals,
         oldest_at=optional_datetime(queue.oldest_at),
-    )
-
-
-def node_facts(node: NodeRecord, now: int) -> NodeFacts:
-    same = ("id", "host", "pid", "running", "concurrency", "app", "version")
-    return NodeFacts(
-        **{name: getattr(node, name) for name in same},
-        state="alive" if is_alive(node, now) else "silent",
-        roles=list(node.roles),
-        queues=list(node.queues),
-        tasks=list(node.tasks),
-        started_at=datetime_of(node.started_at),
-        beat_at=datetime_of(node.beat_at),
     )
 
 

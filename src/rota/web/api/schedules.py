@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from rota.errors import ScheduleNotFound, TenantNotFound
+from rota.facts import ChangeFacts, JobFacts, WhyFacts, change_facts, job_facts, why_facts
 from rota.store.contract import Page, ScheduleFilter
-from rota.web.facts import ChangeFacts, JobFacts, change_facts, job_facts
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
 from rota.web.schedule_body import NewScheduleBody, ScheduleBody, SchedulePatch, patched, read_schedule
 from rota.web.schedule_facts import (
     OccurrenceFacts,
     ScheduleFacts,
-    WhyFacts,
     occurrence_facts,
     schedule_facts,
-    why_facts,
 )
 from rota.web.types import (
     Instant,

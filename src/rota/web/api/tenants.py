@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, UnsetType
 
 from rota.errors import BadTrigger, TenantNotFound
+from rota.facts import ChangeFacts, change_facts
 from rota.model.tenant import OnZoneChange
 from rota.store.contract import Page
-from rota.web.facts import ChangeFacts, change_facts
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
 from rota.web.schedule_facts import PauseFacts, pause_facts

@@ -1,14 +1,16 @@
-"""What is answered: jobs, schedules, tenants and the rest as JSON shows them; times are UTC."""
+"""Facts: jobs, their history, nodes, changes and answers to why, as JSON shows them everywhere; times are UTC."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from rota.errors import BadPayload
+from rota.liveness import is_alive
+from rota.model.history import history_of
 from rota.model.micros import datetime_of, optional_datetime
 from rota.model.payload import Call, unpack_call
 from rota.model.state import State
@@ -16,6 +18,8 @@ from rota.model.state import State
 if TYPE_CHECKING:
     from rota.changes import Change
     from rota.model.job import Job
+    from rota.model.why import Verdict
+    from rota.store.contract import Node
 
 
 class JobFacts(Struct, kw_only=True):
@@ -81,8 +85,16 @@ def job_facts(job: Job) -> JobFacts:
         worker=job.holder,
         progress=job.progress,
         error=job.error,
-        result=msgspec.Raw(job.result) if job.result else None,
+        result=msgspec.json.decode(job.result) if job.result else None,
     )
+
+
+def move_facts(job: Job) -> list[MoveFacts]:
+    """A job's history, oldest first."""
+    return [
+        MoveFacts(state=move.state, at=datetime_of(move.at), reason=move.reason, data=move.data)
+        for move in history_of(job)
+    ]
 
 
 def call_of(payload: bytes) -> Call:
@@ -95,6 +107,63 @@ def call_of(payload: bytes) -> Call:
 
 def utc(at: datetime | None) -> datetime | None:
     return None if at is None else at.astimezone(UTC)
+
+
+class NodeFacts(Struct, kw_only=True):
+    """A process that works on jobs or fires schedules."""
+
+    id: str
+    state: Literal["alive", "silent"]
+    host: str
+    pid: int
+    roles: list[str]
+    queues: list[str]
+    tasks: list[str]
+    running: int
+    concurrency: int
+    app: str
+    version: str
+    started_at: datetime
+    beat_at: datetime
+
+
+def node_facts(node: Node, now: int) -> NodeFacts:
+    said = {name: getattr(node, name) for name in ("id", "host", "pid", "running", "concurrency", "app", "version")}
+    return NodeFacts(
+        **said,
+        state="alive" if is_alive(node, now) else "silent",
+        roles=list(node.roles),
+        queues=list(node.queues),
+        tasks=list(node.tasks),
+        started_at=datetime_of(node.started_at),
+        beat_at=datetime_of(node.beat_at),
+    )
+
+
+class WhyFacts(Struct, kw_only=True):
+    """Why a schedule did or did not run at an instant, and the expected times next to it."""
+
+    schedule_id: str
+    at: datetime
+    outcome: str
+    sentence: str
+    fix: str
+    job_id: str | None
+    before: datetime | None
+    after: datetime | None
+
+
+def why_facts(verdict: Verdict) -> WhyFacts:
+    return WhyFacts(
+        schedule_id=verdict.schedule_id,
+        at=datetime_of(verdict.at),
+        outcome=verdict.outcome,
+        sentence=verdict.sentence,
+        fix=verdict.fix,
+        job_id=verdict.job_id,
+        before=optional_datetime(verdict.before),
+        after=optional_datetime(verdict.after),
+    )
 
 
 class ChangeFacts(Struct, kw_only=True):
