@@ -234,12 +234,17 @@ def _overlapped(job: NewJob) -> Skip:
 
 
 def run_since_start(schedule: Schedule, now: int, new_id: Callable[[], str]) -> NewJob | None:
-    """The latest run since a start that lies earlier on the same local day: it was meant to have begun already."""
+    """The latest run since a start that lies earlier on the same local day: it was meant to have begun already.
+
+    It is due at once, and like one made ahead it waits for the claim to judge whether an earlier namesake still runs.
+    """
     start = schedule.spec.start
     if start is None or start > now or not _is_same_day(schedule, start, now):
         return None
     slot = last_slot(msgspec.structs.replace(schedule, fired_through=start - 1), now)
-    return None if slot is None else _job_for(schedule, slot, slot - 1, new_id(), is_missed=False)
+    if slot is None:
+        return None
+    return msgspec.structs.replace(job_ahead(schedule, slot, slot - 1, new_id()), reason="fired")
 
 
 def _is_same_day(schedule: Schedule, first: int, second: int) -> bool:

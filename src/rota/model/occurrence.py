@@ -51,6 +51,12 @@ def of_job(job: Job) -> Occurrence:
     )
 
 
+def is_record_of(job: Job, made_at: int | None) -> bool:
+    """Whether a job is the record of one of the times of a schedule that was made then (None: there is none), and not
+    of an earlier namesake's. Not by its time: one that was made on the day of its start has a run before itself."""
+    return made_at is not None and job.fire_at is not None and job.created_at >= made_at
+
+
 def of_skip(schedule_id: str, skip: Skip) -> Occurrence:
     return Occurrence(
         schedule_id=schedule_id,

@@ -6,7 +6,7 @@ import time
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from rota.model.occurrence import of_job
+from rota.model.occurrence import is_record_of, of_job
 from rota.store.bells import LocalBells
 from rota.store.contract import Item, Page, Store
 from rota.store.counting import Counts
@@ -83,7 +83,7 @@ class MemoryState(Store):
     def _remove(self, job: Job) -> None:
         """A job goes; its occurrence stays, folded into a range."""
         schedule = self._schedules.get(job.schedule_id or "")
-        if schedule is not None and job.fire_at and job.fire_at > schedule.created_at:  # not of an earlier namesake
+        if is_record_of(job, schedule.created_at if schedule else None):
             self._ledger.record(of_job(job))
         self._drop(job)
 

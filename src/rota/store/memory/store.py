@@ -9,7 +9,7 @@ import msgspec
 from rota.model.firing import fired, place
 from rota.model.job import Job, NewJob, accept, overlap_key
 from rota.model.lookahead import is_ahead, judge
-from rota.model.occurrence import noted, of_job, of_skip
+from rota.model.occurrence import is_record_of, noted, of_job, of_skip
 from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import (
@@ -196,9 +196,9 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         check_cursor(cursor)
         with self._lock:
             schedule = self._schedules.get(schedule_id)
-            since = schedule.created_at if schedule else 0  # jobs of an earlier namesake are none of its records
+            made_at = schedule.created_at if schedule else 0
             mine = (job for job in self._jobs.values() if job.schedule_id == schedule_id)
-            kept = [of_job(job) for job in mine if job.fire_at and job.fire_at > since]
+            kept = [of_job(job) for job in mine if is_record_of(job, made_at)]
             lines = [*kept, *self._ledger.of(schedule_id)]
         after = int(cursor) if cursor else start - 1
         shown = [line for line in lines if line.through_at > after and line.earliest_at < end]

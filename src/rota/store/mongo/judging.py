@@ -156,7 +156,7 @@ class Judges:
             step.counts.remove(job.queue, job.state)
         if gone:
             self._waiters.let_go(step, [job.id for job, _ in gone], now)
-        self._record(step, [{"_id": job.id, "schedule_id": job.schedule_id, "owed": row} for job, row in gone])
+        self._record(step, [_tombstone(job, row) for job, row in gone])
 
     def _taken(
         self, step: Step, writes: Sequence[tuple[Job, Became, Document | list[Document]]], token: str
@@ -191,12 +191,22 @@ class Judges:
         if not owing:
             return
         since = made_at(step, {document["schedule_id"] for document in owing})
-        lines = [line for document in owing for line in lines_of(document["schedule_id"], [document["owed"]])]
-        known = [line for line in lines if line.through_at > since.get(line.schedule_id, line.through_at)]
-        self._ledger.record(step, known, since)
+        known = [document for document in owing if _is_owed_to(document, since.get(document["schedule_id"]))]
+        lines = [line for document in known for line in lines_of(document["schedule_id"], [document["owed"]])]
+        self._ledger.record(step, lines, since)
         ids = [document["_id"] for document in owing]
         self._logs.forget(step, ids)
         step.space.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, bury(), hint="_id_")
+
+
+def _tombstone(job: Job, row: list[Any]) -> Document:
+    """What is left of a job that went, as it would be read."""
+    return {"_id": job.id, "schedule_id": job.schedule_id, "created_at": job.created_at, "owed": row}
+
+
+def _is_owed_to(document: Document, made_at: int | None) -> bool:
+    """Whether a schedule that was made then (None: it is gone) is the one that a tombstone owes a line."""
+    return made_at is not None and int(document["created_at"]) >= made_at
 
 
 def is_unjudged(document: Document) -> bool:

@@ -103,7 +103,8 @@ class Ledger:
             space.jobs.find(
                 {
                     "schedule_id": schedule_id,
-                    "fire_at": {"$gt": max(after, since), "$lt": end},
+                    "fire_at": {"$gt": after, "$lt": end},
+                    "created_at": {"$gte": since},
                     "$or": [{"state": {"$exists": True}}, {"owed": {"$exists": True}}],
                 },
                 hint="occurrence",

@@ -10,7 +10,7 @@ import secrets
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rota.model.occurrence import of_job
+from rota.model.occurrence import is_record_of, of_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,9 +48,7 @@ class Remover:
         if not made:
             return
         since = made_at(step, {job.schedule_id for job in made})
-        lines: list[Occurrence] = [
-            of_job(job) for job in made if job.schedule_id in since and (job.fire_at or 0) > since[job.schedule_id]
-        ]
+        lines: list[Occurrence] = [of_job(job) for job in made if is_record_of(job, since.get(job.schedule_id or ""))]
         self._ledger.record(step, lines, since)
 
     def unmake(self, step: Step, jobs: Sequence[Job]) -> bool:
@@ -105,7 +103,7 @@ def bury(token: str | None = None, *, owed: list[Any] | None = None) -> list[Doc
     """What is left of a document: nobody else can take away what has no end any more. It stays for as long as it owes
     the ledger a line."""
     touch: Document = {} if token is None else {"touch": {"$literal": token}}
-    rest: Document = {"gone_at": "$$NOW"} if owed is None else {"owed": {"$literal": owed}}
+    rest: Document = {"gone_at": "$$NOW"} if owed is None else {"created_at": 1, "owed": {"$literal": owed}}
     return [{"$project": {"schedule_id": 1, "fire_at": 1, **touch, **rest}}]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.occurrence import noted, of_job
+from rota.model.occurrence import is_record_of, noted, of_job
 from rota.model.settle import Change, apply, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Refusal
@@ -101,7 +101,8 @@ class Changes:
         names = sorted({job.schedule_id for job in jobs if job.schedule_id and job.fire_at})
         rows = tx.rows("SELECT id, created_at FROM {ns}.schedule WHERE id = ANY(%s)", (names,)) if names else []
         since: dict[str, int] = dict(rows)
-        self._ledger.record(tx, [of_job(job) for job in jobs if _is_of_a_schedule(job, since)])
+        kept = [job for job in jobs if is_record_of(job, since.get(job.schedule_id or ""))]
+        self._ledger.record(tx, [of_job(job) for job in kept])
         self._jobs.delete(tx, jobs)
 
     def remove_ended(self, tx: Transaction, ids: Sequence[str]) -> list[str]:
@@ -165,9 +166,3 @@ def _changed(change: Change, job: Job) -> Job:
         error=text_of(after.error),
         cancel_reason=text_of(after.cancel_reason),
     )
-
-
-def _is_of_a_schedule(job: Job, since: dict[str, int]) -> bool:
-    """Whether a job is an occurrence of a schedule that still exists, and not of an earlier namesake."""
-    made = since.get(job.schedule_id or "")
-    return made is not None and job.fire_at is not None and made < job.fire_at

@@ -68,8 +68,9 @@ class Ledger:
             (schedule_id, after, end, limit + 1),
         )
         kept = tx.rows(
-            f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE schedule_id = %s AND fire_at < %s AND fire_at > greatest(%s, "
-            "coalesce((SELECT created_at FROM {ns}.schedule s WHERE s.id = %s), 0)) ORDER BY fire_at LIMIT %s",
+            f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE schedule_id = %s AND fire_at < %s AND fire_at > %s "
+            "AND created_at >= coalesce((SELECT s.created_at FROM {ns}.schedule s WHERE s.id = %s), 0) "
+            "ORDER BY fire_at LIMIT %s",
             (schedule_id, end, after, schedule_id, limit + 1),
         )
         lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]

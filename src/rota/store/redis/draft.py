@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from rota.model.job import Job, NewJob, accept, awaits_key
-from rota.model.occurrence import fold, noted, of_job
+from rota.model.occurrence import fold, is_record_of, noted, of_job
 from rota.model.settle import Change, apply, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Added
@@ -165,7 +165,7 @@ class Draft:
             return
         if job.schedule_id is not None and job.fire_at is not None:
             schedule = self._schedule(job.schedule_id)
-            if schedule is not None and job.fire_at > schedule.created_at:  # not of an earlier namesake
+            if is_record_of(job, schedule.created_at if schedule else None):
                 self.record(of_job(job))
         self.drop(job)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.occurrence import of_job
+from rota.model.occurrence import is_record_of, of_job
 from rota.store.contract import Page
 from rota.store.matching import check_cursor
 from rota.store.redis.packing import job_of, line_of, schedule_of
 
 if TYPE_CHECKING:
+    from rota.model.job import Job
     from rota.model.occurrence import Occurrence
     from rota.store.redis.desk import Desk
 
@@ -24,12 +25,25 @@ def list_occurrences(
         ["HGET", "schedule", schedule_id], ["ZRANGEBYSCORE", f"ledger:{schedule_id}", f"({after}", "+inf", *some]
     )
     schedule = None if packed is None else schedule_of(schedule_id, packed, [])
-    since = max(after, schedule.created_at if schedule else 0)  # jobs of an earlier namesake are none of its records
-    (ids,) = desk.ask(["ZRANGEBYSCORE", f"slot:{schedule_id}", f"({since}", f"({end}", *some])
-    sights = desk.sights([job_id.decode() for job_id in ids])
-    kept = [job_of(job_id, sight) for job_id, sight in sights.items() if sight is not None]
-    lines = [of_job(job) for job in kept if job.fire_at is not None]
+    made_at = schedule.created_at if schedule else 0
+    lines = [of_job(job) for job in _kept(desk, schedule_id, after, end, limit + 1, made_at)]
     lines += [line for line in (line_of(schedule_id, packed) for packed in ranges) if line.earliest_at < end]
     lines.sort(key=lambda line: line.through_at)
     shown = lines[:limit]
     return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
+
+
+def _kept(desk: Desk, schedule_id: str, after: int, end: int, most: int, made_at: int) -> list[Job]:
+    """The first jobs that are records of this schedule; an earlier namesake's are passed over."""
+    found: list[Job] = []
+    place = 0
+    while len(found) < most:
+        between = [f"({after}", f"({end}", "LIMIT", place, most]
+        (ids,) = desk.ask(["ZRANGEBYSCORE", f"slot:{schedule_id}", *between])
+        sights = desk.sights([job_id.decode() for job_id in ids])
+        jobs = [job_of(job_id, sight) for job_id, sight in sights.items() if sight is not None]
+        found += [job for job in jobs if is_record_of(job, made_at)]
+        place += most
+        if len(ids) < most:
+            break
+    return found[:most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.occurrence import noted, of_job
+from rota.model.occurrence import is_record_of, noted, of_job
 from rota.model.settle import Change, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, JobFilter, Page, Refusal
@@ -351,10 +351,11 @@ class JobTable(Intake):
 
     def _is_of_a_schedule(self, connection: sqlite3.Connection, job: Job) -> bool:
         """Whether a job is an occurrence of a schedule that still exists, and not of an earlier namesake."""
-        if job.schedule_id is None or job.fire_at is None:
+        if job.schedule_id is None:
             return False
-        query = f"SELECT 1 FROM {self._schedules} WHERE id = ? AND created_at < ?"
-        return connection.execute(query, (job.schedule_id, job.fire_at)).fetchone() is not None
+        query = f"SELECT created_at FROM {self._schedules} WHERE id = ?"
+        row = connection.execute(query, (job.schedule_id,)).fetchone()
+        return is_record_of(job, row[0] if row else None)
 
     def stale(self, connection: sqlite3.Connection, state: State, before: int, now: int, limit: int) -> list[str]:
         """Ended jobs that were kept long enough, the oldest first."""

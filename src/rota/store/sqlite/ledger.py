@@ -53,8 +53,8 @@ class Ledger:
         ).fetchall()
         kept = connection.execute(
             f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
-            "WHERE schedule_id = ? AND fire_at > ? AND fire_at < ? ORDER BY fire_at LIMIT ?",
-            (schedule_id, max(after, self._since(connection, schedule_id)), end, limit + 1),
+            "WHERE schedule_id = ? AND fire_at > ? AND fire_at < ? AND created_at >= ? ORDER BY fire_at LIMIT ?",
+            (schedule_id, after, end, self._since(connection, schedule_id), limit + 1),
         ).fetchall()
         lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
         lines.sort(key=lambda line: line.through_at)

@@ -63,6 +63,7 @@ from rota.testing.store_suite.occurrences import (
     TestFolding,
     TestJobsAsRecords,
     TestOccurrenceRetention,
+    TestRunsBeforeTheSchedule,
     TestWindows,
 )
 from rota.testing.store_suite.overlaps import (
@@ -165,6 +166,7 @@ __all__ = [
     "TestRetryingByHand",
     "TestRevoking",
     "TestRunningOutOnASealedStore",
+    "TestRunsBeforeTheSchedule",
     "TestSealing",
     "TestSettlingManyAtOnce",
     "TestStoreLife",

@@ -15,6 +15,7 @@ from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0
 from rota.testing.store_suite.steps import (
     add_schedule,
     change_schedule,
+    claim,
     claim_one,
     fail,
     fire,
@@ -24,6 +25,7 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
+    from rota.model.job import Job
     from rota.store.contract import Store
 
 KEEP = Retention(succeeded_for=HOUR, failed_for=DAY)
@@ -176,6 +178,46 @@ class TestFolding:
         run_minutes(store, 1, 2, keep=False)
         change_schedule(store, remove(read_schedule(store), T0 + HOUR), now=T0 + HOUR)
         assert ledger(store) == []
+
+
+class TestRunsBeforeTheSchedule:
+    """A start that lies earlier on the day on which a schedule is made has begun: its run is one of its times."""
+
+    NOW = T0 + HOUR
+
+    def begin(self, store: Store) -> Job:
+        add_schedule(store, now=self.NOW, start=T0 + 2 * MINUTE, trigger="every 30m")
+        return claim_one(store, now=self.NOW)
+
+    def test_it_is_in_the_ledger(self, store: Store) -> None:
+        job = self.begin(store)
+        (line,) = ledger(store)
+        assert (line.through_at, line.job_id, line.outcome) == (T0 + 32 * MINUTE, job.id, "running")
+
+    def test_it_stays_there_when_its_job_goes(self, store: Store) -> None:
+        succeed(store, self.begin(store), now=self.NOW, keep=False)
+        (line,) = ledger(store)
+        assert (line.through_at, line.count, line.outcome, line.job_id) == (T0 + 32 * MINUTE, 1, "succeeded", None)
+
+    def test_runs_of_an_earlier_namesake_are_none_of_it(self, store: Store) -> None:
+        add_schedule(store, now=T0, trigger="every 35m")
+        earlier = fire(store, now=T0 + 35 * MINUTE).jobs
+        change_schedule(store, remove(read_schedule(store), T0 + 36 * MINUTE), now=T0 + 36 * MINUTE)
+        job = self.begin(store)
+        assert [line.job_id for line in ledger(store, page=1)] == [job.id]
+        store.delete_jobs(earlier, now=self.NOW)
+        assert [line.job_id for line in ledger(store)] == [job.id]
+
+    def test_an_earlier_namesake_that_still_runs_is_an_overlap(self, store: Store) -> None:
+        now = T0 + 35 * MINUTE
+        add_schedule(store, now=T0, trigger="every 35m")
+        fire(store, now=now)
+        claim_one(store, now=now)
+        change_schedule(store, remove(read_schedule(store), now), now=now)
+        add_schedule(store, now=now + 1, start=T0 + 2 * MINUTE, trigger="every 30m")
+        assert claim(store, now=now + 1) == []
+        (line,) = ledger(store)
+        assert (line.through_at, line.count, line.outcome, line.reason) == (T0 + 32 * MINUTE, 1, "skipped", "overlap")
 
 
 class TestWindows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rota.testing.simulation.checks.violation import Violation
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rota.testing.simulation.history import Call, History
 
 ONCE_EACH = "I2: each occurrence has exactly one record"
+DAY = 86_400_000_000
 MICROS = 1_000_000
 
 _EVERY = re.compile(r"every (\d+)(s|m)")
@@ -102,10 +104,30 @@ def life_slots(history: History, schedule_id: str) -> list[int]:
             if after is None or after.id != schedule_id:
                 continue
             if before is None:
-                slots = []
+                slots = [slot for slot in _begun(after) if (schedule_id, slot) not in _made_before(history, call)]
             elif not _is_spent(before):
                 slots += expected_slots(before, before.fired_through, after.fired_through)
     return slots
+
+
+def _begun(made: Schedule) -> list[int]:
+    """The run of a start that lies earlier on the day on which the schedule was made."""
+    start, now = made.spec.start, made.created_at
+    if start is None or start > now or start // DAY != now // DAY or not made.is_enabled:
+        return []
+    return expected_slots(made, start - 1, now)[-1:]
+
+
+def _made_before(history: History, birth: Call) -> set[tuple[str | None, int | None]]:
+    """The times that an earlier namesake's jobs stand for when a schedule is made: no second job is made for one."""
+    made: set[tuple[str | None, int | None]] = set()
+    for call in takewhile(lambda call: call is not birth, history.calls):
+        for before, after in call.jobs:
+            if after is not None:
+                made.add((after.schedule_id, after.fire_at))
+            elif before is not None:
+                made.discard((before.schedule_id, before.fire_at))
+    return made
 
 
 def _advance_faults(call: Call, before: Schedule, after: Schedule) -> Iterator[Violation]:
