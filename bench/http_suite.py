@@ -28,6 +28,7 @@ ASKED, QUICK_ASKED = 200, 60
 LISTENERS, LISTENED, QUICK_LISTENED = 200, 10.0, 4.0
 LISTENING_LIMIT = 0.1  # of a core
 NAMESPACE = "http"
+STATES = ("queued", "scheduled", "succeeded", "failed", "cancelled")
 
 
 def facts() -> dict[str, str]:
@@ -50,6 +51,7 @@ def fill(url: str, number: int) -> dict[str, str]:
     """So many jobs, some of them ended, with schedules, logs and notes; what there is to be asked for."""
     app = App(url, namespace=NAMESPACE)
     task = app.task(name="noop")(lambda: None)
+    add_rare(app)
     app.schedules.put_many((f"s-{n}", task.job(), every("1h")) for n in range(1_000))
     app.tenants.put("acme", tz="Asia/Tokyo")
     for start in range(0, number, BULK):
@@ -60,6 +62,15 @@ def fill(url: str, number: int) -> dict[str, str]:
     store.append_logs([LogLine(job_id=ended, at=store.now(), level="info", text=f"line {n}") for n in range(200)])
     app.close()
     return paths_for(ended)
+
+
+def add_rare(app: App) -> None:
+    """A few jobs of each kind that are hard to find again behind all that come after them."""
+    rare = app.task(name="rare.one")(lambda: None)
+    app.enqueue_many([rare.using(queue="rare").job() for _ in range(20)])
+    app.enqueue_many([rare.using(delay="1d").job() for _ in range(20)])
+    for job in app.enqueue_many([rare.job() for _ in range(20)]):
+        app.jobs.cancel(job.id)
 
 
 def work(app: App) -> str:
@@ -76,10 +87,12 @@ def paths_for(job_id: str) -> dict[str, str]:
     api = "/api/v1"
     return {
         "jobs": f"{api}/jobs?limit=50",
-        "jobs, queued": f"{api}/jobs?state=queued&limit=50",
-        "jobs, failed": f"{api}/jobs?state=failed&limit=50",
+        **{f"jobs, {state}": f"{api}/jobs?state={state}&limit=50" for state in STATES},
         "jobs of a queue": f"{api}/jobs?queue=default&limit=50",
+        "jobs of a rare queue": f"{api}/jobs?queue=rare&limit=50",
         "jobs of a task": f"{api}/jobs?task=noop&limit=50",
+        "jobs of a rare task": f"{api}/jobs?task=rare.one&limit=50",
+        "jobs of tasks that begin so": f"{api}/jobs?task=rare.*&limit=50",
         "jobs of a schedule": f"{api}/jobs?schedule_id=s-7&limit=50",
         "a job": f"{api}/jobs/{job_id}",
         "a job's history": f"{api}/jobs/{job_id}/history",
