@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.store.counting import Counts
+    from rota.store.sqlite.marks import Marks
 
 
 class Intake:
     """One namespace's table of jobs, for whoever adds to it."""
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, marks: Marks) -> None:
         self._name = f"{namespace}_job"
+        self._marks = marks
         self._insert = (
             f"INSERT INTO {self._name} ({JOB_COLUMNS.replace('seq, ', '')}) "
             f"VALUES ({', '.join('?' * (len(JOB_FIELDS) - 1))}) ON CONFLICT (id) DO NOTHING"
@@ -47,7 +49,9 @@ class Intake:
         rows = [(new.id, new.task, new.payload, new.queue, new.priority, now) for new in jobs]
         if not self._write_rows(connection, self._insert_plain, rows):
             return False
-        for queue, number in Counter(new.queue for new in jobs).items():
+        kinds = Counter((new.queue, new.task) for new in jobs)
+        self._marks.note_kinds(connection, kinds, len(jobs))
+        for (queue, _), number in kinds.items():
             counts.add(queue, State.QUEUED, number)
         return True
 
@@ -67,6 +71,10 @@ class Intake:
         """Insert jobs, all or, where one of them is there already, none."""
         if not self._write_rows(connection, self._insert, [_without_seq(job) for job in jobs]):
             return False
+        if jobs:
+            blocks = self._marks.note_kinds(connection, {(job.queue, job.task) for job in jobs}, len(jobs))
+            if any(job.state is State.SUCCEEDED for job in jobs):
+                self._marks.note_successes(connection, blocks)
         for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
             counts.add(queue, state, number)
         return True

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rota.model.occurrence import is_record_of, noted, of_job
 from rota.model.settle import Change, cancel, release, still_awaited
-from rota.model.state import State
-from rota.store.contract import MOST_PROMOTED, Exchange, JobFilter, Page, Refusal
+from rota.model.state import FINAL, State
+from rota.store.contract import MOST_PROMOTED, Exchange, Refusal
 from rota.store.sqlite.adding import Intake
+from rota.store.sqlite.marks import BLOCK
 from rota.store.sqlite.rows import (
     FRESH_COLUMNS,
     IS_AHEAD,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.store.counting import Counts
     from rota.store.sqlite.ledger import Ledger
+    from rota.store.sqlite.marks import Marks
 
 LARGEST_IN = 500  # values in one IN (…) list
 
@@ -34,8 +36,8 @@ LARGEST_IN = 500  # values in one IN (…) list
 class JobTable(Intake):
     """One namespace's jobs."""
 
-    def __init__(self, namespace: str, ledger: Ledger) -> None:
-        super().__init__(namespace)
+    def __init__(self, namespace: str, ledger: Ledger, marks: Marks) -> None:
+        super().__init__(namespace, marks)
         self._ledger = ledger
         self._schedules = f"{namespace}_schedule"
         self._logs = f"{namespace}_log"
@@ -208,6 +210,8 @@ class JobTable(Intake):
         counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
         ended = [change for change in changes if change.state.is_final]
         if ended:
+            succeeded = {change.job.seq // BLOCK for change in ended if change.state is State.SUCCEEDED}
+            self._marks.note_successes(connection, succeeded)
             self._let_go(connection, [change.id for change in ended], now, counts)
             self._note_last_runs(connection, ended)
             self.remove(connection, [change.id for change in ended if change.is_removal], counts)
@@ -299,17 +303,6 @@ class JobTable(Intake):
         found = {job.id: job for job in jobs_of(self._select_in(connection, JOB_COLUMNS, "id", ids))}
         return [found[job_id] for job_id in ids if job_id in found]
 
-    def page(self, connection: sqlite3.Connection, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
-        conditions, values = _conditions(where)
-        if cursor is not None:
-            conditions.append("seq < ?")
-            values.append(int(cursor))
-        clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT {JOB_COLUMNS} FROM {self._name} {clause} ORDER BY seq DESC LIMIT ?"
-        jobs = jobs_of(connection.execute(query, (*values, limit + 1)))
-        shown = jobs[:limit]
-        return Page(shown, str(shown[-1].seq) if len(jobs) > limit else None)
-
     def waiting_of(self, connection: sqlite3.Connection, schedule_id: str) -> list[Job]:
         """What a schedule's trigger made and nobody has started."""
         query = (
@@ -367,12 +360,12 @@ class JobTable(Intake):
         return [job_id for (job_id,) in rows]
 
     def oldest_ended(self, connection: sqlite3.Connection, now: int, limit: int) -> list[str]:
-        rows = connection.execute(
-            f"SELECT id FROM {self._name} WHERE finished_at IS NOT NULL AND key_until <= ? "
-            "ORDER BY finished_at LIMIT ?",
-            (now, limit),
+        each = (
+            f"SELECT id, finished_at FROM {self._name} WHERE finished_at IS NOT NULL AND state = ? AND key_until <= ? "
+            "ORDER BY finished_at LIMIT ?"
         )
-        return [job_id for (job_id,) in rows]
+        found = [row for state in FINAL for row in connection.execute(each, (state.value, now, limit))]
+        return [job_id for job_id, _ in sorted(found, key=lambda row: row[1])[:limit]]
 
     def _select_in(
         self, connection: sqlite3.Connection, columns: str, column: str, values: Sequence[Any], extra: str = ""
@@ -419,29 +412,3 @@ def _row_of_change(change: Change) -> tuple[Any, ...]:
         change.job.holder if change.state.is_final else None,
         change.job.seq,
     )
-
-
-def _conditions(where: JobFilter) -> tuple[list[str], list[Any]]:
-    conditions: list[str] = []
-    values: list[Any] = []
-    if where.states:
-        conditions.append(f"state IN ({', '.join('?' * len(where.states))})")
-        values += [state.value for state in where.states]
-    if where.task is not None and where.task.endswith("*"):
-        conditions.append("substr(task, 1, ?) = ?")
-        values += [len(where.task) - 1, where.task[:-1]]
-    elif where.task is not None:
-        conditions.append("task = ?")
-        values.append(where.task)
-    plain = (("queue", where.queue), ("schedule_id", where.schedule_id), ("key", where.key))
-    for column, value in plain:
-        if value is not None:
-            conditions.append(f"{column} = ?")
-            values.append(value)
-    if where.since is not None:
-        conditions.append("created_at >= ?")
-        values.append(where.since)
-    if where.until is not None:
-        conditions.append("created_at < ?")
-        values.append(where.until)
-    return conditions, values

@@ -41,11 +41,25 @@ CREATE INDEX {ns}_job_due ON {ns}_job (queue, run_at) WHERE state = 'scheduled';
 CREATE INDEX {ns}_job_ahead ON {ns}_job (queue, run_at) WHERE state = 'scheduled' AND waits_for IS NOT NULL;
 CREATE INDEX {ns}_job_leased ON {ns}_job (lease_until) WHERE state = 'running';
 CREATE INDEX {ns}_job_ended ON {ns}_job (state, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX {ns}_job_rare ON {ns}_job (state, seq) WHERE state IN ('scheduled', 'held', 'failed', 'cancelled');
 CREATE INDEX {ns}_job_held ON {ns}_job (waits_for) WHERE state = 'held';
 CREATE UNIQUE INDEX {ns}_job_key ON {ns}_job (key) WHERE key IS NOT NULL;
 CREATE INDEX {ns}_job_made ON {ns}_job (schedule_id, seq) WHERE schedule_id IS NOT NULL;
 -- The last word on "each occurrence makes exactly one job", whatever the code above it does.
 CREATE UNIQUE INDEX {ns}_job_occurrence ON {ns}_job (schedule_id, fire_at) WHERE fire_at IS NOT NULL;
+
+-- Which blocks of a thousand places hold jobs of a queue and task, and which some that succeeded: what leads a list past
+-- the others. An index would cost an entry per job.
+CREATE TABLE {ns}_kind_block (
+    queue TEXT    NOT NULL,
+    task  TEXT    NOT NULL,
+    block INTEGER NOT NULL,
+    PRIMARY KEY (queue, task, block)
+) WITHOUT ROWID;
+
+CREATE TABLE {ns}_success_block (
+    block INTEGER PRIMARY KEY
+);
 
 CREATE TABLE {ns}_schedule (
     id            TEXT    PRIMARY KEY,

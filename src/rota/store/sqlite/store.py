@@ -38,7 +38,9 @@ from rota.store.sqlite.clock import lease_now, wall_now
 from rota.store.sqlite.connection import Database
 from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
+from rota.store.sqlite.listing import Listing
 from rota.store.sqlite.locks import LockTable
+from rota.store.sqlite.marks import Marks
 from rota.store.sqlite.moving import Dumper, Loader, Seals
 from rota.store.sqlite.records import EntryTable, NoteTable
 from rota.store.sqlite.schedules import ScheduleTable
@@ -70,7 +72,9 @@ class SqliteStore(Store):
         self._database = Database(self.path)
         self._bells = SocketBells(self.path.with_name(self.path.name + "-bells"))
         self._ledger = Ledger(self.namespace)
-        self._jobs = JobTable(self.namespace, self._ledger)
+        self._marks = Marks(self.namespace)
+        self._jobs = JobTable(self.namespace, self._ledger, self._marks)
+        self._listing = Listing(self.namespace, self._marks)
         self._locks = LockTable(self.namespace)
         self._seals = Seals(self.namespace)
         self._dumper = Dumper(self.namespace)
@@ -186,7 +190,7 @@ class SqliteStore(Store):
 
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
         with self._database.read() as connection:
-            return self._jobs.page(connection, where, check_cursor(cursor), limit)
+            return self._listing.page(connection, where, check_cursor(cursor), limit)
 
     def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
         connection = check_transaction(transaction, self.path)
@@ -356,6 +360,8 @@ class SqliteStore(Store):
                 oldest = self._jobs.oldest_ended(connection, at, surplus + len(ids))
                 ids = list(dict.fromkeys([*ids, *oldest]))[:surplus]
             removed = self._jobs.remove(connection, ids, counts)
+            if removed:
+                self._marks.forget(connection)
             lines = self._ledger.prune(connection, retention, at, limit)
             nodes = connection.execute(
                 f"DELETE FROM {self.namespace}_node WHERE beat_at <= ?",

@@ -44,7 +44,7 @@ from rota.testing.store_suite.histories import TestHistories
 from rota.testing.store_suite.holding import TestHeldJobs, TestLinesOfHeldJobs, TestWaitingForWhatHasEnded
 from rota.testing.store_suite.keys import TestFreedKeys, TestKeysForAPeriod
 from rota.testing.store_suite.leases import TestCancelRequests, TestExtendingLeases, TestLostLeases
-from rota.testing.store_suite.listing import TestFilters, TestGettingJobs, TestListingJobs, TestPages
+from rota.testing.store_suite.listing import TestFarApart, TestFilters, TestGettingJobs, TestListingJobs, TestPages
 from rota.testing.store_suite.lives import TestStoreLife
 from rota.testing.store_suite.locks import TestLocks
 from rota.testing.store_suite.logs import TestLogs
@@ -111,6 +111,7 @@ __all__ = [
     "TestEditingSchedules",
     "TestEntries",
     "TestExtendingLeases",
+    "TestFarApart",
     "TestFilters",
     "TestFiredThrough",
     "TestFiring",

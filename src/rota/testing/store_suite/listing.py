@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rota.model.settle import cancel
 from rota.model.state import State
 from rota.store.contract import JobFilter
+from rota.store.matching import matches
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.steps import (
     add,
     add_job,
     all_jobs,
     claim,
+    fail,
     ids,
     read,
     running_job,
@@ -22,6 +26,7 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
+    from rota.model.job import Job
     from rota.store.contract import Store
 
 
@@ -168,3 +173,32 @@ class TestPages:
     def test_listing_reads_what_get_reads(self, store: Store) -> None:
         add(store, a_job(), a_job(delay=MINUTE), a_job(key="k"))
         assert all(read(store, job.id) == job for job in all_jobs(store))
+
+
+class TestFarApart:
+    """Lists whose jobs lie far from each other, behind many that do not belong to them."""
+
+    @pytest.fixture
+    def crowd(self, store: Store) -> list[Job]:
+        """3,000 jobs of a few kinds, the rare ones first, in every state that a job comes to; the newest first."""
+        rare = [a_job(task=f"rare.{n % 3}", queue="aside" if n % 2 else "default", priority=n % 4) for n in range(12)]
+        later = [a_job(task="rare.0", delay=HOUR) for _ in range(3)]
+        first = add_job(store, now=T0, task="rare.2")
+        add(store, *rare, *later, a_job(task="noop", waits_for=first))
+        for start in range(0, 3_000, 500):
+            many = [a_job(task=("noop", "mail.send")[n % 2], queue=("default", "bulk")[n % 5 == 0]) for n in range(500)]
+            add(store, *many, now=T0 + start)
+        for number, job in enumerate(claim(store, 300, queues=("default", "aside"), now=T0 + HOUR)):
+            if number % 3:
+                succeed(store, job, now=T0 + HOUR)
+            elif number % 2:
+                fail(store, job, now=T0 + HOUR)
+        waiting = store.list_jobs(JobFilter(states=(State.QUEUED,), queue="bulk"), limit=5).items
+        store.change_jobs([cancel(job, T0 + HOUR, "not needed") for job in waiting], now=T0 + HOUR)
+        return all_jobs(store, page=200)
+
+    def test_they_show_all_that_belong_there_in_order(self, store: Store, crowd: list[Job]) -> None:
+        states = [(), *((state,) for state in State), (State.SUCCEEDED, State.QUEUED, State.FAILED)]
+        for queue, task, some in product((None, "aside", "bulk"), (None, "noop", "rare.1", "rare.*"), states):
+            where = JobFilter(states=some, queue=queue, task=task)
+            assert ids(all_jobs(store, where, page=190)) == ids([job for job in crowd if matches(job, where)])

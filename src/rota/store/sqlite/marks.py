@@ -1,0 +1,57 @@
+"""Marks: which blocks of a thousand places hold jobs of a queue and task, or jobs that succeeded.
+
+An index would cost an entry per job; a mark costs one per block, and leads a list past the blocks that have nothing for
+it. A mark may be stale, never missing: a job's queue, task and place never change, and success is noted as it happens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+
+BLOCK = 1_000
+
+
+class Marks:
+    """One namespace's marks."""
+
+    def __init__(self, namespace: str) -> None:
+        self._jobs = f"{namespace}_job"
+        self._kinds = f"{namespace}_kind_block"
+        self._successes = f"{namespace}_success_block"
+
+    def note_kinds(self, connection: sqlite3.Connection, kinds: Iterable[tuple[str, str]], number: int) -> range:
+        """The last `number` places were given to jobs of these queues and tasks; gives the blocks of those places."""
+        (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
+        blocks = range((last - number + 1) // BLOCK, last // BLOCK + 1)
+        marks = [(*kind, block) for kind in kinds for block in blocks]
+        connection.executemany(f"INSERT OR IGNORE INTO {self._kinds} VALUES (?, ?, ?)", marks)
+        return blocks
+
+    def note_successes(self, connection: sqlite3.Connection, blocks: Iterable[int]) -> None:
+        marks = [(block,) for block in blocks]
+        connection.executemany(f"INSERT OR IGNORE INTO {self._successes} VALUES (?)", marks)
+
+    def forget(self, connection: sqlite3.Connection) -> None:
+        """Blocks below the first job's will never hold one again."""
+        (first,) = connection.execute(f"SELECT min(seq) FROM {self._jobs}").fetchone()
+        if first is not None:
+            connection.execute(f"DELETE FROM {self._kinds} WHERE block < ?", (first // BLOCK,))
+            connection.execute(f"DELETE FROM {self._successes} WHERE block < ?", (first // BLOCK,))
+
+    # Reading: the blocks worth a look, the newest first.
+
+    def of_kinds(
+        self, connection: sqlite3.Connection, conditions: list[str], values: list[Any], before: int
+    ) -> Iterator[int]:
+        """Those with jobs whose queue and task fulfil these conditions."""
+        clause = " AND ".join([*conditions, "block <= ?"])
+        query = f"SELECT DISTINCT block FROM {self._kinds} WHERE {clause} ORDER BY block DESC"
+        return (block for (block,) in connection.execute(query, [*values, (before - 1) // BLOCK]))
+
+    def of_successes(self, connection: sqlite3.Connection, before: int) -> Iterator[int]:
+        query = f"SELECT block FROM {self._successes} WHERE block <= ? ORDER BY block DESC"
+        return (block for (block,) in connection.execute(query, ((before - 1) // BLOCK,)))

@@ -1,0 +1,78 @@
+"""Lists on SQLite: the database's own steps are counted, and a few jobs behind many cost few."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.model.settle import cancel
+from rota.model.state import State
+from rota.store.contract import JobFilter, Retention
+from rota.store.sqlite import SqliteStore
+from rota.testing.store_suite.builders import HOUR, T0, a_job
+from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.steps import add, add_job, claim, fail, succeed
+
+MANY = 20_000
+KEEP_NOTHING = Retention(succeeded_for=0, failed_for=0)
+BOUND = 20_000  # steps of the database's machine; a walk over all jobs takes more than ten for each
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with opened(lambda: SqliteStore(tmp_path_factory.mktemp("lists") / "rota.db")) as store:
+        first = add_job(store, now=T0, task="rare.one")
+        add(store, *[a_job(task="rare.one", queue="rare") for _ in range(5)])
+        add(store, *[a_job(task="rare.one", delay=HOUR) for _ in range(5)], a_job(task="rare.one", waits_for=first))
+        add(store, *[a_job() for _ in range(20)])
+        for number, job in enumerate(claim(store, 20)):
+            (succeed if number % 2 else fail)(store, job)
+        rare = store.list_jobs(JobFilter(states=(State.QUEUED,), queue="rare"), limit=2).items
+        store.change_jobs([cancel(job, T0, "not needed") for job in rare], now=T0)
+        for _ in range(0, MANY, 1_000):
+            add(store, *[a_job() for _ in range(1_000)], now=T0 + 1)
+        yield store
+
+
+def steps_of(store, where):
+    """How many hundreds of steps a list took, as steps."""
+    steps = 0
+
+    def count():
+        nonlocal steps
+        steps += 100
+
+    with store._database.read() as connection:
+        connection.set_progress_handler(count, 100)
+        store.list_jobs(where)
+        connection.set_progress_handler(None, 0)
+    return steps
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_few_in_a_state_are_found_behind_many(store, state):
+    assert steps_of(store, JobFilter(states=(state,))) < BOUND
+
+
+@pytest.mark.parametrize("where", [{"queue": "rare"}, {"task": "rare.one"}, {"task": "rare.*"}, {"task": "none"}])
+def test_a_few_of_a_kind_are_found_behind_many(store, where):
+    assert steps_of(store, JobFilter(**where)) < BOUND
+
+
+def test_the_same_count_shows_a_walk(store):
+    """What is asked by time alone looks at every job: the count would tell."""
+    assert steps_of(store, JobFilter(until=T0)) > 2 * BOUND
+
+
+def test_marks_go_with_the_jobs_that_they_lead_to(tmp_path):
+    with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
+        add(store, *[a_job(task="early") for _ in range(2_000)])
+        for _ in range(20):
+            for job in claim(store, 100, now=T0):
+                succeed(store, job)
+        add(store, *[a_job(task="late") for _ in range(2_000)])
+        while store.prune(KEEP_NOTHING, 500, now=T0 + HOUR).jobs:
+            pass
+        with store._database.read() as connection:
+            kinds = connection.execute("SELECT min(block) FROM rota_kind_block").fetchone()
+            successes = connection.execute("SELECT min(block) FROM rota_success_block").fetchone()
+        assert kinds == successes == (2,)  # the first that is kept has place 2,001
