@@ -315,6 +315,33 @@ class JobTable(Intake):
         query = f"SELECT 1 FROM {self._name} WHERE schedule_id = ? AND fire_at = ?"
         return connection.execute(query, (schedule_id, fire_at)).fetchone() is not None
 
+    def made(self, connection: sqlite3.Connection, occurrences: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of the occurrences (schedule and time) that have a job."""
+        wanted = list(occurrences)
+        found: set[tuple[str, int]] = set()
+        for start in range(0, len(wanted), LARGEST_IN):
+            chunk = wanted[start : start + LARGEST_IN]
+            query = (
+                f"WITH wanted (name, at) AS (VALUES {', '.join(['(?, ?)'] * len(chunk))}) SELECT name, at FROM wanted "
+                f"WHERE EXISTS (SELECT 1 FROM {self._name} WHERE schedule_id = name AND fire_at = at)"
+            )
+            found.update(connection.execute(query, [value for pair in chunk for value in pair]))
+        return found
+
+    def keys_in_use(self, connection: sqlite3.Connection, keys: Sequence[str]) -> list[str]:
+        """Those of the keys that a job has, be it that it holds them no more."""
+        return [key for (key,) in self._select_in(connection, "key", "key", keys)]
+
+    def found_among(
+        self, connection: sqlite3.Connection, query: str, values: Sequence[Any], extra: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """What a query that ends with IN finds, in lists of bounded length."""
+        rows: list[tuple[Any, ...]] = []
+        for start in range(0, len(values), LARGEST_IN):
+            chunk = values[start : start + LARGEST_IN]
+            rows += connection.execute(f"{query} ({', '.join('?' * len(chunk))}) {extra}", chunk)
+        return rows
+
     def last_held(self, connection: sqlite3.Connection, schedule_id: str) -> str | None:
         query = f"SELECT id FROM {self._name} WHERE schedule_id = ? AND state = 'held' ORDER BY seq DESC LIMIT 1"
         row = connection.execute(query, (schedule_id,)).fetchone()
@@ -369,15 +396,10 @@ class JobTable(Intake):
 
     def _select_in(
         self, connection: sqlite3.Connection, columns: str, column: str, values: Sequence[Any], extra: str = ""
-    ) -> Iterable[tuple[Any, ...]]:
-        """Rows whose column is one of the values, in lists of bounded length."""
-        rows: list[tuple[Any, ...]] = []
-        for start in range(0, len(values), LARGEST_IN):
-            chunk = values[start : start + LARGEST_IN]
-            marks = ", ".join("?" * len(chunk))
-            query = f"SELECT {columns} FROM {self._name} WHERE {column} IN ({marks}) {extra}"
-            rows += connection.execute(query, chunk)
-        return rows
+    ) -> list[tuple[Any, ...]]:
+        """Rows whose column is one of the values."""
+        query = f"SELECT {columns} FROM {self._name} WHERE {column} IN"
+        return self.found_among(connection, query, values, extra)
 
 
 def _row_of_end(change: Change, holder: str) -> tuple[Any, ...]:

@@ -140,6 +140,24 @@ def row_of_schedule(schedule: Schedule) -> tuple[Any, ...]:
     )
 
 
+ADVANCED = ("version", "next_at", "fired_through", "run_count", "pause", "tenant_pause", "ahead", "last", "due_at")
+
+
+def advanced_row(schedule: Schedule) -> tuple[Any, ...]:
+    """The columns of ADVANCED: all that a firing changes."""
+    return (
+        schedule.version,
+        schedule.next_at,
+        schedule.fired_through,
+        schedule.run_count,
+        _packed(schedule.pause),
+        _packed(schedule.tenant_pause),
+        _packed(schedule.ahead),
+        packed_last(schedule.last),
+        schedule.due_at,
+    )
+
+
 def _packed(value: Pause | Ahead | None) -> str | None:
     return None if value is None else _encode(value).decode()
 

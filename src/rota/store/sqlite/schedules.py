@@ -1,4 +1,4 @@
-"""The schedule table: edits and firings, each guarded by the schedule's version inside one transaction."""
+"""The schedule table: reading, and edits that are guarded by the schedule's version inside one transaction."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.firing import Skip, fired, place
-from rota.model.job import accept, overlap_key
+from rota.model.job import overlap_key
 from rota.model.lookahead import judge
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
-from rota.store.contract import Due, Fired, Page
+from rota.store.contract import Due, Page
 from rota.store.sqlite.rows import FOUND_BY, SCHEDULE_COLUMNS, last_of, row_of_schedule, schedule_of
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.edit import Edit
-    from rota.model.firing import Firing, Shot
     from rota.model.job import Job
     from rota.model.schedule import Schedule
     from rota.store.contract import ScheduleFilter
@@ -101,42 +99,6 @@ class ScheduleTable:
             f"UPDATE {self._name} SET due_at = NULL, problem = ?2 WHERE id = ?1",
             list(broken),
         )
-
-    def fire(self, connection: sqlite3.Connection, firing: Firing, now: int, counts: Counts) -> Fired:
-        """Make a firing's jobs and advance the schedule, unless somebody else changed it first."""
-        schedule_id = firing.schedule.id
-        current = self._guard(connection, schedule_id)
-        if current is None or not firing.holds_for(*current[:2]):
-            return Fired(schedule_id=schedule_id, is_accepted=False)
-        made: list[str] = []
-        skips = list(firing.skips)
-        for shot in firing.shots:
-            job_id, skip = self._place(connection, shot, schedule_id, now, counts)
-            if job_id is not None:
-                made.append(job_id)
-            if skip is not None:
-                skips.append(skip)
-        self._ledger.record(connection, [of_skip(schedule_id, skip) for skip in skips])
-        schedule = msgspec.structs.replace(firing.schedule, last=last_of(current[2]))
-        settled = msgspec.structs.replace(firing, schedule=schedule)
-        self._put(connection, fired(settled, len(made), now, made[-1] if made else None))
-        return Fired(schedule_id=schedule_id, is_accepted=True, jobs=made, skipped=sum(skip.count for skip in skips))
-
-    def _place(
-        self, connection: sqlite3.Connection, shot: Shot, schedule_id: str, now: int, counts: Counts
-    ) -> tuple[str | None, Skip | None]:
-        if self._jobs.has_occurrence(connection, schedule_id, shot.job.fire_at or 0):
-            return None, None  # made already, by a schedule of that name before the clock stepped back
-        live = last_held = None
-        if shot.when_busy != "allow":
-            live = self._jobs.key_holder(connection, overlap_key(schedule_id), now)
-            last_held = self._jobs.last_held(connection, schedule_id) if live else None
-        placement = place(shot, live, last_held)
-        if placement.job is not None:
-            self._jobs.insert(connection, [accept(placement.job, now)], counts)
-        if placement.cancels is not None:
-            self._jobs.stop(connection, placement.cancels, "replaced by the next occurrence", now, counts)
-        return (placement.job.id if placement.job else None), placement.skip
 
     def judge_due(self, connection: sqlite3.Connection, queues: Sequence[str], now: int, counts: Counts) -> None:
         """Decide about the jobs of these queues that were made ahead and are due, a bounded number of them."""

@@ -36,6 +36,7 @@ from rota.store.sqlite import schema
 from rota.store.sqlite.bells import SocketBells
 from rota.store.sqlite.clock import lease_now, wall_now
 from rota.store.sqlite.connection import Database
+from rota.store.sqlite.firing import Firer
 from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
 from rota.store.sqlite.listing import Listing
@@ -74,6 +75,7 @@ class SqliteStore(Store):
         self._ledger = Ledger(self.namespace)
         self._marks = Marks(self.namespace)
         self._jobs = JobTable(self.namespace, self._ledger, self._marks)
+        self._firer = Firer(self.namespace, self._jobs, self._ledger)
         self._listing = Listing(self.namespace, self._marks)
         self._locks = LockTable(self.namespace)
         self._seals = Seals(self.namespace)
@@ -239,7 +241,7 @@ class SqliteStore(Store):
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         with self._work("fire") as (connection, counts):
             at = self._at(now)
-            results = [self._schedules.fire(connection, firing, at, counts) for firing in firings]
+            results = self._firer.fire(connection, firings, at, counts)
         self._bells.ring("jobs")
         return results
 
