@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from rota.model.state import FINAL, State
@@ -18,7 +18,7 @@ class Counts:
     """Differences per (queue, name), where name is a state or a total."""
 
     def __init__(self, start: dict[tuple[str, str], int] | None = None) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter(start or {})
+        self._counts: defaultdict[tuple[str, str], int] = defaultdict(int, start or {})
 
     def add(self, queue: str, state: State, number: int = 1) -> None:
         self._counts[queue, state.value] += number

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rota.model.job import OWN_FIELDS, Job, NewJob, accept, is_plain
 from rota.model.state import State
 from rota.store.contract import Added
-from rota.store.sqlite.rows import JOB_COLUMNS, JOB_FIELDS, row_of_job
+from rota.store.sqlite.batches import Insert
+from rota.store.sqlite.marks import blocks_of
+from rota.store.sqlite.rows import JOB_FIELDS, row_of_job
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,10 +26,9 @@ class Intake:
     def __init__(self, namespace: str, marks: Marks) -> None:
         self._name = f"{namespace}_job"
         self._marks = marks
-        self._insert = (
-            f"INSERT INTO {self._name} ({JOB_COLUMNS.replace('seq, ', '')}) "
-            f"VALUES ({', '.join('?' * (len(JOB_FIELDS) - 1))}) ON CONFLICT (id) DO NOTHING"
-        )
+        columns = [field for field in JOB_FIELDS if field != "seq"]
+        bound = [f"?{number}" for number in range(1, len(columns) + 1)]
+        self._insert = Insert(self._name, columns, bound, len(columns))
         self._insert_plain = _insert_plain(self._name)
 
     def add(self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts) -> list[Added]:
@@ -47,11 +48,15 @@ class Intake:
     ) -> bool:
         """As insert, for the most common jobs by far: only what they differ in is bound."""
         rows = [(new.id, new.task, new.payload, new.queue, new.priority, now) for new in jobs]
-        if not self._write_rows(connection, self._insert_plain, rows):
+        places = self._insert_plain.all_or_none(connection, rows)
+        if places is None:
             return False
-        kinds = Counter((new.queue, new.task) for new in jobs)
-        self._marks.note_kinds(connection, kinds, len(jobs))
-        for (queue, _), number in kinds.items():
+        kinds = {(new.queue, new.task) for new in jobs}
+        self._marks.note_kinds(connection, kinds, places)
+        if len(kinds) == 1:  # most batches, and every single job
+            counts.add(jobs[0].queue, State.QUEUED, len(jobs))
+            return True
+        for queue, number in Counter(new.queue for new in jobs).items():
             counts.add(queue, State.QUEUED, number)
         return True
 
@@ -69,24 +74,14 @@ class Intake:
 
     def insert(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> bool:
         """Insert jobs, all or, where one of them is there already, none."""
-        if not self._write_rows(connection, self._insert, [_without_seq(job) for job in jobs]):
+        places = self._insert.all_or_none(connection, [_without_seq(job) for job in jobs])
+        if places is None:
             return False
-        if jobs:
-            blocks = self._marks.note_kinds(connection, {(job.queue, job.task) for job in jobs}, len(jobs))
-            if any(job.state is State.SUCCEEDED for job in jobs):
-                self._marks.note_successes(connection, blocks)
+        self._marks.note_kinds(connection, {(job.queue, job.task) for job in jobs}, places)
+        if any(job.state is State.SUCCEEDED for job in jobs):
+            self._marks.note_successes(connection, blocks_of(places))
         for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
             counts.add(queue, state, number)
-        return True
-
-    def _write_rows(self, connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> bool:
-        """Have a statement write one row for each of these, or none at all."""
-        connection.execute("SAVEPOINT jobs")
-        written = connection.executemany(statement, rows).rowcount
-        if written != len(rows) and rows:
-            connection.execute("ROLLBACK TO jobs")
-            return False
-        connection.execute("RELEASE jobs")
         return True
 
     def state_of(self, connection: sqlite3.Connection, job_id: str) -> State | None:
@@ -106,18 +101,18 @@ class Intake:
         return None
 
 
-def _insert_plain(table: str) -> str:
+def _insert_plain(table: str) -> Insert:
     """The statement for plain requests: what the model makes of all of them alike stands in it as it is."""
     sample = NewJob(id="", task="", payload=b"")
     one, two = accept(sample, 1), accept(sample, 2)
     values = {field: f"?{number}" for number, field in enumerate(OWN_FIELDS, 1)}
+    now = len(OWN_FIELDS) + 1
     for field in JOB_FIELDS:
         value = getattr(one, field)
         if field in values or field == "seq" or value is None:
             continue
-        values[field] = f"?{len(OWN_FIELDS) + 1}" if value != getattr(two, field) else _literal(value)
-    columns, marks = ", ".join(values), ", ".join(values.values())
-    return f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"
+        values[field] = f"?{now}" if value != getattr(two, field) else _literal(value)
+    return Insert(table, list(values), list(values.values()), now)
 
 
 def _literal(value: str | int | bytes) -> str:

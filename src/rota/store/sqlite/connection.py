@@ -34,12 +34,67 @@ class _Reader:
         self.connection.close()
 
 
+class Told:
+    """SQLite's faults in our words at the border: what happened, and what to do next."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, _: object) -> None:
+        if isinstance(err, sqlite3.Error):
+            raise self._database.in_our_words(err) from err
+        if isinstance(err, OSError):
+            raise StoreUnavailable(f"cannot use {self._database.path}: {err.strerror}") from err
+
+
+class Writing:
+    """One transaction of the connection that writes. A class, not a generator: every verb pays for it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: sqlite3.Connection | None = None
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._database.write_lock.acquire()
+        try:
+            with self._database.told:
+                self._connection = self._database.begin()
+        except BaseException:
+            self._database.write_lock.release()
+            raise
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, trace: object) -> None:
+        told = self._database.told
+        try:
+            with told:
+                self._end(is_kept=err is None)
+            told.__exit__(kind, err, trace)
+        finally:
+            self._database.write_lock.release()
+
+    def _end(self, *, is_kept: bool) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            if is_kept:
+                connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
 class Database:
     """One file. Threads share the writing connection under a lock and have a reading one each."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._write_lock = threading.RLock()
+        self.write_lock = threading.RLock()
+        self.told = Told(self)
         self._writer: sqlite3.Connection | None = None
         self._local = threading.local()
         self._readers: WeakSet[_Reader] = WeakSet()
@@ -51,7 +106,7 @@ class Database:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or newer is needed")
         if self._writer is not None:
             return
-        with self._told():
+        with self.told:
             self._make_folder()
             refuse_network(self.path.parent)
             if not self.path.exists():
@@ -59,7 +114,7 @@ class Database:
             self._writer = self._connect()
 
     def close(self) -> None:
-        with self._write_lock:
+        with self.write_lock:
             for reader in list(self._readers):
                 reader.connection.close()
             if self._writer is not None:
@@ -67,29 +122,20 @@ class Database:
             self._local = threading.local()
             self._writer = None
 
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Writing:
         """A transaction that no other can interleave; committed at the end, or rolled back whole."""
-        with self._write_lock, self._told():
-            connection = self._begin()
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        return Writing(self)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection for reading, which never waits for writers."""
-        with self._told():
+        with self.told:
             yield self._reader()
 
     @contextmanager
     def look(self) -> Iterator[sqlite3.Connection]:
         """A look at a file that is not open, whoever made it: nothing about it is changed."""
-        with self._told():
+        with self.told:
             place = f"{self.path.as_uri()}?mode=ro"
             connection = sqlite3.connect(place, uri=True, isolation_level=None, timeout=LOCK_PATIENCE)
             try:
@@ -97,7 +143,7 @@ class Database:
             finally:
                 connection.close()
 
-    def _begin(self) -> sqlite3.Connection:
+    def begin(self) -> sqlite3.Connection:
         """Take the write lock, waiting for other processes in small jittered steps."""
         connection = self._writer_here()
         deadline = time.monotonic() + LOCK_PATIENCE
@@ -125,7 +171,7 @@ class Database:
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             reader = self._local.reader = _Reader(self._connect())
-            with self._write_lock:
+            with self.write_lock:
                 self._readers.add(reader)
         return reader.connection
 
@@ -142,17 +188,7 @@ class Database:
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Translate SQLite's faults at the border: what happened, and what to do next."""
-        try:
-            yield
-        except sqlite3.Error as err:
-            raise self._in_our_words(err) from err
-        except OSError as err:
-            raise StoreUnavailable(f"cannot use {self.path}: {err.strerror}") from err
-
-    def _in_our_words(self, err: sqlite3.Error) -> StoreError:
+    def in_our_words(self, err: sqlite3.Error) -> StoreError:
         text = str(err)
         if _is_busy(err):
             return StoreUnavailable(

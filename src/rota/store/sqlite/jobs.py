@@ -9,6 +9,7 @@ from rota.model.settle import Change, cancel, release, still_awaited
 from rota.model.state import FINAL, State
 from rota.store.contract import MOST_PROMOTED, Exchange, Refusal
 from rota.store.sqlite.adding import Intake
+from rota.store.sqlite.batches import all_or_none
 from rota.store.sqlite.marks import BLOCK
 from rota.store.sqlite.rows import (
     FRESH_COLUMNS,
@@ -142,12 +143,11 @@ class JobTable(Intake):
         if not all(change.state.is_final for change in changes):
             return False
         if all(change.is_bare_end for change in changes):
-            are_over = self._write_rows(
-                connection, self._end_barely, [_row_of_end(change, holder) for change in changes]
-            )
+            statement, rows = self._end_barely, [_row_of_end(change, holder) for change in changes]
         else:
+            statement = self._end
             rows = [(*_row_of_change(change), change.id, change.job.lease_no, holder) for change in changes]
-            are_over = self._write_rows(connection, self._end, rows)
+        are_over = all_or_none(connection, lambda: connection.executemany(statement, rows).rowcount, len(rows))
         if not are_over:
             return False
         self._follow(connection, changes, now, counts)

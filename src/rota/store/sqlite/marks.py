@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
 
+    Mark = tuple[str, str, int]
+
 BLOCK = 1_000
+MOST_KNOWN = 10_000
+
+
+def blocks_of(places: range) -> range:
+    return range(places.start // BLOCK, (places.stop - 1) // BLOCK + 1)
 
 
 class Marks:
@@ -22,14 +29,33 @@ class Marks:
         self._jobs = f"{namespace}_job"
         self._kinds = f"{namespace}_kind_block"
         self._successes = f"{namespace}_success_block"
+        self._known: set[Mark] = set()  # they go only with blocks that no new job comes to
+        self._fresh: list[Mark] = []
 
-    def note_kinds(self, connection: sqlite3.Connection, kinds: Iterable[tuple[str, str]], number: int) -> range:
-        """The last `number` places were given to jobs of these queues and tasks; gives the blocks of those places."""
-        (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
-        blocks = range((last - number + 1) // BLOCK, last // BLOCK + 1)
-        marks = [(*kind, block) for kind in kinds for block in blocks]
-        connection.executemany(f"INSERT OR IGNORE INTO {self._kinds} VALUES (?, ?, ?)", marks)
-        return blocks
+    def note_kinds(self, connection: sqlite3.Connection, kinds: Iterable[tuple[str, str]], places: range) -> None:
+        """These places were given to jobs of these queues and tasks."""
+        blocks = blocks_of(places)
+        marks = [(queue, task, block) for queue, task in kinds for block in blocks]
+        unknown = [mark for mark in marks if mark not in self._known]
+        if unknown:
+            connection.executemany(f"INSERT OR IGNORE INTO {self._kinds} VALUES (?, ?, ?)", unknown)
+            self._fresh += unknown
+
+    def begin(self) -> None:
+        """A transaction begins: what an earlier one noted in vain is forgotten."""
+        self._fresh = []
+
+    def fresh(self) -> list[Mark]:
+        """What was noted since it began."""
+        return self._fresh
+
+    def keep(self, marks: list[Mark]) -> None:
+        """They are written for good, and need not be again."""
+        if not marks:
+            return
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._known.update(marks)
 
     def note_successes(self, connection: sqlite3.Connection, blocks: Iterable[int]) -> None:
         marks = [(block,) for block in blocks]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from rota.store.contract import (
 from rota.store.counting import Counts
 from rota.store.matching import check_cursor
 from rota.store.sqlite import schema
+from rota.store.sqlite.adding import Intake
 from rota.store.sqlite.bells import SocketBells
 from rota.store.sqlite.clock import lease_now, wall_now
 from rota.store.sqlite.connection import Database
@@ -76,6 +77,7 @@ class SqliteStore(Store):
         self._marks = Marks(self.namespace)
         self._jobs = JobTable(self.namespace, self._ledger, self._marks)
         self._firer = Firer(self.namespace, self._jobs, self._ledger)
+        self._guests = Intake(self.namespace, Marks(self.namespace))  # in transactions that may come to nothing
         self._listing = Listing(self.namespace, self._marks)
         self._locks = LockTable(self.namespace)
         self._seals = Seals(self.namespace)
@@ -198,7 +200,7 @@ class SqliteStore(Store):
         connection = check_transaction(transaction, self.path)
         self._refuse_if_sealed(connection)
         counts = Counts()
-        added = self._jobs.add(connection, jobs, wall_now(), counts)
+        added = self._guests.add(connection, jobs, wall_now(), counts)
         self._keep_counts(connection, counts)
         return added
 
@@ -398,21 +400,23 @@ class SqliteStore(Store):
         return wall_now() if now is None else now
 
     @contextmanager
-    def _write(self, verb: str) -> Iterator[tuple[sqlite3.Connection, Counts]]:
+    def _write(self, verb: str, *, is_work: bool = False) -> Iterator[tuple[sqlite3.Connection, Counts]]:
         """A transaction that also writes the counters which it changes."""
         with self._database.write() as connection:
+            if is_work:
+                self._refuse_if_sealed(connection)
+            self._marks.begin()
             counts = Counts()
             yield connection, counts
             reach(f"{verb}.before_commit")
             self._keep_counts(connection, counts)
+            fresh = self._marks.fresh()
+        self._marks.keep(fresh)
         reach(f"{verb}.after_commit")
 
-    @contextmanager
-    def _work(self, verb: str) -> Iterator[tuple[sqlite3.Connection, Counts]]:
+    def _work(self, verb: str) -> AbstractContextManager[tuple[sqlite3.Connection, Counts]]:
         """A transaction that brings or wants work, or changes what waits: a sealed store refuses it."""
-        with self._write(verb) as (connection, counts):
-            self._refuse_if_sealed(connection)
-            yield connection, counts
+        return self._write(verb, is_work=True)
 
     def _refuse_if_sealed(self, connection: sqlite3.Connection) -> None:
         seal = self._seals.get(connection)

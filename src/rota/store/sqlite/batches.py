@@ -1,0 +1,58 @@
+"""Rows by the batch: many to a statement, since its start costs more than a row, and all of them or none."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    Row = tuple[Any, ...]
+
+AT_ONCE = 50  # rows of one statement
+
+
+class Insert:
+    """An insert into the table of jobs; `values` are what one row is made of: ?1 is its first bound value."""
+
+    def __init__(self, table: str, columns: Sequence[str], values: Sequence[str], width: int) -> None:
+        self._head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+        self._row = f"({', '.join(values)})"
+        self._width = width
+        self._one, self._many = self._statement(1), self._statement(AT_ONCE)
+
+    def all_or_none(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> range | None:
+        """The places that were given to all of them; None where one is there already, and then none is written."""
+        if len(rows) == 1:
+            written = connection.execute(self._one, rows[0])
+            return range(written.lastrowid or 0, (written.lastrowid or 0) + 1) if written.rowcount == 1 else None
+        if not all_or_none(connection, lambda: self._write(connection, rows), len(rows)):
+            return None
+        (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
+        return range(last - len(rows) + 1, last + 1)
+
+    def _write(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
+        whole = len(rows) // AT_ONCE * AT_ONCE
+        flat = [tuple(chain.from_iterable(rows[start : start + AT_ONCE])) for start in range(0, whole, AT_ONCE)]
+        written = connection.executemany(self._many, flat).rowcount if flat else 0
+        return written + (connection.executemany(self._one, rows[whole:]).rowcount if rows[whole:] else 0)
+
+    def _statement(self, number: int) -> str:
+        rows = [self._numbered(self._width * place) for place in range(number)]
+        return f"{self._head}{', '.join(rows)} ON CONFLICT (id) DO NOTHING"
+
+    def _numbered(self, before: int) -> str:
+        return re.sub(r"\?(\d+)", lambda found: f"?{int(found[1]) + before}", self._row)
+
+
+def all_or_none(connection: sqlite3.Connection, write: Callable[[], int], number: int) -> bool:
+    """Whether so many rows were written; nothing is where it were others."""
+    connection.execute("SAVEPOINT jobs")
+    if write() != number:
+        connection.execute("ROLLBACK TO jobs")
+        return False
+    connection.execute("RELEASE jobs")
+    return True
