@@ -9,6 +9,9 @@ import sys
 import pytest
 
 from rota.errors import BadSettings
+from rota.model.micros import SECOND
+from rota.model.payload import unpack_call
+from rota.sources.sources import sync_schedules
 
 FILE = """\
 app: jobs.py
@@ -188,6 +191,31 @@ def test_the_tasks_of_sources_are_checked_as_they_are_called(rota, declare):
     unknown, unfit = problems(rota)
     assert unknown.startswith("rota.yaml:3: sources.a.task: no task is named 'nope'")
     assert unfit.startswith("rota.yaml:4: sources.b.task: jobs.send(to: str)")
+
+
+def test_what_a_source_says_holds_for_its_collections(rota, declare, store):
+    declare(
+        "app: jobs.py\nsources:\n  shop:\n    task: divide\n    queue: slow\n    tz: Asia/Kolkata\n    timeout: 90s\n"
+        "    retries: 2\n    keep: 7\n    schedule: '@daily'\n    collections: [a, {name: b, tz: Asia/Tokyo}]\n"
+    )
+    rota("schedules", "apply")
+    one, other = (schedule.spec for schedule in sync_schedules(store))
+    call = unpack_call(one.payload.encode())
+    assert (one.queue, one.tz, other.tz, one.trigger) == ("slow", "Asia/Kolkata", "Asia/Tokyo", "cron 0 0 * * *")
+    assert (call.retries, call.timeout, one.sync.keep) == (2, 90 * SECOND, 7)
+
+
+def test_the_queues_and_the_names_of_sources_are_checked(rota, declare):
+    text = (
+        "app: jobs.py\nworker: {queues: [default, mail]}\nsources:\n"
+        "  shop: {task: divide, queue: slow, collections: [x]}\n"
+    )
+    declare(text)
+    warned = [finding for verdict, about, finding in linted(rota) if (verdict, about) == ("warning", "queues")]
+    assert warned[0].startswith("schedule sync__shop__x put jobs into queue slow, which worker.queues (rota.yaml:2)")
+    declare(text + "  a__b: {task: divide, collections: [x]}\n")
+    (problem,) = problems(rota)
+    assert problem.startswith("rota.yaml:5: sources.a__b: source name 'a__b': use letters and digits")
 
 
 def test_files_are_checked_without_an_app_and_that_is_said(rota, declare):

@@ -101,11 +101,13 @@ def _app(app: App, found: Resolved) -> Iterator[Check]:
     """What follows from code and settings together."""
     yield from _overruled(app)
     yield from _store(app)
+    complaints: tuple[str, ...] = ()
     try:
         deploy = deploy_of(app.name, app.version, app.declared, found, app.registry)
     except BadSettings as err:
-        for complaint in err.complaints:
-            if SOURCES not in complaint:  # of those more is said below
+        complaints = tuple(err.complaints)
+        for complaint in complaints:
+            if SOURCES not in complaint:  # those are told below
                 yield Check("schedules", "problem", complaint)
         deploy = Deploy(app=app.name, version=app.version, code=app.declared)
     yield from _queues(app, deploy)
@@ -114,15 +116,15 @@ def _app(app: App, found: Resolved) -> Iterator[Check]:
         if SOURCES not in complaint:
             yield Check("schedules", "problem", complaint)
     for source in found.declared.sources:
-        yield from _source(app, source)
+        yield from _source(app, source, complaints)
     for schedule_id, spec in app.declared.items():
         if app.registry.find(spec.task) is None:
             yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
         yield from schedule_findings(timing_of(schedule_id, spec))
 
 
-def _source(app: App, source: FileSource) -> Iterator[Check]:
-    """Whether the app has the task that syncs a source, and whether it can be called as sources are."""
+def _source(app: App, source: FileSource, complaints: tuple[str, ...]) -> Iterator[Check]:
+    """Whether the app has the task that syncs a source, whether it can be called as sources are, and what else is."""
     try:
         app.registry.get(source.task).signature.check((source.name, source.collections[0].name), {})
     except UnknownTask as err:
@@ -130,6 +132,9 @@ def _source(app: App, source: FileSource) -> Iterator[Check]:
     except BadPayload as err:
         todo = "let it take the source's name and the collection's, as in def sync(source, collection)"
         yield Check("sources", "problem", f"{source.place}: sources.{source.name}.task: {err}", todo)
+    else:
+        head = f"{source.place}: sources.{source.name}: "
+        yield from (Check("sources", "problem", complaint) for complaint in complaints if complaint.startswith(head))
 
 
 def _tasks(app: App) -> Iterator[Check]:

@@ -43,15 +43,19 @@ class FileCollection(Struct, frozen=True, kw_only=True):
     place: str
     schedule: str | None = None  # cron text, checked
     dialect: str | None = None
+    tz: str | None = None
     priority: int | None = None
+    enabled: bool | None = None
+    description: str | None = None
 
 
 class FileSource(Struct, frozen=True, kw_only=True):
-    """One source and its collections."""
+    """One source and its collections. Its options are those of @app.source."""
 
     name: str
     place: str
     task: str
+    options: dict[str, Any] = {}
     collections: tuple[FileCollection, ...] = ()
 
 
@@ -63,9 +67,13 @@ class Declarations(Struct, frozen=True, kw_only=True):
     sources: tuple[FileSource, ...] = ()
 
     def source_mapping(self) -> dict[str, dict[str, Any]]:
-        """The sources as plain values: {name: {task, collections: [{name, schedule, dialect, priority}]}}."""
+        """The sources as plain values: {name: {task, keep, …, collections: [{name, schedule, …}]}}."""
         return {
-            source.name: {"task": source.task, "collections": [_said(one) for one in source.collections]}
+            source.name: {
+                "task": source.task,
+                **source.options,
+                "collections": [_said(one) for one in source.collections],
+            }
             for source in self.sources
         }
 

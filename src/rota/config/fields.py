@@ -8,6 +8,8 @@ from typing import get_args
 from msgspec import Struct
 
 from rota.config.kinds import Bound, Choice, Flag, Kind, Name, Priority, Span, Text, Whole, Zone
+from rota.model.collection import HIGHEST, LOWEST, MOST_KEPT
+from rota.model.retry import MOST_RETRIES
 from rota.model.schedule import CATCHUPS, OVERLAPS
 from rota.model.tenant import OnZoneChange
 
@@ -67,12 +69,22 @@ TENANT: dict[str, Field] = {
 }
 COLLECTION: dict[str, Field] = {
     "name": Field(Name("collection"), "What is kept in sync."),
-    "schedule": Field(CRON, "When it is synced by itself."),
+    "schedule": Field(CRON, "When it is synced by itself; else its source's."),
     "dialect": Field(Choice(DIALECTS), "How `schedule` is read, where its fields do not say it."),
-    "priority": Field(Whole(1, 50), "Higher first."),
+    "tz": Field(Zone(), "The timezone of its schedule; else its source's, else the app's."),
+    "priority": Field(Whole(LOWEST, HIGHEST), "Higher first."),
+    "enabled": Field(Flag(), "Whether its schedule is on, until somebody decides otherwise by hand."),
+    "description": Field(Text(), "For people."),
 }
 SOURCE: dict[str, Field] = {
     "task": Field(Name("task"), "What syncs it: a task that is called with the source's and the collection's name."),
     "collections": Field(Text('a list such as [{name: orders, schedule: "@hourly"}]'), "What the source has."),
+    "schedule": Field(CRON, "When collections are synced that have no schedule of their own."),
+    "dialect": Field(Choice(DIALECTS), "How `schedule` is read, where its fields do not say it."),
+    "tz": Field(Zone(), "The timezone of its collections that name none; else the app's."),
+    "keep": Field(Whole(1, MOST_KEPT), "Of each collection, the newest so many ended tasks are kept."),
+    "retries": Field(Whole(0, MOST_RETRIES), "How often a failed sync is tried again before its next occurrence."),
+    "timeout": Field(Span(), "After which an attempt has failed; else the task's."),
+    "queue": Field(Name("queue"), "Of its jobs; else the task's."),
 }
 CALENDAR_PARTS = ("days", "weeks", "months", "quarters", "years", "at", "start", "end", "on", "nth", "month_end")

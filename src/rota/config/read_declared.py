@@ -149,15 +149,17 @@ class DeclarationReader:
     def _read_source(self, name: str, path: str, key_node: Any, node: Any) -> None:
         before = len(self._walk.complaints)
         nodes = self._nodes(path, node, SOURCE)
-        options = self._values(path, nodes, {"task": SOURCE["task"]})
-        for key in SOURCE:
+        options = self._values(path, nodes, {key: SOURCE[key] for key in SOURCE if key != "collections"})
+        for key in ("task", "collections"):
             self._need(path, key_node, nodes, key, SOURCE)
+        self._check_schedule(path, nodes, options)
         collections = self._collections(f"{path}.collections", nodes["collections"]) if "collections" in nodes else []
-        if len(self._walk.complaints) == before:
-            place = self._walk.at(key_node)
-            self._sources.append(
-                FileSource(name=name, place=place, task=options["task"], collections=tuple(collections))
-            )
+        if len(self._walk.complaints) > before:
+            return
+        place, task = self._walk.at(key_node), options.pop("task")
+        self._sources.append(
+            FileSource(name=name, place=place, task=task, options=options, collections=tuple(collections))
+        )
 
     def _collections(self, path: str, node: Any) -> list[FileCollection]:
         if not is_list(node) or not node.value:

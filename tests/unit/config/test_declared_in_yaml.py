@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 import pytest
 
 from rota.config.declared import FileCollection, FileSchedule, FileTenant
+from rota.config.fields import COLLECTION, SOURCE
 from rota.config.nodes import MOST_STEPS
 from rota.config.yaml_file import read_file
 from rota.config.yaml_text import SHALLOW
+from rota.sources import CollectionWords, SourceWords
 
 CRON = 'wanted cron text such as "0 9 * * mon-fri" or "@hourly"'
 NAMES = "of the characters A-Z a-z 0-9 . _ : -"
@@ -219,6 +222,44 @@ WRONG = [  # text, the line, and what is said about it
         2,
         "sources.s.collections[0].cron: there is no such",
     ),
+    (
+        "sources:\n  s:\n    task: t\n    kep: 5\n    collections: [a]",
+        4,
+        "sources.s.kep: there is no such key; did you mean sources.s.keep?",
+    ),
+    (
+        "sources:\n  s:\n    task: t\n    collections: [a]\n    keep: 0",
+        5,
+        "sources.s.keep: got '0', wanted a whole number from 1 to 100,000",
+    ),
+    (
+        "sources:\n  s: {task: t, collections: [a], retries: -1}",
+        2,
+        "sources.s.retries: got '-1', wanted a whole number from 0 to 1,000",
+    ),
+    (
+        "sources:\n  s: {task: t, collections: [a], timeout: 30}",
+        2,
+        "sources.s.timeout: got '30', wanted a duration such as 90s",
+    ),
+    ("sources:\n  s: {task: t, collections: [a], queue: a b}", 2, "sources.s.queue: got 'a b', wanted a queue's name"),
+    ("sources:\n  s: {task: t, collections: [a], tz: Mars}", 2, "sources.s.tz: got 'Mars', wanted a timezone's IANA"),
+    ("sources:\n  s: {task: t, collections: [a], schedule: hourly}", 2, f"sources.s.schedule: got 'hourly', {CRON} ("),
+    (
+        "sources:\n  s: {task: t, collections: [a], dialect: unix}",
+        2,
+        "sources.s.dialect: says how a `schedule` is read, and there is none",
+    ),
+    (
+        "sources:\n  s:\n    task: t\n    collections:\n      - {name: a, tz: Mars}",
+        5,
+        "sources.s.collections[0].tz: got 'Mars', wanted a timezone's IANA name",
+    ),
+    (
+        "sources:\n  s: {task: t, collections: [{name: a, enabled: maybe}]}",
+        2,
+        "sources.s.collections[0].enabled: got 'maybe', wanted true or false",
+    ),
 ]
 
 
@@ -282,6 +323,29 @@ def test_what_is_said_is_handed_on_with_where_it_was_said(read):
             ],
         }
     }
+
+
+def test_sources_say_what_code_can_say(read):
+    declared = read(
+        "sources:\n  shop:\n    task: shop.sync\n    schedule: '@hourly'\n    dialect: unix\n    tz: Asia/Kolkata\n"
+        "    keep: 7\n    retries: 2\n    timeout: 90s\n    queue: slow\n    collections:\n"
+        "      - {name: items, tz: UTC, enabled: false, description: Things}\n"
+    ).declared
+    assert declared.source_mapping() == {
+        "shop": {
+            "task": "shop.sync",
+            "schedule": "@hourly",
+            "dialect": "unix",
+            "tz": "Asia/Kolkata",
+            "keep": 7,
+            "retries": 2,
+            "timeout": timedelta(seconds=90),
+            "queue": "slow",
+            "collections": [{"name": "items", "tz": "UTC", "enabled": False, "description": "Things"}],
+        }
+    }
+    assert set(SOURCE) - {"task", "collections"} == set(SourceWords.__annotations__)
+    assert set(COLLECTION) == set(CollectionWords.__annotations__)
 
 
 @pytest.mark.parametrize("text", ["schedules:", "schedules: {}", "tenants: ~\nsources:\nschedules:\n"])
