@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import msgspec
 import pytest
@@ -86,6 +86,34 @@ def test_yaml_says_all_that_defines_a_schedule(furnished):
         "run_count": 0,
     }
     assert data["schedules"]["no"]["enabled"] is False
+
+
+def test_whose_it_is_and_what_follows_from_that_is_told(rota):
+    app = App()
+
+    @app.task(name="mail")
+    def mail(*args): ...
+
+    app.tenants.put("acme", tz="Asia/Kolkata", queue="acme")
+    app.schedules.put(
+        "theirs", mail.job(), cron("0 9 * * *"), tenant="acme", priority=5, lookahead="6h", start=date(2026, 1, 31)
+    )
+    app.source("shop", [{"name": "orders", "schedule": "@hourly"}], keep=7)(mail)
+    app.sync_schedules()
+    app.close()
+    (kept, theirs) = yaml.safe_load(rota("export").stdout)["schedules"].values()
+    assert kept["sync"] == {"source": "shop", "collection": "orders", "keep": 7}
+    assert {"tenant", "follows", "lookahead", "day_bounds", "retired"}.isdisjoint(kept)
+    assert (theirs["tenant"], theirs["tz"], theirs["queue"], theirs["priority"]) == ("acme", "Asia/Kolkata", "acme", 5)
+    assert theirs["follows"] == {"tz": "UTC", "queue": "default"}
+    assert (theirs["lookahead"], theirs["day_bounds"], "sync" in theirs) == ("6h", ["start"], False)
+
+
+def test_what_no_code_has_any_more_is_told():
+    spec = ScheduleSpec(trigger="every 1h", task="t")
+    origin = Origin("code", "shop", "2", is_retired=True, zone="Asia/Tokyo")
+    gone = exported(Schedule(id="gone", spec=spec, origin=origin, created_at=0, updated_at=0, fired_through=0))
+    assert (gone.retired, gone.origin) == (True, {"kind": "code", "app": "shop", "version": "2", "zone": "Asia/Tokyo"})
 
 
 def test_json_and_json_lines_say_the_same(furnished):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rota.app import App
-    from rota.model.schedule import Schedule
+    from rota.model.schedule import Origin, Schedule
     from rota.store.contract import Store
 
 FORMAT = 1  # of the file; rises when a reader of older ones would misunderstand it
@@ -54,12 +54,18 @@ class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
     jitter: str | None = None
     start: datetime | None = None
     end: datetime | None = None
+    day_bounds: list[str] = []  # which of start and end were said as local days
     max_runs: int | None = None
     run_on_start: bool = False
+    lookahead: str | None = None
+    tenant: str | None = None
+    follows: dict[str, str | int] = {}  # what above is its tenant's word, each with what holds where that says nothing
+    sync: dict[str, Any] | None = None  # the collection that its jobs keep in sync
     enabled: bool
     paused: dict[str, Any] | None = None
     description: str = ""
     origin: dict[str, str]
+    retired: bool = False
     created_at: datetime
     run_count: int
     problem: str | None = None  # why it cannot be evaluated, where it cannot
@@ -157,18 +163,29 @@ def exported(schedule: Schedule) -> ExportedSchedule:
         jitter=text_of(spec.jitter // SECOND) if spec.jitter else None,
         start=optional_datetime(spec.start),
         end=optional_datetime(spec.end),
+        day_bounds=list(spec.day_bounds),
         max_runs=spec.max_runs,
         run_on_start=spec.run_on_start,
+        lookahead=text_of(spec.lookahead // SECOND) if spec.lookahead else None,
+        tenant=spec.tenant or None,
+        follows=spec.follows,
+        sync=None if spec.sync is None else msgspec.structs.asdict(spec.sync),
         enabled=schedule.is_enabled,
         paused=None
         if pause is None
         else {"reason": pause.reason, "by": pause.by, "until": optional_datetime(pause.until)},
         description=spec.description,
-        origin={"kind": schedule.origin.kind, "app": schedule.origin.app, "version": schedule.origin.version},
+        origin=_origin_of(schedule.origin),
+        retired=schedule.origin.is_retired,
         created_at=datetime_of(schedule.created_at),
         run_count=schedule.run_count,
         problem=schedule.problem or problem,
     )
+
+
+def _origin_of(origin: Origin) -> dict[str, str]:
+    moved = {"zone": origin.zone} if origin.zone else {}
+    return {"kind": origin.kind, "app": origin.app, "version": origin.version, **moved}
 
 
 def _call_of(schedule: Schedule) -> tuple[Call, str | None]:
