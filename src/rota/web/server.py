@@ -12,6 +12,7 @@ import uvicorn
 from rota.errors import BadOption
 from rota.web.access import is_loopback
 from rota.web.asgi import Web
+from rota.web.patience import PATIENCE, protocol_with
 
 if TYPE_CHECKING:
     from rota.app import App
@@ -30,13 +31,14 @@ class WebServer:
         port: int = 8080,
         token: str | None = None,
         read_only: bool = False,
+        patience: float = PATIENCE,
     ) -> None:
         check_address(host, anonymous=app.settings.web.anonymous == "read")
         self.web = Web(app, token=token, read_only=read_only)
         self._socket = _bound(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server = uvicorn.Server(_config(self.web))
+        self._server = uvicorn.Server(_config(self.web, patience))
         self._thread = threading.Thread(target=self._run, name="rota-web", daemon=True)
 
     @property
@@ -75,11 +77,11 @@ def check_address(host: str, *, anonymous: bool) -> None:
         )
 
 
-def _config(web: Web) -> uvicorn.Config:
+def _config(web: Web, patience: float) -> uvicorn.Config:
     return uvicorn.Config(
         web,
         access_log=False,
-        http="h11",
+        http=protocol_with(patience),
         lifespan="off",
         log_config=None,
         log_level="warning",
