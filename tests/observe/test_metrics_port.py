@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
 import socket
@@ -9,6 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 
 import pytest
 
@@ -72,6 +74,22 @@ def test_a_worker_is_scraped_and_probed(rota, started, free):
     assert process.end() == 0
 
 
+def test_who_asks_for_openmetrics_gets_it_from_a_port(serve):
+    asked: list[str] = []
+
+    def tell(accept: str) -> Answer:
+        asked.append(accept)
+        return Answer(200, "text/plain", b"")
+
+    port = serve(here=tell)
+    assert port.serves.wait(PATIENCE)
+    for headers in ({}, {"Accept": "application/openmetrics-text"}):
+        with closing(http.client.HTTPConnection("127.0.0.1", port.number, timeout=PATIENCE)) as client:
+            client.request("GET", "/here", headers=headers)
+            assert client.getresponse().status == 200
+    assert asked == ["", "application/openmetrics-text"]
+
+
 def test_each_of_several_workers_has_the_next_port(started, free):
     process = started("worker", "jobs.py", "--processes", "2", "--metrics-port", str(free))
     for number in (free, free + 1):
@@ -114,9 +132,9 @@ def test_ports_that_do_not_exist_are_refused(rota):
 
 
 def test_a_port_that_is_taken_is_waited_for(serve):
-    first = serve(here=lambda: Answer(200, "text/plain", b"first"))
+    first = serve(here=lambda _: Answer(200, "text/plain", b"first"))
     assert first.serves.wait(PATIENCE)
-    second = serve(first.number, here=lambda: Answer(200, "text/plain", b"second"))
+    second = serve(first.number, here=lambda _: Answer(200, "text/plain", b"second"))
     assert not second.serves.is_set()
     assert get(first.number, "/here") == (200, b"first")
     first.close()
@@ -133,7 +151,7 @@ def test_one_who_waits_for_a_port_can_be_closed(serve):
 
 
 def test_what_fails_inside_is_no_traceback_outside(serve):
-    def fails() -> Answer:
+    def fails(_: str) -> Answer:
         raise ValueError("hunter2")
 
     port = serve(here=fails)
@@ -145,7 +163,7 @@ def test_what_fails_inside_is_no_traceback_outside(serve):
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n\r\n", b"POST /here HTTP/1.1\r\n\r\n", b"\xff" * 3000 + b"\r\n\r\n"])
 def test_strange_clients_are_answered_or_let_go(serve, sent):
-    port = serve(here=lambda: Answer(200, "text/plain", b"well"))
+    port = serve(here=lambda _: Answer(200, "text/plain", b"well"))
     assert port.serves.wait(PATIENCE)
     with socket.create_connection(("127.0.0.1", port.number), timeout=PATIENCE) as client:
         client.sendall(sent)
@@ -156,7 +174,7 @@ def test_strange_clients_are_answered_or_let_go(serve, sent):
 
 
 def test_a_client_that_says_nothing_blocks_nobody(serve):
-    port = serve(here=lambda: Answer(200, "text/plain", b"well"))
+    port = serve(here=lambda _: Answer(200, "text/plain", b"well"))
     assert port.serves.wait(PATIENCE)
     with socket.create_connection(("127.0.0.1", port.number), timeout=PATIENCE):
         began = time.monotonic()

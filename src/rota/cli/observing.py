@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rota.cli.tether import Tether
     from rota.engine.node import Node
     from rota.health import Health
+    from rota.observe.metrics import Told
 
 LARGEST_PORT = 65_535
 JSON = "application/json"
@@ -79,14 +80,18 @@ def open_port(app: App, node: Node, at: Address) -> Port:
         at.host,
         at.port,
         {
-            "/metrics": lambda: Answer(200, metrics.content_type, metrics.text()),
-            "/metrics/own": lambda: Answer(200, metrics.content_type, metrics.own_text()),
-            "/live": lambda: _told(live(node)),
-            "/ready": lambda: _told(ready(app.open, node)),
+            "/metrics": lambda accept: _shown(metrics.told(accept)),
+            "/metrics/own": lambda accept: _shown(metrics.own_told(accept)),
+            "/live": lambda _: _told(live(node)),
+            "/ready": lambda _: _told(ready(app.open, node)),
         },
     )
     port.start()
     return port
+
+
+def _shown(told: Told) -> Answer:
+    return Answer(200, told.kind, told.text)
 
 
 def _told(health: Health) -> Answer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
 
 from rota.observe.census import Census
 from rota.observe.families import gauge
@@ -23,13 +23,18 @@ if TYPE_CHECKING:
     from rota.engine.node import Node
     from rota.store.contract import Store
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+class Told(NamedTuple):
+    """All numbers, in the form that was asked for."""
+
+    text: bytes
+    kind: str  # of content
 
 
 class Metrics:
     """From its making on, this process counts what it sees; what the store keeps is asked for at every reading."""
 
-    content_type = CONTENT_TYPE
+    content_type = choose_encoder("")[1]  # of what is told to who asks for no other form
 
     def __init__(self, store: Callable[[], Store], events: Events, node: Callable[[], Node | None]) -> None:
         first = FirstIds()
@@ -43,11 +48,19 @@ class Metrics:
 
     def text(self) -> bytes:
         """What this process saw and what the store keeps."""
-        return generate_latest(self._all)
+        return self.told().text
 
     def own_text(self) -> bytes:
         """What this process saw, without a word to the store."""
-        return generate_latest(self._own)
+        return self.own_told().text
+
+    def told(self, accept: str = "") -> Told:
+        """The text, for whoever serves it: `accept` is the request's header, which may ask for OpenMetrics."""
+        return _told(self._all, accept)
+
+    def own_told(self, accept: str = "") -> Told:
+        """The own text likewise."""
+        return _told(self._own, accept)
 
     def collect(self) -> Iterator[Metric]:
         yield gauge("rota_build_info", "Which Rota this is; always 1.", ("version",), {(_version(),): 1.0})
@@ -60,13 +73,9 @@ def _version() -> str:
         return "not installed"
 
 
-class HasMetrics(Protocol):
-    """An app."""
-
-    @property
-    def metrics(self) -> Metrics: ...
-
-
-def metrics_text(app: HasMetrics) -> bytes:
-    """Everything that Prometheus may read of an app, for whoever serves it; see CONTENT_TYPE."""
-    return app.metrics.text()
+def _told(registry: CollectorRegistry, accept: str) -> Told:
+    try:
+        encode, kind = choose_encoder(accept)
+    except (TypeError, ValueError):  # it names a version that is none
+        encode, kind = choose_encoder("")
+    return Told(encode(registry), kind)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 log = logging.getLogger("rota.metrics")
 
@@ -24,10 +25,13 @@ class Answer(NamedTuple):
     body: bytes
 
 
+Tell = Callable[[str], Answer]  # what a path answers to who accepts that
+
+
 class Port:
     """Serves paths until it is closed. A port that is taken is waited for: work goes on meanwhile."""
 
-    def __init__(self, host: str, port: int, paths: Mapping[str, Callable[[], Answer]]) -> None:
+    def __init__(self, host: str, port: int, paths: Mapping[str, Tell]) -> None:
         self.host = host
         self.number = port  # 0: any that is free; known once it serves
         self.serves = threading.Event()
@@ -79,14 +83,18 @@ class _Server(ThreadingHTTPServer):
         """A client that hangs up is no news."""
 
 
-def _handler_for(paths: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequestHandler]:
+def _handler_for(paths: Mapping[str, Tell]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE
         server_version, sys_version = "rota", ""
 
         def do_GET(self) -> None:
             tell = paths.get(self.path.partition("?")[0])
-            answer = Answer(404, "text/plain", b"not found\n") if tell is None else _told(tell)
+            answer = (
+                Answer(404, "text/plain", b"not found\n")
+                if tell is None
+                else _told(tell, self.headers.get("Accept", ""))
+            )
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.kind)
             self.send_header("Content-Length", str(len(answer.body)))
@@ -102,9 +110,9 @@ def _handler_for(paths: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequ
     return Handler
 
 
-def _told(tell: Callable[[], Answer]) -> Answer:
+def _told(tell: Tell, accept: str) -> Answer:
     try:
-        return tell()
+        return tell(accept)
     except Exception:
         log.exception("a scrape failed")
         return Answer(503, "text/plain", b"it cannot be told now; the log says why\n")

@@ -84,6 +84,7 @@ class Web:
             query=read_query(route, pairs),
             expect_version=read_version(route, pairs, headers.get("if-match")),
             last_event=_last_event(headers),
+            accept=headers.get("accept", ""),
             mounted=request.scope.get("root_path", ""),
             body=await read_body(
                 route, headers.get("content-type", ""), headers.get("content-length"), request.stream()

@@ -28,6 +28,7 @@ class Ask(NamedTuple):
     body: Any = None
     expect_version: int | None = None  # what is changed must still have it
     last_event: int | None = None  # where a stream that was cut off goes on
+    accept: str = ""  # in which forms an answer is wanted
     mounted: str = ""  # the path under which the API is
 
     @property

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Literal
 
 from msgspec import Struct
 
+from rota.errors import BadOption
 from rota.health import Health, live, ready
 from rota.web.refusals import Refusal
 from rota.web.route import Answer, Ask, Route
@@ -31,14 +31,14 @@ def _answer(found: Health) -> Answer:
     return Answer(Healthy(status="ok" if found.is_well else "unhealthy", checks=found.checks), found.status)
 
 
-def get_metrics(ask: Ask) -> bytes:
+def get_metrics(ask: Ask) -> Answer:
     try:
-        metrics = import_module("rota.observe.metrics")
-    except ImportError as err:
+        metrics = ask.app.metrics
+    except BadOption as err:
         message = "metrics need an extra: pip install 'rota[metrics]' where this server runs"
         raise Refusal(404, "no_metrics", message) from err
-    text: bytes = metrics.metrics_text(ask.app)
-    return text
+    told = metrics.told(ask.accept)
+    return Answer(told.text, headers={"Content-Type": told.kind})
 
 
 _FAILING = {503: "It is not."}
@@ -49,6 +49,6 @@ ROUTES = (
     Route(method="GET", path="/ready", role=None, handle=get_ready, answer=Healthy, also=_FAILING,
           says="Whether it can do its part: the store answers."),
     Route(method="GET", path="/metrics", role="read", handle=get_metrics, answer=str,
-          media="text/plain; version=0.0.4; charset=utf-8", says="What Prometheus reads.",
+          media="text/plain", says="What Prometheus reads; as OpenMetrics to who accepts that.",
           also={404: "The extra for metrics is not installed."}),
 )  # fmt: skip
