@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 import pytest
 
 from app.steps import Clock, StillStore
 from every_store import _servers_end_with_the_session  # noqa: F401 - for its effect
-from rota import App
+from made_apps import app, closing_apps, gate  # noqa: F401 - fixtures
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -17,27 +17,8 @@ def kind(request) -> str:
 @pytest.fixture
 def make_app(kind, tmp_path):
     """Makes apps that share one store."""
-    made: list[App] = []
-    shared: list[StillStore] = []
-
-    def make(**options) -> App:
-        if kind == "memory":
-            if not shared:
-                shared.append(StillStore())
-            store = shared[0]
-        else:
-            store = f"sqlite:///{tmp_path / 'rota.db'}"
-        made.append(App(store, **options))
-        return made[-1]
-
-    yield make
-    for app in made:
-        app.close()
-
-
-@pytest.fixture
-def app(make_app) -> App:
-    return make_app()
+    with closing_apps() as make:
+        yield partial(make, StillStore() if kind == "memory" else f"sqlite:///{tmp_path / 'rota.db'}")
 
 
 @pytest.fixture
@@ -50,11 +31,3 @@ def clock(make_app, kind, monkeypatch) -> Clock:
         monkeypatch.setattr("rota.store.sqlite.store.wall_now", clock)
         monkeypatch.setattr("rota.store.sqlite.store.lease_now", lambda now: (clock() if now is None else now, "boot"))
     return clock
-
-
-@pytest.fixture
-def gate():
-    """A gate that tasks wait at; it opens at the end, so that no thread outlives its test."""
-    gate = threading.Event()
-    yield gate
-    gate.set()

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from every_store import DURABLE
 from rota import Refused, UnknownTask
 from rota.model.schedule import Origin
 from rota.sources import read_sources
@@ -149,9 +150,8 @@ app.close()
 """
 
 
+@pytest.mark.parametrize("kind", DURABLE)  # a memory store is one process's
 def test_b30_processes_that_start_one_at_the_same_instant_start_one(stage, place):
-    if place.kind == "memory":
-        pytest.skip("a memory store is one process's")
     command = [sys.executable, "-c", CHILD, place.url, place.namespace]
     children = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     try:

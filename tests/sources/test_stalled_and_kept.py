@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from every_store import DURABLE
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
@@ -30,9 +31,8 @@ signal.pause()
 """
 
 
+@pytest.mark.parametrize("kind", DURABLE)  # a memory store is one process's
 def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(stage, place):
-    if place.kind == "memory":
-        pytest.skip("a memory store is one process's")
     task = stage.run("orders")
     for death in range(1, 4):
         command = [sys.executable, "-c", DEADLY, place.url, place.namespace]
