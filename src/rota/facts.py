@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.why import Verdict
     from rota.store.contract import Node
+
+Facts = TypeVar("Facts", bound=Struct)
 
 
 class JobFacts(Struct, kw_only=True):
@@ -180,4 +182,9 @@ class ChangeFacts(Struct, kw_only=True):
 
 
 def change_facts(change: Change) -> ChangeFacts:
-    return ChangeFacts(**{name: getattr(change, name) for name in ChangeFacts.__struct_fields__})
+    return filled(ChangeFacts, change)
+
+
+def filled(kind: type[Facts], thing: object, **own: Any) -> Facts:
+    """Facts that say of a thing what it says itself by the same names, and the rest as given."""
+    return kind(**{name: getattr(thing, name) for name in kind.__struct_fields__ if name not in own}, **own)

@@ -12,6 +12,7 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading, say, write
 from rota.cli.words import beside, printable
 from rota.errors import ScheduleNotFound
+from rota.facts import filled
 from rota.model import wording
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE
@@ -88,17 +89,7 @@ def write_changes(
 
 
 def facts_of_change(change: Change) -> ChangeFacts:
-    return ChangeFacts(
-        id=change.id,
-        at=change.at,
-        by=change.by,
-        verb=change.verb,
-        kind=change.kind,
-        name=change.name,
-        says=says_of(change),
-        before=change.before,
-        after=change.after,
-    )
+    return filled(ChangeFacts, change, says=says_of(change))
 
 
 def says_of(change: Change) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -10,11 +10,11 @@ from msgspec import Struct
 from rota.cli.change_list import change_lines
 from rota.cli.output import Column, aligned, coloured, heading
 from rota.cli.words import beside, call, coarse, first_line, instant, listed, local, printable, relative, span
-from rota.errors import RotaError
-from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.known_schedule import KnownSchedule, shared_facts
+from rota.model.edit import describe_origin
+from rota.model.micros import SECOND, datetime_of
 from rota.model.payload import unpack_call
 from rota.reading import all_schedules
-from rota.schedule_view import ScheduleView
 from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
 from rota.triggers.duration import text_of
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rota.changes import Change
-    from rota.model.schedule import Pause, Schedule, ScheduleSpec
+    from rota.model.schedule import Pause, ScheduleSpec
+    from rota.schedule_view import ScheduleView
     from rota.store.contract import Store
 
 SHOWN_RUNS = 5
@@ -75,37 +76,13 @@ class ScheduleFacts(Struct, kw_only=True):
     version: int
 
 
-class ShownSchedule:
-    """A schedule with its words; one whose rule cannot be read any more is shown too, with the reason."""
+class ShownSchedule(KnownSchedule):
+    """A schedule with the words of the screen."""
 
-    def __init__(self, record: Schedule) -> None:
-        self.record = record
-        self.id = record.id
-        self.problem = record.problem
-        self.view: ScheduleView | None = None
-        try:
-            self.view = ScheduleView(record)
-            self.sentence = _sentence(self.view)
-        except RotaError as err:
-            self.problem = self.problem or str(err)
-            self.sentence = record.spec.trigger
-
-    @property
-    def state(self) -> str:
-        if self.problem:
-            return "broken"
-        if self.record.origin.is_retired:
-            return "retired"
-        if not self.record.is_enabled:
-            return "disabled"
-        if self.record.silence is not None:
-            return "paused"
-        is_to_come = self.record.next_at is not None or (self.view is not None and self.view.next_run is not None)
-        return "on" if is_to_come else "finished"
-
-    @property
-    def next_run(self) -> datetime | None:
-        return self.view.next_run if self.view is not None and self.state == "on" else None
+    def explained(self, view: ScheduleView) -> str:
+        """What it does. An interval counts from its schedule's creation, which need not be said each time."""
+        rule = trigger_from_text(view.record.spec.trigger)
+        return rule.explain() if isinstance(rule, Every) else view.explain()
 
     @property
     def call(self) -> str:
@@ -119,36 +96,13 @@ def read_schedules(store: Store, tenant: str | None = None) -> Iterator[ShownSch
 
 
 def facts_of(shown: ShownSchedule) -> ScheduleFacts:
-    record, spec, last = shown.record, shown.record.spec, shown.record.last
-    made = unpack_call(spec.payload.encode())
+    record, spec = shown.record, shown.record.spec
     return ScheduleFacts(
-        id=record.id,
-        sentence=shown.sentence,
-        state=shown.state,
-        next_run=shown.next_run.astimezone(UTC) if shown.next_run else None,
-        last_run=optional_datetime(last.enqueued_at),
-        last_status=last.status,
-        last_error=shown.problem or last.error,
-        last_success=optional_datetime(last.success_at),
-        last_seconds=None if last.duration is None else last.duration / SECOND,
-        run_count=record.run_count,
-        task=spec.task,
-        args=made.args,
-        kwargs=made.kwargs,
-        queue=spec.queue,
-        priority=spec.priority,
+        **shared_facts(shown),
         trigger=spec.trigger,
-        tz=shown.view.tz if shown.view else spec.tz,
-        overlap=spec.overlap,
-        catchup=spec.catchup,
         pause=record.pause.words if record.pause else None,
-        tenant=spec.tenant or None,
         tenant_pause=record.tenant_pause.words if record.tenant_pause else None,
         lookahead=spec.lookahead / SECOND,
-        description=spec.description,
-        origin=shown.view.origin if shown.view else record.origin.kind,
-        created_at=datetime_of(record.created_at),
-        version=record.version,
     )
 
 
@@ -192,12 +146,6 @@ def page(shown: ShownSchedule, runs: list[datetime], changes: Sequence[Change], 
     yield from change_lines(changes, now)
 
 
-def _sentence(view: ScheduleView) -> str:
-    """What it does. An interval counts from its schedule's creation, which need not be said each time."""
-    rule = trigger_from_text(view.record.spec.trigger)
-    return rule.explain() if isinstance(rule, Every) else view.explain()
-
-
 def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
     record, spec = shown.record, shown.record.spec
     if spec.description:
@@ -221,7 +169,7 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
     if spec.tenant:
         yield ["tenant", _tenant_words(spec)]
     yield from _bounds(spec, now)
-    yield ["defined by", shown.view.origin if shown.view else record.origin.kind]
+    yield ["defined by", describe_origin(record.origin)]
     yield ["created", beside(datetime_of(record.created_at), now)]
 
 

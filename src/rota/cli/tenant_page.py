@@ -13,6 +13,7 @@ from rota.cli.change_list import ChangeFacts, change_lines, facts_of_change
 from rota.cli.output import Column, aligned, coloured, heading, table_lines
 from rota.cli.schedule_page import ShownSchedule, next_words, pause_words, read_schedules
 from rota.cli.words import beside, count, local, printable
+from rota.facts import filled
 from rota.model.micros import datetime_of, optional_datetime
 from rota.triggers.zone import find_zone
 
@@ -81,26 +82,19 @@ def read_owned(app: App, tenant: str) -> Owned:
 
 def facts_of_tenant(tenant: TenantView, now: datetime) -> TenantFacts:
     pause = tenant.pause if tenant.is_paused_at(now) else None
-    return TenantFacts(
-        name=tenant.name,
-        tz=tenant.tz,
+    return filled(
+        TenantFacts,
+        tenant,
         state="paused" if pause else "open",
-        queue=tenant.queue,
-        priority=tenant.priority,
-        on_zone_change=tenant.on_zone_change,
         pause=pause.words if pause else None,
         paused_until=optional_datetime(pause.until) if pause else None,
-        description=tenant.description,
-        created_at=tenant.created_at,
-        updated_at=tenant.updated_at,
-        version=tenant.version,
     )
 
 
 def page_facts(tenant: TenantView, owned: Owned, changes: Sequence[Change], now: datetime) -> TenantPageFacts:
-    facts = facts_of_tenant(tenant, now)
-    return TenantPageFacts(
-        **{name: getattr(facts, name) for name in facts.__struct_fields__},
+    return filled(
+        TenantPageFacts,
+        facts_of_tenant(tenant, now),
         schedules=[
             OwnedFacts(id=one.id, sentence=one.sentence, state=one.state, next_run=one.next_run) for one in owned.shown
         ],

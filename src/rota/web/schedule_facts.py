@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rota.errors import RotaError
-from rota.facts import call_of, utc
-from rota.model.edit import describe_origin
-from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.known_schedule import KnownSchedule, ScheduleState, shared_facts
+from rota.model.micros import datetime_of, optional_datetime
 from rota.model.schedule import Catchup, Overlap
-from rota.schedule_view import ScheduleView
 from rota.web.schedule_body import bound_words, duration
 from rota.web.trigger_body import TriggerBody, trigger_body
 
 if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Pause, Schedule
-
-ScheduleState = Literal["on", "paused", "disabled", "retired", "finished", "broken"]
+    from rota.schedule_view import ScheduleView
 
 
 class PauseFacts(Struct, kw_only=True):
@@ -86,24 +82,22 @@ class OccurrenceFacts(Struct, kw_only=True):
     job_id: str | None
 
 
+class _Answered(KnownSchedule):
+    """A schedule with its rule as JSON."""
+
+    trigger: TriggerBody | None = None
+
+    def explained(self, view: ScheduleView) -> str:
+        sentence = super().explained(view)
+        self.trigger = trigger_body(view.record.spec.trigger)
+        return sentence
+
+
 def schedule_facts(record: Schedule) -> ScheduleFacts:
-    spec, last, made = record.spec, record.last, call_of(record.spec.payload.encode())
-    trigger, sentence, problem, next_run = _times(record)
+    known, spec = _Answered(record), record.spec
     return ScheduleFacts(
-        id=record.id,
-        version=record.version,
-        state=state_of(record, problem),
-        sentence=sentence,
-        task=spec.task,
-        args=made.args,
-        kwargs=made.kwargs,
-        trigger=trigger,
-        tz=spec.tz,
-        tenant=spec.tenant or None,
-        queue=spec.queue,
-        priority=spec.priority,
-        overlap=spec.overlap,
-        catchup=spec.catchup,
+        **shared_facts(known),
+        trigger=known.trigger,
         catchup_limit=spec.catchup_limit,
         grace=duration(spec.grace) or "0s",
         jitter=duration(spec.jitter),
@@ -113,33 +107,11 @@ def schedule_facts(record: Schedule) -> ScheduleFacts:
         max_runs=spec.max_runs,
         run_on_start=spec.run_on_start,
         enabled=record.is_enabled,
-        description=spec.description,
         pause=pause_facts(record.silence),
-        origin=describe_origin(record.origin),
-        created_at=datetime_of(record.created_at),
         updated_at=datetime_of(record.updated_at),
-        next_run=next_run,
-        run_count=record.run_count,
-        last_run=optional_datetime(last.enqueued_at),
-        last_finished=optional_datetime(last.finished_at),
-        last_status=last.status,
-        last_success=optional_datetime(last.success_at),
-        last_seconds=None if last.duration is None else last.duration / SECOND,
-        last_error=problem or last.error,
-        last_job_id=last.job_id,
+        last_finished=optional_datetime(record.last.finished_at),
+        last_job_id=record.last.job_id,
     )
-
-
-def state_of(record: Schedule, problem: str | None) -> ScheduleState:
-    if problem:
-        return "broken"
-    if record.origin.is_retired:
-        return "retired"
-    if not record.is_enabled:
-        return "disabled"
-    if record.silence is not None:
-        return "paused"
-    return "on" if record.next_at is not None else "finished"
 
 
 def pause_facts(pause: Pause | None) -> PauseFacts | None:
@@ -163,12 +135,3 @@ def occurrence_facts(line: Occurrence) -> OccurrenceFacts:
         reason=line.reason,
         job_id=line.job_id,
     )
-
-
-def _times(record: Schedule) -> tuple[TriggerBody | None, str, str | None, datetime | None]:
-    """Its rule, in words, why it cannot be evaluated, and its next run."""
-    try:
-        view = ScheduleView(record)
-        return trigger_body(record.spec.trigger), view.trigger.explain(), record.problem, utc(view.next_run)
-    except (RotaError, ValueError) as err:  # written by another version, or by hand
-        return None, record.spec.trigger, record.problem or str(err), None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, UnsetType
 
 from rota.errors import BadTrigger, TenantNotFound
-from rota.facts import ChangeFacts, change_facts
+from rota.facts import ChangeFacts, change_facts, filled
 from rota.model.tenant import OnZoneChange
 from rota.store.contract import Page
 from rota.web.refusals import Refusal, at_fault
@@ -124,8 +124,7 @@ def list_tenant_changes(ask: Ask) -> Page[ChangeFacts]:
 
 
 def tenant_facts(view: TenantView) -> TenantFacts:
-    shared = {name: getattr(view, name) for name in TenantFacts.__struct_fields__ if name != "pause"}
-    return TenantFacts(**shared, pause=pause_facts(view.pause))
+    return filled(TenantFacts, view, pause=pause_facts(view.pause))
 
 
 def _put(ask: Ask, name: str, fields: dict[str, Any], version: int | None, status: int) -> Answer:
