@@ -35,10 +35,7 @@ class Insert:
         return range(last - len(rows) + 1, last + 1)
 
     def _write(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
-        whole = len(rows) // AT_ONCE * AT_ONCE
-        flat = [tuple(chain.from_iterable(rows[start : start + AT_ONCE])) for start in range(0, whole, AT_ONCE)]
-        written = connection.executemany(self._many, flat).rowcount if flat else 0
-        return written + (connection.executemany(self._one, rows[whole:]).rowcount if rows[whole:] else 0)
+        return write_rows(connection, self._one, self._many, rows)
 
     def _statement(self, number: int) -> str:
         rows = [self._numbered(self._width * place) for place in range(number)]
@@ -46,6 +43,33 @@ class Insert:
 
     def _numbered(self, before: int) -> str:
         return re.sub(r"\?(\d+)", lambda found: f"?{int(found[1]) + before}", self._row)
+
+
+class Update:
+    """An update of one job a row: `values` say what its columns become and which job it is, all of them bound."""
+
+    def __init__(self, table: str, becomes: Sequence[str], others: str, fence: Sequence[str], condition: str) -> None:
+        width = len(becomes)
+        values = f"({', '.join('?' * (width + len(fence)))})"
+        is_it = " AND ".join(f"{column} = ?" for column in fence)
+        is_one = " AND ".join(f"{table}.{column} = new.column{place}" for place, column in enumerate(fence, width + 1))
+        plain = ", ".join(f"{column} = ?" for column in becomes)
+        given = ", ".join(f"{column} = new.column{place}" for place, column in enumerate(becomes, 1))
+        rows = f"(VALUES {', '.join([values] * AT_ONCE)}) AS new"
+        self._one = f"UPDATE {table} SET {plain}, {others} WHERE {is_it} AND {condition}"
+        self._many = f"UPDATE {table} SET {given}, {others} FROM {rows} WHERE {is_one} AND {condition}"
+
+    def write(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
+        """How many jobs were what their rows say."""
+        return write_rows(connection, self._one, self._many, rows)
+
+
+def write_rows(connection: sqlite3.Connection, one: str, many: str, rows: Sequence[Row]) -> int:
+    """Write rows by statements for many and for one; how many were."""
+    whole = len(rows) // AT_ONCE * AT_ONCE
+    flat = [tuple(chain.from_iterable(rows[start : start + AT_ONCE])) for start in range(0, whole, AT_ONCE)]
+    written = connection.executemany(many, flat).rowcount if flat else 0
+    return written + (connection.executemany(one, rows[whole:]).rowcount if rows[whole:] else 0)
 
 
 def all_or_none(connection: sqlite3.Connection, write: Callable[[], int], number: int) -> bool:

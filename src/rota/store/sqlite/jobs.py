@@ -9,7 +9,7 @@ from rota.model.settle import Change, cancel, release, still_awaited
 from rota.model.state import FINAL, State
 from rota.store.contract import MOST_PROMOTED, Exchange, Refusal
 from rota.store.sqlite.adding import Intake
-from rota.store.sqlite.batches import all_or_none
+from rota.store.sqlite.batches import Update, all_or_none
 from rota.store.sqlite.marks import BLOCK
 from rota.store.sqlite.rows import (
     FRESH_COLUMNS,
@@ -49,9 +49,12 @@ class JobTable(Intake):
         )
         fence = "seq = ? AND id = ? AND state = 'running' AND lease_no = ? AND holder = ?"
         self._end = f"{self._update[: self._update.index('seq = ?')]}{fence}"
-        self._end_barely = (
-            f"UPDATE {self._name} SET state = ?, finished_at = ?, attempts = ?, result = ?, "
-            f"lease_until = NULL, lease_boot = NULL WHERE {fence}"
+        self._end_barely = Update(
+            self._name,
+            ("state", "finished_at", "attempts", "result"),
+            "lease_until = NULL, lease_boot = NULL",
+            ("seq", "id", "lease_no", "holder"),
+            f"{self._name}.state = 'running'",
         )
 
     # Claiming.
@@ -143,11 +146,11 @@ class JobTable(Intake):
         if not all(change.state.is_final for change in changes):
             return False
         if all(change.is_bare_end for change in changes):
-            statement, rows = self._end_barely, [_row_of_end(change, holder) for change in changes]
+            bare = [_row_of_end(change, holder) for change in changes]
+            are_over = all_or_none(connection, lambda: self._end_barely.write(connection, bare), len(bare))
         else:
-            statement = self._end
             rows = [(*_row_of_change(change), change.id, change.job.lease_no, holder) for change in changes]
-        are_over = all_or_none(connection, lambda: connection.executemany(statement, rows).rowcount, len(rows))
+            are_over = all_or_none(connection, lambda: connection.executemany(self._end, rows).rowcount, len(rows))
         if not are_over:
             return False
         self._follow(connection, changes, now, counts)

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     Conditions = tuple[list[str], list[Any]]
 
 FAR = 2**62  # beyond every place
-RARE = "state IN ('scheduled', 'held', 'failed', 'cancelled')"  # as the index says it
+INDEXES = {  # of the states that have one for lists; of running jobs there are no more than workers have slots
+    State.RUNNING: "leased",
+    State.SCHEDULED: "scheduled",
+    State.HELD: "waiting",
+    State.FAILED: "failed",
+    State.CANCELLED: "cancelled",
+}
 
 
 class Listing:
@@ -56,10 +62,8 @@ class Listing:
         kind, conditions = _kind(where), _all(([f"state = '{state.value}'"], []), _kind(where), _rest(where))
         if state is State.QUEUED and where.task is None:
             return self._in_line(connection, where, conditions, before)
-        if state is State.RUNNING:  # few: no more than workers have slots
-            return self._walk(connection, conditions, before, "INDEXED BY {}_leased")
-        if state not in {State.QUEUED, State.SUCCEEDED}:
-            return self._walk(connection, _all(([RARE], []), conditions), before, "INDEXED BY {}_rare")
+        if state in INDEXES:
+            return self._walk(connection, conditions, before, f"INDEXED BY {{}}_{INDEXES[state]}")
         blocks = self._marks.of_successes(connection, before) if state is State.SUCCEEDED else None
         if kind[0]:
             blocks = _in_both(blocks, self._marks.of_kinds(connection, *kind, before))

@@ -41,7 +41,11 @@ CREATE INDEX {ns}_job_due ON {ns}_job (queue, run_at) WHERE state = 'scheduled';
 CREATE INDEX {ns}_job_ahead ON {ns}_job (queue, run_at) WHERE state = 'scheduled' AND waits_for IS NOT NULL;
 CREATE INDEX {ns}_job_leased ON {ns}_job (lease_until) WHERE state = 'running';
 CREATE INDEX {ns}_job_ended ON {ns}_job (state, finished_at) WHERE finished_at IS NOT NULL;
-CREATE INDEX {ns}_job_rare ON {ns}_job (state, seq) WHERE state IN ('scheduled', 'held', 'failed', 'cancelled');
+-- What seldom happens to a job, for lists. One index each: a condition with IN would cost every change of any job.
+CREATE INDEX {ns}_job_scheduled ON {ns}_job (seq) WHERE state = 'scheduled';
+CREATE INDEX {ns}_job_waiting ON {ns}_job (seq) WHERE state = 'held';
+CREATE INDEX {ns}_job_failed ON {ns}_job (seq) WHERE state = 'failed';
+CREATE INDEX {ns}_job_cancelled ON {ns}_job (seq) WHERE state = 'cancelled';
 CREATE INDEX {ns}_job_held ON {ns}_job (waits_for) WHERE state = 'held';
 CREATE UNIQUE INDEX {ns}_job_key ON {ns}_job (key) WHERE key IS NOT NULL;
 CREATE INDEX {ns}_job_made ON {ns}_job (schedule_id, seq) WHERE schedule_id IS NOT NULL;
