@@ -23,11 +23,11 @@ Where the server has transactions, advance and delivery are one, and no outbox i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
-from pymongo import DeleteOne, UpdateOne
+from pymongo import DeleteOne, UpdateMany
 
 from rota.model.edit import is_unmade
 from rota.model.history import closed_lines, pack_moves
@@ -40,7 +40,7 @@ from rota.store.mongo.documents import changed
 from rota.store.mongo.guards import is_same
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.leases import Leases
@@ -185,15 +185,25 @@ class Postman:
             self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, is_noted=is_noted)
 
     def _clear(self, step: Step, outboxes: Sequence[Outbox]) -> None:
-        updates: list[UpdateOne | DeleteOne] = []
+        """Those that are due again at one time go by one update: a turn is nobody else's."""
+        updates: list[UpdateMany | DeleteOne] = []
+        alike: dict[int | None, list[Outbox]] = {}
         for outbox in outboxes:
-            mine = {"_id": outbox.schedule_id, "turn": outbox.turn}
             if outbox.is_removal:
-                updates.append(DeleteOne({**mine, "is_removed": True}))
+                updates.append(DeleteOne({"_id": outbox.schedule_id, "turn": outbox.turn, "is_removed": True}))
             else:
-                updates.append(UpdateOne(mine, changed({"outbox": None, "due_at": outbox.due_at})))
+                alike.setdefault(outbox.due_at, []).append(outbox)
+        for due_at, some in alike.items():
+            mine = {"_id": _any(outbox.schedule_id for outbox in some), "turn": _any(outbox.turn for outbox in some)}
+            updates.append(UpdateMany(mine, changed({"outbox": None, "due_at": due_at}), hint="_id_"))
         if updates:
             step.space.schedules.bulk_write(updates, ordered=False)
+
+
+def _any(values: Iterable[Any]) -> Any:
+    """A condition; of one value the plain one, which is quicker."""
+    some = list(values)
+    return some[0] if len(some) == 1 else {"$in": some}
 
 
 def _held_behind(job: Job, holder: str) -> Job:
