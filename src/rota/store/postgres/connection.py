@@ -23,6 +23,7 @@ from rota.store.postgres.address import describe, look_at_server
 from rota.store.postgres.calls import Prepared
 from rota.store.postgres.deadlines import Deadlines
 from rota.store.postgres.faults import WORTH_ANOTHER_TRY, in_our_words, is_lost
+from rota.store.postgres.marked import Marked
 from rota.store.postgres.parking import Parking
 from rota.store.postgres.transaction import Transaction
 
@@ -67,6 +68,7 @@ class Database:
         self._prepared = Prepared()
         self._parking = Parking()
         self._slots: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
+        self._marked: WeakKeyDictionary[Connection, Marked] = WeakKeyDictionary()
         self._next_slot = count(random.randrange(SLOTS))  # noqa: S311 - spreads writers, guards nothing
 
     @property
@@ -151,7 +153,8 @@ class Database:
         for attempt in range(1, TRIES + 1):
             try:
                 with self.lease() as connection:
-                    return work(Transaction(connection, self.namespace, self._slot_of(connection), self._prepared))
+                    slot, marked = self._slot_of(connection), self._marked_of(connection)
+                    return work(Transaction(connection, self.namespace, slot, self._prepared, marked))
             except StoreError as err:
                 if not isinstance(err.__cause__, WORTH_ANOTHER_TRY[:2]) or attempt == TRIES:
                     raise
@@ -309,6 +312,18 @@ class Database:
         if slot is None:
             slot = self._slots[connection] = next(self._next_slot) % SLOTS
         return slot
+
+    def _marked_of(self, connection: Connection) -> Marked | None:
+        """What a connection knows goes with it: a server that lost its last moments has to be told again.
+
+        Behind a pooler, nobody sees that the server is another.
+        """
+        if self.has_pooler:
+            return None
+        marked = self._marked.get(connection)
+        if marked is None:
+            marked = self._marked[connection] = Marked()
+        return marked
 
     def _look_after(self, pool: ConnectionPool[Any]) -> None:
         """After a fault every idle connection is suspect."""

@@ -7,28 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.state import FINAL, State
-from rota.store.contract import JobFilter, Page
+from rota.model.state import State
+from rota.store.contract import Page
 from rota.store.postgres.arrays import once
 from rota.store.postgres.calls import Function
-from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, WRITTEN, jobs_of, place_of, record_of, text_of
+from rota.store.postgres.listing import newest
+from rota.store.postgres.marks import BLOCK, Kinds, mark
+from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, WRITTEN, jobs_of, place_of, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.job import Job, NewJob
+    from rota.store.contract import JobFilter
+    from rota.store.postgres.marked import Kind
     from rota.store.postgres.transaction import Row, Transaction
 
 _ADD_JOB = Function(
     "add_job",
     (
         *("text", "text", "bytea", "text", "smallint", "bigint", "bigint", "boolean", "bigint", "text", "bigint"),
-        *("bigint", "integer", "text", "bytea", "bigint"),
+        *("bigint", "integer", "text", "bytea", "bigint", "bigint"),
     ),
 )
 _ADD_READY_JOBS = Function(
     "add_ready_jobs",
-    ("bigint", "bigint", "text[]", "text[]", "bytea[]", "text[]", "smallint[]", "text[]", "text[]"),
+    (
+        *("bigint", "bigint", "text[]", "text[]", "bytea[]", "text[]", "smallint[]", "text[]", "text[]"),
+        *("bigint", "text[]", "text[]", "integer[]", "integer[]"),
+    ),
 )
 FEW = 20  # so many rows are inserted one by one, more are copied
 
@@ -51,8 +58,7 @@ class Jobs:
         return jobs_of(tx.rows(query, (list(seqs),))) if seqs else []
 
     def page(self, tx: Transaction, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
-        query, values = found_by(where, cursor, limit + 1)
-        seqs = [seq for (seq,) in tx.rows(query, values)]
+        seqs = newest(tx, where, None if cursor is None else int(cursor), limit + 1)
         jobs = self.at(tx, seqs[:limit])[::-1]
         return Page(jobs, str(jobs[-1].seq) if len(seqs) > limit else None)
 
@@ -105,6 +111,7 @@ class Jobs:
         Copying is for callers who know that none is: there it would end the transaction.
         """
         placed = self._placed(tx, jobs)
+        mark(tx, placed)
         if len(placed) > FEW and may_copy:
             tx.copy("job", RECORD, map(record_of, placed))
         else:
@@ -139,10 +146,10 @@ class Jobs:
             (
                 *(job.id, job.task, job.payload, job.queue, job.priority, *times),
                 *(job.state is State.QUEUED, job.key_until, job.schedule_id, job.fire_at, job.after_at),
-                *(job.generation, job.made_by, job.past, tx.slot),
+                *(job.generation, job.made_by, job.past, tx.slot, tx.marked.block_with({(job.queue, job.task)})),
             ),
         )
-        return rows[0][0] if rows else None
+        return _is_made(tx, rows, {(job.queue, job.task)})
 
     def add_ready(self, tx: Transaction, jobs: Sequence[Job] | Sequence[NewJob], at: int | None) -> bool | None:
         """Many jobs of which `is_simply_ready` is true, or plain requests, by one call; None where that is sealed."""
@@ -154,8 +161,10 @@ class Jobs:
             once([job.priority for job in jobs]),
         )
         rare = (_filled([job.schedule_id for job in jobs]), _filled([job.made_by for job in jobs]))
-        rows = tx.call(_ADD_READY_JOBS, (at, tx.slot, *columns, *rare))
-        return rows[0][0] if rows else None
+        kinds = Kinds.of(len(jobs), queues=columns[3], tasks=columns[1])
+        marked = tx.marked.block_with(kinds.all)
+        rows = tx.call(_ADD_READY_JOBS, (at, tx.slot, *columns, *rare, marked, *kinds.columns))
+        return _is_made(tx, rows, kinds.last)
 
     def put(self, tx: Transaction, jobs: Iterable[Job]) -> None:
         """Write where jobs stand."""
@@ -215,7 +224,9 @@ class Jobs:
     def _placed(self, tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
         if not jobs:
             return []
-        query = "SELECT nextval('{ns}.job_seq_seq') FROM generate_series(1, %s)"
+        query = (  # no place is drawn before the transaction has a number, by which upkeep knows that it is under way
+            "SELECT nextval('{ns}.job_seq_seq') FROM generate_series(1, %s) WHERE pg_current_xact_id() IS NOT NULL"
+        )
         seqs = [seq for (seq,) in tx.rows(query, (len(jobs),))]
         return [msgspec.structs.replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)]
 
@@ -235,6 +246,14 @@ class Jobs:
         return [job for job in jobs if job.seq in inserted]
 
 
+def _is_made(tx: Transaction, rows: Sequence[Row], kinds: set[Kind]) -> bool | None:
+    """What a call that adds has answered: the last place, of a block that is marked for these kinds now."""
+    if not rows or rows[0][0] is None:
+        return None
+    tx.marked.note(rows[0][0] // BLOCK, kinds)
+    return True
+
+
 def _filled(values: list[Any]) -> list[Any] | None:
     return None if values.count(None) == len(values) else values
 
@@ -249,55 +268,3 @@ def _renewed(job: Job, values: dict[str, Any]) -> Job:
     state = State(values.pop("state")) if "state" in values else job.state
     absent = {"started_at", "finished_at", "lease_until", "holder", "cancel_reason", "result"} - values.keys()
     return msgspec.structs.replace(job, state=state, **values, **dict.fromkeys(absent))
-
-
-def found_by(where: JobFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
-    """The query for the places of the newest jobs that a filter shows."""
-    conditions, values = _conditions(where)
-    if cursor is not None:
-        conditions.append("j.seq < %s")
-        values.append(int(cursor))
-    if not where.states:
-        return _newest("", conditions, limit), values
-    parts: list[str] = []
-    all_values: list[Any] = []
-    for state in where.states:
-        table = TABLES[state]
-        extra = ["p.state = %s"] if state in FINAL else []
-        parts.append(f"({_newest(table, [*conditions, *extra], limit)})")
-        all_values += [*values, *([state.value] if extra else [])]
-    return f"SELECT seq FROM ({' UNION ALL '.join(parts)}) found ORDER BY seq DESC LIMIT {limit}", all_values
-
-
-def _newest(table: str, conditions: list[str], limit: int) -> str:
-    clause = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    if not table:
-        return f"SELECT j.seq FROM {{ns}}.job j {clause}ORDER BY j.seq DESC LIMIT {limit}"
-    joined = f"{{ns}}.{table} p JOIN {{ns}}.job j ON p.seq = j.seq"
-    return f"SELECT p.seq FROM {joined} {clause}ORDER BY p.seq DESC LIMIT {limit}"
-
-
-def _conditions(where: JobFilter) -> tuple[list[str], list[Any]]:
-    conditions: list[str] = []
-    values: list[Any] = []
-    if where.task is not None and where.task.endswith("*"):
-        conditions.append("starts_with(j.task, %s)")
-        values.append(text_of(where.task[:-1]))
-    elif where.task is not None:
-        conditions.append("j.task = %s")
-        values.append(text_of(where.task))
-    plain = (("j.queue", where.queue), ("j.schedule_id", where.schedule_id))
-    for column, value in plain:
-        if value is not None:
-            conditions.append(f"{column} = %s")
-            values.append(text_of(value))
-    if where.key is not None:
-        conditions.append("j.seq = (SELECT k.seq FROM {ns}.unique_key k WHERE k.key = %s)")
-        values.append(text_of(where.key))
-    if where.since is not None:
-        conditions.append("j.created_at >= %s")
-        values.append(where.since)
-    if where.until is not None:
-        conditions.append("j.created_at < %s")
-        values.append(where.until)
-    return conditions, values

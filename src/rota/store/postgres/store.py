@@ -33,7 +33,7 @@ from rota.store.contract import (
     Store,
 )
 from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same
-from rota.store.postgres import moving, schema
+from rota.store.postgres import marks, moving, schema
 from rota.store.postgres.adding import Adding
 from rota.store.postgres.address import TIMEOUT, parse
 from rota.store.postgres.ahead import Judging
@@ -330,7 +330,9 @@ class PostgresStore(Store):
         return self._database.look(self._queues.recount)
 
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
-        return self._transact("prune", lambda tx, at: self._upkeep.prune(tx, retention, limit, at), now)
+        pruned = self._transact("prune", lambda tx, at: self._upkeep.prune(tx, retention, limit, at), now)
+        self._database.transact("", marks.clear)  # reads how far places were given before it has a number itself
+        return pruned
 
     # Moving.
 

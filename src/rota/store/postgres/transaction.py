@@ -10,6 +10,7 @@ from psycopg.rows import tuple_row
 from rota.store.counting import TOTAL, Counts
 from rota.store.postgres.arrays import literal
 from rota.store.postgres.calls import call
+from rota.store.postgres.marked import Marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,10 +41,12 @@ class Transaction:
         namespace: str,
         slot: int | None = None,
         prepared: Prepared | None = None,
+        marked: Marked | None = None,
     ) -> None:
         self.connection = connection
         self.counts = Counts()
         self.slot = slot  # where to count; None: a row of its own, which nobody else waits for
+        self.marked = marked or Marked()  # for a call that is committed when it answers
         self._namespace = namespace
         self._prepared = prepared  # where this is one call, and no more of a transaction
         self._own_cursor: psycopg.Cursor[Row] | None = None

@@ -25,6 +25,28 @@ CREATE INDEX job_made ON {ns}.job (schedule_id, seq) WHERE schedule_id IS NOT NU
 -- The last word on "each occurrence makes exactly one job", whatever the code above it does.
 CREATE UNIQUE INDEX job_occurrence ON {ns}.job (schedule_id, fire_at) WHERE fire_at IS NOT NULL;
 
+-- Which kinds of jobs each thousand of places has, so that a list by queue or task looks only where some are. An index
+-- on every job would cost each of them more than this costs a thousand. Nothing is unique here: whoever writes a mark
+-- that another's open transaction has written too does not wait for it, and whoever reads takes each once.
+CREATE TABLE {ns}.mark (
+    block bigint NOT NULL,  -- seq / 1000
+    queue text   COLLATE "C" NOT NULL,
+    task  text   COLLATE "C" NOT NULL
+);
+CREATE INDEX mark_kind ON {ns}.mark (queue, task, block);
+
+-- How far marks may be cleared away, one row. Below `settled` no job can come to be any more; below `coming` none can
+-- once every transaction before `since` is over. `queue`, `task` and `block` say which mark was looked at last.
+CREATE TABLE {ns}.mark_upkeep (
+    settled bigint NOT NULL,
+    coming  bigint NOT NULL,
+    since   xid8   NOT NULL,
+    queue   text   COLLATE "C" NOT NULL,
+    task    text   COLLATE "C" NOT NULL,
+    block   bigint NOT NULL
+);
+INSERT INTO {ns}.mark_upkeep VALUES (0, 0, '0', '', '', 0);
+
 -- Ready for a worker. `rank` is the priority turned round, so that the best comes first.
 CREATE TABLE {ns}.ready (
     seq       bigint   NOT NULL,

@@ -14,14 +14,38 @@ CREATE FUNCTION {ns}.is_idle(p_queues text[]) RETURNS boolean LANGUAGE sql STABL
 $$ SELECT EXISTS (SELECT FROM unnest(p_queues) AS q
                   WHERE NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = q)) $$;
 
--- One job without a key that waits for nobody. Gives null where the store is sealed, and writes nothing then; an error
--- says that a job of that id is there already. (To look first would cost every new job what one in a million needs.)
--- Without times, it is made and ready now.
+-- Mark a block of places for a kind of jobs, unless that was done and committed before. The plan may have been made
+-- while there were hardly any marks.
+CREATE FUNCTION {ns}.mark_kind(p_queue text, p_task text, p_block bigint) RETURNS void LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM {ns}.mark m WHERE m.queue = p_queue AND m.task = p_task AND m.block = p_block) THEN
+        INSERT INTO {ns}.mark (block, queue, task) VALUES (p_block, p_queue, p_task);
+    END IF;
+END $$;
+
+-- The same for many kinds, each with the first and the last place that it may have. (An OFFSET keeps the question for
+-- each from becoming a join with all marks.)
+CREATE FUNCTION {ns}.mark_kinds(p_queues text[], p_tasks text[], p_first bigint[], p_last bigint[])
+RETURNS void LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+BEGIN
+    INSERT INTO {ns}.mark (block, queue, task)
+    SELECT d.block, d.queue, d.task FROM (
+        SELECT DISTINCT b.block, k.queue, k.task
+        FROM unnest(p_queues, p_tasks, p_first, p_last) AS k (queue, task, first, last)
+        CROSS JOIN LATERAL generate_series(k.first / 1000, k.last / 1000) AS b (block)) d
+    WHERE NOT EXISTS (
+        SELECT FROM {ns}.mark m WHERE m.queue = d.queue AND m.task = d.task AND m.block = d.block OFFSET 0);
+END $$;
+
+-- One job without a key that waits for nobody. Gives its place, or null where the store is sealed, and writes nothing
+-- then; an error says that a job of that id is there already. (To look first would cost every new job what one in a
+-- million needs.) Without times, it is made and ready now. `p_marked` is a block that the caller knows to be marked.
 CREATE FUNCTION {ns}.add_job(
     p_id text, p_task text, p_payload bytea, p_queue text, p_priority smallint, p_created_at bigint, p_run_at bigint,
     p_is_due boolean, p_key_until bigint, p_schedule_id text, p_fire_at bigint, p_after_at bigint, p_generation integer,
-    p_made_by text, p_past bytea, p_slot bigint
-) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+    p_made_by text, p_past bytea, p_slot bigint, p_marked bigint
+) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now bigint := coalesce(p_created_at, {ns}.micros());
     v_seq bigint;
@@ -34,6 +58,9 @@ BEGIN
     VALUES (v_now, p_key_until, p_fire_at, p_after_at, p_generation, p_priority, p_id, p_task, p_queue,
             p_schedule_id, p_made_by, p_payload)
     RETURNING seq INTO v_seq;
+    IF v_seq / 1000 IS DISTINCT FROM p_marked THEN
+        PERFORM {ns}.mark_kind(p_queue, p_task, v_seq / 1000);
+    END IF;
     IF p_is_due THEN
         IF NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = p_queue) THEN
             PERFORM {ns}.ring('jobs');
@@ -54,22 +81,27 @@ BEGIN
         ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued,
                                                 scheduled = t.scheduled + excluded.scheduled;
     END IF;
-    RETURN true;
+    RETURN v_seq;
 END $$;
 
 -- Many jobs that are ready at once, have no key and wait for nobody. A column that is the same throughout has one
--- element. Gives null where the store is sealed, and writes nothing then; all are written, or an error says that one
--- of them is there already. Without a time, they are made now.
+-- element. Gives the last one's place, or null where the store is sealed, and writes nothing then; all are written, or
+-- an error says that one of them is there already. Without a time, they are made now. `p_kind_*` are their kinds, each
+-- with how many of the list come before its first and behind its last; null where all are alike. `p_marked` is the
+-- block of the caller's last place, where it knows that one to be marked for all of them.
 CREATE FUNCTION {ns}.add_ready_jobs(
     p_created_at bigint, p_slot bigint, p_ids text[], p_tasks text[], p_payloads bytea[], p_queues text[],
-    p_priorities smallint[], p_schedule_ids text[], p_made_by text[]
-) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+    p_priorities smallint[], p_schedule_ids text[], p_made_by text[], p_marked bigint, p_kind_queues text[],
+    p_kind_tasks text[], p_kind_from integer[], p_kind_behind integer[]
+) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now      bigint := coalesce(p_created_at, {ns}.micros());
     v_task     text := p_tasks[1];
     v_payload  bytea := p_payloads[1];
     v_queue    text := p_queues[1];
     v_priority smallint := p_priorities[1];
+    v_first    bigint;
+    v_last     bigint;
 BEGIN
     IF EXISTS (SELECT FROM {ns}.seal) THEN
         RETURN NULL;
@@ -87,22 +119,34 @@ BEGIN
         INSERT INTO {ns}.ready (seq, run_at, rank, queue) SELECT m.seq, v_now, -v_priority, v_queue FROM made m;
         INSERT INTO {ns}.tally AS t (queue, slot, queued) VALUES (v_queue, p_slot, cardinality(p_ids))
         ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued;
-        RETURN true;
+    ELSE
+        WITH made AS (
+            INSERT INTO {ns}.job (created_at, id, task, payload, queue, priority, schedule_id, made_by)
+            SELECT v_now, n.id, coalesce(n.task, v_task), coalesce(n.payload, v_payload),
+                   coalesce(n.queue, v_queue), coalesce(n.priority, v_priority), n.schedule_id, n.made_by
+            FROM unnest(p_ids, p_tasks, p_payloads, p_queues, p_priorities, p_schedule_ids, p_made_by)
+                AS n (id, task, payload, queue, priority, schedule_id, made_by)
+            RETURNING seq, queue, priority
+        ), placed AS (
+            INSERT INTO {ns}.ready (seq, run_at, rank, queue) SELECT m.seq, v_now, -m.priority, m.queue FROM made m
+        )
+        INSERT INTO {ns}.tally AS t (queue, slot, queued)
+        SELECT m.queue, p_slot, count(*) FROM made m GROUP BY m.queue ORDER BY m.queue
+        ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued;
     END IF;
-    WITH made AS (
-        INSERT INTO {ns}.job (created_at, id, task, payload, queue, priority, schedule_id, made_by)
-        SELECT v_now, n.id, coalesce(n.task, v_task), coalesce(n.payload, v_payload),
-               coalesce(n.queue, v_queue), coalesce(n.priority, v_priority), n.schedule_id, n.made_by
-        FROM unnest(p_ids, p_tasks, p_payloads, p_queues, p_priorities, p_schedule_ids, p_made_by)
-            AS n (id, task, payload, queue, priority, schedule_id, made_by)
-        RETURNING seq, queue, priority
-    ), placed AS (
-        INSERT INTO {ns}.ready (seq, run_at, rank, queue) SELECT m.seq, v_now, -m.priority, m.queue FROM made m
-    )
-    INSERT INTO {ns}.tally AS t (queue, slot, queued)
-    SELECT m.queue, p_slot, count(*) FROM made m GROUP BY m.queue ORDER BY m.queue
-    ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued;
-    RETURN true;
+    -- Places rise, so that none of these is before the block where the caller's last one was. Others may have drawn some
+    -- in between, so that only the first and the last are known: a job is as far from both as there are others between.
+    v_last := currval('{ns}.job_seq_seq');
+    IF v_last / 1000 IS DISTINCT FROM p_marked THEN
+        SELECT j.seq INTO v_first FROM {ns}.job j WHERE j.id = p_ids[1];
+        IF p_kind_queues IS NULL THEN
+            PERFORM {ns}.mark_kinds(ARRAY[v_queue], ARRAY[v_task], ARRAY[v_first], ARRAY[v_last]);
+        ELSE
+            PERFORM {ns}.mark_kinds(p_kind_queues, p_kind_tasks, ARRAY(SELECT v_first + f FROM unnest(p_kind_from) AS f),
+                                    ARRAY(SELECT v_last - t FROM unnest(p_kind_behind) AS t));
+        END IF;
+    END IF;
+    RETURN v_last;
 END $$;
 
 -- Whether a held job waits for one of these. Mostly nothing is held at all.
