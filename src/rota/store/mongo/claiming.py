@@ -173,9 +173,10 @@ class Claimer:
         token = secrets.token_hex(8)
         lease_until = now + ask.lease_for
         touches = {document["_id"]: document.get("touch") for document in sight.ready}
-        by_touch: dict[str | None, list[str]] = {}
+        told = {document["_id"] for document in sight.ready if "progress" in document}
+        by_past: dict[tuple[str | None, bool], list[str]] = {}
         for job in jobs:
-            by_touch.setdefault(touches[job.id], []).append(job.id)
+            by_past.setdefault((touches[job.id], job.id in told), []).append(job.id)
         update: Document = {
             "$set": {
                 "state": "running",
@@ -185,11 +186,13 @@ class Claimer:
                 "touch": token,
             },
             "$inc": {"lease_no": 1},
-            "$unset": {"progress": ""},
         }
+        forgetting: Document = {**update, "$unset": {"progress": ""}}
         parts = [
-            part_of_many({"_id": {"$in": ids}, "state": "queued", "touch": touch}, update)
-            for touch, ids in by_touch.items()
+            part_of_many(
+                {"_id": {"$in": ids}, "state": "queued", "touch": touch}, forgetting if had_progress else update
+            )
+            for (touch, had_progress), ids in by_past.items()
         ]
         space = self._connection.space
         reach("exchange.before_commit")

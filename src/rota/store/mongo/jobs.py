@@ -10,7 +10,7 @@ from pymongo.errors import BulkWriteError
 from rota.errors import StoreError
 from rota.model.job import Job, accept
 from rota.model.state import FINAL, State
-from rota.store.contract import Added, Page
+from rota.store.contract import Added
 from rota.store.mongo.documents import document_of_new, jobs_of
 from rota.store.mongo.places import before, up_to
 
@@ -133,11 +133,6 @@ class Jobs:
     def find(self, step: Step, job_id: str) -> Job | None:
         return next(iter(self.get(step.space, [job_id], step.session)), None)
 
-    def page(self, space: Space, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
-        documents = list(space.jobs.find(conditions(where, cursor)).sort("seq", -1).limit(limit + 1))
-        jobs = jobs_of(documents[:limit])
-        return Page(jobs, str(jobs[-1].seq) if len(documents) > limit else None)
-
     def waiting_of(self, step: Step, schedule_id: str, last_seq: int) -> list[Job]:
         """What a schedule's trigger made, up to a place in line, and nobody has started."""
         documents = step.space.jobs.find(
@@ -203,7 +198,7 @@ def _is_of(error: Document, *names: str) -> bool:
 
 
 def conditions(where: JobFilter, cursor: str | None) -> Document:
-    """A filter as a query. The places in line come first, so that every list goes by an index."""
+    """A filter as a query."""
     seq: Document = {"$exists": True}
     query: Document = {"seq": seq, **LIVING}
     if cursor is not None:

@@ -29,7 +29,7 @@ from rota.model.occurrence import of_skip
 from rota.model.state import State
 from rota.store.mongo.documents import changed, lines_of, readable_job, row_of_line, schedule_of
 from rota.store.mongo.jobs import is_duplicate
-from rota.store.mongo.removing import bury, made_at
+from rota.store.mongo.removing import OWING, bury, made_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -184,7 +184,7 @@ class Judges:
         self._record(step, owing)
 
     def owing(self, space: Space, limit: int) -> list[Document]:
-        return list(space.jobs.find({"owed": {"$exists": True}}, hint="owed").limit(limit))
+        return list(space.jobs.find({"gone_at": OWING}, hint="gone").limit(limit))
 
     def _record(self, step: Step, owing: Sequence[Document]) -> None:
         """Lines of schedules that still exist, and no logs; then the tombstones owe nothing more, and go in time."""

@@ -15,10 +15,9 @@ from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, ScheduleFilter
 from rota.store.counting import lacking
-from rota.store.mongo.documents import document_of_last, document_of_schedule, jobs_of
+from rota.store.mongo.documents import document_of_last, document_of_schedule
 from rota.store.mongo.head import HEAD
-from rota.store.mongo.jobs import LIVING, is_duplicate
-from rota.store.mongo.places import beyond
+from rota.store.mongo.jobs import is_duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Part, QueueInfo, Record
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.ledger import Ledger
+    from rota.store.mongo.lists import Lists
     from rota.store.mongo.locks import Locks
     from rota.store.mongo.logs import Logs
     from rota.store.mongo.records import Entries, Notes
@@ -44,6 +44,7 @@ class Mover:
         self,
         steps: Steps,
         jobs: Jobs,
+        lists: Lists,
         schedules: Schedules,
         ledger: Ledger,
         logs: Logs,
@@ -53,6 +54,7 @@ class Mover:
     ) -> None:
         self._steps = steps
         self._jobs = jobs
+        self._lists = lists
         self._schedules = schedules
         self._ledger = ledger
         self._logs = logs
@@ -75,8 +77,7 @@ class Mover:
         """Records beyond a key, each with its own."""
         match part:
             case "jobs":
-                found = space.jobs.find({"seq": beyond(after or 0), **LIVING}).sort("seq", 1).limit(limit)
-                return [(job.seq, job) for job in jobs_of(list(found))]
+                return [(job.seq, job) for job in self._lists.oldest(after or 0, limit)]
             case "schedules":
                 page = self._schedules.page(space, ScheduleFilter(), after, limit)
                 return [(schedule.id, schedule) for schedule in page.items]
@@ -127,7 +128,7 @@ class Mover:
     def _load_jobs(self, step: Step, jobs: Sequence[Job]) -> int:
         """A running one's lease is void: its worker is on the store that was left."""
         ids = [job.id for job in jobs]
-        step.space.jobs.delete_many({"_id": {"$in": ids}, "gone_at": {"$exists": True}}, session=step.session)
+        step.space.jobs.delete_many({"_id": {"$in": ids}, "gone_at": {"$type": "date"}}, session=step.session)
         known = {job.id for job in self._jobs.get(step.space, ids, step.session)}
         fresh = {job.id: job for job in jobs if job.id not in known}
         placed = [

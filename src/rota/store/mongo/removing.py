@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rota.store.mongo.space import Document
     from rota.store.mongo.steps import Step
 
+OWING = "owing"  # when a tombstone goes that owes the ledger a line: what is no time never comes
+
 _ENDED = {"finished_at": {"$exists": True}}
 
 
@@ -103,7 +105,9 @@ def bury(token: str | None = None, *, owed: list[Any] | None = None) -> list[Doc
     """What is left of a document: nobody else can take away what has no end any more. It stays for as long as it owes
     the ledger a line."""
     touch: Document = {} if token is None else {"touch": {"$literal": token}}
-    rest: Document = {"gone_at": "$$NOW"} if owed is None else {"created_at": 1, "owed": {"$literal": owed}}
+    rest: Document = {"gone_at": "$$NOW"}
+    if owed is not None:
+        rest = {"gone_at": {"$literal": OWING}, "created_at": 1, "owed": {"$literal": owed}}
     return [{"$project": {"schedule_id": 1, "fire_at": 1, **touch, **rest}}]
 
 

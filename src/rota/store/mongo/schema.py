@@ -10,13 +10,14 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
 
 from rota.errors import SchemaMismatch
+from rota.store.mongo.removing import OWING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.store.mongo.space import Space
 
-VERSION = 2  # 1 had places in line that were reserved, see places.py
+VERSION = 3  # 1 had places in line that were reserved, see places.py; 2 listed jobs by their place in line alone
 OLDEST_SERVER = (5, 0)
 TOMBSTONES_FOR = 24 * 3600  # seconds: how long a removed job of a schedule still holds its place, see outbox.py
 BELLS_SIZE = 64 * 1024  # bytes: a capped collection, whose old rings fall off its end
@@ -47,10 +48,14 @@ class Index(NamedTuple):
 
 _UP, _DOWN = ASCENDING, DESCENDING
 _EXISTS = {"$exists": True}
+# Each index of jobs is looked at whenever a job changes, whether it is in it or not: there are as few as will do.
 INDEXES = (
-    Index("job", "line", {"seq": _UP}, {"seq": _EXISTS}),  # upwards: new ones are put at its end
+    Index("job", "kind", {"queue": _UP, "task": _UP, "seq": _UP}, {"queue": _EXISTS}),  # new ones come last of theirs
     Index("job", "ready", {"queue": _UP, "priority": _DOWN, "seq": _UP}, {"state": "queued"}),
     Index("job", "due", {"queue": _UP, "run_at": _UP}, {"state": "scheduled"}),
+    # Lists by state: what a server of any version takes as a condition is a range, and these are ranges of names.
+    Index("job", "late", {"state": _UP, "seq": _UP}, {"state": {"$gt": "running"}}),  # scheduled, succeeded
+    Index("job", "rest", {"state": _UP, "seq": _UP}, {"state": {"$lt": "queued"}}),  # cancelled, failed, held
     Index("job", "leased", {"lease_until": _UP}, {"state": "running"}),
     Index("job", "asked", {"holder": _UP}, {"state": "running", "cancel_reason": _EXISTS}),
     Index("job", "held", {"waits_for": _UP}, {"state": "held"}),
@@ -60,7 +65,6 @@ INDEXES = (
     # The last word on "each occurrence makes exactly one job", whatever the code above it does.
     Index("job", "occurrence", {"schedule_id": _UP, "fire_at": _UP}, {"fire_at": _EXISTS}, is_unique=True),
     Index("job", "gone", {"gone_at": _UP}, {"gone_at": _EXISTS}, expires_after=TOMBSTONES_FOR),
-    Index("job", "owed", {"schedule_id": _UP}, {"owed": _EXISTS}),
     Index("schedule", "due", {"due_at": _UP, "_id": _UP}, {"due_at": _EXISTS}),
     Index("schedule", "outbox", {"turn": _UP}, {"outbox": _EXISTS}),
     Index("schedule", "tenant", {"tenant": _UP, "_id": _UP}, {"tenant": _EXISTS}),
@@ -72,6 +76,7 @@ INDEXES = (
     Index("ledger", "size", {"size": _UP}),
     Index("node", "beat", {"beat_at": _UP}),
 )
+RETIRED = ("line", "owed")  # what earlier versions had
 
 
 def check_server(version: Sequence[int]) -> None:
@@ -109,10 +114,17 @@ def migrate(space: Space) -> None:
     version = current_version(space)
     if version == VERSION:
         return
-    if version == 1:
-        with suppress(OperationFailure):  # another process was faster
-            space.jobs.drop_index("line")
+    if version > 0:
+        _retire(space)
     build(space)
+
+
+def _retire(space: Space) -> None:
+    """Take away what earlier versions had."""
+    space.jobs.update_many({"owed": _EXISTS, "gone_at": None}, {"$set": {"gone_at": OWING}})
+    for name in RETIRED:
+        with suppress(OperationFailure):  # another process was faster
+            space.jobs.drop_index(name)
 
 
 def build(space: Space) -> None:
@@ -148,7 +160,17 @@ def _create(space: Space, name: str, **options: Any) -> bool:
 
 def pending(space: Space) -> list[str]:
     """What migrate() would do, as lines for mongosh."""
-    return scripts(space.namespace) if current_version(space) < VERSION else []
+    version = current_version(space)
+    if version == VERSION:
+        return []
+    return [*(_retiring(space.namespace) if version > 0 else []), *scripts(space.namespace)]
+
+
+def _retiring(namespace: str) -> list[str]:
+    owed = (
+        f'db.{namespace}_job.updateMany({{owed: {{$exists: true}}, gone_at: null}}, {{$set: {{gone_at: "{OWING}"}}}})'
+    )
+    return ["\n".join([owed, *(f'db.{namespace}_job.dropIndex("{name}")' for name in RETIRED)])]
 
 
 def scripts(namespace: str) -> list[str]:

@@ -54,6 +54,7 @@ from rota.store.mongo.jobs import Jobs, is_duplicate
 from rota.store.mongo.judging import Judges
 from rota.store.mongo.leases import Leases
 from rota.store.mongo.ledger import Ledger
+from rota.store.mongo.lists import Lists
 from rota.store.mongo.locks import Locks
 from rota.store.mongo.logs import Logs
 from rota.store.mongo.moving import Mover
@@ -98,6 +99,7 @@ class MongoStore(Store):
         self._steps = Steps(self._connection, self._counters)
         self._head = Head(self._connection, self.describe())
         self._ledger, self._logs, self._locks, self._leases, self._jobs = Ledger(), Logs(), Locks(), Leases(), Jobs()
+        self._lists = Lists(self._connection)
         self._remover = Remover(self._ledger, self._logs)
         self._settler = Settler(self._jobs, self._remover)
         self._notes = Notes()
@@ -115,7 +117,7 @@ class MongoStore(Store):
             *(self._judges, self._entries, self._notes),
         )
         self._mover = Mover(
-            *(self._steps, self._jobs, self._schedules, self._ledger, self._logs, self._locks),
+            *(self._steps, self._jobs, self._lists, self._schedules, self._ledger, self._logs, self._locks),
             *(self._entries, self._notes),
         )
 
@@ -256,8 +258,8 @@ class MongoStore(Store):
             return self._jobs.get(space, ids)
 
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
-        with self._connection.call() as space:
-            return self._jobs.page(space, where, check_cursor(cursor), limit)
+        with self._connection.call():
+            return self._lists.page(where, check_cursor(cursor), limit)
 
     # Schedules and occurrences.
 

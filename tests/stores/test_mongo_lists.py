@@ -1,0 +1,161 @@
+"""Lists of jobs on MongoDB: what is examined is bounded by what is shown, wherever the matches lie."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from mongo_servers import emptied, patient, replica_set_url, standalone_url  # noqa: F401
+
+from rota.model.state import FINAL, State
+from rota.store.contract import JobFilter
+from rota.testing.store_suite.builders import DAY, T0, a_job
+from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, fail, ids, running_job
+
+MANY, FEW, SHOWN = 10_000, 20, 50
+BOUND = 4 * SHOWN  # documents and keys that a list may look at, all its questions together
+
+
+@pytest.fixture(params=["standalone_url", "replica_set_url"])
+def store(request):
+    with opened(emptied(request.getfixturevalue(request.param))) as handle:
+        yield handle
+
+
+@contextmanager
+def counted(store):
+    """How much the server looks at meanwhile."""
+    database = store._connection.space.database
+    mine = {"ns": store._connection.space.jobs.full_name}
+    seen = SimpleNamespace(looks=0, docs=0, keys=0)
+    database.command("profile", 0)
+    database.drop_collection("system.profile")
+    database.create_collection("system.profile", capped=True, size=1 << 22)
+    database.command("profile", 2)
+    try:
+        yield seen
+    finally:
+        database.command("profile", 0)
+    for look in database["system.profile"].find(mine):
+        seen.looks += 1
+        seen.docs += look.get("docsExamined", 0)
+        seen.keys += look.get("keysExamined", 0)
+
+
+def put(store, state, ids):
+    """Have these jobs in a state, as if they had come there one by one."""
+    fields = {"state": state.value}
+    if state in FINAL:
+        fields |= {"finished_at": T0}
+    if state is State.RUNNING:
+        fields |= {"lease_until": T0 + DAY, "holder": "w", "started_at": T0, "lease_no": 1}
+    if state is State.HELD:
+        fields |= {"waits_for": "another"}
+    store._connection.space.jobs.update_many({"_id": {"$in": ids}}, {"$set": fields})
+
+
+def fill(store, number, state=State.QUEUED, **options):
+    made = add(store, *[a_job(**options) for _ in range(number)])
+    put(store, state, made)
+    return made
+
+
+def shows(store, where, expected):
+    """A first and a second page of these jobs, newest first, by few looks at few things."""
+    wanted = expected[::-1][: 2 * SHOWN]
+    with counted(store) as seen:
+        page = store.list_jobs(where, limit=SHOWN)
+    assert ids(page.items) == wanted[:SHOWN]
+    assert seen.looks > 0
+    assert (seen.docs <= BOUND, seen.keys <= BOUND) == (True, True), (where, seen)
+    if page.cursor is None:
+        return
+    with counted(store) as seen:
+        assert ids(store.list_jobs(where, cursor=page.cursor, limit=SHOWN).items) == wanted[SHOWN:]
+    assert (seen.docs <= BOUND, seen.keys <= BOUND) == (True, True), (where, seen)
+
+
+@pytest.mark.parametrize("newer", [State.QUEUED, State.SUCCEEDED])
+def test_a_handful_of_the_oldest_is_found_behind_all_others(store, newer):
+    states = [state for state in State if state is not newer]
+    made = {state: fill(store, FEW, state, queue="rare", task=f"rare.{state}") for state in states}
+    fill(store, MANY, newer, task="noop")
+    for state in states:
+        shows(store, JobFilter(states=(state,)), made[state])
+        shows(store, JobFilter(task=f"rare.{state}"), made[state])
+        shows(store, JobFilter(states=(state,), task=f"rare.{state}"), made[state])
+        shows(store, JobFilter(queue="rare", task=f"rare.{state}"), made[state])
+    rare = [job_id for state in states for job_id in made[state]]
+    shows(store, JobFilter(queue="rare"), rare)
+    shows(store, JobFilter(task="rare.*"), rare)
+    shows(store, JobFilter(queue="rare", task="rare.*"), rare)
+
+
+@pytest.mark.parametrize("older", [state for state in State if state is not State.RUNNING])
+def test_the_older_half_is_found_behind_the_newer(store, older):
+    newer = State.QUEUED if older is not State.QUEUED else State.SUCCEEDED
+    old = fill(store, MANY // 2, older, queue="a", task="old")
+    new = fill(store, MANY // 2, newer, queue="b", task="new")
+    for state, made in ((older, old), (newer, new)):
+        shows(store, JobFilter(states=(state,)), made)
+    for queue, task, made in (("a", "old", old), ("b", "new", new)):
+        shows(store, JobFilter(queue=queue), made)
+        shows(store, JobFilter(task=task), made)
+        shows(store, JobFilter(task=f"{task[:2]}*"), made)
+    shows(store, JobFilter(), old + new)
+
+
+def test_half_a_line_that_is_done_is_found_behind_the_rest_of_it(store):
+    made = fill(store, MANY)
+    done, waiting = made[: MANY // 2], made[MANY // 2 :]
+    put(store, State.SUCCEEDED, done)
+    for state, of_state in ((State.SUCCEEDED, done), (State.QUEUED, waiting)):
+        shows(store, JobFilter(states=(state,)), of_state)
+        shows(store, JobFilter(states=(state,), queue="default"), of_state)
+
+
+def test_jobs_of_all_priorities_wait_in_one_list(store):
+    made = add(store, *[a_job(queue="ab"[n % 2], priority=n % 5 - 2) for n in range(200)])
+    waiting = JobFilter(states=(State.QUEUED,))
+    assert ids(all_jobs(store, waiting, page=7)) == made[::-1]
+    assert ids(all_jobs(store, JobFilter(states=(State.QUEUED,), queue="a"), page=7)) == made[-2::-2]
+
+
+@pytest.mark.parametrize("where", [JobFilter(), JobFilter(task="t*"), JobFilter(task="t7"), JobFilter(queue="q7")])
+def test_more_kinds_than_one_question_merges_are_one_list(store, where):
+    made = add(store, *[a_job(queue=f"q{n % 211}", task=f"t{n % 13}") for n in range(600)])
+    named = {job.id: job for job in store.get_jobs(made)}
+    mine = [
+        job_id
+        for job_id in reversed(made)
+        if (where.queue in {None, named[job_id].queue}) and (where.task in {None, "t*", named[job_id].task})
+    ]
+    assert ids(all_jobs(store, where, page=70)) == mine
+
+
+def test_more_lines_than_one_question_merges_are_one_list(store):
+    made = add(store, *[a_job(queue=f"q{n % 30}", priority=n % 11) for n in range(600)])
+    assert ids(all_jobs(store, JobFilter(states=(State.QUEUED,)), page=70)) == made[::-1]
+
+
+def test_all_is_given_out_in_order_whatever_its_kinds(store):
+    made = add(store, *[a_job(queue=f"q{n % 211}", task=f"t{n % 13}") for n in range(600)])
+    given, cursor = [], None
+    while True:
+        page = store.dump("jobs", cursor=cursor, limit=70)
+        given, cursor = [*given, *ids(page.items)], page.cursor
+        if cursor is None:
+            break
+    assert given == made
+
+
+def test_a_list_of_several_states_is_one_list(store):
+    failed = running_job(store)
+    fail(store, failed)
+    held = add_job(store, waits_for=running_job(store).id)
+    waiting = add_job(store)
+    where = JobFilter(states=(State.FAILED, State.HELD, State.QUEUED))
+    assert ids(all_jobs(store, where, page=1)) == [waiting, held, failed.id]
+    assert ids(claim(store)) == [waiting]
