@@ -78,10 +78,9 @@ class CalendarRule:
         return distance % months == 0 and day.day == self._day_in(day.year, day.month)
 
     def _day_in(self, year: int, month: int) -> int | None:
-        length = monthrange(year, month)[1]
         if self.nth is None:
-            return min(self.anchor.day, length)
-        days = [day for day in range(1, length + 1) if date(year, month, day).weekday() == self.weekday]
+            return min(self.anchor.day, monthrange(year, month)[1])
+        days = weekdays_in(year, month, self.weekday)
         if self.nth == -1:
             return days[-1]
         return days[self.nth - 1] if self.nth <= len(days) else None
@@ -109,14 +108,32 @@ def zone_of(tz: str) -> ZoneInfo:
 
 def days_named(rule: CronRule | CalendarRule, tz: str, first: date, last: date) -> Iterator[tuple[int, datetime]]:
     """The instants of the runs of these local days, each with the wall time that it stands for."""
-    zone = zone_of(tz)
-    day = first
+    known, day = known_days(rule, tz), first
     while day <= last:
-        for wall in rule.walls(day):
-            naive = datetime.combine(day, wall)
-            for instant in instants_of(naive, zone, both=rule.is_cadence):
-                yield instant, naive
+        if day not in known:
+            known[day] = list(named_on(rule, tz, day))
+        yield from known[day]
         day += DAY
+
+
+@lru_cache(maxsize=64)
+def known_days(rule: CronRule | CalendarRule, tz: str) -> dict[date, list[tuple[int, datetime]]]:  # noqa: ARG001
+    """What the rule was found to name in that zone, by day: an oracle asks for the same days again and again."""
+    return {}
+
+
+def named_on(rule: CronRule | CalendarRule, tz: str, day: date) -> Iterator[tuple[int, datetime]]:
+    for wall in rule.walls(day):
+        naive = datetime.combine(day, wall)
+        for instant in instants_of(naive, zone_of(tz), both=rule.is_cadence):
+            yield instant, naive
+
+
+@lru_cache(maxsize=1_000)
+def weekdays_in(year: int, month: int, weekday: int | None) -> list[int]:
+    """The days of the month that fall on it."""
+    length = monthrange(year, month)[1]
+    return [day for day in range(1, length + 1) if date(year, month, day).weekday() == weekday]
 
 
 def instants_of(naive: datetime, zone: ZoneInfo, *, both: bool) -> list[int]:
@@ -145,6 +162,7 @@ def second_of(moment: datetime) -> int:
     return int(moment.astimezone(UTC).timestamp())
 
 
+@lru_cache(maxsize=10_000)
 def first_second(day: date, tz: str) -> int:
     """When a local day begins, also where it has no midnight (or where its clocks show midnight twice)."""
     zone = zone_of(tz)
