@@ -148,12 +148,12 @@ class World:
         self._work()
 
     def _next_due(self) -> int | None:
-        due = self.store.due_schedules(1).next_due_at if self.schedulers else None
-        return None if due is None else -(-due // SECOND)
+        return self.next_due if self.schedulers else None
 
     def _next_run(self) -> int | None:
         return self.next_run if self.workers else None
 
+    next_due: int | None = None  # as the store said when it was last asked, which is what a scheduler sleeps by
     next_run: int | None = None
 
     def _fire(self) -> None:
@@ -162,6 +162,7 @@ class World:
         for _ in range(1_000):
             due = self.store.due_schedules(200)
             if not due.schedules:
+                self.next_due = None if due.next_due_at is None else -(-due.next_due_at // SECOND)
                 return
             luck = self.random.random()
             if luck < 0.03:
