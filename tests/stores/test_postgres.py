@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
-from uuid import uuid4
-
+import psycopg
 import pytest
+from postgres_stage import NAMESPACE, emptied
 
-from rota.store.postgres import PostgresStore
 from rota.testing.servers.postgres import drop_schema, shared_url
 from rota.testing.store_suite import *  # noqa: F403
 from rota.testing.store_suite.durable import *  # noqa: F403
 from rota.testing.store_suite.shared import *  # noqa: F403
 
 
+@pytest.fixture(scope="module")
+def owner():
+    """A connection beside the store's."""
+    with psycopg.connect(shared_url().partition("?")[0], autocommit=True) as connection:
+        yield connection
+    drop_schema(NAMESPACE)
+
+
 @pytest.fixture
-def make_store():
-    namespace = f"t{uuid4().hex[:20]}"
-    yield partial(PostgresStore, shared_url(), namespace=namespace)
-    drop_schema(namespace)
+def make_store(owner):
+    return emptied(owner)
