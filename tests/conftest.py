@@ -1,0 +1,53 @@
+"""What holds for all tests: where their files lie, which signals their processes hear, and which of them go first."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - what a busy disk takes for each commit is no part of the tests
+ENOUGH = 4 * 1024**3  # two test processes with a server of each kind take some hundred megabytes each
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether files may be made there, many of them, and programs among them be run: containers may give little."""
+    if not os.access(folder, os.W_OK):
+        return False
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize > ENOUGH and not facts.f_flag & os.ST_NOEXEC
+
+
+def _keep_files_in_memory() -> None:
+    """No test pulls a plug: kill -9 leaves what was written, on a disk as in memory. A TMPDIR that is set decides."""
+    if "TMPDIR" not in os.environ and _has_room(MEMORY):
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+def _hear_signals() -> None:
+    """Let the tests' processes be interrupted, whoever started pytest.
+
+    nohup and the background of a script ignore these two, and each process inherits that; one that has a handler hands
+    down the default. Pytest itself goes on through a hangup, which is what nohup is for.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda _number, _frame: None)
+
+
+_keep_files_in_memory()
+_hear_signals()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest begin first: one that begins last is waited for by all other processes."""
+    items.sort(key=lambda item: item.get_closest_marker("slow_first") is None)
