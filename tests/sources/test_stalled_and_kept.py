@@ -32,7 +32,9 @@ signal.pause()
 
 
 @pytest.mark.parametrize("kind", DURABLE)  # a memory store is one process's
-def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(stage, place):
+def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(
+    stage, place, make_app
+):
     task = stage.run("orders")
     for death in range(1, 4):
         command = [sys.executable, "-c", DEADLY, place.url, place.namespace]
@@ -40,7 +42,7 @@ def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_it
         assert worker.returncode == -signal.SIGKILL, worker.stderr
         assert stage.app.jobs.read(task.id).lease_no == death
         assert stage.run("orders").id == task.id  # it is started anew, and still is the one
-    with stage.app.running(worker=False, scheduler=False):
+    with make_app(lease="1s").running(worker=False, scheduler=False):  # it looks twice per lease for who has died
         stage.app.jobs.wait(task.id, "60s")
     failed = stage.task(task.id)
     assert failed.status == "FAILED"
