@@ -31,7 +31,8 @@ def beat(store, **more) -> None:
     store.beat(Node(**{**facts, **more}))
 
 
-def test_all_is_well_where_a_node_runs(rota, started, store):
+def test_all_is_well_where_a_node_runs(rota, started, store, monkeypatch):
+    monkeypatch.setattr("rota.cli.checks.file_system_of", lambda _folder: "ext4")  # wherever the tests' files lie
     started("run", "jobs.py")
     wait_until(store.list_nodes)
     lines = rota("doctor", "--app", "jobs.py").stdout.splitlines()
@@ -46,6 +47,13 @@ def test_a_store_that_is_not_there_is_a_problem(found, rota):
     ((verdict, finding),) = found("store", code=1)
     assert (verdict, "there is no store at" in finding) == ("problem", True)
     assert not (rota.folder / ".rota").exists()
+
+
+def test_a_file_in_memory_is_a_warning(found, rota, monkeypatch):
+    rota("migrate", "--store", "sqlite:///fleeting.db")
+    monkeypatch.setattr("rota.cli.checks.file_system_of", lambda _folder: "tmpfs")
+    checks = found("file", "--store", "sqlite:///fleeting.db", code=0)
+    assert ("warning", f"{rota.folder}/fleeting.db is on tmpfs, which a restart empties") in checks
 
 
 def test_a_file_that_others_may_open_is_a_warning(found, rota):

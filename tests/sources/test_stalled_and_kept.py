@@ -32,9 +32,7 @@ signal.pause()
 
 
 @pytest.mark.parametrize("kind", DURABLE)  # a memory store is one process's
-def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(
-    stage, place, make_app
-):
+def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(stage, place, make_app):
     task = stage.run("orders")
     for death in range(1, 4):
         command = [sys.executable, "-c", DEADLY, place.url, place.namespace]
