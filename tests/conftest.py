@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -44,8 +46,27 @@ def _hear_signals() -> None:
         signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
 
+def _share_bytecode() -> list[str]:
+    """Where none may be written beside the sources, a thousand processes would compile them anew; answers the folder.
+
+    It is this session's, as many test processes as there may be, and goes with it.
+    """
+    if not sys.dont_write_bytecode or sys.pycache_prefix is not None:
+        return []
+    sys.dont_write_bytecode, sys.pycache_prefix = False, tempfile.mkdtemp(prefix="rota-bytecode-")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    return [sys.pycache_prefix]
+
+
 _keep_files_in_memory()
 _hear_signals()
+_made = _share_bytecode()
+
+
+def pytest_unconfigure() -> None:
+    while _made:
+        shutil.rmtree(_made.pop(), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

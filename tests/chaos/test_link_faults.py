@@ -13,6 +13,7 @@ from every_store import SERVED
 FAULTS = ["cut"] * 8 + ["lose_replies"] * 3 + ["delay"] * 2 + ["close_door", "black_hole"]  # four kinds make sixty
 
 
+@pytest.mark.slow_first
 @pytest.mark.parametrize("kind", SERVED)
 def test_a_bad_link_loses_and_doubles_nothing(ground_behind, proxy):
     ground = ground_behind

@@ -13,6 +13,7 @@ from rota.model.state import State
 RESTARTS = ("stop", "kill", "kill")  # four kinds of server make twelve
 
 
+@pytest.mark.slow_first
 @pytest.mark.parametrize("kind", SERVED)
 def test_a_server_that_goes_and_comes_back_loses_and_doubles_nothing(ground, server):
     put_schedules(ground.app, seconds=12)

@@ -22,6 +22,7 @@ ROLES = ["scheduler"] * 5 + ["worker"] * 8
 CROWD = 20  # schedules beside the two that are looked at closely
 
 
+@pytest.mark.slow_first
 @pytest.mark.parametrize("kind", DURABLE)
 def test_schedulers_and_workers_killed_at_random_lose_and_double_nothing(make_ground, kind):
     ground = make_ground(lease="3s")

@@ -28,6 +28,7 @@ def test_five_years_come_to_what_the_rules_say(seed, caplog):
         assert world.live() > 100 * TENANTS
 
 
+@pytest.mark.slow_first
 @pytest.mark.parametrize("kind", ["memory", *DURABLE])
 def test_a_year_comes_to_the_same_on_every_store(kind, tmp_path, caplog):
     with fresh_place(kind, tmp_path).opened() as store:

@@ -35,6 +35,7 @@ TASKS = ["anything", "greet", "tick"]
 WITH_TASK = ("NewJobBody", "ScheduleBody", "NewScheduleBody", "SchedulePatch")
 
 
+@pytest.mark.slow_first
 @pytest.mark.parametrize("kind", ["sqlite", *(kind for kind in ("postgres",) if kind in SERVED)])
 def test_schemathesis_finds_nothing(kind, tmp_path, monkeypatch):
     monkeypatch.setattr("rota.web.access.FIRST_DELAY", 0.0)
