@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pymongo
@@ -25,20 +26,24 @@ def patient(monkeypatch):
 
 @pytest.fixture(scope="session")
 def standalone_url():
-    yield from _url(URL_VARIABLE, MongoServer)
+    return _url(URL_VARIABLE, MongoServer)
 
 
 @pytest.fixture(scope="session")
 def replica_set_url():
-    yield from _url(REPLICA_SET_VARIABLE, MongoReplicaSet)
+    return _url(REPLICA_SET_VARIABLE, MongoReplicaSet)
 
 
 def _url(variable, kind):
-    if variable in os.environ:
-        yield os.environ[variable]
-        return
-    with kind(FOLDER) as server:
-        yield server.url()
+    return os.environ.get(variable) or _server(kind).url()
+
+
+@cache
+def _server(kind):
+    """One for all files of tests: a fixture that each of them imports is another in each, and would start its own."""
+    server = kind(FOLDER)
+    atexit.register(server.close)
+    return server.start()
 
 
 def emptied(url: str, namespace: str = NAMESPACE) -> partial[MongoStore]:
