@@ -31,9 +31,10 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
     with ThreadPoolExecutor(1, thread_name_prefix="rota-send") as thread:
         sent: Future[list[Added]] | None = None
         for batch in batches:
-            if sent is not None:
-                yield sent.result()
+            added = sent.result() if sent is not None else None
             sent = thread.submit(store.add_jobs, batch)
+            if added is not None:  # told while the store is at the next
+                yield added
         if sent is not None:
             yield sent.result()
 
