@@ -14,14 +14,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bson.min_key import MinKey
-from pymongo.errors import OperationFailure
+from pymongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 
 from rota.model.state import State
 from rota.store.contract import JobFilter, Page
 from rota.store.mongo.documents import jobs_of
 from rota.store.mongo.jobs import LIVING, conditions
 from rota.store.mongo.places import beyond, seq_of
-from rota.store.mongo.wire import Command
+from rota.store.mongo.wire import MOST_KEPT, Command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -139,7 +139,18 @@ class Lists:
 
     def _ask(self, commands: Sequence[Command]) -> list[Document]:
         starts = range(0, len(commands), ASKED_AT_ONCE)
-        return [answer for at in starts for answer in self._connection.wire.ask(*commands[at : at + ASKED_AT_ONCE])]
+        return [answer for at in starts for answer in self._answers(commands[at : at + ASKED_AT_ONCE])]
+
+    def _answers(self, commands: Sequence[Command]) -> list[Document]:
+        """Asked again where the link was broken, as the driver does with what only reads: each kept one may be."""
+        for _ in range(MOST_KEPT):
+            try:
+                return self._connection.wire.ask(*commands)
+            except NetworkTimeout:
+                raise
+            except AutoReconnect:
+                continue
+        return self._connection.wire.ask(*commands)
 
     def _distinct(self, name: str, query: Document) -> Command:
         return Command({"distinct": self._connection.space.jobs.name, "key": name, "query": query})
