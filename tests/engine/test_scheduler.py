@@ -10,7 +10,8 @@ import pytest
 
 from engine.stage import NOON, PATIENCE, Stage
 from rota import cron, every
-from rota.engine.scheduler import LONGEST_WAIT
+from rota.engine.scheduler import BATCH, LONGEST_WAIT, LOOK
+from rota.errors import StoreUnavailable
 from rota.model.edit import Edit
 from rota.model.micros import SECOND
 from rota.model.schedule import Schedule, ScheduleSpec
@@ -216,15 +217,29 @@ def test_disabled_and_paused_schedules_are_not_looked_at(stage, tick):
 
 
 def test_more_due_schedules_than_fit_one_look_are_fired_one_look_after_the_other(stage, tick):
-    stage.app.schedules.put_many([(f"s-{number:03}", tick.job(), every("10s")) for number in range(450)])
+    stage.app.schedules.put_many([(f"s-{number:04}", tick.job(), every("10s")) for number in range(2 * LOOK + 50)])
     scheduler = stage.a_scheduler()
     stage.skip(10)
     turns = 1
     while scheduler.turn() == 0.0:
         turns += 1
     assert turns == 4
-    assert stage.store.calls["fire"] == 3
-    assert {info.counts["queued"] for info in stage.still.list_queues()} == {450}
+    assert stage.store.calls["fire"] == 2 * LOOK // BATCH + 1
+    assert {info.counts["queued"] for info in stage.still.list_queues()} == {2 * LOOK + 50}
+
+
+def test_a_crowd_whose_first_answer_is_lost_is_fired_once_all_the_same(stage, tick):
+    stage.app.schedules.put_many([(f"s-{number:04}", tick.job(), every("10s")) for number in range(3 * BATCH)])
+    scheduler = stage.a_scheduler()
+    stage.skip(10)
+    stage.store.fail_after("fire")
+    with pytest.raises(StoreUnavailable):
+        scheduler.turn()
+    assert stage.store.calls["fire"] == 1  # what comes behind a fault is not sent
+    assert len(stage.still.due_schedules(3 * BATCH).schedules) == 2 * BATCH
+    while scheduler.turn() == 0.0:
+        pass
+    assert {info.counts["queued"] for info in stage.still.list_queues()} == {3 * BATCH}
 
 
 def test_the_clock_of_the_store_decides_what_is_due(stage, tick):

@@ -21,6 +21,7 @@ from rota.model.note import Author
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.scheduler")
 
-BATCH = 200  # schedules looked at in one turn: memory is bounded by it, however many there are
+BATCH = 200  # schedules whose firings are recorded in one call
+LOOK = 5 * BATCH  # schedules read in one turn: memory is bounded by it, however many there are
 NEAR = 0.004  # seconds before an instant in which no bell is heard
 STALE = 0.05  # seconds after which what was read ahead is read anew: decisions are made for the time they are made at
 LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
@@ -74,10 +76,10 @@ class Scheduler(Service):
                 return 0.0
         asked_at = self.clock.monotonic()
         share = self._share()
-        due = self._store.due_schedules(BATCH * share.of)
+        due = self._store.due_schedules(LOOK * share.of)
         self.clock.sync(due.now, asked_at)
         if due.schedules:
-            mine = share.first_of(due.schedules, due.now, BATCH)
+            mine = share.first_of(due.schedules, due.now, LOOK)
             self.fire(mine, due.now)
             return 0.0 if mine else PATIENCE / SECOND
         if due.next_due_at is None:
@@ -93,13 +95,38 @@ class Scheduler(Service):
             self._soon, self._soon_at = [schedule for schedule in soon if self._share().has(schedule)], at
 
     def fire(self, schedules: list[Schedule], now: int) -> None:
-        """Decide about each schedule, then record all decisions in one call."""
-        if not schedules:
+        """Decide about each schedule, and have the decisions recorded: a batch, and the next while that is done."""
+        if len(schedules) <= BATCH:
+            firings = self._decided(schedules, now)
+            self._settle(firings, now, lambda: self._record(firings))
             return
-        firings = [firing for schedule in schedules if (firing := self._plan(schedule, now))]
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import, and crowds are rare
+
+        with ThreadPoolExecutor(1, thread_name_prefix="rota-fire") as thread:
+            sent: tuple[list[Firing], Future[list[Fired]]] | None = None
+            for start in range(0, len(schedules), BATCH):
+                firings = self._decided(schedules[start : start + BATCH], now)
+                if sent is not None:
+                    self._settle(sent[0], now, sent[1].result)
+                sent = firings, thread.submit(self._record, firings)
+            if sent is not None:
+                self._settle(sent[0], now, sent[1].result)
+
+    def _decided(self, schedules: list[Schedule], now: int) -> list[Firing]:
+        return [firing for schedule in schedules if (firing := self._plan(schedule, now))]
+
+    def _record(self, firings: list[Firing]) -> list[Fired]:
+        if not firings:
+            return []
         reach("fire.before")
+        fired = self._store.fire(firings)
+        reach("fire.after")
+        return fired
+
+    def _settle(self, firings: list[Firing], now: int, answer: Callable[[], list[Fired]]) -> None:
+        """Go by what the store says of a batch."""
         try:
-            fired = self._store.fire(firings)
+            fired = answer()
         except StoreMoved:
             raise
         except StoreUnavailable as err:
@@ -108,8 +135,8 @@ class Scheduler(Service):
         except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
             self._take_apart(firings, now, err)
             return
-        reach("fire.after")
-        self._on_fired()
+        if fired:
+            self._on_fired()
         for firing, result in zip(firings, fired, strict=True):
             self._tell(firing, result, now)
 

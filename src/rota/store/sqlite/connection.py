@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOCK_PATIENCE = 15.0  # seconds that a write waits for another process's transaction
+LONGEST_PAUSE = 0.003  # seconds between two tries: transactions of others take a few milliseconds
 OLDEST = (3, 35, 0)  # RETURNING came with it
 
 _NO_SPACE = {"SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE"}  # what a full disk says where SQLite needs room to open
@@ -157,7 +158,7 @@ class Database:
             else:
                 return connection
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads waiters, guards nothing
-            pause = min(pause * 1.5, 0.025)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
 
     def _writer_here(self) -> sqlite3.Connection:
         if self._pid != os.getpid():
