@@ -10,6 +10,7 @@ from kill_checks import check_all, check_file
 from kill_harness import wait_until
 
 from rota.model.payload import unpack_call
+from rota.store.sqlite.batches import AT_ONCE
 from rota.testing.simulation.history import all_jobs
 from rota.testing.store_suite.checks import check_store
 
@@ -54,10 +55,11 @@ def test_a_batch_is_there_whole_once_it_is_committed_and_not_at_all_before(groun
 
 
 def test_an_enqueuer_killed_inside_a_batch_leaves_nothing_of_it(ground):
-    enqueuer = ground.start("batcher", count=BATCH, die_at="insert", nth=2 * BATCH + BATCH // 2)
+    statements, jobs = 4, 4 * AT_ONCE
+    enqueuer = ground.start("batcher", count=jobs, die_at="insert", nth=2 * statements + statements // 2)
     assert enqueuer.end() == -signal.SIGKILL
     assert ground.noted("batches") == ["0", "1", "2"]
-    assert sizes(ground) == {0: BATCH, 1: BATCH}
+    assert sizes(ground) == {0: jobs, 1: jobs}
     check_file(ground)
     check_store(ground.store)
 
