@@ -50,6 +50,21 @@ def test_dev_shows_jobs_and_takes_up_changed_code(rota, started):
     assert "\x1b" not in process.stderr
 
 
+def test_a_change_of_the_same_length_within_one_second_is_taken_up(rota, started):
+    """By second and length, Python would take compiled code for that of the changed file."""
+    jobs = rota.folder / "jobs.py"
+    jobs.write_text(GREET)
+    second = jobs.stat().st_mtime_ns // 10**9 * 10**9
+    os.utime(jobs, ns=(second, second))
+    process = started("dev", "jobs.py")
+    process.wait_for("ready")
+    jobs.write_text(GREET.replace("hello", "howdy"))
+    os.utime(jobs, ns=(second + 1, second + 1))
+    process.wait_for("reloaded")
+    rota.enqueue("greet", "ann")
+    process.wait_for("jobs.greet('ann')  howdy ann")
+
+
 def test_a_reload_waits_two_seconds_and_hands_back_what_still_runs(rota, started, store):
     job_id = rota.enqueue("hold", "gate")
     process = started("dev", "jobs.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 )
 def dev(target: str | None, store_url: str | None, **options: Any) -> None:
     """Run an app while you write it; reloads when it changes."""
+    sys.dont_write_bytecode = True  # a change of the same length within a second would be taken for what was compiled
     typed_in = Path.cwd()
     is_again = was_reloaded()
     code = Code(folder_of(target or ""), find_file(typed_in, os.environ))
