@@ -141,8 +141,12 @@ def batcher(options: argparse.Namespace) -> None:
 
 
 def editor(options: argparse.Namespace) -> None:
-    """Rewords, pauses, resumes and re-times a schedule, again and again."""
+    """Rewords, pauses, resumes and re-times a schedule, again and again.
+
+    Alone: an edit that a firing came before is made again, and would pass the points more often than it is done.
+    """
     with_some_work_done(options)
+    app.stop()
     job, end = app.registry.find("quick").job(), datetime_of(app.open().now()) + timedelta(seconds=4)
     app.schedules.put("edited", job, every("1s"), overlap="allow", end=end)
     arm(options, by_hand=True)

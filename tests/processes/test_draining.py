@@ -90,9 +90,9 @@ def test_a_deploy_hands_over_without_a_pause(ground):
     """Generations of workers follow each other while jobs come and run: nothing is lost, doubled or spent."""
     workers = [ground.start("worker", concurrency=SLOTS)]
     for _ in range(4):
+        goal = len(ground.runs()) + 10
         ground.enqueue("quick", count=40)
         ground.enqueue("slow", 0.3, count=SLOTS)
-        goal = len(ground.runs()) + 10
         wait_until(lambda goal=goal: len(ground.runs()) >= goal, "work")
         workers.append(ground.start("worker", concurrency=SLOTS))
         workers[-2].signal(signal.SIGTERM)
