@@ -76,3 +76,24 @@ def test_marks_go_with_the_jobs_that_they_lead_to(tmp_path):
             kinds = connection.execute("SELECT min(block) FROM rota_kind_block").fetchone()
             successes = connection.execute("SELECT min(block) FROM rota_success_block").fetchone()
         assert kinds == successes == (2,)  # the first that is kept has place 2,001
+
+
+def test_jobs_in_callers_own_transactions_leave_nothing_in_memory(tmp_path):
+    with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store, store._database.write() as connection:
+        for number in range(20):
+            store.add_jobs_in(connection, [a_job(task=f"task-{number}")])
+        assert len(store._guest_marks.fresh()) == 1
+
+
+def test_marks_are_looked_through_once_a_block(tmp_path):
+    with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
+        add(store, *[a_job() for _ in range(20)])
+        for job in claim(store, 20, now=T0):
+            succeed(store, job)
+        statements = []
+        with store._database.write() as connection:
+            connection.set_trace_callback(statements.append)
+        while store.prune(KEEP_NOTHING, 5, now=T0 + HOUR).jobs:
+            pass
+        assert statements
+        assert not [statement for statement in statements if statement.startswith("DELETE FROM rota_kind_block")]

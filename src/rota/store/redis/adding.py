@@ -65,7 +65,7 @@ class Intake:
         are_plain = all(map(is_plain, jobs))
         while True:
             at = link.estimated_now() if now is None else now
-            ask = _plain_request(jobs, at) if are_plain else _request([accept(new, at) for new in jobs], at)
+            ask = _plain_request(jobs, at) if are_plain else request_of([accept(new, at) for new in jobs], at)
             reach("add.before_commit")
             reply = link.call("add", now=text_of(now), is_work=True, **ask)
             reach("add.after_commit")
@@ -116,7 +116,7 @@ def _argument(new: NewJob, at: int, now: int | None) -> tuple[str | bytes, ...]:
     )
 
 
-def _request(jobs: list[Job], at: int) -> dict[str, Any]:
+def request_of(jobs: list[Job], at: int) -> dict[str, Any]:
     """What the script is told: jobs by their number, grouped by the sets that they stand in."""
     kinds: dict[tuple[str, int, str, State], list[int]] = {}
     groups = _Groups(len(jobs))
@@ -135,7 +135,7 @@ def _request(jobs: list[Job], at: int) -> dict[str, Any]:
     return {
         "at": str(at),
         "ids": [job.id for job in jobs],
-        **_joined([pack_record(job) for job in jobs]),
+        **joined([pack_record(job) for job in jobs]),
         "keys": [job.key for job in keyed],
         "keyed": [job.id for job in keyed],
         "hour": at // HOUR,
@@ -158,7 +158,7 @@ def _plain_request(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
     return {
         "at": str(at),
         "ids": [new.id for new in jobs],
-        **_joined([pack_plain_record(new, at) for new in jobs]),
+        **joined([pack_plain_record(new, at) for new in jobs]),
         "keys": [],
         "keyed": [],
         "hour": at // HOUR,
@@ -166,7 +166,7 @@ def _plain_request(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
     }
 
 
-def _joined(records: list[bytes]) -> dict[str, Any]:
+def joined(records: list[bytes]) -> dict[str, Any]:
     """Records as one text, and how long each is: quicker to tell than one by one."""
     return {"records": binary(b"".join(records)), "sizes": [len(record) for record in records]}
 

@@ -337,9 +337,13 @@ def jobs_of(raw: list[Any]) -> list[Job]:
 # Schedules: what is known of their last run is kept apart, field by field, because workers write it.
 
 
+def schedule_head(schedule: Schedule) -> bytes:
+    """What a packed schedule begins with: it tells whether it still is the one that was read."""
+    return b"%d|%d|" % (schedule.version, schedule.created_at)
+
+
 def pack_schedule(schedule: Schedule) -> bytes:
-    head = b"%d|%d|" % (schedule.version, schedule.created_at)
-    return head + _encode(msgspec.structs.replace(schedule, last=LastRun()))
+    return schedule_head(schedule) + _encode(msgspec.structs.replace(schedule, last=LastRun()))
 
 
 def schedule_of(schedule_id: str, packed: bytes, last: list[bytes]) -> Schedule:

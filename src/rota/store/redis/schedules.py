@@ -1,22 +1,18 @@
-"""Schedules: edits and firings, each a draft guarded by what the schedule was; and reading them."""
+"""Schedules: decisions about them, each a draft guarded by what the schedule was; edits; and reading them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
-from rota.model.firing import fired, place
-from rota.model.job import accept, overlap_key
+from rota.model.job import overlap_key
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
-from rota.store.contract import Due, Fired, Page
+from rota.store.contract import Due, Page
 from rota.store.matching import schedule_matches
 from rota.store.redis.desk import text_of
 from rota.store.redis.draft import Draft
 from rota.store.redis.packing import (
-    UNKNOWN_LAST,
     Sight,
     job_of,
     pack_last,
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rota.model.edit import Edit
-    from rota.model.firing import Firing
     from rota.model.job import Job
     from rota.model.schedule import Schedule
     from rota.store.contract import ScheduleFilter
@@ -50,6 +45,7 @@ class Want(NamedTuple):
     needs_live: bool  # whether its live jobs matter: where they may overlap they do not, and may be many
     needs_soon: bool = False  # whether those matter that were made ahead
     known: Sequence[str] = ()  # jobs that there are, and that it may change
+    places: Sequence[int] = ()  # in line, for the jobs that it may make; those behind the last one where there are none
 
 
 class Found:
@@ -137,52 +133,7 @@ class ScheduleBook:
         draft.ring("schedules")
         return draft
 
-    # Firings.
-
-    def fire(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
-        wants = [
-            Want(
-                firing.schedule.id,
-                firing.schedule.fired_through,
-                [shot.job.id for shot in firing.shots],
-                [shot.job.fire_at for shot in firing.shots],
-                any(shot.when_busy != "allow" for shot in firing.shots),
-            )
-            for firing in firings
-        ]
-        return self.decide("fire", list(zip(wants, firings, strict=True)), self._fired, now)
-
-    def _fired(self, firing: Firing, found: Found, now: int) -> tuple[Draft | None, Fired]:
-        schedule = found.schedule
-        if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
-            return None, Fired(schedule_id=found.name, is_accepted=False)
-        draft = found.draft(self._desk, now)
-        made: list[str] = []
-        skips = list(firing.skips)
-        for shot, was_made in zip(firing.shots, found.made, strict=True):
-            if was_made:
-                continue  # by a schedule of that name, before the clock stepped back
-            live = draft.key_holder(overlap_key(found.name)) if shot.when_busy != "allow" else None
-            held = draft.held_of(found.name) if live else []
-            last_held = max(held, key=lambda job: job.seq).id if held else None
-            placement = place(shot, live, last_held)
-            if placement.skip is not None:
-                skips.append(placement.skip)
-            if placement.job is not None:
-                draft.insert(accept(placement.job, now, next(found.places)))
-                made.append(placement.job.id)
-            if placement.cancels is not None:
-                draft.stop(placement.cancels, "replaced by the next occurrence")
-                draft.forget_notes(found.name)
-        for skip in skips:
-            draft.record(of_skip(found.name, skip))
-        advanced = fired(_known(firing, schedule), len(made), now, made[-1] if made else None)
-        put_schedule(draft, advanced, schedule)
-        draft.note(found.name, pack_last(advanced.last))
-        skipped = sum(skip.count for skip in skips)
-        return draft, Fired(schedule_id=found.name, is_accepted=True, jobs=made, skipped=skipped)
-
-    # What both are made of.
+    # Deciding, upon what a schedule is.
 
     def decide(
         self, verb: str, entries: Sequence[tuple[Want, Any]], decide: Callable[..., Any], now: int | None
@@ -208,7 +159,7 @@ class ScheduleBook:
 
     def _survey(self, wants: Sequence[Want], now: int | None) -> tuple[int, list[Found]]:
         """Schedules as they are at one instant."""
-        number = sum(len(want.jobs) for want in wants)
+        number = sum(len(want.jobs) for want in wants if not want.places)
         reply = self._desk.link.call(
             "survey",
             now=text_of(now),
@@ -230,7 +181,10 @@ class ScheduleBook:
         answers, raw, base = reply.body
         sights = sights_of(raw)
         places = iter(range(base + 1, base + 1 + number))
-        return reply.now, [Found(want, one, sights, places) for want, one in zip(wants, answers, strict=True)]
+        found = zip(wants, answers, strict=True)
+        return reply.now, [
+            Found(want, one, sights, iter(want.places) if want.places else places) for want, one in found
+        ]
 
     # Reading.
 
@@ -273,11 +227,6 @@ class ScheduleBook:
         draft.expect(["HGET", "schedule", name], packed)
         draft.write("ZREM", "dues", name)
         self._desk.commit("edit", [draft], is_work=False)
-
-
-def _known(firing: Firing, schedule: Schedule) -> Firing:
-    """The firing upon the schedule as it is, with its last run unknown: only what the firing sets is written."""
-    return msgspec.structs.replace(firing, schedule=msgspec.structs.replace(schedule, last=UNKNOWN_LAST))
 
 
 def _schedules_of(rows: list[Any]) -> list[Schedule]:

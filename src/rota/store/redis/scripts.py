@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 ALONE = {"add_one"}  # scripts that bring all that they need
 KEEPING = {"commit", "entries"}  # those that keep notes
+ACCEPTING = {"add", "fire"}  # those that accept jobs
 
 
 class Script(NamedTuple):
@@ -22,9 +23,15 @@ class Script(NamedTuple):
 @cache
 def script(name: str) -> Script:
     """A script by the name of its file."""
-    parts = [name] if name in ALONE else ["prelude", *(["keeping"] if name in KEEPING else []), name]
-    source = "".join(map(_text, parts))
+    source = "".join(map(_text, _parts(name)))
     return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
+def _parts(name: str) -> list[str]:
+    if name in ALONE:
+        return [name]
+    shared = [part for part, users in (("keeping", KEEPING), ("accepting", ACCEPTING)) if name in users]
+    return ["prelude", *shared, name]
 
 
 def _text(name: str) -> str:

@@ -35,6 +35,7 @@ from rota.store.redis.address import client_of, place_of
 from rota.store.redis.bells import ChannelBell
 from rota.store.redis.changing import Changer
 from rota.store.redis.desk import Desk, text_of
+from rota.store.redis.firing import Firer
 from rota.store.redis.judging import Judge
 from rota.store.redis.ledger import list_occurrences
 from rota.store.redis.link import Link
@@ -82,6 +83,7 @@ class RedisStore(Store):
         self._changer = Changer(desk)
         self._intake = Intake(desk)
         self._schedules = ScheduleBook(desk)
+        self._firer = Firer(desk, self._schedules)
         self._exchanger = Exchanger(desk, self._changer, Judge(desk, self._schedules))
         self._reader = Reader(desk)
         self._records = Records(desk)
@@ -181,7 +183,7 @@ class RedisStore(Store):
         return self._schedules.due(limit, now)
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
-        return self._schedules.fire(firings, now)
+        return self._firer.fire(firings, now)
 
     def list_occurrences(
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50

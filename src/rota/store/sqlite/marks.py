@@ -31,6 +31,7 @@ class Marks:
         self._successes = f"{namespace}_success_block"
         self._known: set[Mark] = set()  # they go only with blocks that no new job comes to
         self._fresh: list[Mark] = []
+        self._first = 0  # the block that the last cleaning began at
 
     def note_kinds(self, connection: sqlite3.Connection, kinds: Iterable[tuple[str, str]], places: range) -> None:
         """These places were given to jobs of these queues and tasks."""
@@ -62,11 +63,13 @@ class Marks:
         connection.executemany(f"INSERT OR IGNORE INTO {self._successes} VALUES (?)", marks)
 
     def forget(self, connection: sqlite3.Connection) -> None:
-        """Blocks below the first job's will never hold one again."""
+        """Blocks below the first job's will never hold one again. It looks through all marks of kinds: once a block."""
         (first,) = connection.execute(f"SELECT min(seq) FROM {self._jobs}").fetchone()
-        if first is not None:
-            connection.execute(f"DELETE FROM {self._kinds} WHERE block < ?", (first // BLOCK,))
-            connection.execute(f"DELETE FROM {self._successes} WHERE block < ?", (first // BLOCK,))
+        block = 0 if first is None else first // BLOCK
+        if block > self._first:
+            connection.execute(f"DELETE FROM {self._kinds} WHERE block < ?", (block,))
+            connection.execute(f"DELETE FROM {self._successes} WHERE block < ?", (block,))
+            self._first = block
 
     # Reading: the blocks worth a look, the newest first.
 

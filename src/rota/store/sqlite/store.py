@@ -77,7 +77,8 @@ class SqliteStore(Store):
         self._marks = Marks(self.namespace)
         self._jobs = JobTable(self.namespace, self._ledger, self._marks)
         self._firer = Firer(self.namespace, self._jobs, self._ledger)
-        self._guests = Intake(self.namespace, Marks(self.namespace))  # in transactions that may come to nothing
+        self._guest_marks = Marks(self.namespace)  # of transactions that may come to nothing: never kept
+        self._guests = Intake(self.namespace, self._guest_marks)
         self._listing = Listing(self.namespace, self._marks)
         self._locks = LockTable(self.namespace)
         self._seals = Seals(self.namespace)
@@ -200,6 +201,7 @@ class SqliteStore(Store):
         connection = check_transaction(transaction, self.path)
         self._refuse_if_sealed(connection)
         counts = Counts()
+        self._guest_marks.begin()
         added = self._guests.add(connection, jobs, wall_now(), counts)
         self._keep_counts(connection, counts)
         return added

@@ -95,6 +95,32 @@ class TestFiring:
         assert [(fired.schedule_id, fired.is_accepted) for fired in answers] == [("a", True), ("b", False), ("c", True)]
         assert {job.schedule_id for job in all_jobs(store)} == {"a", "c"}
 
+    def test_places_in_line_go_by_the_order_of_firings(self, store: Store) -> None:
+        """Whatever each of them meets: a job that is live, one that was missed before, or nothing."""
+        names = ("plain", "busy", "late", "plain too")
+        for name in names:
+            add_schedule(store, name, overlap="queue" if name == "busy" else "allow", catchup="all")
+        fire(store, "busy", now=T0 + MINUTE)
+        (live,) = claim(store, 9, now=T0 + MINUTE)
+        fire(store, "plain", now=T0 + MINUTE)
+        fire(store, "plain too", now=T0 + MINUTE)
+        early = [job.id for job in all_jobs(store)]
+        firings = [planned(store, name, now=T0 + 2 * MINUTE) for name in names]
+        made = [job_id for fired in store.fire(firings, now=T0 + 2 * MINUTE) for job_id in fired.jobs]
+        succeed(store, live, now=T0 + 2 * MINUTE)
+        assert [job.id for job in sorted(all_jobs(store), key=lambda job: job.seq) if job.id not in early] == made
+        assert [read(store, job_id).schedule_id for job_id in made] == ["plain", "busy", "late", "late", "plain too"]
+
+    def test_a_crowd_fires_whole_where_one_has_been_changed(self, store: Store) -> None:
+        for number in range(30):
+            add_schedule(store, f"s{number:02}")
+        firings = [planned(store, f"s{number:02}", now=T0 + MINUTE) for number in range(30)]
+        change_schedule(store, disable(read_schedule(store, "s07"), T0 + 1))
+        answers = store.fire(firings, now=T0 + MINUTE)
+        assert [fired.schedule_id for fired in answers if not fired.is_accepted] == ["s07"]
+        assert len({job.schedule_id for job in all_jobs(store)}) == 29
+        assert {read_schedule(store, fired.schedule_id).run_count for fired in answers if fired.is_accepted} == {1}
+
     def test_firing_nothing_changes_nothing(self, store: Store) -> None:
         assert store.fire([], now=T0) == []
 

@@ -1,0 +1,90 @@
+-- Accepting new jobs whose ids and keys are known to be free: what scripts that add jobs have in common.
+
+-- Python dated the jobs by what it knows of the server's clock: it must be right, and never ahead.
+local function is_dated_well()
+  if ask.now then
+    return true
+  end
+  local behind = tonumber(NOW) - tonumber(ask.at)
+  return behind >= 0 and behind <= 1000000
+end
+
+local function holders_of_keys()
+  return #ask.keys > 0 and many_read('HMGET', 'key', ask.keys) or {}
+end
+
+local function take_keys()
+  local taken = {}
+  for n, key in ipairs(ask.keys) do
+    taken[2 * n - 1], taken[2 * n] = key, ask.keyed[n]
+  end
+  many('HSET', 'key', taken)
+end
+
+local function note_hour(first, last)
+  local known = redis.call('ZSCORE', P .. 'hours:last', ask.hour)
+  if not known or tonumber(known) < last then  -- rounded up, so that it seldom changes
+    redis.call('ZADD', P .. 'hours:first', 'LT', first, ask.hour)
+    redis.call('ZADD', P .. 'hours:last', 'GT', math.ceil(last / 1000) * 1000, ask.hour)
+  end
+end
+
+local function accept_jobs()
+  local ids, total, seats = ask.ids, #ask.ids, ask.seats  -- places in line that were reserved, or else the next ones
+  local base = seats and 0 or redis.call('INCRBY', P .. 'seq', total) - total
+  local records, seqs = {}, {}
+  local all, sizes, reached = ask.records, ask.sizes, 0
+  for n = 1, total do
+    local seq, size = string.format('%d', seats and seats[n] or base + n), sizes[n]
+    seqs[n] = seq
+    records[2 * n - 1] = ids[n]
+    records[2 * n] = seq .. string.sub(all, reached + 1, reached + size)
+    reached = reached + size
+  end
+  many('HSET', 'job', records)
+
+  -- Groups of jobs by their numbers in this call (false: all of them): their place in line is their score.
+  local whole
+  local function in_order(numbers)
+    if not numbers and whole then
+      return whole
+    end
+    local entries = {}
+    if not numbers then
+      for n = 1, total do
+        entries[2 * n - 1], entries[2 * n] = seqs[n], ids[n]
+      end
+      whole = entries
+      return whole
+    end
+    for n, number in ipairs(numbers) do
+      entries[2 * n - 1], entries[2 * n] = seqs[number], ids[number]
+    end
+    return entries
+  end
+
+  local is_news = false
+  for _, line in ipairs(ask.lines) do
+    is_news = put_in_line(line[1], line[2], in_order(line[3])) or is_news
+  end
+  for _, wait in ipairs(ask.waits) do
+    is_news = put_in_wait(wait[1], wait[2]) or is_news
+  end
+  for key, numbers in pairs(ask.places) do
+    many('ZADD', key, in_order(numbers))
+  end
+  for key, entries in pairs(ask.scored) do
+    many('ZADD', key, entries)
+  end
+  for _, task in ipairs(ask.tasks) do
+    redis.call('ZADD', P .. 'tasks', 0, task)
+  end
+  note_hour(tonumber(seqs[1]), tonumber(seqs[total]))
+  for name, number in pairs(ask.counts) do
+    redis.call('HINCRBY', P .. 'count', name, number)
+  end
+  take_keys()
+  if is_news then
+    ring('jobs')
+  end
+end
