@@ -31,8 +31,9 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
     with ThreadPoolExecutor(1, thread_name_prefix="rota-send") as thread:
         sent: Future[list[Added]] | None = None
         for batch in batches:
+            add = store.prepare_jobs(batch)
             added = sent.result() if sent is not None else None
-            sent = thread.submit(store.add_jobs, batch)
+            sent = thread.submit(add)
             if added is not None:  # told while the store is at the next
                 yield added
         if sent is not None:

@@ -62,14 +62,18 @@ class Intake:
             return False
         return sum(len(new.payload) for new in jobs) < MOST_BYTES
 
-    def add(self, jobs: Sequence[NewJob], now: int | None) -> set[str] | None:
+    def prepare(self, jobs: Sequence[NewJob]) -> list[bytes] | None:
+        """Their documents; None where the server's time is not known."""
+        return self._encoder.documents(jobs, self._gate.now()) if self._gate.is_open else None
+
+    def add(self, jobs: Sequence[NewJob], now: int | None, prepared: list[bytes] | None = None) -> set[str] | None:
         """Insert them; None where all are in, else the ids of those that are: others are there already."""
         with self._gate.pass_through():
             space = self._connection.space
-            at = self._gate.now() if now is None else now
+            documents = prepared or self._encoder.documents(jobs, self._gate.now() if now is None else now)
             insert = {"insert": space.jobs.name, "ordered": False, "writeConcern": SAFE}
             reach("add.before_commit")
-            lost = self._write(Command(insert, "documents", self._encoder.documents(jobs, at)), jobs)
+            lost = self._write(Command(insert, "documents", documents), jobs)
             reach("add.after_commit")
             return {new.id for new in jobs if new.id not in lost} if lost else None
 

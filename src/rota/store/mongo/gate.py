@@ -57,7 +57,7 @@ class Gate:
         with self._lock:
             self._inside += 1
         try:
-            if time.monotonic() >= self._shuts_at:
+            if not self.is_open:
                 self._open()
             yield
         finally:
@@ -65,8 +65,12 @@ class Gate:
                 self._inside -= 1
                 self._leave_if_shut()
 
+    @property
+    def is_open(self) -> bool:
+        return time.monotonic() < self._shuts_at
+
     def now(self) -> int:
-        """The server's clock, inside the gate."""
+        """The server's clock, while it is open."""
         told, at = self._clock
         return (told + int((time.monotonic() - at) * 1_000_000)) // MS * MS
 

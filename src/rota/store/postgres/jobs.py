@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from rota.model.state import State
 from rota.store.contract import Page
-from rota.store.postgres.arrays import once
+from rota.store.postgres.arrays import literal, once
 from rota.store.postgres.calls import Function
 from rota.store.postgres.listing import newest
 from rota.store.postgres.marks import BLOCK, Kinds, mark
@@ -38,6 +38,28 @@ _ADD_READY_JOBS = Function(
     ),
 )
 FEW = 20  # so many rows are inserted one by one, more are copied
+
+
+class ReadyJobs(NamedTuple):
+    """Jobs of which `is_simply_ready` is true, or plain requests, as they are sent."""
+
+    columns: list[str | None]
+    kinds: Kinds
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job] | Sequence[NewJob]) -> ReadyJobs:
+        tasks, queues = once([job.task for job in jobs]), once([job.queue for job in jobs])
+        columns = (
+            [job.id for job in jobs],
+            tasks,
+            once([job.payload for job in jobs]),
+            queues,
+            once([job.priority for job in jobs]),
+            _filled([job.schedule_id for job in jobs]),
+            _filled([job.made_by for job in jobs]),
+        )
+        kinds = Kinds.of(len(jobs), queues=queues, tasks=tasks)
+        return cls([None if column is None else literal(column) for column in columns], kinds)
 
 
 class Jobs:
@@ -151,20 +173,11 @@ class Jobs:
         )
         return _is_made(tx, rows, {(job.queue, job.task)})
 
-    def add_ready(self, tx: Transaction, jobs: Sequence[Job] | Sequence[NewJob], at: int | None) -> bool | None:
-        """Many jobs of which `is_simply_ready` is true, or plain requests, by one call; None where that is sealed."""
-        columns = (
-            [job.id for job in jobs],
-            once([job.task for job in jobs]),
-            once([job.payload for job in jobs]),
-            once([job.queue for job in jobs]),
-            once([job.priority for job in jobs]),
-        )
-        rare = (_filled([job.schedule_id for job in jobs]), _filled([job.made_by for job in jobs]))
-        kinds = Kinds.of(len(jobs), queues=columns[3], tasks=columns[1])
-        marked = tx.marked.block_with(kinds.all)
-        rows = tx.call(_ADD_READY_JOBS, (at, tx.slot, *columns, *rare, marked, *kinds.columns))
-        return _is_made(tx, rows, kinds.last)
+    def add_ready(self, tx: Transaction, jobs: ReadyJobs, at: int | None) -> bool | None:
+        """Many jobs by one call; None where the store is sealed."""
+        marked = tx.marked.block_with(jobs.kinds.all)
+        rows = tx.call(_ADD_READY_JOBS, (at, tx.slot, *jobs.columns, marked, *jobs.kinds.columns))
+        return _is_made(tx, rows, jobs.kinds.last)
 
     def put(self, tx: Transaction, jobs: Iterable[Job]) -> None:
         """Write where jobs stand."""

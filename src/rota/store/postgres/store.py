@@ -3,6 +3,7 @@ transaction in which the model decides about rows that are locked."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -43,7 +44,7 @@ from rota.store.postgres.clock import ServerClock
 from rota.store.postgres.connection import Database
 from rota.store.postgres.exchange import Exchanging, Odd, Sealed, check_seal
 from rota.store.postgres.firing import Shooting
-from rota.store.postgres.jobs import Jobs, is_simply_ready
+from rota.store.postgres.jobs import Jobs, ReadyJobs, is_simply_ready
 from rota.store.postgres.keys import Keys
 from rota.store.postgres.ledger import Ledger
 from rota.store.postgres.operations import Locks, Logs, Nodes, Queues
@@ -153,11 +154,13 @@ class PostgresStore(Store):
         if not jobs:
             return []
         is_simple = not any(new.key or new.waits_for for new in jobs)
-        added = self._add_simple(jobs, now) if is_simple else None
-        if added is None:
-            added = self._transact("add", lambda tx, at: self._adding.add(tx, jobs, at), now)
-        self._bells.ring("jobs")
-        return added
+        return (self._add_simple(jobs, now) if is_simple else None) or self._add(jobs, now)
+
+    def prepare_jobs(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
+        if len(jobs) < 2 or not all(map(is_plain, jobs)):
+            return partial(self.add_jobs, jobs)
+        ready = ReadyJobs.of(jobs)
+        return lambda: self._add_ready(jobs, ready, None) or self._add(jobs, None)
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         reply = self._told_of_seals(lambda: self._exchange(ask, now))
@@ -395,33 +398,42 @@ class PostgresStore(Store):
         at = now if now is not None or are_plain else self._guessed()
         if len(jobs) == 1:
             job = accept(jobs[0], at or 0)
-            is_new = self._call_add(lambda tx: self._jobs.add_one(tx, job, at))
-        elif are_plain:
-            is_new = self._call_add(lambda tx: self._jobs.add_ready(tx, jobs, at))
-        else:
-            accepted = [accept(new, at or 0) for new in jobs]
-            if not all(map(is_simply_ready, accepted)):
-                return None
-            is_new = self._call_add(lambda tx: self._jobs.add_ready(tx, accepted, at))
-        return [Added(new.id) for new in jobs] if is_new else None
+            return self._call_add(lambda tx: self._jobs.add_one(tx, job, at), jobs)
+        if are_plain:
+            return self._add_ready(jobs, ReadyJobs.of(jobs), at)
+        accepted = [accept(new, at or 0) for new in jobs]
+        if not all(map(is_simply_ready, accepted)):
+            return None
+        return self._add_ready(jobs, ReadyJobs.of(accepted), at)
+
+    def _add_ready(self, jobs: Sequence[NewJob], ready: ReadyJobs, at: int | None) -> list[Added] | None:
+        return self._call_add(lambda tx: self._jobs.add_ready(tx, ready, at), jobs)
+
+    def _add(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
+        """Jobs of any kind."""
+        added = self._transact("add", lambda tx, at: self._adding.add(tx, jobs, at), now)
+        self._bells.ring("jobs")
+        return added
 
     def _guessed(self) -> int:
         """The server's time, without asking where it is known well enough."""
         at = self._clock.guess()
         return self._at(None) if at is None else at
 
-    def _call_add(self, work: Callable[[Transaction], bool | None]) -> bool:
+    def _call_add(self, work: Callable[[Transaction], bool | None], jobs: Sequence[NewJob]) -> list[Added] | None:
+        """What one call has added; None where that is not enough."""
         reach("add.before_commit")
         try:
             is_new = self._database.call(work)
         except StoreError as err:
             if isinstance(err.__cause__, psycopg.errors.UniqueViolation):
-                return False  # one of them is there already
+                return None  # one of them is there already
             raise
         if is_new is None:
             self._refuse_if_sealed()
         reach("add.after_commit")
-        return bool(is_new)
+        self._bells.ring("jobs")
+        return [Added(new.id) for new in jobs] if is_new else None
 
     def _refuse_if_sealed(self) -> None:
         sealed = self.sealed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rota.failpoints import reach
@@ -11,13 +12,14 @@ from rota.model.state import State
 from rota.store.contract import Added
 from rota.store.redis.desk import text_of
 from rota.store.redis.draft import Draft
+from rota.store.redis.link import packed
 from rota.store.redis.packing import pack_plain_record, pack_record
 from rota.store.redis.places import HOUR
 from rota.store.redis.schema import VERSION
 from rota.store.redis.wire import binary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rota.model.job import Job, NewJob
     from rota.store.redis.desk import Desk
@@ -36,7 +38,7 @@ class Intake:
             added = self._add_one(jobs[0], now)
             if added is not None:
                 return [added]
-        elif self._may_be_free(jobs) and self._add_fresh(jobs, now):
+        elif self._may_be_free(jobs) and self._add_fresh(jobs, now, self._packed(jobs, now)):
             return [Added(new.id) for new in jobs]
         return self._add_carefully(jobs, now)
 
@@ -59,20 +61,37 @@ class Intake:
         is_plain = not any(new.waits_for for new in jobs)
         return is_plain and len(set(keys)) == len(keys) and len({new.id for new in jobs}) == len(jobs)
 
-    def _add_fresh(self, jobs: Sequence[NewJob], now: int | None) -> bool:
+    def prepare(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
+        """The same, packed before it is called."""
+        if len(jobs) < 2 or not self._may_be_free(jobs):
+            return partial(self.add, jobs, None)
+        ask = self._packed(jobs, None)
+
+        def add() -> list[Added]:
+            if self._add_fresh(jobs, None, ask):
+                return [Added(new.id) for new in jobs]
+            return self._add_carefully(jobs, None)
+
+        return add
+
+    def _add_fresh(self, jobs: Sequence[NewJob], now: int | None, ask: bytes) -> bool:
         """Whether all of them were new. Their dates are what is known of the server's clock, and it checks that."""
         link = self._desk.link
-        are_plain = all(map(is_plain, jobs))
         while True:
-            at = link.estimated_now() if now is None else now
-            ask = _plain_request(jobs, at) if are_plain else request_of([accept(new, at) for new in jobs], at)
             reach("add.before_commit")
-            reply = link.call("add", now=text_of(now), is_work=True, **ask)
+            reply = link.call_plainly("add", ask, is_clock=now is None)
             reach("add.after_commit")
             (answer,) = reply.body
             if answer != b"clock":
                 return bool(answer == b"added")
             link.reset_clock(reply.now)
+            ask = self._packed(jobs, now)
+
+    def _packed(self, jobs: Sequence[NewJob], now: int | None) -> bytes:
+        at = self._desk.link.estimated_now() if now is None else now
+        are_plain = all(map(is_plain, jobs))
+        ask = _plain_request(jobs, at) if are_plain else request_of([accept(new, at) for new in jobs], at)
+        return packed(now=text_of(now), is_work=True, **ask)
 
     def _add_carefully(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         """In order, one after another, upon one draft: all or none."""

@@ -31,6 +31,11 @@ log = logging.getLogger("rota.store.redis")
 _NEVER_DECODE = {"NEVER_DECODE": True}
 
 
+def packed(**ask: Any) -> bytes:
+    """What a script is asked, as it is sent."""
+    return encode(ask | {"version": VERSION})
+
+
 class Reply(NamedTuple):
     """What a script answered, and the server's clock when it did."""
 
@@ -65,8 +70,7 @@ class Link:
 
     def call(self, name: str, **ask: Any) -> Reply:
         """Run a script: one round trip, one atomic step."""
-        ask["version"] = VERSION
-        return self.call_plainly(name, encode(ask), is_clock=ask.get("now") is None)
+        return self.call_plainly(name, packed(**ask), is_clock=ask.get("now") is None)
 
     def call_plainly(self, name: str, *parts: str | bytes, is_clock: bool) -> Reply:
         """Run a script that takes its arguments one by one; `is_clock`: it answers with the server's own time."""

@@ -48,7 +48,7 @@ from rota.store.redis.upkeep import Housekeeper
 from rota.store.redis.working import Exchanger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from redis import Redis
     from redis.cluster import RedisCluster
@@ -125,6 +125,9 @@ class RedisStore(Store):
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         return self._intake.add(jobs, now)
+
+    def prepare_jobs(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
+        return self._intake.prepare(jobs)
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         return self._exchanger.exchange(ask, now)

@@ -26,7 +26,7 @@ import pytest
 
 pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))
 
-from rota.testing.store_suite.adding import TestAddingJobs, TestAddingMany, TestUniqueKeys
+from rota.testing.store_suite.adding import TestAddingJobs, TestAddingMany, TestPreparing, TestUniqueKeys
 from rota.testing.store_suite.bells import TestBells
 from rota.testing.store_suite.by_hand import TestCancellingByHand, TestDeletingByHand, TestRetryingByHand
 from rota.testing.store_suite.claiming import (
@@ -152,6 +152,7 @@ __all__ = [
     "TestParking",
     "TestPausedQueues",
     "TestPausesWithAnEnd",
+    "TestPreparing",
     "TestProgress",
     "TestPromotion",
     "TestPruningByAge",
