@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import signal
 
 from rota.cli.reloading import Code, folder_of
@@ -58,6 +59,7 @@ def test_a_change_of_the_same_length_within_one_second_is_taken_up(rota, started
     os.utime(jobs, ns=(second, second))
     process = started("dev", "jobs.py")
     process.wait_for("ready")
+    py_compile.compile(str(jobs))  # as another command would that imports it
     jobs.write_text(GREET.replace("hello", "howdy"))
     os.utime(jobs, ns=(second + 1, second + 1))
     process.wait_for("reloaded")

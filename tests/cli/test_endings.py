@@ -32,9 +32,11 @@ def test_1_a_person_is_asked_and_may_say_no(rota):
     for answer, code, state in ((b"n\n", 1, "queued"), (b"y\n", 0, "cancelled")):
         master, slave = pty.openpty()
         os.write(master, answer)
-        assert subprocess.run(words, check=False, stdin=slave, stderr=slave, env=environment()).returncode == code
+        done = subprocess.run(words, check=False, stdin=slave, stderr=slave, env=environment())
         os.close(slave)
-        assert b"cancel 1 job? [y/N]: " in os.read(master, 4096)
+        said = os.read(master, 4096)
+        assert done.returncode == code, said
+        assert b"cancel 1 job? [y/N]: " in said
         os.close(master)
         assert rota.data("jobs", "show", job_id)["state"] == state
 

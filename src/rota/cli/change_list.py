@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading, say, write
 from rota.cli.words import beside, printable
 from rota.errors import ScheduleNotFound
-from rota.facts import filled
+from rota.facts import ChangeFacts, filled
 from rota.model import wording
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from rota.app import App
     from rota.changes import Change
@@ -27,18 +26,10 @@ if TYPE_CHECKING:
 WHOLE = {"created", "removed"}  # changes that tell all of a thing
 
 
-class ChangeFacts(Struct, kw_only=True):
-    """One change for machines: `before` and `after` have what differs, as it is stored; times are UTC."""
+class ToldChange(ChangeFacts, kw_only=True):
+    """One change for machines, and in words."""
 
-    id: str
-    at: datetime
-    by: str
-    verb: str
-    kind: str
-    name: str
     says: list[str]
-    before: dict[str, Any]
-    after: dict[str, Any]
 
 
 limit_option = click.option(
@@ -77,7 +68,7 @@ def write_changes(
     app: App, changes: Sequence[Change], out: Output, *, limit: int, empty: str, is_of_one: bool = True
 ) -> None:
     if out.form != "table":
-        out.rows(changes, [], ChangeFacts, facts_of_change, empty="")
+        out.rows(changes, [], ToldChange, facts_of_change, empty="")
         return
     now = datetime_of(app.open().now())
     for line in (line for change in changes for line in _lines(change, now, is_of_one=is_of_one)):
@@ -88,8 +79,8 @@ def write_changes(
         say(f"the newest {limit}; --limit shows more")
 
 
-def facts_of_change(change: Change) -> ChangeFacts:
-    return filled(ChangeFacts, change, says=says_of(change))
+def facts_of_change(change: Change) -> ToldChange:
+    return filled(ToldChange, change, says=says_of(change))
 
 
 def says_of(change: Change) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
 from importlib.machinery import PathFinder
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -29,10 +31,12 @@ class Code:
         self._seen = self._times()
 
     def changed(self) -> list[str]:
-        """Which files were changed, added or removed since the last look."""
+        """Which files were changed, added or removed since the last look; what was compiled of them is put away."""
         now = self._times()
         before, self._seen = self._seen, now
         paths = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
+        for path in paths:
+            _forget_compiled(path)
         return [os.path.relpath(path, self.folder) for path in paths]
 
     def wait(self) -> list[str]:
@@ -47,6 +51,13 @@ class Code:
         if self._settings is not None:
             times |= _time_of(str(self._settings.absolute()))
         return times
+
+
+def _forget_compiled(path: str) -> None:
+    """Python goes by second and length: it would take what another command compiled for a change of the same length."""
+    if path.endswith(".py"):
+        with suppress(OSError):
+            Path(cache_from_source(path)).unlink()
 
 
 def folder_of(target: str) -> Path:

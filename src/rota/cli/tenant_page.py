@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from rota.cli.change_list import ChangeFacts, change_lines, facts_of_change
+from rota.cli.change_list import ToldChange, change_lines, facts_of_change
 from rota.cli.output import Column, aligned, coloured, heading, table_lines
 from rota.cli.schedule_page import ShownSchedule, next_words, pause_words, read_schedules
 from rota.cli.words import beside, count, local, printable
@@ -64,7 +64,7 @@ class TenantPageFacts(TenantFacts, kw_only=True):
 
     schedules: list[OwnedFacts]
     more_schedules: int  # counted up to 1,000
-    changes: list[ChangeFacts]
+    changes: list[ToldChange]
 
 
 class Owned(NamedTuple):
