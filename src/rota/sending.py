@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from rota.engine.aside import Aside
 from rota.errors import BadOption
 from rota.model.job import NewJob
 from rota.model.names import new_id
@@ -26,14 +27,12 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
     if len(requests) <= LARGEST_BATCH:
         yield from map(store.add_jobs, batches)
         return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import, and few send so many
-
-    with ThreadPoolExecutor(1, thread_name_prefix="rota-send") as thread:
+    with Aside() as aside:
         sent: Future[list[Added]] | None = None
         for batch in batches:
             add = store.prepare_jobs(batch)
             added = sent.result() if sent is not None else None
-            sent = thread.submit(add)
+            sent = aside.begin(add)
             if added is not None:  # told while the store is at the next
                 yield added
         if sent is not None:

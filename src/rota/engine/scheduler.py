@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
+from rota.engine.aside import Aside
 from rota.engine.service import LONGEST_PAUSE, Service
 from rota.engine.sharing import PATIENCE, Share
 from rota.errors import StoreMoved, StoreUnavailable
@@ -100,15 +102,13 @@ class Scheduler(Service):
             firings = self._decided(schedules, now)
             self._settle(firings, now, lambda: self._record(firings))
             return
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import, and crowds are rare
-
-        with ThreadPoolExecutor(1, thread_name_prefix="rota-fire") as thread:
+        with Aside() as aside:
             sent: tuple[list[Firing], Future[list[Fired]]] | None = None
             for start in range(0, len(schedules), BATCH):
                 firings = self._decided(schedules[start : start + BATCH], now)
                 if sent is not None:
                     self._settle(sent[0], now, sent[1].result)
-                sent = firings, thread.submit(self._record, firings)
+                sent = firings, aside.begin(partial(self._record, firings))
             if sent is not None:
                 self._settle(sent[0], now, sent[1].result)
 
