@@ -246,7 +246,7 @@ class TestOtherPeoplesLocks:
 
         def fire_slowly():
             try:
-                frozen.fire([firing], now=T0 + MINUTE)
+                frozen.fire([firing], now=T0 + 2 * MINUTE)
             except StoreUnavailable as err:
                 told.append(err)
 
@@ -258,11 +258,11 @@ class TestOtherPeoplesLocks:
                 opened(partial(make_store, timeout=20)) as other,
             ):
                 add_schedule(other)
-                firing = planned(other, now=T0 + MINUTE)
+                firing = planned(other, now=T0 + 2 * MINUTE)  # of two occurrences, which takes a transaction
                 thread = threading.Thread(target=fire_slowly, name="frozen")
                 thread.start()
                 assert stopped.wait(20)
-                assert fire(other, now=T0 + MINUTE).jobs != []
+                assert fire(other, now=T0 + 2 * MINUTE).jobs != []
                 go_on.set()
                 thread.join()
                 assert len(told) == 1

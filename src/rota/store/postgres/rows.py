@@ -143,7 +143,7 @@ def row_of_schedule(schedule: Schedule) -> Row:
         packed_last(schedule.last),
         text_of(schedule.problem),
         _packed(schedule.tenant_pause),
-        _packed(schedule.ahead),
+        packed_ahead(schedule.ahead),
         schedule.due_at,
         text_of(schedule.spec.tenant),
         text_of(schedule.origin.name),
@@ -154,7 +154,14 @@ def _packed(value: Pause | Ahead | None) -> str | None:
     return None if value is None else _encode(value).decode()
 
 
+def packed_ahead(ahead: Ahead | None) -> str | None:
+    return _packed(ahead)
+
+
 def packed_last(last: LastRun) -> str:
+    """As PostgreSQL can read it too: its JSON has no place for the character NUL either."""
+    if last.error and "\x00" in last.error:
+        last = msgspec.structs.replace(last, error=text_of(last.error))
     return _encode(last).decode()
 
 

@@ -34,7 +34,7 @@ from rota.store.contract import (
     Store,
 )
 from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same
-from rota.store.postgres import marks, moving, schema
+from rota.store.postgres import marks, moving, salvos, schema
 from rota.store.postgres.adding import Adding
 from rota.store.postgres.address import TIMEOUT, parse
 from rota.store.postgres.ahead import Judging
@@ -49,6 +49,7 @@ from rota.store.postgres.keys import Keys
 from rota.store.postgres.ledger import Ledger
 from rota.store.postgres.operations import Locks, Logs, Nodes, Queues
 from rota.store.postgres.records import Entries, Notes
+from rota.store.postgres.salvos import Salvo
 from rota.store.postgres.schedules import Schedules
 from rota.store.postgres.transaction import Transaction
 from rota.store.postgres.transactions import check_transaction
@@ -249,12 +250,17 @@ class PostgresStore(Store):
 
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         due, broken = self._database.call(lambda tx: self._schedules.due(tx, limit, now))
+        if now is None:
+            self._clock.hear(due.now)
         if broken:
             self._database.transact("", lambda tx: self._schedules.set_aside(tx, broken))
         return due
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
-        return self._transact("fire", lambda tx, at: self._shooting.fire(tx, firings, at), now) if firings else []
+        if not firings:
+            return []
+        answers = self._fire_at_once(firings, now) if salvos.are_plain(firings) else None
+        return answers or self._transact("fire", lambda tx, at: self._shooting.fire(tx, firings, at), now)
 
     def list_occurrences(
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
@@ -434,6 +440,22 @@ class PostgresStore(Store):
         reach("add.after_commit")
         self._bells.ring("jobs")
         return [Added(new.id) for new in jobs] if is_new else None
+
+    def _fire_at_once(self, firings: Sequence[Firing], now: int | None) -> list[Fired] | None:
+        """Plain firings, by one call; None where that is not enough."""
+        salvo = Salvo.of(firings, salvos.date(firings, self._guessed()) if now is None else now)
+        place = salvo.fire(self._database, is_guessed=now is None) if salvo else 0
+        if place is None:
+            self._refuse_if_sealed()
+        if place == salvos.MISDATED:
+            self._clock.forget()
+        if place == salvos.NONE_HOLDS:
+            return salvos.told(firings, is_accepted=False)
+        if place is None or place <= 0:
+            return None
+        reach("fire.after_commit")
+        self._bells.ring("jobs")
+        return salvos.told(firings, is_accepted=True)
 
     def _refuse_if_sealed(self) -> None:
         sealed = self.sealed()

@@ -149,6 +149,89 @@ BEGIN
     RETURN v_last;
 END $$;
 
+-- Fire schedules each of which just makes a job that is ready at once, all or none. Gives the last job's place, or null
+-- where the store is sealed; 0 where something is in the way of one, -1 where none of the schedules is what was decided
+-- on any more, -2 where the time that was guessed is not now: then nothing is written. An error says that an occurrence
+-- has its job already. `p_names` are in order, and all up to `p_lasts` goes with them; the jobs are in the order of
+-- their places. What the workers have noted of the last run stays, but for what `p_lasts` says. (The rest is as above.)
+CREATE FUNCTION {ns}.fire_ready(
+    p_now bigint, p_is_guessed boolean, p_slot bigint, p_names text[], p_versions bigint[], p_created_at bigint[],
+    p_new_versions bigint[], p_next_at bigint[], p_due_at bigint[], p_fired_through bigint[], p_run_counts bigint[],
+    p_aheads text[], p_lasts text[], p_ids text[], p_schedule_ids text[], p_fire_at bigint[], p_after_at bigint[],
+    p_made_by text[], p_keys text[], p_tasks text[], p_payloads bytea[], p_queues text[], p_priorities smallint[],
+    p_generations integer[], p_pasts bytea[], p_marked bigint, p_kind_queues text[], p_kind_tasks text[],
+    p_kind_from integer[], p_kind_behind integer[]
+) RETURNS bigint LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    v_versions   bigint[];
+    v_created_at bigint[];
+    v_first      bigint;
+    v_last       bigint;
+BEGIN
+    IF EXISTS (SELECT FROM {ns}.seal) THEN
+        RETURN NULL;
+    END IF;
+    IF p_is_guessed AND {ns}.micros() - p_now NOT BETWEEN 0 AND 1000000 THEN
+        RETURN -2;
+    END IF;
+    SELECT array_agg(l.version), array_agg(l.created_at) INTO v_versions, v_created_at FROM (
+        SELECT s.version, s.created_at FROM {ns}.schedule s WHERE s.id = ANY (p_names) AND s.problem IS NULL
+        ORDER BY s.id FOR UPDATE) l;
+    IF v_versions IS DISTINCT FROM p_versions OR v_created_at IS DISTINCT FROM p_created_at THEN
+        RETURN CASE WHEN EXISTS (
+            SELECT FROM unnest(p_names, p_versions, p_created_at) AS w (id, version, created_at) JOIN {ns}.schedule s
+                ON s.id = w.id AND s.version = w.version AND s.created_at = w.created_at) THEN 0 ELSE -1 END;
+    END IF;
+    IF EXISTS (SELECT FROM {ns}.unique_key k WHERE k.key = ANY (p_keys)) THEN
+        RETURN 0;
+    END IF;
+    IF {ns}.is_idle(ARRAY(SELECT DISTINCT q FROM unnest(p_queues) AS q)) THEN
+        PERFORM {ns}.ring('jobs');
+    END IF;
+    WITH told AS MATERIALIZED (
+        SELECT nextval('{ns}.job_seq_seq') AS seq, n.id, n.schedule_id, n.fire_at, n.after_at, n.made_by, n.key,
+               coalesce(n.task, p_tasks[1]) AS task, coalesce(n.payload, p_payloads[1]) AS payload,
+               coalesce(n.queue, p_queues[1]) AS queue, coalesce(n.priority, p_priorities[1]) AS priority,
+               coalesce(n.generation, p_generations[1]) AS generation, coalesce(n.past, p_pasts[1]) AS past
+        FROM unnest(p_ids, p_schedule_ids, p_fire_at, p_after_at, p_made_by, p_keys, p_tasks, p_payloads, p_queues,
+                    p_priorities, p_generations, p_pasts)
+            AS n (id, schedule_id, fire_at, after_at, made_by, key, task, payload, queue, priority, generation, past)
+    ), made AS (
+        INSERT INTO {ns}.job (seq, created_at, fire_at, after_at, generation, priority, id, task, queue, schedule_id,
+                              made_by, payload)
+        SELECT t.seq, p_now, t.fire_at, t.after_at, t.generation, t.priority, t.id, t.task, t.queue, t.schedule_id,
+               t.made_by, t.payload
+        FROM told t
+    ), placed AS (
+        INSERT INTO {ns}.ready (seq, run_at, rank, queue, key, past)
+        SELECT t.seq, p_now, -t.priority, t.queue, t.key, t.past FROM told t
+    ), keyed AS (
+        INSERT INTO {ns}.unique_key (key, seq, id)
+        SELECT t.key, t.seq, t.id FROM told t WHERE t.key IS NOT NULL ORDER BY t.key
+    )
+    SELECT min(t.seq), max(t.seq) INTO v_first, v_last FROM told t;
+    UPDATE {ns}.schedule s SET version = w.version, next_at = w.next_at, due_at = w.due_at,
+        fired_through = w.fired_through, run_count = w.run_count, ahead = w.ahead,
+        last = (s.last::jsonb || w.last::jsonb)::text
+    FROM unnest(p_names, p_new_versions, p_next_at, p_due_at, p_fired_through, p_run_counts, p_aheads, p_lasts)
+        AS w (id, version, next_at, due_at, fired_through, run_count, ahead, last)
+    WHERE s.id = w.id;
+    IF v_last / 1000 IS DISTINCT FROM p_marked THEN
+        IF p_kind_queues IS NULL THEN
+            PERFORM {ns}.mark_kinds(ARRAY[p_queues[1]], ARRAY[p_tasks[1]], ARRAY[v_first], ARRAY[v_last]);
+        ELSE
+            PERFORM {ns}.mark_kinds(p_kind_queues, p_kind_tasks, ARRAY(SELECT v_first + f FROM unnest(p_kind_from) AS f),
+                                    ARRAY(SELECT v_last - t FROM unnest(p_kind_behind) AS t));
+        END IF;
+    END IF;
+    INSERT INTO {ns}.tally AS t (queue, slot, queued)
+    SELECT q, p_slot, CASE cardinality(p_queues) WHEN 1 THEN cardinality(p_ids) ELSE count(*) END
+    FROM unnest(p_queues) AS q GROUP BY q ORDER BY q
+    ON CONFLICT (queue, slot) DO UPDATE SET queued = t.queued + excluded.queued;
+    RETURN v_last;
+END $$;
+
 -- Whether a held job waits for one of these. Mostly nothing is held at all.
 CREATE FUNCTION {ns}.are_awaited(p_seqs bigint[]) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
