@@ -75,7 +75,7 @@ class Scheduler(Service):
             soon, self._soon = self._soon, []
             if self.clock.now() - self._soon_at <= STALE * SECOND:
                 self.fire(soon, self._soon_at)
-                return 0.0
+                return NEAR / 2  # the worker that was just told goes first
         asked_at = self.clock.monotonic()
         share = self._share()
         due = self._store.due_schedules(LOOK * share.of)
