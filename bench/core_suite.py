@@ -126,13 +126,9 @@ def tick_figures(rounds: int, seconds: float, crowd: int) -> list[Figure]:
 
 
 def import_figures(rounds: int, seconds: float) -> list[Figure]:
-    """With bytecode at hand, as an install leaves it, whatever the environment says of writing any."""
     codes = {"rota": "import rota", "none": "pass"}
-    with scratch() as folder:
-        settings = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder)}
-        commands = {name: partial(output, [sys.executable, "-c", code], settings) for name, code in codes.items()}
-        commands["rota"]()  # writes it
-        times = race({name: again(command) for name, command in commands.items()}, rounds, max(0.5, seconds))
+    laps = {name: again(partial(output, [sys.executable, "-c", code])) for name, code in codes.items()}
+    times = race(laps, rounds, max(0.5, seconds))
     costs = [ours - none for ours, none in zip(times["rota"], times["none"], strict=True)]
     note = f"python -c 'import rota' {1e3 * median(times['rota']):.0f} ms"
     return [

@@ -66,7 +66,7 @@ class Overrides(NamedTuple):
 NOTHING_ELSE = Overrides()
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, gc=False):
     """A call that was not sent yet: `greet.job("world")`."""
 
     task: str

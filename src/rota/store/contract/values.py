@@ -38,7 +38,7 @@ class Page(Struct, Generic[Item], frozen=True):
     cursor: str | None = None
 
 
-class Added(Struct, frozen=True):
+class Added(Struct, frozen=True, gc=False):
     """What became of one new job: made, or found to be there already under its key."""
 
     id: str
