@@ -14,11 +14,12 @@ from psycopg.sql import SQL, Identifier
 
 from rota.errors import StoreUnavailable
 from rota.store.postgres import PostgresStore
+from rota.store.postgres.transaction import Transaction
 from rota.testing.servers.postgres import PostgresServer, drop_schema, shared_url
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
 
-__all__ = ["make_store", "namespace", "sql", "store"]
+__all__ = ["make_store", "namespace", "sql", "store", "trips"]
 
 NAMESPACE = f"t{os.getpid()}"  # one per process: making a schema anew for each test would take most of the time
 PATIENCE = "60s"  # who still holds a lock then has been left behind by a test
@@ -54,6 +55,21 @@ def sql():
     """What an owner does beside the store."""
     with psycopg.connect(shared_url(), autocommit=True) as connection:
         yield connection.execute
+
+
+@pytest.fixture
+def trips(monkeypatch):
+    """The statements that are sent, each of which waits for its answer."""
+    sent = []
+    for name in ("run", "rows", "call", "run_many", "copy"):
+        whole = getattr(Transaction, name)
+
+        def counted(self, what, *rest, whole=whole):
+            sent.append(what)
+            return whole(self, what, *rest)
+
+        monkeypatch.setattr(Transaction, name, counted)
+    return sent
 
 
 def emptied(connection: psycopg.Connection, namespace: str = NAMESPACE) -> partial[PostgresStore]:

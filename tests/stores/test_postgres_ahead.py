@@ -14,7 +14,6 @@ from rota.model.state import State
 from rota.store.contract import NoteFilter, ScheduleFilter
 from rota.store.postgres.records import notes_by
 from rota.store.postgres.schedules import found_by
-from rota.store.postgres.transaction import Transaction
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.fixtures import opened
@@ -34,21 +33,6 @@ from rota.testing.store_suite.steps import (
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
-
-
-@pytest.fixture
-def trips(monkeypatch):
-    """The statements that are sent, each of which waits for its answer."""
-    sent = []
-    for name in ("run", "rows", "call", "run_many", "copy"):
-        whole = getattr(Transaction, name)
-
-        def counted(self, what, *rest, whole=whole):
-            sent.append(what)
-            return whole(self, what, *rest)
-
-        monkeypatch.setattr(Transaction, name, counted)
-    return sent
 
 
 def a_note(number=0):

@@ -18,7 +18,6 @@ from rota.model.outcome import Failed
 from rota.store.contract import JobFilter, Seal
 from rota.store.postgres import salvos
 from rota.store.postgres.calls import Function
-from rota.store.postgres.transaction import Transaction
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
@@ -42,21 +41,6 @@ from stores.postgres_stage import *  # noqa: F403 - its fixtures
 
 CROWD = 60
 NAMES = [f"s{number:02}" for number in range(CROWD)]
-
-
-@pytest.fixture
-def trips(monkeypatch):
-    """The statements that are sent, each of which waits for its answer."""
-    sent = []
-    for name in ("run", "rows", "call", "run_many", "copy"):
-        whole = getattr(Transaction, name)
-
-        def counted(self, what, *rest, whole=whole):
-            sent.append(what)
-            return whole(self, what, *rest)
-
-        monkeypatch.setattr(Transaction, name, counted)
-    return sent
 
 
 @pytest.fixture

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-from uuid import uuid4
 
 import msgspec
 import pytest
-import redis
 
 from rota import failpoints
 from rota.model.edit import follow_spec, pause, register
@@ -15,10 +13,7 @@ from rota.model.entry import EntryEdit
 from rota.model.note import Note
 from rota.model.state import State
 from rota.store.contract import Exchange, NoteFilter, Retention, ScheduleFilter
-from rota.store.redis import RedisStore
-from rota.testing.servers.redis import RedisServer
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, WORKER, fresh_id
-from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.steps import (
     add_job,
     add_schedule,
@@ -35,29 +30,9 @@ from rota.testing.store_suite.steps import (
     read,
     read_schedule,
 )
+from stores.redis_stage import *  # noqa: F403 - its fixtures
 
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
-
-
-@pytest.fixture(scope="module")
-def server():
-    with RedisServer() as running:
-        yield running
-
-
-@pytest.fixture
-def raw(server):
-    with redis.Redis(port=server.port) as client:
-        yield client
-
-
-@pytest.fixture
-def store(server):
-    handle = RedisStore(server.url(), namespace=f"t{uuid4().hex[:24]}")
-    handle.open()
-    yield handle
-    check_store(handle)
-    handle.close()
 
 
 @pytest.fixture

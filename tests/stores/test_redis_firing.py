@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
-import redis
 
 from rota.model.edit import disable
-from rota.store.redis import RedisStore
-from rota.testing.servers.redis import RedisServer
 from rota.testing.store_suite.builders import MINUTE, T0
-from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, planned, read_schedule
+from stores.redis_stage import *  # noqa: F403 - its fixtures
 
 CROWD = 60
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RedisServer() as running:
-        yield running
-
-
-@pytest.fixture
-def raw(server):
-    with redis.Redis(port=server.port) as client:
-        yield client
-
-
-@pytest.fixture
-def store(server):
-    handle = RedisStore(server.url(), namespace=f"t{uuid4().hex[:24]}")
-    handle.open()
+@pytest.fixture(autouse=True)
+def schedules(store):
     for number in range(CROWD):
-        add_schedule(handle, f"s{number:02}")
-    yield handle
-    check_store(handle)
-    handle.close()
+        add_schedule(store, f"s{number:02}")
 
 
 def crowd(store, at):

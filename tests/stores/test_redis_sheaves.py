@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
-import redis
 
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, Retention
-from rota.store.redis import RedisStore
-from rota.testing.servers.redis import RedisServer
 from rota.testing.store_suite.builders import LEASE, MINUTE, T0, WORKER, a_job
-from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.steps import add, all_jobs, claim, ids, read
+from stores.redis_stage import *  # noqa: F403 - its fixtures
 
 DONE = JobFilter(states=(State.SUCCEEDED,))
-
-
-@pytest.fixture(scope="module")
-def server():
-    with RedisServer() as running:
-        yield running
-
-
-@pytest.fixture
-def raw(server):
-    with redis.Redis(port=server.port) as client:
-        yield client
-
-
-@pytest.fixture
-def store(server):
-    handle = RedisStore(server.url(), namespace=f"t{uuid4().hex[:24]}")
-    handle.open()
-    yield handle
-    check_store(handle)
-    handle.close()
 
 
 def ended(jobs, now, results=None):
