@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rota.model.edit import disable
-from rota.testing.store_suite.builders import MINUTE, T0
+from rota.store.contract import JobFilter
+from rota.testing.store_suite.builders import MINUTE, T0, a_job
 from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, planned, read_schedule
 from stores.redis_stage import *  # noqa: F403 - its fixtures
 
@@ -53,6 +54,23 @@ def test_a_crowd_that_overlaps_is_looked_at_together(store, raw):
     answers = store.fire(firings, now=T0 + 2 * MINUTE)
     assert calls(raw) - before < 10
     assert {(fired.jobs == [], fired.skipped) for fired in answers} == {(True, 1)}
+
+
+def test_what_fires_at_reserved_places_is_found_by_its_time(store, monkeypatch):
+    """Others may have begun the hour meanwhile, at places behind those."""
+    firings = crowd(store, T0 + MINUTE)
+    change_schedule(store, disable(read_schedule(store, "s07"), T0 + 1))
+    reserve = store._firer._reserve
+
+    def reserve_and_see_others_add(some):
+        places = reserve(some)
+        store.add_jobs([a_job()], now=T0 + MINUTE)
+        return places
+
+    monkeypatch.setattr(store._firer, "_reserve", reserve_and_see_others_add)
+    store.fire(firings, now=T0 + MINUTE)
+    found = store.list_jobs(JobFilter(since=T0), limit=2 * CROWD).items
+    assert len([job for job in found if job.schedule_id]) == CROWD - 1
 
 
 def test_a_clock_that_was_set_back_is_asked_again(store):

@@ -56,7 +56,7 @@ class Code:
 def _forget_compiled(path: str) -> None:
     """Python goes by second and length: it would take what another command compiled for a change of the same length."""
     if path.endswith(".py"):
-        with suppress(OSError):
+        with suppress(OSError, NotImplementedError):  # it is not there, or this Python keeps none
             Path(cache_from_source(path)).unlink()
 
 

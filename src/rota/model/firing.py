@@ -60,6 +60,12 @@ class Firing(Struct, frozen=True, kw_only=True):
     ends_pause: bool = False
     ahead: Ahead | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it makes one job that waits for nobody, and nothing else, unless something stands in its way."""
+        is_all = not self.skips and not self.ends_pause
+        return is_all and len(self.shots) == 1 and self.shots[0].job.waits_for is None
+
     def holds_for(self, version: int | None, created_at: int | None) -> bool:
         """Whether the schedule (None: there is none) still is the one that this was decided on."""
         return (version, created_at) == (self.schedule.version, self.schedule.created_at)

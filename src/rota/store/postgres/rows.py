@@ -136,26 +136,22 @@ def row_of_schedule(schedule: Schedule) -> Row:
         schedule.created_at,
         schedule.updated_at,
         schedule.is_enabled,
-        _packed(schedule.pause),
+        packed(schedule.pause),
         schedule.next_at,
         schedule.fired_through,
         schedule.run_count,
         packed_last(schedule.last),
         text_of(schedule.problem),
-        _packed(schedule.tenant_pause),
-        packed_ahead(schedule.ahead),
+        packed(schedule.tenant_pause),
+        packed(schedule.ahead),
         schedule.due_at,
         text_of(schedule.spec.tenant),
         text_of(schedule.origin.name),
     )
 
 
-def _packed(value: Pause | Ahead | None) -> str | None:
+def packed(value: Pause | Ahead | None) -> str | None:
     return None if value is None else _encode(value).decode()
-
-
-def packed_ahead(ahead: Ahead | None) -> str | None:
-    return _packed(ahead)
 
 
 def packed_last(last: LastRun) -> str:

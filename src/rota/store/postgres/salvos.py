@@ -17,7 +17,7 @@ from rota.store.contract import Fired
 from rota.store.postgres.arrays import once
 from rota.store.postgres.calls import Function
 from rota.store.postgres.marks import BLOCK, Kinds
-from rota.store.postgres.rows import packed_ahead, packed_last
+from rota.store.postgres.rows import packed, packed_last
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +81,10 @@ class Salvo(NamedTuple):
 
 
 def are_plain(firings: Sequence[Firing]) -> bool:
-    """Whether each makes one job and nothing else, unless something is in its way, and no schedule comes twice."""
-    return all(map(_is_plain, firings)) and len({firing.schedule.id for firing in firings}) == len(firings)
+    """Whether all are plain, and no schedule comes twice."""
+    return all(firing.is_plain for firing in firings) and len({firing.schedule.id for firing in firings}) == len(
+        firings
+    )
 
 
 def date(firings: Sequence[Firing], guess: int) -> int:
@@ -102,13 +104,6 @@ def told(firings: Sequence[Firing], *, is_accepted: bool) -> list[Fired]:
     ]
 
 
-def _is_plain(firing: Firing) -> bool:
-    if len(firing.shots) != 1 or firing.skips or firing.ends_pause:
-        return False
-    job = firing.shots[0].job
-    return job.waits_for is None and not job.key_for and job.schedule_id == firing.schedule.id
-
-
 def _is_ready(job: Job) -> bool:
     return job.state is State.QUEUED
 
@@ -126,7 +121,7 @@ def _schedule_columns(firings: Sequence[Firing], at: int) -> list[list[Any]]:
         [schedule.due_at for schedule in after],
         [schedule.fired_through for schedule in after],
         [schedule.run_count for schedule in after],
-        [packed_ahead(schedule.ahead) for schedule in after],
+        [packed(schedule.ahead) for schedule in after],
         [packed_last(schedule.last) for schedule in after],
     ]
 

@@ -123,11 +123,7 @@ class Firer:
 def _plain_ones(firings: Sequence[Firing]) -> list[int]:
     """Numbers of those that make one job and nothing else, if nothing stands in its way: the first of each schedule."""
     first = {firing.schedule.id: n for n, firing in reversed(list(enumerate(firings)))}
-    return [n for n, firing in enumerate(firings) if first[firing.schedule.id] == n and _is_plain(firing)]
-
-
-def _is_plain(firing: Firing) -> bool:
-    return len(firing.shots) == 1 and not firing.skips and firing.shots[0].job.waits_for is None
+    return [n for n, firing in enumerate(firings) if first[firing.schedule.id] == n and firing.is_plain]
 
 
 def _request(firings: Sequence[Firing], at: int) -> dict[str, Any]:

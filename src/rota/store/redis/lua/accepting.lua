@@ -23,7 +23,8 @@ end
 
 local function note_hour(first, last)
   local known = redis.call('ZSCORE', P .. 'hours:last', ask.hour)
-  if not known or tonumber(known) < last then  -- rounded up, so that it seldom changes
+  -- The last is rounded up, so that it seldom changes; reserved places may lie before the hour's first.
+  if ask.seats or not known or tonumber(known) < last then
     redis.call('ZADD', P .. 'hours:first', 'LT', first, ask.hour)
     redis.call('ZADD', P .. 'hours:last', 'GT', math.ceil(last / 1000) * 1000, ask.hour)
   end
