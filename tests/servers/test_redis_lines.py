@@ -8,24 +8,12 @@ import time
 from uuid import uuid4
 
 import pytest
-import redis
 
 from rota.errors import StoreUnavailable
 from rota.store.redis import RedisStore
 from rota.testing.servers.redis import RedisServer
 from rota.testing.store_suite.steps import add_job, claim_one
-
-
-@pytest.fixture(scope="module")
-def server():
-    with RedisServer() as running:
-        yield running
-
-
-@pytest.fixture
-def raw(server):
-    with redis.Redis(port=server.port) as client:
-        yield client
+from stores.redis_stage import *  # noqa: F403 - its fixtures
 
 
 @pytest.fixture

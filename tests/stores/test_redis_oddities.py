@@ -40,21 +40,10 @@ from rota.testing.store_suite.steps import (
     running_job,
     succeed,
 )
+from stores.redis_stage import *  # noqa: F403 - its fixtures
 
 PASSWORD = "open-sesame"  # noqa: S105 - of a server that lives as long as its test
 PATIENCE = 20.0  # seconds; what is heard takes none of them
-
-
-@pytest.fixture(scope="module")
-def server():
-    with RedisServer() as running:
-        yield running
-
-
-@pytest.fixture
-def raw(server):
-    with redis.Redis(port=server.port) as client:
-        yield client
 
 
 @pytest.fixture
