@@ -113,19 +113,6 @@ class TestTrips:
         assert {fired.is_accepted for fired in store.fire(firings, now=T0 + MINUTE)} == {False}
         assert len(trips) == 1
 
-    @pytest.mark.parametrize("behind", [0, 200, 4_000])
-    def test_a_guess_that_is_a_little_behind_fires_at_once(self, store, trips, behind):
-        """A scheduler wakes at the very instant, which the guess has not quite reached."""
-        add_schedule(store, now=store.now() - MINUTE)
-        slot = read_schedule(store).next_at
-        store._clock.hear(slot - behind)
-        firing = planned(store, now=slot)
-        assert salvos.date([firing], slot - behind) == slot
-        assert salvos.date([firing], slot - MINUTE) == slot - MINUTE
-        trips.clear()
-        assert store.fire([firing])[0].is_accepted
-        assert called(trips)[0] == "rota_fire_ready"
-
     def test_behind_a_pooler_it_is_one_call_too(self, store, trips):
         store._database._prepared.is_allowed = False
         add_schedule(store)

@@ -17,7 +17,7 @@ from rota.engine.sharing import PATIENCE, Share
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.edit import park, with_note
-from rota.model.firing import Firing, plan
+from rota.model.firing import Firing, plan, plan_early
 from rota.model.micros import SECOND
 from rota.model.note import Author
 
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.store.contract import Bell, Fired, Store
 
+    Decide = Callable[[Schedule, int, Callable[[], str]], Firing | None]
+
 log = logging.getLogger("rota.scheduler")
 
 BATCH = 200  # schedules whose firings are recorded in one call
 LOOK = 5 * BATCH  # schedules read in one turn: memory is bounded by it, however many there are
+EARLY = 0.025  # seconds before an instant in which what is due then is fired already: only the claim is left to do then
 NEAR = 0.004  # seconds before an instant in which no bell is heard
-STALE = 0.05  # seconds after which what was read ahead is read anew: decisions are made for the time they are made at
 LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
 
 
@@ -59,10 +61,7 @@ class Scheduler(Service):
         self._on_fired = on_fired  # a worker beside it need not wait for the bell
         self._share = share  # which of many due ones are its own, where others are there too
         self._bell: Bell | None = None
-        self._soon: list[
-            Schedule
-        ] = []  # read shortly before they are due, and fired at that instant unless they change
-        self._soon_at = 0
+        self._early_at = 0  # the instant for which that was done
 
     def turn(self) -> float:
         if self._bell is None:
@@ -71,11 +70,6 @@ class Scheduler(Service):
             if self._store.sealed() is not None:
                 return LONGEST_PAUSE
             self.tell_open()
-        if self._soon and self._soon_at <= self.clock.now():
-            soon, self._soon = self._soon, []
-            if self.clock.now() - self._soon_at <= STALE * SECOND:
-                self.fire(soon, self._soon_at)
-                return NEAR / 2  # the worker that was just told goes first
         asked_at = self.clock.monotonic()
         share = self._share()
         due = self._store.due_schedules(LOOK * share.of)
@@ -86,15 +80,29 @@ class Scheduler(Service):
             return 0.0 if mine else PATIENCE / SECOND
         if due.next_due_at is None:
             return LONGEST_WAIT
-        if due.next_due_at - self.clock.now() <= NEAR * SECOND:
-            self._read_ahead(due.next_due_at)
-        return min(LONGEST_WAIT, max(0.0, (due.next_due_at - self.clock.now()) / SECOND))
+        left = (due.next_due_at - self.clock.now()) / SECOND
+        if left <= EARLY and self._early_at != due.next_due_at:
+            self._early_at = due.next_due_at
+            self.fire_early(due.next_due_at)
+            return 0.0  # what is due next is known now
+        return min(LONGEST_WAIT, max(0.0, left))
 
-    def _read_ahead(self, at: int) -> None:
-        """Read what is due in a moment, so that only the firing is left to do then."""
-        if self._soon_at != at:
-            soon = self._store.due_schedules(BATCH, now=at).schedules
-            self._soon, self._soon_at = [schedule for schedule in soon if self._share().has(schedule)], at
+    def fire_early(self, at: int) -> None:
+        """Fire what is due in a moment and just makes its job, which waits for its time in line; the rest is left."""
+        soon = self._store.due_schedules(BATCH, now=at).schedules
+        mine = [schedule for schedule in soon if self._share().has(schedule)]
+        firings = [firing for schedule in mine if (firing := self._plan(schedule, at, plan_early))]
+        try:
+            fired = self._record(firings)
+        except (StoreMoved, StoreUnavailable):
+            raise
+        except Exception:  # noqa: BLE001 - one that the store cannot digest is found when they are due
+            return
+        if fired:
+            self._on_fired()
+        for firing, result in zip(firings, fired, strict=True):
+            if result.is_accepted:
+                self._tell(firing, result, at)
 
     def fire(self, schedules: list[Schedule], now: int) -> None:
         """Decide about each schedule, and have the decisions recorded: a batch, and the next while that is done."""
@@ -153,7 +161,7 @@ class Scheduler(Service):
         if self._bell is None or seconds <= NEAR:
             super().wait(seconds)
         else:
-            self._bell.wait(seconds - NEAR / 2)
+            self._bell.wait(seconds - (EARLY * 0.9 if seconds > EARLY else NEAR / 2))
 
     def wake(self) -> None:
         if self._bell is not None:
@@ -164,10 +172,10 @@ class Scheduler(Service):
             self._bell.close()
             self._bell = None
 
-    def _plan(self, schedule: Schedule, now: int) -> Firing | None:
+    def _plan(self, schedule: Schedule, now: int, decide: Decide = plan) -> Firing | None:
         """One bad schedule is set aside with its reason; the others go on."""
         try:
-            return plan(schedule, now, self._new_id)
+            return decide(schedule, now, self._new_id)
         except Exception as err:  # noqa: BLE001 - whatever was stored, the others must fire
             self._set_aside(schedule, now, err)
             return None

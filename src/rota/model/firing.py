@@ -59,6 +59,7 @@ class Firing(Struct, frozen=True, kw_only=True):
     fired_through: int
     ends_pause: bool = False
     ahead: Ahead | None = None
+    is_early: bool = False  # recorded a moment before its time, so that only the claim is left to do then
 
     @property
     def is_plain(self) -> bool:
@@ -69,6 +70,10 @@ class Firing(Struct, frozen=True, kw_only=True):
     def holds_for(self, version: int | None, created_at: int | None) -> bool:
         """Whether the schedule (None: there is none) still is the one that this was decided on."""
         return (version, created_at) == (self.schedule.version, self.schedule.created_at)
+
+    def must_wait(self, live: str | None) -> bool:
+        """Whether it is for its own time to tell what becomes of it: the live job may have ended by then."""
+        return self.is_early and live is not None and any(shot.when_busy != "allow" for shot in self.shots)
 
 
 class Placement(Struct, frozen=True, kw_only=True):
@@ -161,6 +166,12 @@ def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
         fired_through=advanced.fired_through,
         ahead=advanced.ahead,
     )
+
+
+def plan_early(schedule: Schedule, at: int, new_id: Callable[[], str]) -> Firing | None:
+    """The same for one that is due in a moment, at `at`; None where that does more than make its job."""
+    firing = plan(schedule, at, new_id)
+    return msgspec.structs.replace(firing, is_early=True) if firing.is_plain else None
 
 
 def _at_present(schedule: Schedule, now: int) -> Schedule:

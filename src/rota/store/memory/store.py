@@ -293,7 +293,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         queues = set(ask.queues) - self._paused
         for job in self._due(queues, now, ahead=True):
             self._judge(job, now)
-        for job in self._due(queues, now, ahead=False):  # what a judgement has ended is none of them
+        for job in self._due(queues, now + ask.ahead, ahead=False):  # what a judgement has ended is none of them
             self._counts.move(job.queue, job.state, State.QUEUED)
             self._put(promote(job, now))
         ready = [job for job in self._jobs.values() if job.state is State.QUEUED and job.queue in queues]
@@ -368,6 +368,8 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     def _fire(self, firing: Firing, now: int) -> Fired:
         schedule = self._schedules.get(firing.schedule.id)
         if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
+            return Fired(schedule_id=firing.schedule.id, is_accepted=False)
+        if firing.must_wait(self._key_holder(overlap_key(schedule.id), now)):
             return Fired(schedule_id=firing.schedule.id, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)

@@ -171,6 +171,8 @@ class Schedules:
         operations: list[UpdateOne] = []
         answers: dict[str, Fired] = {}
         for firing in taken:
+            if street.holds_up(firing):
+                continue
             outbox, answer = street.place(firing, now)
             document = current[firing.schedule.id]
             known = msgspec.structs.replace(firing.schedule, last=last_of(document))
@@ -257,6 +259,9 @@ class Street:
         self._held = held
         self._made = made
         self._idle = idle  # live jobs that are cancelled, and not asked to stop, when they are replaced
+
+    def holds_up(self, firing: Firing) -> bool:
+        return firing.must_wait(self._live.get(firing.schedule.id))
 
     def place(self, firing: Firing, now: int) -> tuple[Outbox, Fired]:
         """What becomes of each shot, one after another: an earlier one may be in the way of a later one."""

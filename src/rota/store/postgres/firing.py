@@ -74,13 +74,14 @@ class Shooting:
             guard = guards.get(firing.schedule.id)
             if guard is not None and firing.schedule.id not in holding and firing.holds_for(*guard[:2]):
                 holding[firing.schedule.id] = Volley(firing)
-        self._place(tx, list(holding.values()), now)
+        situation = self._look(tx, list(holding.values()), now)
+        holding = {name: one for name, one in holding.items() if not one.firing.must_wait(situation.live.get(name))}
+        self._place(tx, list(holding.values()), situation, now)
         self._advance(tx, holding, guards, now)
         return [_told(firing, holding.get(firing.schedule.id)) for firing in firings]
 
-    def _place(self, tx: Transaction, volleys: Sequence[Volley], now: int) -> None:
+    def _place(self, tx: Transaction, volleys: Sequence[Volley], situation: Situation, now: int) -> None:
         """Make the jobs in the order given: most firings at once, and those that stop a live job shot by shot."""
-        situation = self._look(tx, volleys, now)
         for by_turns, group in groupby(volleys, lambda volley: _replaces(volley.firing, situation)):
             if by_turns:
                 for volley in group:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # What the server raises where an occurrence has its job already, or where a row was spoiled by hand.
 IN_THE_WAY = (psycopg.errors.UniqueViolation, psycopg.DataError)
 NONE_HOLDS, MISDATED = -1, -2  # instead of a place; 0 where one of them needs a closer look
-NEARLY = 5_000  # microseconds that a guess of the time may be behind
 _NOT_KNOWN = LastRun()  # so that only what a firing says of the last run is sent
 _FIRE_READY = Function(
     "fire_ready",
@@ -85,12 +84,6 @@ def are_plain(firings: Sequence[Firing]) -> bool:
     return all(firing.is_plain for firing in firings) and len({firing.schedule.id for firing in firings}) == len(
         firings
     )
-
-
-def date(firings: Sequence[Firing], guess: int) -> int:
-    """The instant to fire at: what is due in a moment by a guess that is never ahead is due now. The server checks."""
-    latest = max(firing.shots[0].job.run_at or 0 for firing in firings)
-    return latest if guess < latest <= guess + NEARLY else guess
 
 
 def told(firings: Sequence[Firing], *, is_accepted: bool) -> list[Fired]:

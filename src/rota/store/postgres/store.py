@@ -443,7 +443,7 @@ class PostgresStore(Store):
 
     def _fire_at_once(self, firings: Sequence[Firing], now: int | None) -> list[Fired] | None:
         """Plain firings, by one call; None where that is not enough."""
-        salvo = Salvo.of(firings, salvos.date(firings, self._guessed()) if now is None else now)
+        salvo = Salvo.of(firings, self._guessed() if now is None else now)
         place = salvo.fire(self._database, is_guessed=now is None) if salvo else 0
         if place is None:
             self._refuse_if_sealed()

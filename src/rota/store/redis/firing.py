@@ -95,6 +95,8 @@ class Firer:
         if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
             return None, Fired(schedule_id=found.name, is_accepted=False)
         draft = found.draft(self._desk, now)
+        if firing.must_wait(draft.key_holder(overlap_key(found.name))):
+            return None, Fired(schedule_id=found.name, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
         for shot, was_made in zip(firing.shots, found.made, strict=True):

@@ -41,6 +41,7 @@ STEPS: tuple[Step, ...] = (
     *[schedule_steps.look_for_due] * 2,
     *[schedule_steps.fire] * 10,
     *[schedule_steps.fire_late] * 3,
+    *[schedule_steps.fire_early] * 3,
     *[schedule_steps.list_occurrences] * 2,
     *(schedule_steps.get, schedule_steps.list_all),
     *[other_steps.pause_queue] * 2,

@@ -19,7 +19,7 @@ from rota.model.edit import (
     trigger_now,
     with_note,
 )
-from rota.model.firing import plan
+from rota.model.firing import plan, plan_early
 from rota.model.micros import SECOND
 from rota.model.note import Author
 from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Pause, ScheduleSpec
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rota.testing.differential.walk import Walk
 
 TENANTS = ("", "", "acme", "globex")
+EARLY = MINUTE  # long enough for a walk to meet it often
 TRIGGERS = ("every 1m", "every 30s", "every 5m", "every 1h", "cron * * * * *", "cron */10 * * * *")
 
 
@@ -141,6 +142,14 @@ def fire_late(walk: Walk) -> Operation | None:
     if not known:
         return None
     return Operation("fire", ([plan(walk.random.choice(known), walk.now, walk.new_id)],), {"now": walk.now})
+
+
+def fire_early(walk: Walk) -> Operation | None:
+    """What a scheduler has recorded a moment before it is due."""
+    soon = [schedule for schedule in walk.schedules if walk.now < (schedule.due_at or 0) <= walk.now + EARLY]
+    planned = [plan_early(schedule, schedule.due_at or 0, walk.new_id) for schedule in soon[:3]]
+    firings = [firing for firing in planned if firing is not None]
+    return Operation("fire", (firings,), {"now": walk.now}) if firings else None
 
 
 # Readers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.model.edit import register
-from rota.model.firing import plan
+from rota.model.firing import plan, plan_early
 from rota.model.history import history_of
 from rota.model.outcome import Failed, Succeeded
 from rota.model.schedule import Origin
@@ -184,6 +184,18 @@ def planned(store: Store, schedule_id: str = "tick", *, now: int) -> Firing:
 def fire(store: Store, schedule_id: str = "tick", *, now: int) -> Fired:
     (fired,) = store.fire([planned(store, schedule_id, now=now)], now=now)
     assert fired.is_accepted
+    return fired
+
+
+def planned_early(store: Store, at: int, schedule_id: str = "tick") -> Firing:
+    """What a scheduler would do a moment before that instant."""
+    firing = plan_early(read_schedule(store, schedule_id), at, fresh_id)
+    assert firing is not None
+    return firing
+
+
+def fire_early(store: Store, at: int, schedule_id: str = "tick", *, now: int) -> Fired:
+    (fired,) = store.fire([planned_early(store, at, schedule_id)], now=now)
     return fired
 
 
