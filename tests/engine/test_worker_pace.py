@@ -6,7 +6,10 @@ import threading
 
 import pytest
 
+from engine.stage import NOON
 from rota.engine.pace import AHEAD, MOST_HELD, WINDOW, Pace
+from rota.engine.worker import AHEAD as ASK_AHEAD
+from rota.model.micros import SECOND
 
 PATIENCE = 10
 
@@ -173,7 +176,8 @@ def test_an_idle_worker_asks_only_as_often_as_it_polls(stage):
     assert worker.is_idle.is_set()
 
 
-def test_an_idle_worker_wakes_when_the_next_job_is_due(stage):
+def test_an_idle_worker_wakes_a_moment_before_the_next_job_is_due(stage, monkeypatch):
+    monkeypatch.setattr(stage, "monotonic", lambda: stage._skipped)  # no time passes but what is skipped
     ran = []
 
     @stage.app.task
@@ -183,10 +187,13 @@ def test_an_idle_worker_wakes_when_the_next_job_is_due(stage):
     worker = stage.a_worker(poll=60.0)
     note.using(delay="10s").enqueue()
     pauses = [worker.turn() for _ in range(3)]
-    assert pauses[-1] == pytest.approx(10)
-    stage.skip(10)
+    assert pauses[-1] == pytest.approx(10 - ASK_AHEAD * 0.9 / SECOND)
+    stage.skip(pauses[-1])
+    worker.turn()
+    assert (stage.states(), ran) == (["running"], [])
+    stage.skip(10 - pauses[-1])
     stage.work_off(worker)
-    assert len(ran) == 1
+    assert ran == [NOON + 10 * SECOND]
 
 
 def test_a_worker_without_room_does_not_spin_while_jobs_are_overdue(stage, held_up):

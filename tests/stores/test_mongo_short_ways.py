@@ -11,16 +11,19 @@ from mongo_servers import emptied, standalone_url  # noqa: F401
 from pymongo import MongoClient
 
 from rota.errors import StoreMoved
+from rota.model.micros import SECOND
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
-from rota.model.settle import settle
+from rota.model.settle import cancel, settle
 from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, Seal
+from rota.store.mongo.claiming import DUE_AT_ONCE
+from rota.store.mongo.desk import SOON
 from rota.store.mongo.wire import Driver
 from rota.testing.store_suite.builders import T0, WORKER, a_job
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.steps import add, add_job, claim, ids
+from rota.testing.store_suite.steps import add, add_job, claim, history, ids, read
 
 
 @pytest.fixture
@@ -52,12 +55,74 @@ def test_a_plain_job_is_one_write_that_is_waited_for(store):
 def test_an_exchange_is_two_round_trips(store):
     add(store, *[a_job() for _ in range(6)])
     claimed = claim(store, 3)
+    asked = count_asked(store)
+    answer = store.exchange(Exchange(holder=WORKER, settled=[end(job) for job in claimed], want=3), now=T0)
+    assert (len(answer.claimed), answer.refused, asked) == (3, [], [3, 1])
+
+
+def count_asked(store):
+    """How many commands each message has that an answer is waited for."""
     asked: list[int] = []
     wire = store._connection.wire
     ask = wire.ask
     wire.ask = lambda *commands, **others: (asked.append(len(commands)), ask(*commands, **others))[1]
-    answer = store.exchange(Exchange(holder=WORKER, settled=[end(job) for job in claimed], want=3), now=T0)
-    assert (len(answer.claimed), answer.refused, asked) == (3, [], [3, 1])
+    return asked
+
+
+def test_a_job_whose_time_has_come_is_claimed_in_two_round_trips(store):
+    job_id, later = (add_job(store, delay=seconds * SECOND) for seconds in (10, 20))
+    asked = count_asked(store)
+    answer = store.exchange(Exchange(holder=WORKER, want=3), now=T0 + 10 * SECOND)
+    assert (ids(answer.claimed), answer.next_due_at, asked) == ([job_id], T0 + 20 * SECOND, [1, 1])
+    assert history(store, job_id) == [State.SCHEDULED, State.QUEUED, State.RUNNING]
+    assert history(store, later) == [State.SCHEDULED]
+
+
+def test_due_and_ready_jobs_are_claimed_in_one_order(store):
+    due = add_job(store, delay=SECOND, priority=5)
+    ready = [add_job(store, priority=number) for number in (9, 5, 1)]
+    asked = count_asked(store)
+    assert ids(claim(store, 9, now=T0 + SECOND)) == [ready[0], due, *ready[1:]]
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("number", "want"), [(DUE_AT_ONCE, 9), (DUE_AT_ONCE + 3, 99), (2, 1)])
+def test_where_there_may_be_more_they_are_made_ready_first(store, number, want):
+    jobs = [add_job(store, delay=SECOND, priority=-number) for number in range(number)]
+    assert ids(claim(store, want, now=T0 + SECOND)) == jobs[:want]
+
+
+def test_a_due_job_that_somebody_else_has_taken_meanwhile_is_counted_once(store, make_store):
+    mine, theirs = add_job(store, delay=SECOND), add_job(store, delay=SECOND)
+    wire, update = store._connection.wire, store._connection.wire.update
+
+    def meanwhile(*args, **others):
+        wire.update = update
+        with opened(make_store) as other:
+            other.change_jobs([cancel(read(other, theirs), T0 + SECOND, "not needed")], now=T0 + SECOND)
+        return update(*args, **others)
+
+    wire.update = meanwhile
+    assert ids(claim(store, 9, now=T0 + SECOND)) == [mine]
+    assert read(store, theirs).state is State.CANCELLED
+    check_store(store)
+
+
+def test_a_due_job_that_cannot_be_read_is_parked_and_the_others_run(store):
+    odd, sound = add_job(store, delay=SECOND), add_job(store, delay=SECOND)
+    documents(store).jobs.update_one({"_id": odd}, {"$set": {"payload": "text"}})
+    assert ids(claim(store, 9, now=T0 + SECOND)) == [sound]
+    assert read(store, odd).state is State.FAILED
+
+
+def test_the_gate_is_open_when_a_job_is_due_soon(store):
+    add_job(store, delay=SECOND)
+    store.close()
+    store.open()
+    assert claim(store, now=T0 + SECOND - 10 * SOON) == []
+    assert not store._head.gate.is_open
+    assert claim(store, now=T0 + SECOND - SOON) == []
+    assert store._head.gate.is_open
 
 
 def test_a_report_that_comes_twice_leaves_no_resumed_queue_unseen(store, make_store):

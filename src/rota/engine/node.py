@@ -57,7 +57,7 @@ class Node:
     def __init__(self, store: Store, registry: Registry, events: Events, settings: NodeSettings) -> None:
         self.settings = settings
         self.events = events
-        self.clock = StoreClock(store.now)
+        self.clock = StoreClock(store.now, step=store.features.clock_step)
         self._store = store
         self._random = Random()  # noqa: S311 - ids and jitter
         self.id = f"{socket.gethostname()}-{os.getpid()}-{self._random.getrandbits(48):012x}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.engine.asker import BATCH, Asker
+from rota.engine.blocks import Blocks
 from rota.engine.clerk import Clerk
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
@@ -49,6 +50,8 @@ log = logging.getLogger("rota.worker")
 
 CROWD = 32  # jobs that a claim wanted and got: there are more of them, and they are short
 POLL = 2.0  # seconds: the net under the bell
+AHEAD = 25_000  # microseconds before their time that an idle worker claims jobs, which begin on time then
+NEAR = 0.002  # seconds before an instant in which no bell of another process is heard
 BREATH = 0.001  # seconds: the line is empty, so what was claimed begins, and may end, before the next question
 
 
@@ -111,11 +114,14 @@ class Worker(Service):
         self._clerk = Clerk("rota-lane")
         self._asker = Asker(store, clock, self._reporter, self._usual, room=self._want, forget=self.forget)
         self._quarantine = Quarantine()
+        self._blocks = Blocks()
         self._bell: Bell | None = None
         self._event = threading.Event()
 
     def turn(self) -> float:
         self._event.clear()
+        if self._begin_on_time():
+            return BREATH
         if self.is_moved and self._store.sealed() is None:
             self.tell_open()
         try:
@@ -131,7 +137,9 @@ class Worker(Service):
                 self._clerk.give(self._second_lane)
             return 0.0
         self._clerk.finish()
-        return self._pause(asked)
+        pause = self._pause(asked)
+        first = self._blocks.next_at
+        return pause if first is None else min(pause, self._until(first))
 
     def exchange(self) -> Exchanged:
         """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
@@ -141,8 +149,13 @@ class Worker(Service):
         return asked.reply
 
     def _usual(self) -> Exchange:
-        """What every question says."""
-        return Exchange(holder=self.holder, queues=self.settings.queues, lease_for=self.settings.lease_for)
+        """What every question says. Who has work at hand leaves what is due in a moment to others."""
+        return Exchange(
+            holder=self.holder,
+            queues=self.settings.queues,
+            lease_for=self.settings.lease_for,
+            ahead=0 if self.runs else AHEAD,
+        )
 
     def _is_crowd(self, asked: Asked) -> bool:
         """Whether there are more jobs like these, and short ones: it pays to ask for them at once."""
@@ -168,6 +181,7 @@ class Worker(Service):
         self._quarantine.look_at(jobs)
         renewed_at = self.clock.monotonic() if asked_at is None else asked_at
         lease_end = renewed_at + self.settings.lease_for / SECOND
+        now = self.clock.now()
         for job in jobs:
             older = self.runs.get(job.id)
             if older is not None:
@@ -182,12 +196,28 @@ class Worker(Service):
                 run.finish(problem)
                 continue
             if not is_suspect(job):
-                self._submit(run)
+                self._start(run, now)
             elif not self._quarantine.takes(run):
                 run.finish(GivenBack("given back: its next death parks it, so it must run alone"))
         suspect = self._quarantine.release(len(self.runs))
         if suspect is not None:
-            self._submit(suspect)
+            self._start(suspect, now)
+
+    def _start(self, run: Run, now: int) -> None:
+        """Have it begin, now or on time. (A clock that was set back makes nobody wait.)"""
+        if now < run.job.run_at <= now + AHEAD:
+            self._blocks.put(run)
+        else:
+            self._submit(run)
+
+    def _begin_on_time(self) -> bool:
+        """Have those begin whose time has come; whether there were some."""
+        if self._blocks.next_at is None:
+            return False
+        runs = self._blocks.released(self.clock.now())
+        for run in runs:
+            self._submit(run)
+        return bool(runs)
 
     def _submit(self, run: Run) -> None:
         job = run.job
@@ -230,10 +260,11 @@ class Worker(Service):
             self._bell.ring()
 
     def wait(self, seconds: float) -> None:
-        if self._bell is None:
-            self._event.wait(seconds)
-        elif not self._event.is_set():
-            self._bell.wait(seconds)
+        """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
+        until = self.clock.monotonic() + seconds
+        if self._bell is not None and seconds > NEAR and (self._event.is_set() or self._bell.wait(seconds - NEAR)):
+            return
+        self._event.wait(max(0.0, until - self.clock.monotonic()))
 
     def close(self) -> None:
         self._shut_bell()
@@ -296,7 +327,18 @@ class Worker(Service):
             return 0.0  # look once more: what came before the bell was hung did not ring
         if reply.next_due_at is None or not self._want():
             return self.settings.poll  # a full worker is woken by the run that ends
-        return min(self.settings.poll, max(0.001, (reply.next_due_at - reply.now) / SECOND))
+        return min(self.settings.poll, self._until_asking(reply.next_due_at, reply.now, asked.ask.ahead))
+
+    def _until_asking(self, due_at: int, asked_at: int, ahead: int) -> float:
+        """Seconds until it is worth asking for a job that did not come; an idle worker may ask ahead of its time."""
+        if due_at <= asked_at:
+            return BREATH
+        is_early = not self.runs and due_at > asked_at + ahead
+        return self._until(due_at - AHEAD * 9 // 10 if is_early else due_at)
+
+    def _until(self, instant: int) -> float:
+        """Seconds until then, by the store's clock."""
+        return max(0.0, (instant - self.clock.now()) / SECOND)
 
     def _shut_bell(self) -> None:
         bell, self._bell = self._bell, None

@@ -291,12 +291,12 @@ def apply(change: Change) -> Job:
 
 
 def claim(job: Job, holder: str, now: int, lease_until: int) -> Job:
-    """A queued job under a new lease."""
+    """A queued job under a new lease. One that is claimed ahead of its time starts at that time."""
     check_move(job.state, State.RUNNING)
     return msgspec.structs.replace(
         job,
         state=State.RUNNING,
-        started_at=now,
+        started_at=max(now, job.queued_at or 0),
         progress=None,  # of the attempt before
         lease_no=job.lease_no + 1,
         holder=holder,
@@ -305,6 +305,6 @@ def claim(job: Job, holder: str, now: int, lease_until: int) -> Job:
 
 
 def promote(job: Job, now: int) -> Job:
-    """A scheduled job that is due."""
+    """A scheduled job that is due, or will be in a moment."""
     check_move(job.state, State.QUEUED)
-    return msgspec.structs.replace(job, state=State.QUEUED, queued_at=now)
+    return msgspec.structs.replace(job, state=State.QUEUED, queued_at=max(now, job.run_at))

@@ -29,6 +29,7 @@ class Features(Struct, frozen=True, kw_only=True):
     is_shared: bool  # several processes may use it at once
     enqueues_in_transactions: bool = False
     counters_are_exact: bool = True  # False: after a crash they may be off until upkeep has seen to them
+    clock_step: int = 1  # microseconds by which its clock goes on; what it says is behind by less than that
 
 
 class Page(Struct, Generic[Item], frozen=True):
@@ -53,6 +54,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     want: int = 0
     queues: tuple[str, ...] = ("default",)
     lease_for: int = 30 * SECOND
+    ahead: int = 0  # scheduled jobs that are due within so many microseconds are wanted, too: they are begun on time
 
 
 class Refusal(Struct, frozen=True):

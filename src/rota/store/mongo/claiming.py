@@ -11,13 +11,18 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from rota.failpoints import reach
 from rota.model.settle import claim
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED
+from rota.store.counting import Counts
 from rota.store.mongo import bells
+from rota.store.mongo.documents import readable_job
 from rota.store.mongo.head import HEAD, NOW, paused_of
 from rota.store.mongo.judging import ABOUT, is_unjudged
+from rota.store.mongo.places import seq_of
 from rota.store.mongo.wire import SAFE, Command, part_of_many
 
 if TYPE_CHECKING:
@@ -33,6 +38,20 @@ if TYPE_CHECKING:
     from rota.store.mongo.steps import Step, Steps
 
 MOST_ROUNDS = 10  # after others were faster; the next call goes on
+DUE_AT_ONCE = 8  # scheduled jobs that a look shows: so few are claimed without being made ready first
+
+
+class Question(NamedTuple):
+    """What is looked for: so many jobs of these queues that are ready, or due within `ahead`."""
+
+    queues: Sequence[str]
+    want: int
+    now: int | None
+    ahead: int = 0
+
+    @classmethod
+    def of(cls, ask: Exchange, queues: Sequence[str], now: int | None) -> Question:
+        return cls(queues, ask.want, now, ask.ahead)
 
 
 class Sight(NamedTuple):
@@ -40,16 +59,43 @@ class Sight(NamedTuple):
 
     now: int
     ready: list[Document]
-    next_due_at: int | None
+    soon: list[Document]  # the first scheduled ones: when, and the whole job where that is wanted now
     head: Document  # what is paused, and whether the store is sealed
+
+    @property
+    def next_due_at(self) -> int | None:
+        return int(self.soon[0]["run_at"]) if self.soon else None
 
     @property
     def has_due(self) -> bool:
         return self.next_due_at is not None and self.next_due_at <= self.now
 
+    def is_due_within(self, span: int) -> bool:
+        return self.next_due_at is not None and self.next_due_at <= self.now + span
+
+    @property
+    def wanted(self) -> list[Document]:
+        """Jobs that are due, or will be while they are wanted already."""
+        return [document["job"] for document in self.soon if document.get("job")]
+
     @property
     def has_work(self) -> bool:
-        return bool(self.ready) or self.has_due
+        return bool(self.ready or self.wanted) or self.has_due
+
+    def with_due(self, want: int) -> Sight | None:
+        """All that is ready or due, as if it were ready, with what is due later; None where that is not all, or more
+        than is wanted, or where one of them must be looked at more closely."""
+        due = self.wanted
+        if not due or len(due) == DUE_AT_ONCE or len(due) + len(self.ready) > want:
+            return None
+        if any(map(is_unjudged, due)) or not all(map(_is_readable, [*self.ready, *due])):
+            return None
+        promoted = (
+            {**job, "state": "queued", "queued_at": max(self.now, job["run_at"]), "was_due": True} for job in due
+        )
+        ready = [*self.ready, *promoted]
+        ready.sort(key=lambda job: (-job["priority"], seq_of(job["seq"])))
+        return self._replace(ready=ready, soon=self.soon[len(due) :])
 
 
 class Claimed(NamedTuple):
@@ -80,23 +126,29 @@ class Claimer:
         then: list[Command] | None = None,
     ) -> Claimed:
         """The jobs that this worker now has. What comes `then` goes along with the first write, and off its list."""
-        sight = sight or self.look(queues, ask.want, now)
+        question = Question.of(ask, queues, now)
+        sight = sight or self.look(question)
         had_due = sight.has_due
-        if had_due:
-            at = sight.now
-            self._steps.run("exchange", lambda step: self._promote(step, queues, at), is_last=False, is_loose=True)
-            sight = self.look(queues, ask.want, now)
+        sight = sight.with_due(ask.want) or sight
+        if sight.has_due:
+            sight = self._promoted(question, sight.now)
         claimed: list[Job] = []
         for _ in range(MOST_ROUNDS):
             claimed += self._take(ask, sight, now, [] if then is None else then)
             room = ask.want - len(claimed)
             if room <= 0 or len(sight.ready) < ask.want:
                 break
-            sight = self.look(queues, room, now)
+            sight = self.look(question._replace(want=room))
         if had_due and not claimed:
             self._steps.flush()
-        started_at = (job.started_at or 0 for job in claimed)
-        return Claimed(max(sight.now, *started_at) if claimed else sight.now, claimed, sight.next_due_at)
+        claimed_at = ((job.lease_until or 0) - ask.lease_for for job in claimed)
+        return Claimed(max([sight.now, *claimed_at]), claimed, sight.next_due_at)
+
+    def _promoted(self, question: Question, at: int) -> Sight:
+        """What there is once due jobs have been made ready."""
+        queues = question.queues
+        self._steps.run("exchange", lambda step: self._promote(step, queues, at), is_last=False, is_loose=True)
+        return self.look(question)
 
     def survey(self, ask: Exchange, now: int | None) -> Sight:
         """What there is to claim: most often nothing, and a look needs no write. It goes by what was paused at the last
@@ -108,7 +160,7 @@ class Claimer:
     def look_now(self, ask: Exchange, now: int | None) -> Sight:
         """The same, for one who has been let in."""
         while True:
-            sight = self.look(self.open_queues(ask), ask.want, now)
+            sight = self.look(Question.of(ask, self.open_queues(ask), now))
             if self.learn(sight):
                 return sight
 
@@ -122,25 +174,26 @@ class Claimer:
         self._head.gate.hear(int(sight.head["clock"]))
         return known == self._paused
 
-    def look(self, queues: Sequence[str], want: int, now: int | None) -> Sight:
-        (answer,) = self._connection.wire.ask(self.looking(queues, want))
-        return self.seen(answer, queues, want, now)
+    def look(self, question: Question) -> Sight:
+        (answer,) = self._connection.wire.ask(self.looking(question))
+        return self.seen(answer, question)
 
-    def looking(self, queues: Sequence[str], want: int) -> Command:
-        """The best ready jobs of these queues, in one merged order, the first that is due later, and the head
+    def looking(self, question: Question) -> Command:
+        """The best ready jobs of these queues, in one merged order, the first that are scheduled, and the head
         document with the server's clock: one reading."""
-        jobs = self._connection.space.jobs.name
-        body = {"aggregate": jobs, "pipeline": self._pipeline(queues, want), "cursor": {"batchSize": want + 2}}
-        return Command(body)
+        jobs, most = self._connection.space.jobs.name, question.want + DUE_AT_ONCE + 1
+        return Command({"aggregate": jobs, "pipeline": self._pipeline(question), "cursor": {"batchSize": most}})
 
-    def _pipeline(self, queues: Sequence[str], want: int) -> list[Document]:
+    def _pipeline(self, question: Question) -> list[Document]:
         space = self._connection.space
+        queues, want, now, ahead = question
         these = {"$in": list(queues)} if len(queues) != 1 else queues[0]
-        due: list[Document] = [
+        is_wanted = {"$lte": ["$run_at", {"$add": [NOW, ahead]} if now is None else now + ahead]}
+        soon: list[Document] = [
             {"$match": {"state": "scheduled", "queue": these}},
             {"$sort": {"run_at": 1}},
-            {"$limit": 1},
-            {"$project": {"run_at": 1, "is_due": {"$literal": True}}},
+            {"$limit": DUE_AT_ONCE if want > 0 else 1},
+            {"$project": {"run_at": 1, "is_soon": {"$literal": True}, "job": {"$cond": [is_wanted, "$$ROOT", None]}}},
         ]
         clock: list[Document] = [{"$match": HEAD}, {"$project": {"clock": NOW, "paused": 1, "seal": 1}}]
         ready: list[Document] = [
@@ -149,60 +202,49 @@ class Claimer:
             {"$limit": want},
         ]
         return [
-            *(ready if want > 0 else due),
-            *([{"$unionWith": {"coll": space.jobs.name, "pipeline": due}}] if want > 0 else []),
+            *(ready if want > 0 else soon),
+            *([{"$unionWith": {"coll": space.jobs.name, "pipeline": soon}}] if want > 0 else []),
             {"$unionWith": {"coll": space.meta.name, "pipeline": clock}},
         ]
 
-    def seen(self, answer: Document, queues: Sequence[str], want: int, now: int | None) -> Sight:
+    def seen(self, answer: Document, question: Question) -> Sight:
         found: list[Document] = answer["cursor"]["firstBatch"]
         if answer["cursor"]["id"]:  # more than one answer holds
-            found = list(self._connection.space.jobs.aggregate(self._pipeline(queues, want)))
+            found = list(self._connection.space.jobs.aggregate(self._pipeline(question)))
         head = (
             found.pop() if found and "clock" in found[-1] else {"clock": self._head.now(self._connection.space, None)}
         )
-        next_due_at = int(found.pop()["run_at"]) if found and "is_due" in found[-1] else None
-        return Sight(int(head["clock"]) if now is None else now, found, next_due_at, head)
+        soon = [document for document in found[-DUE_AT_ONCE:] if "is_soon" in document]
+        ready = found[: len(found) - len(soon)]
+        return Sight(int(head["clock"]) if question.now is None else question.now, ready, soon, head)
 
     def _take(self, ask: Exchange, sight: Sight, injected: int | None, then: list[Command]) -> list[Job]:
         """Those of the documents that are ours after one guarded write."""
+        due = {document["_id"] for document in sight.ready if document.pop("was_due", False)}
         jobs = self._parker.readable(sight.ready, ask.holder, sight.now)
         if not jobs:
             return []
         now = self._not_before_they_were_made(jobs, sight.now) if injected is None else injected
         token = secrets.token_hex(8)
-        lease_until = now + ask.lease_for
-        touches = {document["_id"]: document.get("touch") for document in sight.ready}
-        told = {document["_id"] for document in sight.ready if "progress" in document}
-        by_past: dict[tuple[str | None, bool], list[str]] = {}
-        for job in jobs:
-            by_past.setdefault((touches[job.id], job.id in told), []).append(job.id)
-        update: Document = {
-            "$set": {
-                "state": "running",
-                "started_at": now,
-                "holder": ask.holder,
-                "lease_until": lease_until,
-                "touch": token,
-            },
-            "$inc": {"lease_no": 1},
-        }
-        forgetting: Document = {**update, "$unset": {"progress": ""}}
-        parts = [
-            part_of_many(
-                {"_id": {"$in": ids}, "state": "queued", "touch": touch}, forgetting if had_progress else update
-            )
-            for (touch, had_progress), ids in by_past.items()
-        ]
+        claimed = [claim(job, ask.holder, now, now + ask.lease_for) for job in jobs]
+        parts = _parts({document["_id"]: document for document in sight.ready}, claimed, due, token)
         space = self._connection.space
         reach("exchange.before_commit")
         along = then.copy()
         then.clear()
-        if self._connection.wire.update(space.jobs, parts, SAFE, along) != len(jobs):
-            found = space.jobs.find({"_id": {"$in": [job.id for job in jobs]}, "touch": token}, {"_id": 1})
+        if self._connection.wire.update(space.jobs, parts, SAFE, along) != len(claimed):
+            found = space.jobs.find({"_id": {"$in": [job.id for job in claimed]}, "touch": token}, {"_id": 1})
             ours = {document["_id"] for document in found}
-            jobs = [job for job in jobs if job.id in ours]
-        return [claim(job, ask.holder, now, lease_until) for job in jobs]
+            claimed = [job for job in claimed if job.id in ours]
+        self._count_due([job for job in claimed if job.id in due])
+        return claimed
+
+    def _count_due(self, jobs: Sequence[Job]) -> None:
+        """Count those that were claimed without being made ready first."""
+        if jobs:
+            counts = Counts()
+            counts.move_all((job.queue, State.SCHEDULED, State.RUNNING) for job in jobs)
+            self._steps.count_soon(counts)
 
     def _not_before_they_were_made(self, jobs: list[Job], now: int) -> int:
         """Some may have been made while we looked: then the clock is read once more."""
@@ -238,6 +280,37 @@ class Claimer:
         self._judges.judge(step, ahead, now)
         if step.counts.queues().difference(queues):
             bells.ring(self._connection, "jobs")
+
+
+def _parts(found: dict[str, Document], claimed: Sequence[Job], due: set[str], token: str) -> list[Document]:
+    """Guarded updates that make these jobs their worker's, those that become alike in one; some are due, not ready."""
+    alike: dict[tuple[str | None, bool, int | None, int | None], list[str]] = {}
+    for job in claimed:
+        document = found[job.id]
+        queued_at = job.queued_at if job.id in due else None
+        kind = (document.get("touch"), "progress" in document, job.started_at, queued_at)
+        alike.setdefault(kind, []).append(job.id)
+    common: Document = {
+        "state": "running",
+        "holder": claimed[0].holder,
+        "lease_until": claimed[0].lease_until,
+        "touch": token,
+    }
+    parts = []
+    for (touch, had_progress, started_at, queued_at), ids in alike.items():
+        guard = {"_id": {"$in": ids}, "state": "queued" if queued_at is None else "scheduled", "touch": touch}
+        fields = {**common, "started_at": started_at, **({} if queued_at is None else {"queued_at": queued_at})}
+        forgotten: Document = {"$unset": {"progress": ""}} if had_progress else {}
+        parts.append(part_of_many(guard, {"$set": fields, "$inc": {"lease_no": 1}, **forgotten}))
+    return parts
+
+
+def _is_readable(document: Document) -> bool:
+    try:
+        readable_job(document)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _is_due(queue: str, now: int) -> Document:

@@ -14,6 +14,7 @@ from rota.failpoints import reach
 from rota.model.state import State
 from rota.store.contract import Exchanged
 from rota.store.mongo import bells, counters
+from rota.store.mongo.claiming import Question
 from rota.store.mongo.guards import held_by
 from rota.store.mongo.settling import parts_of
 from rota.store.mongo.steps import Step
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from rota.store.mongo.settling import Settler
     from rota.store.mongo.space import Document
     from rota.store.mongo.wire import Command
+
+SOON = 200_000  # microseconds: what is due so soon is claimed while the gate is still open, if it is opened now
 
 
 class Settled(NamedTuple):
@@ -54,6 +57,8 @@ class Desk:
     def exchange(self, ask: Exchange, now: int | None) -> Exchanged:
         sight = None if ask.settled else self._claimer.survey(ask, now)
         if sight is not None and not sight.has_work:
+            if sight.is_due_within(SOON):
+                self._head.gate.open()
             return Exchanged(now=sight.now, next_due_at=sight.next_due_at)
         with self._head.gate.pass_through():
             settled = self._settle(ask, now) if ask.settled else Settled([], [], sight)
@@ -76,24 +81,22 @@ class Desk:
             refused = self._settler.settle(step, ask.settled, at, held_by(ask.holder))
             return Settled(refused, self._count(step), self._claimer.look_now(ask, now))
         token = secrets.token_hex(8)
-        queues = self._claimer.open_queues(ask)
-        written, waiting, seen = self._write(ask, queues, token)
+        question = Question.of(ask, self._claimer.open_queues(ask), now)
+        written, waiting, seen = self._write(ask, question, token)
         accepted = self._settler.taken(step, ask.settled, token, number_of(written))
         refused = self._refused(step, ask, accepted)
         self._settler.follow(step, accepted, at, waiting=waiting)
-        sight = self._claimer.seen(seen, queues, ask.want, now)
+        sight = self._claimer.seen(seen, question)
         is_so = self._claimer.learn(sight) and waiting == []
         return Settled(refused, self._count(step), sight if is_so else None)
 
-    def _write(
-        self, ask: Exchange, queues: Sequence[str], token: str
-    ) -> tuple[Document, list[Document] | None, Document]:
+    def _write(self, ask: Exchange, question: Question, token: str) -> tuple[Document, list[Document] | None, Document]:
         """What the server says to the reports; who waited for those that ended (None: more than can be told); and
         what there is to claim."""
         space = self._connection.space
         over = [change.id for change in ask.settled if change.state.is_final]
         reports = updating(space.jobs, parts_of(ask.settled, held_by(ask.holder), token), QUICK)
-        look = self._claimer.looking(queues, ask.want)
+        look = self._claimer.looking(question)
         reach("exchange.before_commit")
         if not over:
             written, seen = self._connection.wire.ask(reports, look)

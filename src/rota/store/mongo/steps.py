@@ -80,6 +80,11 @@ class Steps:
         reach(f"{verb}.after_commit")
         return result
 
+    def count_soon(self, counts: Counts) -> None:
+        """Count what has been written, without waiting for it."""
+        space = self._connection.space
+        self._connection.wire.tell(counters.command(space, self._rows.updates(counts)))
+
     def flush(self) -> None:
         """Have everything written so far in the journal."""
         if not self._connection.has_transactions:

@@ -43,11 +43,12 @@ from rota.store.contract import (
 from rota.store.matching import check_cursor
 from rota.store.mongo import bells, schema
 from rota.store.mongo.adding import Intake, all_added
-from rota.store.mongo.claiming import Claimer, open_queues
+from rota.store.mongo.claiming import Claimer, Question, open_queues
 from rota.store.mongo.connection import Connection
 from rota.store.mongo.contention import PAUSE, Contention
 from rota.store.mongo.counters import Counters
 from rota.store.mongo.desk import Desk
+from rota.store.mongo.gate import MS
 from rota.store.mongo.guards import has_lapsed, held_by, is_same
 from rota.store.mongo.head import NOW, Head, paused_of
 from rota.store.mongo.jobs import Jobs, is_duplicate
@@ -87,7 +88,7 @@ FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs f
 class MongoStore(Store):
     """One namespace of one database. `where` is a URL, or a client of the user's, which is never closed."""
 
-    features = Features(kind="mongo", is_durable=True, is_shared=True, counters_are_exact=False)
+    features = Features(kind="mongo", is_durable=True, is_shared=True, counters_are_exact=False, clock_step=MS)
 
     def __init__(
         self, where: str | MongoClient[Document], *, namespace: str = "rota", database: str | None = None
@@ -416,7 +417,7 @@ class MongoStore(Store):
     def _settle_alone(self, space: Space, ask: Exchange, now: int | None) -> Exchanged:
         turn = self._head.look(space, now)
         refused = self._settle(ask, turn.now, is_last=True)
-        sight = self._claimer.look(open_queues(ask.queues, turn.paused), 0, now)
+        sight = self._claimer.look(Question(open_queues(ask.queues, turn.paused), 0, now))
         return Exchanged(now=sight.now, refused=refused, next_due_at=sight.next_due_at)
 
     def _settle(self, ask: Exchange, now: int, *, is_last: bool) -> list[Refusal]:

@@ -28,7 +28,7 @@ NOT_PLAIN = "RO001"  # what the server raises where a job is awaited, or not wha
 _EXCHANGE = Function(
     "exchange",
     (
-        *("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint", "boolean"),
+        *("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint", "boolean", "bigint"),
         *("bigint[]", "integer[]", "text[]", "bigint[]", "integer[]", "integer[]"),
         *("text[]", "text[]", "bytea[]", "text[]", "bigint[]"),
         *("text[]", "integer[]", "integer[]", "integer[]"),
@@ -90,8 +90,8 @@ class Exchanging:
         self, tx: Transaction, ask: Exchange, now: int | None, settled: Sequence[Change], *, is_judged: bool = False
     ) -> tuple[Exchanged, bool]:
         """The server's answer; and whether it did what was asked, or first wants jobs judged that were made ahead."""
-        values = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.slot or 0, is_judged)
-        rows = tx.call(_EXCHANGE, (*values, *_columns(settled)))
+        who = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.slot or 0)
+        rows = tx.call(_EXCHANGE, (*who, is_judged, ask.ahead, *_columns(settled)))
         (_, at, to_do, _, _, _, _, next_due, *_, seal, _) = rows.pop()
         if seal is not None:
             raise Sealed(seal)
@@ -213,8 +213,13 @@ def _claimed(rows: list[Row], ask: Exchange, now: int) -> list[Job]:
     rows.sort(key=_SEQ)
     if len(set(map(_PRIORITY, rows))) > 1:
         rows.sort(key=_PRIORITY, reverse=True)
-    holder, until = ask.holder, now + ask.lease_for
-    return [
-        Job(*(*row[:4], _RUNNING, *row[4:17], now, None, *row[17:21], holder, until, None, row[21], None, row[22]))
-        for row in rows
-    ]
+    until = now + ask.lease_for
+    return [_job(row, ask.holder, now, until) for row in rows]
+
+
+def _job(row: Row, holder: str, now: int, until: int) -> Job:
+    queued_at = row[16]
+    started_at = now if queued_at is None or queued_at < now else queued_at
+    return Job(
+        *(*row[:4], _RUNNING, *row[4:17], started_at, None, *row[17:21], holder, until, None, row[21], None, row[22])
+    )

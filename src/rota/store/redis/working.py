@@ -97,6 +97,7 @@ class Exchanger:
             most_promoted=MOST_PROMOTED,
             least_sheaf=LEAST_SHEAF,
             has_judged=has_judged,
+            ahead=ask.ahead,
         )
         reach("exchange.after_commit")
         return reply

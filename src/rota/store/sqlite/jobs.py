@@ -59,14 +59,16 @@ class JobTable(Intake):
 
     # Claiming.
 
-    def promote(self, connection: sqlite3.Connection, queues: Sequence[str], now: int, counts: Counts) -> None:
-        """Make due jobs of these queues ready, a bounded number of them."""
+    def promote(
+        self, connection: sqlite3.Connection, queues: Sequence[str], now: int, ahead: int, counts: Counts
+    ) -> None:
+        """Make jobs of these queues ready that are due, or will be within `ahead`; a bounded number of them."""
         for queue in queues:
             promoted = connection.execute(
-                f"UPDATE {self._name} SET state = 'queued', queued_at = ? WHERE seq IN (SELECT seq FROM {self._name} "
-                f"WHERE state = 'scheduled' AND ({IS_AHEAD}) IS NOT TRUE AND queue = ? AND run_at <= ? "
-                "ORDER BY run_at LIMIT ?)",
-                (now, queue, now, MOST_PROMOTED),
+                f"UPDATE {self._name} SET state = 'queued', queued_at = max(?, run_at) "
+                f"WHERE seq IN (SELECT seq FROM {self._name} WHERE state = 'scheduled' "
+                f"AND ({IS_AHEAD}) IS NOT TRUE AND queue = ? AND run_at <= ? ORDER BY run_at LIMIT ?)",
+                (now, queue, now + ahead, MOST_PROMOTED),
             ).rowcount
             if promoted:
                 counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
@@ -96,8 +98,8 @@ class JobTable(Intake):
         lease_at, boot = lease
         until = lease_at + ask.lease_for
         rows = connection.execute(
-            f"UPDATE {self._name} SET state = 'running', started_at = ?, progress = NULL, "
-            "lease_no = lease_no + 1, holder = ?, "
+            f"UPDATE {self._name} SET state = 'running', started_at = max(?, ifnull(queued_at, 0)), "
+            "progress = NULL, lease_no = lease_no + 1, holder = ?, "
             f"lease_until = ?, lease_boot = ? WHERE seq IN ({best}) RETURNING {FRESH_COLUMNS}, {IS_FRESH}",
             (now, ask.holder, until, boot, *values),
         ).fetchall()

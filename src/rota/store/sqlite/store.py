@@ -133,7 +133,7 @@ class SqliteStore(Store):
             claimed = []
             if ask.want > 0:
                 self._schedules.judge_due(connection, queues, at, counts)
-                self._jobs.promote(connection, queues, at, counts)
+                self._jobs.promote(connection, queues, at, ask.ahead, counts)
                 claimed = self._jobs.claim(connection, ask, queues, at, lease_now(now), counts)
             next_due = self._jobs.next_due(connection, queues)
             others_can_go_on = counts.grew(State.QUEUED, State.SCHEDULED)
@@ -438,7 +438,7 @@ class SqliteStore(Store):
             if ask.want > 0:
                 self._refuse_if_sealed(connection)
             queues = self._open_queues(connection, ask.queues)
-            if queues and ask.want > 0 and self._jobs.has_work(connection, queues, now):
+            if queues and ask.want > 0 and self._jobs.has_work(connection, queues, now + ask.ahead):
                 return None
             return Exchanged(now=now, next_due_at=self._jobs.next_due(connection, queues))
 

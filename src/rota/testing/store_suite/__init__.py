@@ -31,6 +31,7 @@ from rota.testing.store_suite.bells import TestBells
 from rota.testing.store_suite.by_hand import TestCancellingByHand, TestDeletingByHand, TestRetryingByHand
 from rota.testing.store_suite.claiming import (
     TestClaiming,
+    TestClaimingAhead,
     TestClaimOrder,
     TestNextDue,
     TestPausedQueues,
@@ -38,6 +39,7 @@ from rota.testing.store_suite.claiming import (
 )
 from rota.testing.store_suite.clocks import TestInjectedClock, TestStoresOwnClock
 from rota.testing.store_suite.due import TestDueSchedules, TestNextDueSchedule, TestPausesWithAnEnd
+from rota.testing.store_suite.early import TestChangesInBetween, TestFiringEarly, TestSomethingInTheWay
 from rota.testing.store_suite.firing import TestCatchUp, TestFiredThrough, TestFiring, TestMaxRuns
 from rota.testing.store_suite.fixtures import store
 from rota.testing.store_suite.histories import TestHistories
@@ -102,8 +104,10 @@ __all__ = [
     "TestCancellingByHand",
     "TestCatchUp",
     "TestChains",
+    "TestChangesInBetween",
     "TestClaimOrder",
     "TestClaiming",
+    "TestClaimingAhead",
     "TestCounters",
     "TestDeletingByHand",
     "TestDueSchedules",
@@ -115,6 +119,7 @@ __all__ = [
     "TestFilters",
     "TestFiredThrough",
     "TestFiring",
+    "TestFiringEarly",
     "TestFolding",
     "TestFreedKeys",
     "TestGettingJobs",
@@ -171,6 +176,7 @@ __all__ = [
     "TestRunsBeforeTheSchedule",
     "TestSealing",
     "TestSettlingManyAtOnce",
+    "TestSomethingInTheWay",
     "TestStoreLife",
     "TestStoresOwnClock",
     "TestThereAndBack",

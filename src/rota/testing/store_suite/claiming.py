@@ -10,21 +10,26 @@ from rota.model.micros import SECOND
 from rota.model.outcome import Failed, GivenBack, Snoozed
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange
-from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER, a_job
+from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, RIVAL, T0, WORKER, a_job
 from rota.testing.store_suite.steps import (
     add,
     add_job,
+    add_schedule,
     claim,
     claim_one,
+    fire_due,
+    fire_early,
     history,
     ids,
     read,
+    read_schedule,
     running_job,
     settle_job,
+    succeed,
 )
 
 if TYPE_CHECKING:
-    from rota.store.contract import Store
+    from rota.store.contract import Exchanged, Store
 
 
 class TestClaiming:
@@ -220,3 +225,77 @@ class TestNextDue:
         settle_job(store, job, Failed("boom"), retries=1)
         reply = store.exchange(Exchange(holder=WORKER, want=1), now=T0)
         assert reply.next_due_at == T0 + 10 * SECOND
+
+
+class TestClaimingAhead:
+    """A worker that has nothing to do may have jobs a moment before their time, which it begins on time."""
+
+    def ask(self, store: Store, ahead: int, *, want: int = 9, now: int = T0) -> Exchanged:
+        return store.exchange(Exchange(holder=WORKER, want=want, lease_for=LEASE, ahead=ahead), now=now)
+
+    def test_what_is_due_within_that_time_is_claimed(self, store: Store) -> None:
+        job_id, later = add_job(store, run_at=T0 + 10), add_job(store, run_at=T0 + 11)
+        answer = self.ask(store, 10)
+        assert (ids(answer.claimed), answer.next_due_at, answer.now) == ([job_id], T0 + 11, T0)
+        assert read(store, later).state is State.SCHEDULED
+
+    def test_it_starts_at_its_time(self, store: Store) -> None:
+        job_id = add_job(store, run_at=T0 + 10)
+        (job,) = self.ask(store, 10).claimed
+        assert (job.run_at, job.queued_at, job.started_at) == (T0 + 10, T0 + 10, T0 + 10)
+        assert (job.lease_until, job.lease_no) == (T0 + LEASE, 1)
+        kept = read(store, job_id)
+        assert (kept.queued_at, kept.started_at, kept.lease_until) == (T0 + 10, T0 + 10, T0 + LEASE)
+        assert succeed(store, job, now=T0 + 20) == []
+        assert history(store, job_id) == [State.SCHEDULED, State.QUEUED, State.RUNNING, State.SUCCEEDED]
+
+    def test_who_does_not_ask_for_it_gets_none(self, store: Store) -> None:
+        add_job(store, run_at=T0 + 10)
+        answer = self.ask(store, 0)
+        assert (answer.claimed, answer.next_due_at) == ([], T0 + 10)
+
+    def test_what_is_ready_stands_in_one_order_with_it(self, store: Store) -> None:
+        soon = add_job(store, run_at=T0 + 10, priority=5)
+        ready = [add_job(store, priority=priority) for priority in (9, 1)]
+        claimed = self.ask(store, 10).claimed
+        assert ids(claimed) == [ready[0], soon, ready[1]]
+        assert [job.started_at for job in claimed] == [T0, T0 + 10, T0]
+
+    def test_many_of_them_may_be_claimed_at_their_time_at_the_latest(self, store: Store) -> None:
+        jobs = [add_job(store, run_at=T0 + 10) for _ in range(30)]
+        early = self.ask(store, 10, want=100).claimed
+        late = self.ask(store, 0, want=100, now=T0 + 10).claimed
+        assert sorted(ids([*early, *late])) == sorted(jobs)
+        assert {job.started_at for job in [*early, *late]} == {T0 + 10}
+
+    def test_an_attempt_after_a_failure_is_claimed_so_too(self, store: Store) -> None:
+        job = running_job(store)
+        settle_job(store, job, Failed("boom"), retries=1)
+        (again,) = self.ask(store, SECOND, now=T0 + 9 * SECOND + SECOND // 2).claimed
+        assert (again.lease_no, again.attempts, again.started_at) == (2, 1, T0 + 10 * SECOND)
+        assert read(store, job.id).started_at == T0 + 10 * SECOND
+
+    def test_a_schedules_job_is_claimed_so_too(self, store: Store) -> None:
+        add_schedule(store)
+        fire_early(store, T0 + MINUTE, now=T0 + MINUTE - 20)
+        (job,) = self.ask(store, 20, now=T0 + MINUTE - 20).claimed
+        assert (job.fire_at, job.started_at) == (T0 + MINUTE, T0 + MINUTE)
+        assert succeed(store, job, now=T0 + MINUTE + 1) == []
+        assert read_schedule(store).last.job_id == job.id
+
+    def test_what_was_made_ahead_is_judged_at_its_time(self, store: Store) -> None:
+        add_schedule(store, lookahead=HOUR)
+        fire_due(store, now=T0 + 1)
+        assert self.ask(store, MINUTE, now=T0 + 1).claimed == []
+        assert [job.fire_at for job in self.ask(store, 0, now=T0 + MINUTE).claimed] == [T0 + MINUTE]
+
+    def test_a_paused_queue_gives_none(self, store: Store) -> None:
+        add_job(store, run_at=T0 + 10)
+        store.pause_queue("default", paused=True)
+        assert self.ask(store, 10).claimed == []
+
+    def test_one_that_is_given_back_can_be_claimed_again(self, store: Store) -> None:
+        add_job(store, run_at=T0 + 10)
+        (job,) = self.ask(store, 10).claimed
+        settle_job(store, job, GivenBack())
+        assert ids(self.ask(store, 0).claimed) == [job.id]

@@ -260,7 +260,7 @@ END $$;
 -- The counts by queue of what ended were made by the caller, who knows the jobs; they hold only if all are settled.
 CREATE FUNCTION {ns}.exchange(
     p_now bigint, p_holder text, p_want integer, p_queues text[], p_lease_for bigint, p_most_promoted integer,
-    p_slot bigint, p_is_judged boolean, p_seqs bigint[], p_lease_nos integer[], p_states text[],
+    p_slot bigint, p_is_judged boolean, p_ahead bigint, p_seqs bigint[], p_lease_nos integer[], p_states text[],
     p_finished_at bigint[], p_attempts integer[], p_failures integer[], p_errors text[], p_cancel_reasons text[], p_results bytea[],
     p_keys text[], p_freed bigint[], p_ended_queues text[], p_succeeded integer[], p_failed integer[],
     p_cancelled integer[]
@@ -311,8 +311,8 @@ BEGIN
     v_due := {ns}.next_due(v_open);
 
     IF p_want > 0 THEN
-        -- Scheduled jobs that are due become ready, a bounded number of each queue.
-        IF v_due <= v_now THEN
+        -- Scheduled jobs that are due, or will be in a moment, become ready, a bounded number of each queue.
+        IF v_due <= v_now + p_ahead THEN
             IF NOT p_is_judged AND EXISTS (
                 SELECT FROM {ns}.later l WHERE l.is_ahead AND l.queue = ANY (v_open) AND l.run_at <= v_now
             ) THEN
@@ -323,13 +323,14 @@ BEGIN
             WITH due AS (
                 DELETE FROM {ns}.later l WHERE l.ctid = ANY (ARRAY(
                     SELECT d.ctid FROM unnest(v_open) AS q CROSS JOIN LATERAL (
-                        SELECT x.ctid FROM {ns}.later x WHERE x.queue = q AND x.run_at <= v_now AND NOT x.is_ahead
+                        SELECT x.ctid FROM {ns}.later x WHERE x.queue = q AND x.run_at <= v_now + p_ahead
+                            AND NOT x.is_ahead
                         ORDER BY x.run_at, x.seq LIMIT p_most_promoted FOR UPDATE SKIP LOCKED) d))
                 RETURNING l.*
             ), promoted AS (
                 INSERT INTO {ns}.ready (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
                                         waits_for, error, past, progress)
-                SELECT d.seq, d.run_at, v_now, d.attempts, d.failures, d.deaths, d.lease_no, d.rank, d.queue, d.key,
+                SELECT d.seq, d.run_at, greatest(v_now, d.run_at), d.attempts, d.failures, d.deaths, d.lease_no, d.rank, d.queue, d.key,
                        d.waits_for, d.error, d.past, d.progress
                 FROM due d
             )
@@ -430,7 +431,7 @@ BEGIN
             INSERT INTO {ns}.running (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
                                       waits_for, error, past, started_at, lease_until, holder)
             SELECT t.seq, t.run_at, t.queued_at, t.attempts, t.failures, t.deaths, t.lease_no + 1, t.rank, t.queue,
-                   t.key, t.waits_for, t.error, t.past, v_now, v_now + p_lease_for, p_holder
+                   t.key, t.waits_for, t.error, t.past, greatest(v_now, t.queued_at), v_now + p_lease_for, p_holder
             FROM taken t
         )
         SELECT j.id, t.seq, j.task, j.payload, t.queue, j.priority, j.created_at, t.run_at, t.key, j.key_until,

@@ -221,9 +221,19 @@ local function first_due(queue)
   return redis.call('ZRANGE', P .. 'due:' .. queue, 0, 0, 'WITHSCORES')[2]
 end
 
+-- Until when a job may be due that is wanted; one whose time is still to come is ready at that time.
+local REACH = ask.ahead > 0 and later(ask.ahead) or NOW
+local function not_before(instant)
+  return tonumber(instant) > tonumber(NOW) and instant or NOW
+end
+
 -- Make due jobs of a queue ready, a bounded number of them: how many, and whether a line is no longer empty.
 local function promote_some(queue, room)
-  local due = redis.call('ZRANGEBYSCORE', P .. 'due:' .. queue, '-inf', NOW, 'LIMIT', 0, room)
+  local found = redis.call('ZRANGEBYSCORE', P .. 'due:' .. queue, '-inf', REACH, 'WITHSCORES', 'LIMIT', 0, room)
+  local due = {}
+  for n = 1, #found, 2 do
+    due[#due + 1] = found[n]
+  end
   local records = many_read('HMGET', 'job', due)
   local lines, times, filled = {}, {}, false
   for n, id in ipairs(due) do
@@ -232,7 +242,8 @@ local function promote_some(queue, room)
       seq, priority = redis.call('ZSCORE', P .. 'in:' .. queue .. ':scheduled', id) or '0', '0'
     end
     push(lines, priority, seq, id)
-    times[2 * n - 1], times[2 * n] = id, NOW
+    local at = found[2 * n]
+    times[2 * n - 1], times[2 * n] = id, not_before(at)
   end
   many('ZREM', 'due:' .. queue, due)
   many('ZREM', 'in:' .. queue .. ':scheduled', due)
@@ -251,7 +262,7 @@ local function promote(queues, is_wanted)
   local room, next_due, filled = is_wanted and ask.most_promoted or 0, nil, false
   for _, queue in ipairs(queues) do
     local first = first_due(queue)
-    if first and room > 0 and tonumber(first) <= tonumber(NOW) then
+    if first and room > 0 and tonumber(first) <= tonumber(REACH) then
       local number, is_news_here = promote_some(queue, room)
       room, filled, first = room - number, filled or is_news_here, first_due(queue)
     end
@@ -379,8 +390,10 @@ local function claim(queues)
     local lease = first
     if kept[n] then
       local number = (string.match(kept[n], '^(%d+)|') or 0) + 1
-      lease = lease_text(NOW, till, number .. '|' .. ask.holder)
+      lease = lease_text(not_before(ready[n] or NOW), till, number .. '|' .. ask.holder)
       is_first = false
+    elseif ready[n] then
+      lease = lease_text(not_before(ready[n]), till, '1|' .. ask.holder)
     end
     leases[2 * n - 1], leases[2 * n] = id, lease
   end
