@@ -29,7 +29,9 @@ SENTENCES = {
         "The numbers of jobs per queue are right at every moment on {able}. On {unable} a process that is killed may "
         "leave them off by its last batch until upkeep has counted anew; jobs are never affected."
     ),
+    "clock_step": ("The time is told in microseconds on {able} and in milliseconds on {unable}."),
 }
+FINE = 1  # a step of a clock that is worth no word
 
 
 def feature_page() -> str:
@@ -50,8 +52,8 @@ def feature_page() -> str:
 
 def _sentence(field: str, found: list[Features]) -> str:
     """What a row means to somebody who has to choose."""
-    able = [f"`{one.kind}`" for one in found if getattr(one, field)]
-    unable = [f"`{one.kind}`" for one in found if not getattr(one, field)]
+    able = [f"`{one.kind}`" for one in found if getattr(one, field) == FINE]  # and True is as good as one
+    unable = [f"`{one.kind}`" for one in found if getattr(one, field) != FINE]
     return SENTENCES[field].format(able=_listed(able), unable=_listed(unable))
 
 

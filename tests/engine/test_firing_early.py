@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +22,18 @@ def stage(stage, monkeypatch):
     """No time passes but what is skipped."""
     monkeypatch.setattr(stage, "monotonic", lambda: stage._skipped)
     return stage
+
+
+@pytest.fixture
+def a_scheduler(stage):
+    """A scheduler beside a worker that waits for what it fires, or beside a given one."""
+
+    def make(worker=None):
+        scheduler = stage.a_scheduler()
+        scheduler.has_beside(worker or SimpleNamespace(awaits=lambda _: True, wake=lambda: None))
+        return scheduler
+
+    return make
 
 
 @pytest.fixture
@@ -43,8 +56,8 @@ def every_ten(stage, tick):
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_a_moment_before_its_time_the_job_is_there_and_waits(stage):
-    scheduler = stage.a_scheduler()
+def test_a_moment_before_its_time_the_job_is_there_and_waits(stage, a_scheduler):
+    scheduler = a_scheduler()
     stage.skip(10 - MOMENT)
     assert scheduler.turn() == 0.0
     (job,) = stage.app.jobs.list().items
@@ -58,16 +71,54 @@ def test_a_moment_before_its_time_the_job_is_there_and_waits(stage):
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_nothing_is_fired_before_that(stage):
+def test_a_scheduler_without_a_worker_beside_it_fires_on_time(stage):
+    """Nobody may come for the job: it would look as if it still had to wait."""
     scheduler = stage.a_scheduler()
+    stage.skip(10 - MOMENT)
+    assert scheduler.turn() == pytest.approx(MOMENT)
+    stage.skip(MOMENT)
+    scheduler.turn()
+    assert stage.states() == ["queued"]
+
+
+@pytest.mark.usefixtures("every_ten")
+def test_a_worker_that_is_busy_or_works_for_others_is_no_reason_to_be_early(stage, a_scheduler, gate):
+    @stage.app.task
+    def long() -> None:
+        gate.wait(PATIENCE)
+
+    busy, stranger = stage.a_worker(), stage.a_worker(queues=("mail",))
+    long.enqueue()
+    busy.turn()
+    for _ in range(2):
+        stranger.turn()
+    stage.skip(10 - MOMENT)
+    for worker in (busy, stranger):
+        a_scheduler(worker).turn()
+    assert stage.states() == ["running"]
+
+
+@pytest.mark.usefixtures("every_ten")
+def test_an_idle_worker_is_a_reason(stage, a_scheduler):
+    idle = stage.a_worker()
+    for _ in range(2):
+        idle.turn()
+    stage.skip(10 - MOMENT)
+    a_scheduler(idle).turn()
+    assert stage.states() == ["scheduled"]
+
+
+@pytest.mark.usefixtures("every_ten")
+def test_nothing_is_fired_before_that(stage, a_scheduler):
+    scheduler = a_scheduler()
     stage.skip(10 - 2 * EARLY)
     assert scheduler.turn() == pytest.approx(2 * EARLY)
     assert stage.states() == []
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_it_runs_at_its_time_and_not_earlier(stage, ran):
-    scheduler, worker = stage.a_scheduler(), stage.a_worker(poll=60.0)
+def test_it_runs_at_its_time_and_not_earlier(stage, a_scheduler, ran):
+    scheduler, worker = a_scheduler(), stage.a_worker(poll=60.0)
     stage.skip(10 - MOMENT)
     scheduler.turn()
     pauses = [worker.turn() for _ in range(3)]
@@ -81,8 +132,8 @@ def test_it_runs_at_its_time_and_not_earlier(stage, ran):
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_the_scheduler_has_nothing_left_to_do_at_that_time(stage):
-    scheduler = stage.a_scheduler()
+def test_the_scheduler_has_nothing_left_to_do_at_that_time(stage, a_scheduler):
+    scheduler = a_scheduler()
     stage.skip(10 - MOMENT)
     while scheduler.turn() == 0.0:
         pass
@@ -94,8 +145,8 @@ def test_the_scheduler_has_nothing_left_to_do_at_that_time(stage):
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_what_overlaps_a_moment_before_its_time_is_decided_at_its_time(stage):
-    scheduler = stage.a_scheduler()
+def test_what_overlaps_a_moment_before_its_time_is_decided_at_its_time(stage, a_scheduler):
+    scheduler = a_scheduler()
     stage.skip(10)
     scheduler.turn()
     stage.skip(10 - MOMENT)
@@ -109,8 +160,8 @@ def test_what_overlaps_a_moment_before_its_time_is_decided_at_its_time(stage):
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_a_job_that_ends_just_in_time_makes_way_for_the_next(stage):
-    scheduler, worker = stage.a_scheduler(), stage.a_worker()
+def test_a_job_that_ends_just_in_time_makes_way_for_the_next(stage, a_scheduler):
+    scheduler, worker = a_scheduler(), stage.a_worker()
     stage.skip(10)
     scheduler.turn()
     stage.skip(10 - MOMENT)
@@ -122,8 +173,8 @@ def test_a_job_that_ends_just_in_time_makes_way_for_the_next(stage):
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_a_store_that_is_away_then_leaves_it_due(stage):
-    scheduler = stage.a_scheduler()
+def test_a_store_that_is_away_then_leaves_it_due(stage, a_scheduler):
+    scheduler = a_scheduler()
     stage.skip(10 - MOMENT)
     stage.store.fail("fire")
     assert scheduler._guarded_turn() > 0
@@ -134,8 +185,8 @@ def test_a_store_that_is_away_then_leaves_it_due(stage):
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_an_answer_that_is_lost_makes_no_second_job(stage):
-    scheduler = stage.a_scheduler()
+def test_an_answer_that_is_lost_makes_no_second_job(stage, a_scheduler):
+    scheduler = a_scheduler()
     stage.skip(10 - MOMENT)
     stage.store.fail_after("fire")
     scheduler._guarded_turn()
@@ -144,9 +195,9 @@ def test_an_answer_that_is_lost_makes_no_second_job(stage):
     assert stage.states() == ["scheduled"]
 
 
-def test_one_that_the_store_cannot_digest_is_found_at_its_time(stage, tick, monkeypatch):
+def test_one_that_the_store_cannot_digest_is_found_at_its_time(stage, a_scheduler, tick, monkeypatch):
     stage.app.schedules.put_many([("odd", tick.job(), every("10s")), ("sound", tick.job(), every("10s"))])
-    scheduler = stage.a_scheduler()
+    scheduler = a_scheduler()
     fire = scheduler._store.fire
 
     def choke(firings, **options):
@@ -165,8 +216,8 @@ def test_one_that_the_store_cannot_digest_is_found_at_its_time(stage, tick, monk
 
 
 @pytest.mark.usefixtures("every_ten")
-def test_a_run_by_hand_a_moment_before_is_another_run(stage, ran):
-    scheduler, worker = stage.a_scheduler(), stage.a_worker()
+def test_a_run_by_hand_a_moment_before_is_another_run(stage, a_scheduler, ran):
+    scheduler, worker = a_scheduler(), stage.a_worker()
     stage.skip(10 - MOMENT)
     scheduler.turn()
     stage.app.schedules.run_now("soon")

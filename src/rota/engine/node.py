@@ -131,8 +131,10 @@ class Node:
             keepers = [LeaseKeeper(store, self.worker, events, clock), LogKeeper(store, self.worker, events, clock)]
             self.services += [self.worker, *keepers]
         if settings.scheduler:
-            on_fired = self.worker.wake if self.worker is not None else _nobody
-            self.services.append(Scheduler(store, events, clock, self._new_id, on_fired, lambda: self._share))
+            scheduler = Scheduler(store, events, clock, self._new_id, share=lambda: self._share)
+            if self.worker is not None:
+                scheduler.has_beside(self.worker)
+            self.services.append(scheduler)
         self.services += [
             Rescuer(store, events, clock, lease_for=settings.work.lease_for, random=self._random),
             Pruner(store, events, clock, retention=settings.retention),
@@ -197,7 +199,3 @@ class Beater(Service):
         if settings.scheduler:
             self._node.look_around(self._store.list_nodes())
         return BEAT
-
-
-def _nobody() -> None:
-    """Nobody beside a scheduler waits for what it fires."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rota.engine.run import Run
     from rota.model.job import Job
 
+FEW_DEATHS = MAX_DEATHS - 1  # the next one is one too many
+
 
 class Quarantine:
     """At most one suspect per worker."""
@@ -21,18 +23,18 @@ class Quarantine:
     def __init__(self) -> None:
         self._suspect: Run | None = None
         self._has_begun = False
-        self._is_careful = False  # the last claim brought a suspect: take one job at a time
+        self.is_careful = False  # the last claim brought a suspect: take one job at a time
 
     def look_at(self, jobs: list[Job]) -> None:
         """Hear what a claim brought."""
         if jobs:
-            self._is_careful = any(is_suspect(job) for job in jobs)
+            self.is_careful = max(job.deaths for job in jobs) >= FEW_DEATHS
 
     def limit(self, want: int) -> int:
         """How many jobs may be claimed beside what is here."""
         if self._suspect is not None:
             return 0
-        return min(want, 1) if self._is_careful else want
+        return min(want, 1) if self.is_careful else want
 
     def takes(self, run: Run) -> bool:
         """Keep a suspect until it is alone; False where there is one already."""
@@ -54,4 +56,4 @@ class Quarantine:
 
 
 def is_suspect(job: Job) -> bool:
-    return job.deaths >= MAX_DEATHS - 1
+    return job.deaths >= FEW_DEATHS

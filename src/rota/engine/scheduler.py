@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rota.engine.aside import Aside
 from rota.engine.service import LONGEST_PAUSE, Service
@@ -41,6 +41,15 @@ NEAR = 0.004  # seconds before an instant in which no bell is heard
 LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
 
 
+class Neighbour(Protocol):
+    """A worker beside a scheduler."""
+
+    def awaits(self, queue: str) -> bool:
+        """Whether it has nothing to do but to wait for jobs of this queue."""
+
+    def wake(self) -> None: ...
+
+
 class Scheduler(Service):
     """Fires what is due."""
 
@@ -52,16 +61,20 @@ class Scheduler(Service):
         events: Events,
         clock: StoreClock,
         new_id: Callable[[], str],
-        on_fired: Callable[[], None] = lambda: None,
+        *,
         share: Callable[[], Share] = Share,
     ) -> None:
         super().__init__(events, clock)
         self._store = store
         self._new_id = new_id
-        self._on_fired = on_fired  # a worker beside it need not wait for the bell
+        self._worker: Neighbour | None = None
         self._share = share  # which of many due ones are its own, where others are there too
         self._bell: Bell | None = None
         self._early_at = 0  # the instant for which that was done
+
+    def has_beside(self, worker: Neighbour) -> None:
+        """Hear of a worker in the same process: it need not wait for a bell, nor for an occurrence to be due."""
+        self._worker = worker
 
     def turn(self) -> float:
         if self._bell is None:
@@ -81,16 +94,16 @@ class Scheduler(Service):
         if due.next_due_at is None:
             return LONGEST_WAIT
         left = (due.next_due_at - self.clock.now()) / SECOND
-        if left <= EARLY and self._early_at != due.next_due_at:
+        if self._worker is not None and left <= EARLY and self._early_at != due.next_due_at:
             self._early_at = due.next_due_at
-            self.fire_early(due.next_due_at)
+            self.fire_early(due.next_due_at, self._worker)
             return 0.0  # what is due next is known now
         return min(LONGEST_WAIT, max(0.0, left))
 
-    def fire_early(self, at: int) -> None:
-        """Fire what is due in a moment and just makes its job, which waits for its time in line; the rest is left."""
+    def fire_early(self, at: int, worker: Neighbour) -> None:
+        """Fire what is due in a moment, just makes its job, and is awaited; the rest is left for its time."""
         soon = self._store.due_schedules(BATCH, now=at).schedules
-        mine = [schedule for schedule in soon if self._share().has(schedule)]
+        mine = [one for one in soon if self._share().has(one) and worker.awaits(one.spec.queue)]
         firings = [firing for schedule in mine if (firing := self._plan(schedule, at, plan_early))]
         try:
             fired = self._record(firings)
@@ -99,7 +112,7 @@ class Scheduler(Service):
         except Exception:  # noqa: BLE001 - one that the store cannot digest is found when they are due
             return
         if fired:
-            self._on_fired()
+            worker.wake()
         for firing, result in zip(firings, fired, strict=True):
             if result.is_accepted:
                 self._tell(firing, result, at)
@@ -143,8 +156,8 @@ class Scheduler(Service):
         except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
             self._take_apart(firings, now, err)
             return
-        if fired:
-            self._on_fired()
+        if fired and self._worker is not None:
+            self._worker.wake()
         for firing, result in zip(firings, fired, strict=True):
             self._tell(firing, result, now)
 
@@ -161,7 +174,8 @@ class Scheduler(Service):
         if self._bell is None or seconds <= NEAR:
             super().wait(seconds)
         else:
-            self._bell.wait(seconds - (EARLY * 0.9 if seconds > EARLY else NEAR / 2))
+            is_early = self._worker is not None and seconds > EARLY
+            self._bell.wait(seconds - (EARLY * 0.9 if is_early else NEAR / 2))
 
     def wake(self) -> None:
         if self._bell is not None:

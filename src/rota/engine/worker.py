@@ -160,7 +160,7 @@ class Worker(Service):
     def _is_crowd(self, asked: Asked) -> bool:
         """Whether there are more jobs like these, and short ones: it pays to ask for them at once."""
         claimed = asked.reply.claimed
-        is_plain = not (self.is_draining or self.is_moved or any(is_suspect(job) for job in claimed))
+        is_plain = not (self.is_draining or self.is_moved or self._quarantine.is_careful)
         return is_plain and len(claimed) >= max(CROWD, asked.ask.want)
 
     def _second_lane(self) -> None:
@@ -179,9 +179,10 @@ class Worker(Service):
     def dispatch(self, jobs: list[Job], asked_at: float | None = None) -> None:
         """Start runs for claimed jobs, which were asked for at that time (monotonic)."""
         self._quarantine.look_at(jobs)
+        is_careful = self._quarantine.is_careful
         renewed_at = self.clock.monotonic() if asked_at is None else asked_at
         lease_end = renewed_at + self.settings.lease_for / SECOND
-        now = self.clock.now()
+        ready: list[Run] = []
         for job in jobs:
             older = self.runs.get(job.id)
             if older is not None:
@@ -195,35 +196,49 @@ class Worker(Service):
             if problem is not None:
                 run.finish(problem)
                 continue
-            if not is_suspect(job):
-                self._start(run, now)
+            if not is_careful or not is_suspect(job):
+                ready.append(run)
             elif not self._quarantine.takes(run):
                 run.finish(GivenBack("given back: its next death parks it, so it must run alone"))
         suspect = self._quarantine.release(len(self.runs))
         if suspect is not None:
-            self._start(suspect, now)
+            ready.append(suspect)
+        self._start(ready)
 
-    def _start(self, run: Run, now: int) -> None:
-        """Have it begin, now or on time. (A clock that was set back makes nobody wait.)"""
-        if now < run.job.run_at <= now + AHEAD:
+    def _start(self, runs: list[Run]) -> None:
+        """Have them begin, now or on time. (A clock that was set back makes nobody wait.)"""
+        now = self.clock.now()
+        early = [run for run in runs if now < run.job.run_at <= now + AHEAD]
+        for run in early:
             self._blocks.put(run)
-        else:
-            self._submit(run)
+        self._submit([run for run in runs if run not in early] if early else runs)
 
     def _begin_on_time(self) -> bool:
         """Have those begin whose time has come; whether there were some."""
         if self._blocks.next_at is None:
             return False
         runs = self._blocks.released(self.clock.now())
-        for run in runs:
-            self._submit(run)
+        self._submit(runs)
         return bool(runs)
 
-    def _submit(self, run: Run) -> None:
-        job = run.job
+    def _submit(self, runs: list[Run]) -> None:
+        """Give runs to their executors, those of one executor together."""
         if self.events.wants("job.started"):
-            self.events.emit("job.started", self.clock.now(), job_id=job.id, task=job.task, attempt=job.attempts + 1)
-        self._executor_of(run).submit(run)
+            self._tell_started(runs)
+        by_executor: dict[Executor, list[Run]] = {}
+        for run in runs:
+            by_executor.setdefault(self._executor_of(run), []).append(run)
+        for executor, mine in by_executor.items():
+            executor.submit(*mine)
+
+    def _tell_started(self, runs: list[Run]) -> None:
+        now = self.clock.now()
+        for job in (run.job for run in runs):
+            self.events.emit("job.started", now, job_id=job.id, task=job.task, attempt=job.attempts + 1)
+
+    def awaits(self, queue: str) -> bool:
+        """Whether it has nothing to do but to wait for jobs of this queue."""
+        return self.is_idle.is_set() and queue in self.settings.queues
 
     def report(self, run: Run, outcome: Outcome) -> None:
         """A run has ended; any thread may say so."""

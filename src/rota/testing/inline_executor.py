@@ -38,7 +38,12 @@ class InlineExecutor:
     def stuck(self) -> int:
         return 0
 
-    def submit(self, run: Run) -> None:
+    def submit(self, *runs: Run) -> None:
+        for run in runs:
+            if not run.is_over:  # an earlier one may have stopped the worker
+                self._run(run)
+
+    def _run(self, run: Run) -> None:
         assert run.task is not None
         is_async = run.task.is_async
         run.task = self._watched(run.task, run)

@@ -28,9 +28,9 @@ class Line:
         self._is_closed = False
         self._lock = threading.Lock()
 
-    def put(self, run: Run) -> None:
+    def put(self, *runs: Run) -> None:
         with self._lock:
-            self._runs.append(run)
+            self._runs.extend(runs)
             self._wake_one()
 
     def join(self) -> None:

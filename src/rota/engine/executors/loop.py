@@ -33,9 +33,9 @@ class LoopExecutor:
         self._turned_at = monotonic()
         self._is_beating = False
 
-    def submit(self, run: Run) -> None:
+    def submit(self, *runs: Run) -> None:
         loop = self._running_loop()
-        loop.call_soon_threadsafe(self._begin, loop, run)
+        loop.call_soon_threadsafe(self._begin_all, loop, runs)
 
     @property
     def stuck(self) -> int:
@@ -58,6 +58,10 @@ class LoopExecutor:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=_turn, args=(self._loop,), name="rota-loop", daemon=True).start()
             return self._loop
+
+    def _begin_all(self, loop: asyncio.AbstractEventLoop, runs: tuple[Run, ...]) -> None:
+        for run in runs:
+            self._begin(loop, run)
 
     def _begin(self, loop: asyncio.AbstractEventLoop, run: Run) -> None:
         if run.is_over:

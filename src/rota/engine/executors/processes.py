@@ -50,9 +50,10 @@ class ProcessExecutor(Slots):
         self._recycling = recycling or Recycling()
         self._stopping = threading.Event()
 
-    def submit(self, run: Run) -> None:
-        run.is_watched = True
-        super().submit(run)
+    def submit(self, *runs: Run) -> None:
+        for run in runs:
+            run.is_watched = True
+        super().submit(*runs)
 
     def stop(self) -> None:
         """Kill what runs, let go of what is idle, and wait until all have been reaped."""

@@ -27,8 +27,8 @@ class Slots(ABC):
     def _work(self) -> None:
         """The life of a slot: take runs from the line until it is closed."""
 
-    def submit(self, run: Run) -> None:
-        self._line.put(run)
+    def submit(self, *runs: Run) -> None:
+        self._line.put(*runs)
 
     @property
     def stuck(self) -> int:

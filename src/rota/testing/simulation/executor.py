@@ -34,6 +34,7 @@ class Endings:
         self._random = random
         self.are_calm = False
         self.written: dict[tuple[str, int], int] = {}  # log lines by job and lease
+        self.early: list[str] = []  # runs that began before their time
 
     def write(self, run: Run) -> None:
         """Some runs say something, now and then."""
@@ -92,8 +93,8 @@ class SimulatedExecutor:
         self._line: deque[Run] = deque()
         self.active: list[Active] = []
 
-    def submit(self, run: Run) -> None:
-        self._line.append(run)
+    def submit(self, *runs: Run) -> None:
+        self._line.extend(runs)
         self._fill()
 
     @property
@@ -119,5 +120,7 @@ class SimulatedExecutor:
         while self._line and len(self.active) < self._slots:
             run = self._line.popleft()
             if run.begin():
+                if run.job.run_at > self._clock.now():
+                    self._endings.early.append(f"{run.job.id} at {self._clock.now()}, not {run.job.run_at}")
                 self._endings.write(run)
                 self.active.append(Active(run, self._endings.choose(), self._clock.now()))

@@ -110,7 +110,9 @@ class Node:
             Pruner(store, events, store_clock, retention=KEPT),
         ]
         if role.has_scheduler:
-            services.append(Scheduler(store, events, store_clock, lambda: new_id(mine, clock.now())))
+            scheduler = Scheduler(store, events, store_clock, lambda: new_id(mine, clock.now()))
+            scheduler.has_beside(self.worker)
+            services.append(scheduler)
         self.actors = [Actor(self, service, clock.now()) for service in services]
         self.worker.actor = self.actors[0]
 

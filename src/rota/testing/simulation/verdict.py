@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rota.testing.simulation.simulation import Simulation
 
 TRUE_COUNTS = "I11: counters equal a recount"
+NOT_EARLY = "I10: no run begins before its time"
 
 
 def violations_of(simulation: Simulation) -> list[Violation]:
@@ -51,6 +52,7 @@ def violations_of(simulation: Simulation) -> list[Violation]:
         *check_lateness(history, simulation.calm_from, simulation.quiet_from, LEASE),
         *check_spin(history),
         *check_logs(history, simulation.endings.written),
+        *(Violation(NOT_EARLY, simulation.step, words) for words in simulation.endings.early),
         *_counter_faults(simulation),
     ]
     return sorted(found, key=lambda violation: violation.step)

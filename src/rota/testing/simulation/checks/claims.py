@@ -49,13 +49,21 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
     better = [job for job in left if worst is not None and _rank(job) < worst]
     if better:
         yield Violation(BEST_FIRST, call.step, f"{ask.holder} took {taken} while {better[0].id} was ready")
-    wrong = [job for job in claimed if job.queue in paused or job.queue not in ask.queues or job.run_at > call.at]
+    strange = (job for job in claimed if job.queue in paused or job.queue not in ask.queues)
+    early = (job for job in claimed if job.run_at > call.at + ask.ahead and not _was_queued(job, world))
+    wrong = [*strange, *early]
     if wrong:
         yield Violation(BEST_FIRST, call.step, f"{ask.holder} took {wrong[0].id}, which nobody may take now")
 
 
 def _is_ready(job: Job, now: int) -> bool:
     return job.state is State.QUEUED or (job.state is State.SCHEDULED and job.run_at <= now)
+
+
+def _was_queued(job: Job, world: World) -> bool:
+    """Whether it had been made ready before: a moment ahead of its time, or it was given back then."""
+    before = world.jobs.get(job.id)
+    return before is not None and before.state is State.QUEUED
 
 
 def _rank(job: Job) -> tuple[int, int]:
