@@ -434,9 +434,18 @@ class TestRefusedServers:
 
 class TestVersions:
     def test_a_newer_layout_is_refused(self, raw, server, namespace):
-        raw.hset(f"{{{namespace}}}:meta", "version", "2")
-        with pytest.raises(SchemaMismatch, match="layout version 2, this Rota knows up to 1"):
+        raw.hset(f"{{{namespace}}}:meta", "version", "3")
+        with pytest.raises(SchemaMismatch, match="layout version 3, this Rota knows up to 2"):
             RedisStore(server.url(), namespace=namespace).open()
+
+    def test_an_older_layout_is_brought_up_to_date(self, raw, server, namespace):
+        raw.hset(f"{{{namespace}}}:meta", "version", "1")
+        store = RedisStore(server.url(), namespace=namespace)
+        assert len(store.pending_migrations()) == 1
+        store.open()
+        assert store.pending_migrations() == []
+        assert raw.hget(f"{{{namespace}}}:meta", "version") == b"2"
+        store.close()
 
     def test_keys_of_somebody_else_are_refused(self, raw, server, namespace):
         raw.hset(f"{{{namespace}}}:meta", "version", "theirs")

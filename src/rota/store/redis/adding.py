@@ -16,7 +16,8 @@ from rota.store.redis.link import packed
 from rota.store.redis.packing import pack_plain_record, pack_record
 from rota.store.redis.places import HOUR
 from rota.store.redis.schema import VERSION
-from rota.store.redis.wire import binary
+from rota.store.redis.sheaves import LEAST_BATCH, SPAN_BITS
+from rota.store.redis.wire import binary, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,7 +154,7 @@ def request_of(jobs: list[Job], at: int) -> dict[str, Any]:
     keyed = [job for job in jobs if job.key]
     return {
         "at": str(at),
-        "ids": [job.id for job in jobs],
+        "packed_ids": binary(encode([job.id for job in jobs])),
         **joined([pack_record(job) for job in jobs]),
         "keys": [job.key for job in keyed],
         "keyed": [job.id for job in keyed],
@@ -176,7 +177,7 @@ def _plain_request(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
         groups.place_all(queue, priority, task, State.QUEUED, numbers)
     return {
         "at": str(at),
-        "ids": [new.id for new in jobs],
+        "packed_ids": binary(encode([new.id for new in jobs])),
         **joined([pack_plain_record(new, at) for new in jobs]),
         "keys": [],
         "keyed": [],
@@ -221,13 +222,14 @@ class _Groups:
             self._lines.setdefault((queue, priority), []).extend(numbers)
 
     def told(self) -> dict[str, Any]:
-        places = self._places | {f"task:{task}": numbers for task, numbers in self._tasks.items()}
         return {
             "lines": [(queue, priority, self._some(numbers)) for (queue, priority), numbers in self._lines.items()],
             "waits": list(self._waits.items()),
-            "places": {key: self._some(numbers) for key, numbers in places.items()},
+            "places": {key: self._some(numbers) for key, numbers in self._places.items()},
             "scored": self._scored,
-            "tasks": list(self._tasks),
+            "tasks": [(task, self._some(sorted(numbers))) for task, numbers in self._tasks.items()],
+            "least_sheaf": LEAST_BATCH,
+            "span": 1 << SPAN_BITS,
             "counts": self._counts,
         }
 

@@ -29,7 +29,7 @@ from rota.store.redis.packing import (
     schedule_of,
     standing_of,
 )
-from rota.store.redis.places import Command, count, count_commands, moves
+from rota.store.redis.places import Command, count, count_commands, departure, moves
 from rota.store.redis.wire import binary, wired
 
 if TYPE_CHECKING:
@@ -288,6 +288,7 @@ class Draft:
     def item(self) -> dict[str, Any]:
         """What the commit script is told."""
         freed: list[tuple[str, str]] = []
+        gone: list[tuple[str, str, int]] = []
         writes: list[Command] = []
         for job_id, after in self._after.items():
             before = self._before.get(job_id)
@@ -297,12 +298,15 @@ class Draft:
             writes += self._values(job_id, before, after)
             if before is not None and before.key and (after is None or after.key != before.key):
                 freed.append((before.key, job_id))
+            if before is not None and after is None:
+                gone.append(departure(before))
             if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
                 self._rings.add("jobs")
         return {
             "jobs": [(job_id, sight.guard if sight is not None else None) for job_id, sight in self._seen.items()],
             "guards": [(command, wired(answer)) for command, answer in self._guards.values()],
             "freed": freed,
+            "gone": gone,
             "writes": [*writes, *self._keys(), *self._writes, *count_commands(self._counts)],
             "held": list(self._held()),
             "notes": self._notes,

@@ -18,6 +18,7 @@ from rota.store.redis.draft import Draft
 from rota.store.redis.logs import log_of, pack_log
 from rota.store.redis.packing import jobs_of, line_of, note_mark, pack_entry, pack_last, pack_line
 from rota.store.redis.schedules import put_schedule
+from rota.store.redis.sheaves import SHEAVES_AT_ONCE
 from rota.store.redis.wire import binary
 
 if TYPE_CHECKING:
@@ -88,7 +89,13 @@ class Mover:
     def _oldest(self, after: int, limit: int) -> list[Job]:
         """Jobs in line behind a place."""
         raw, _ = self._desk.link.call(
-            "list", sources=[("tasks", "")], below=str(2**53), least=f"{after + 1}", count=limit, is_rising=True
+            "list",
+            sources=[("tasks", "")],
+            below=str(2**53),
+            least=f"{after + 1}",
+            count=limit,
+            step=SHEAVES_AT_ONCE,
+            is_rising=True,
         ).body
         return jobs_of(raw)
 

@@ -7,7 +7,8 @@ stands in sets of its own by run_at, as it is judged before it is ready, and apa
 may be many that no firing needs to see. Running jobs stand in no set: they are few, and their leases are a hash that is
 looked through only where a holder is late. So a job is in two to seven sets, of about a hundred bytes each. Plain jobs
 that succeeded together stand in their two sets as one sheaf instead: a job that goes may be left in its sheaf for a
-while, and whoever opens that looks whether the job is still there.
+while, and whoever opens that looks whether the job is still there. So stand jobs that were added together in their
+task's set; how many of them are left is counted, and with the last of them their sheaf goes.
 """
 
 from __future__ import annotations
@@ -68,10 +69,12 @@ def _state_places(job: Job) -> Places:
 
 
 def moves(before: Job | None, after: Job | None) -> list[Command]:
-    """The commands that take a job from where it stood to where it stands."""
+    """The commands that take a job from where it stood to where it stands; what goes leaves its task by `departure`."""
     old = places_of(before) if before is not None else {}
     new = places_of(after) if after is not None else {}
     job_id = after.id if after is not None else before.id if before is not None else ""
+    if before is not None and after is None:
+        del old[f"task:{before.task}"]
     commands: list[Command] = [["ZREM", key, job_id] for key in old if key not in new]
     commands += [["ZADD", key, score, job_id] for key, score in new.items() if old.get(key) != score]
     if after is not None and after.state is State.QUEUED:
@@ -79,6 +82,11 @@ def moves(before: Job | None, after: Job | None) -> list[Command]:
     if before is None and after is not None:
         commands += beginnings(after)
     return commands
+
+
+def departure(job: Job) -> tuple[str, str, int]:
+    """What is told of a job that goes, so that it leaves its task's index, where it may stand in a sheaf."""
+    return job.task, job.id, job.seq
 
 
 def beginnings(job: Job) -> list[Command]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rota.store.redis.link import Link
 
-VERSION = "1"
+VERSION = "2"  # since 2, jobs that were added together are one entry of their task's index; what 1 made is read, too
 OLDEST = (6, 2)  # ZMSCORE and the options of ZADD came with it
 
 
@@ -31,7 +31,7 @@ def is_new_enough(version: str) -> bool:
 
 
 def check_version(found: bytes | str | None, place: str) -> bool:
-    """Whether there is a store of this layout; raises where there is one of another."""
+    """Whether there is a store of this layout, and not none or an older one; raises where there is one of another."""
     if found is None:
         return False
     text = found.decode(errors="replace") if isinstance(found, bytes) else found
@@ -42,7 +42,7 @@ def check_version(found: bytes | str | None, place: str) -> bool:
             f"{place} has layout version {text}, this Rota knows up to {VERSION}; "
             "install the newer Rota that made it, or use another namespace"
         )
-    return True
+    return int(text) == int(VERSION)
 
 
 def settings_warnings(link: Link) -> list[str]:

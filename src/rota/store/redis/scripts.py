@@ -10,6 +10,9 @@ from typing import NamedTuple
 ALONE = {"add_one"}  # scripts that bring all that they need
 KEEPING = {"commit", "entries"}  # those that keep notes
 ACCEPTING = {"add", "fire"}  # those that accept jobs
+LEAVING = {"commit", "exchange"}  # those that remove them
+BATCHES = LEAVING | {"list"}  # those that look into what was added together
+SHARED = {"keeping": KEEPING, "accepting": ACCEPTING, "batch": BATCHES, "leaving": LEAVING}  # a part's users, in order
 
 
 class Script(NamedTuple):
@@ -30,8 +33,7 @@ def script(name: str) -> Script:
 def _parts(name: str) -> list[str]:
     if name in ALONE:
         return [name]
-    shared = [part for part, users in (("keeping", KEEPING), ("accepting", ACCEPTING)) if name in users]
-    return ["prelude", *shared, name]
+    return ["prelude", *(part for part, users in SHARED.items() if name in users), name]
 
 
 def _text(name: str) -> str:

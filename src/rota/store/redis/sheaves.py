@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHEAF = b"\0"  # what their names begin with, and no job's id
 LEAST_SHEAF = 4  # jobs: fewer are indexed one by one
+LEAST_BATCH = 16  # the same of jobs that are added together
 SPAN_BITS = 10  # all places of a sheaf lie in one span of 1,024, so that lists and removals know where to look
 SHEAVES_AT_ONCE = 20  # entries of an index that scripts read at once where each may be a sheaf
 

@@ -92,8 +92,8 @@ class RedisStore(Store):
 
     def open(self) -> None:
         schema.check_server(self._info(), self._link.place)
-        schema.check_version(self._version(), self._link.place)
-        self._link.command("HSETNX", f"{self._link.prefix}meta", "version", schema.VERSION)
+        if not schema.check_version(self._version(), self._link.place):
+            self._link.command("HSET", f"{self._link.prefix}meta", "version", schema.VERSION)
         self._link.open()
         if not self._has_warned:
             self._has_warned = True

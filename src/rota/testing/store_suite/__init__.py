@@ -46,7 +46,14 @@ from rota.testing.store_suite.histories import TestHistories
 from rota.testing.store_suite.holding import TestHeldJobs, TestLinesOfHeldJobs, TestWaitingForWhatHasEnded
 from rota.testing.store_suite.keys import TestFreedKeys, TestKeysForAPeriod
 from rota.testing.store_suite.leases import TestCancelRequests, TestExtendingLeases, TestLostLeases
-from rota.testing.store_suite.listing import TestFarApart, TestFilters, TestGettingJobs, TestListingJobs, TestPages
+from rota.testing.store_suite.listing import (
+    TestAddedTogether,
+    TestFarApart,
+    TestFilters,
+    TestGettingJobs,
+    TestListingJobs,
+    TestPages,
+)
 from rota.testing.store_suite.lives import TestStoreLife
 from rota.testing.store_suite.locks import TestLocks
 from rota.testing.store_suite.logs import TestLogs
@@ -94,6 +101,7 @@ from rota.testing.store_suite.settling import (
 )
 
 __all__ = [
+    "TestAddedTogether",
     "TestAddingJobs",
     "TestAddingMany",
     "TestAfterRevoking",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -202,3 +202,58 @@ class TestFarApart:
         for queue, task, some in product((None, "aside", "bulk"), (None, "noop", "rare.1", "rare.*"), states):
             where = JobFilter(states=some, queue=queue, task=task)
             assert ids(all_jobs(store, where, page=190)) == ids([job for job in crowd if matches(job, where)])
+
+
+class TestAddedTogether:
+    """Lists of a task whose jobs came in batches, mixed with others and alone, and went one by one."""
+
+    @pytest.fixture
+    def crowd(self, store: Store) -> list[str]:
+        """Three batches of two tasks each, with one job alone behind every batch; the oldest first."""
+        made: list[str] = []
+        for number in range(3):
+            made += add(store, *[a_job(task="ab"[n % 3 == number], queue="xy"[n % 2]) for n in range(40)])
+            made.append(add_job(store, task="a"))
+        return made
+
+    @pytest.mark.parametrize("size", [1, 7, 40, 200])
+    def test_pages_of_a_task_are_whole_and_in_order(self, store: Store, crowd: list[str], size: int) -> None:
+        kept = {job.id: job for job in store.get_jobs(crowd)}
+        for task in ("a", "b", "*"):
+            shown = ids(all_jobs(store, JobFilter(task=task), page=size))
+            assert shown == [job_id for job_id in reversed(crowd) if matches(kept[job_id], JobFilter(task=task))]
+
+    @pytest.mark.parametrize("size", [1, 7, 40, 200])
+    def test_what_went_is_shown_no_more_and_hides_nobody(self, store: Store, crowd: list[str], size: int) -> None:
+        gone = [*crowd[3:90:2], *crowd[100:], *crowd[:2]]
+        store.change_jobs([cancel(job, T0, "not needed") for job in store.get_jobs(gone)], now=T0)
+        assert sorted(store.delete_jobs(gone, now=T0)) == sorted(gone)
+        left = store.get_jobs([job_id for job_id in crowd if job_id not in gone])
+        for task in ("a", "b"):
+            expected = [job.id for job in reversed(left) if job.task == task]
+            assert ids(all_jobs(store, JobFilter(task=task), page=size)) == expected
+        assert ids(_dumped(store, size)) == ids(left)
+
+    def test_what_is_removed_as_it_ends_leaves_the_others(self, store: Store, crowd: list[str]) -> None:
+        for job in claim(store, 50, queues=("x",)):
+            succeed(store, job, keep=False)
+        left = store.get_jobs(crowd)
+        assert len(left) == len(crowd) - 50
+        assert ids(all_jobs(store)) == ids(left[::-1])
+
+    def test_one_that_comes_again_stands_at_its_new_place(self, store: Store, crowd: list[str]) -> None:
+        (job,) = claim(store, 1, queues=("x",))
+        succeed(store, job, keep=False)
+        add(store, a_job(id=job.id, task=job.task))
+        assert ids(all_jobs(store)) == [job.id, *(job_id for job_id in reversed(crowd) if job_id != job.id)]
+
+
+def _dumped(store: Store, size: int) -> list[Job]:
+    """All jobs, the oldest first, as they leave for another store."""
+    jobs: list[Any] = []
+    page = store.dump("jobs", limit=size)
+    jobs += page.items
+    while page.cursor is not None:
+        page = store.dump("jobs", cursor=page.cursor, limit=size)
+        jobs += page.items
+    return jobs

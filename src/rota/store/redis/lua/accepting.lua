@@ -1,5 +1,7 @@
 -- Accepting new jobs whose ids and keys are known to be free: what scripts that add jobs have in common.
 
+ask.ids = cmsgpack.unpack(ask.packed_ids)
+
 -- Python dated the jobs by what it knows of the server's clock: it must be right, and never ahead.
 local function is_dated_well()
   if ask.now then
@@ -28,6 +30,16 @@ local function note_hour(first, last)
     redis.call('ZADD', P .. 'hours:first', 'LT', first, ask.hour)
     redis.call('ZADD', P .. 'hours:last', 'GT', math.ceil(last / 1000) * 1000, ask.hour)
   end
+end
+
+-- Jobs of a task that were added together are one entry of its index, by the last of their places: a sheaf, packed as
+-- {ids, places}, the places being left out where each is the next. It is called by its last place, which nobody shares.
+local function index_batch(task, packed, number, last)
+  local name = SHEAF .. last
+  redis.call('HSET', P .. 'batch', name, packed)
+  redis.call('HSET', P .. 'batch:left', name, number)
+  redis.call('HINCRBY', P .. 'batch:jobs', task, number)
+  redis.call('ZADD', P .. 'task:' .. task, last, name)
 end
 
 local function accept_jobs()
@@ -77,8 +89,26 @@ local function accept_jobs()
   for key, entries in pairs(ask.scored) do
     many('ZADD', key, entries)
   end
-  for _, task in ipairs(ask.tasks) do
+
+  local function pack_some(numbers)
+    local some, places = {}, {}
+    for n, number in ipairs(numbers) do
+      some[n], places[n] = ids[number], base + number
+    end
+    return cmsgpack.pack(some, places)
+  end
+
+  for _, kind in ipairs(ask.tasks) do
+    local task, numbers = kind[1], kind[2]
+    local number = numbers and #numbers or total
     redis.call('ZADD', P .. 'tasks', 0, task)
+    if seats or number < ask.least_sheaf or total > ask.span then  -- others may stand between places that were reserved
+      many('ZADD', 'task:' .. task, in_order(numbers))
+    elseif numbers then
+      index_batch(task, pack_some(numbers), number, seqs[numbers[number]])
+    else
+      index_batch(task, ask.packed_ids, number, seqs[total])
+    end
   end
   note_hour(tonumber(seqs[1]), tonumber(seqs[total]))
   for name, number in pairs(ask.counts) do

@@ -53,6 +53,9 @@ for n, item in ipairs(ask.items) do
         redis.call('HDEL', P .. 'key', freed[1])
       end
     end
+    for _, gone in ipairs(item.gone) do  -- {task, id, place in line}
+      leave_task(gone[1], gone[2], gone[3])
+    end
     for _, write in ipairs(item.writes) do
       redis.call(write[1], P .. write[2], unpack(write, 3))
     end
@@ -77,6 +80,7 @@ for n, item in ipairs(ask.items) do
     end
   end
 end
+thin_batches()
 for channel in pairs(ask.rung or {}) do
   ring(channel)
 end

@@ -141,7 +141,7 @@ local function forget(change)
   redis.call('HDEL', P .. 'job', id)
   redis.call('HDEL', P .. 'progress', id)
   redis.call('UNLINK', P .. 'log:' .. id)
-  redis.call('ZREM', P .. 'task:' .. change[12], id)
+  leave_task(change[12], id, change[7])
   if change[10] then
     redis.call('ZREM', P .. 'made:' .. change[10], id)
   end
@@ -414,6 +414,7 @@ if #ask.settled > 0 then
   local accepted = settle(ask.settled)
   if #accepted > 0 then
     record(accepted)
+    thin_batches()
   end
 end
 local queues = #ask.queues > 0 and open_queues() or {}

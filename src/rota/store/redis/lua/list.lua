@@ -62,7 +62,10 @@ local function number_in(key)
   if key == 'lease' then
     return redis.call('HLEN', P .. key)
   end
-  local queue, state = string.match(key, '^in:(.*):([^:]*)$')  -- what stands in sheaves is counted, not its sheaves
+  if string.sub(key, 1, 5) == 'task:' then  -- what stands in sheaves is counted, not its sheaves
+    return redis.call('ZCARD', P .. key) + (redis.call('HGET', P .. 'batch:jobs', string.sub(key, 6)) or 0)
+  end
+  local queue, state = string.match(key, '^in:(.*):([^:]*)$')
   return queue and tonumber(redis.call('HGET', P .. 'count', queue .. '|' .. state) or 0) or redis.call('ZCARD', P .. key)
 end
 
@@ -86,6 +89,33 @@ end
 local found = {}
 local highest, lowest = tonumber(ask.below), tonumber(ask.least)
 
+local function text(place)
+  return string.format('%.0f', place)
+end
+
+local function comes_first(one, other)
+  if ask.is_rising then
+    return one[1] < other[1]
+  end
+  return one[1] > other[1]
+end
+
+-- Of more than a page its end is cut off, and what could only come behind it is not looked for any more.
+local function narrow()
+  if #found < ask.count then
+    return
+  end
+  table.sort(found, comes_first)
+  for n = #found, ask.count + 1, -1 do
+    found[n] = nil
+  end
+  if ask.is_rising then
+    highest = found[#found][1] + 1
+  else
+    lowest = found[#found][1]
+  end
+end
+
 local function consider(seq, id)
   if seq < highest and seq >= lowest then
     found[#found + 1] = { seq, id }
@@ -103,10 +133,9 @@ local function open_sheaf(name)
   end
 end
 
--- A sheaf stands by its last place, and all its places lie within a span: some that begin above the highest reach below.
+-- A sheaf of ended jobs stands by its last place, and all its places lie within a span: some that begin above the highest reach below.
 local function look_above(key)
-  local last = string.format('%.0f', highest + ask.span)
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. key, ask.below, last)) do
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. key, text(highest), text(highest + ask.span))) do
     if string.sub(name, 1, 1) == SHEAF then
       open_sheaf(name)
     end
@@ -126,7 +155,7 @@ local function look_below(key)
   local before, reached = #found, 0
   while true do
     local some = redis.call(
-      'ZREVRANGEBYSCORE', P .. key, '(' .. ask.below, ask.least, 'WITHSCORES', 'LIMIT', reached, ask.step)
+      'ZREVRANGEBYSCORE', P .. key, '(' .. text(highest), text(lowest), 'WITHSCORES', 'LIMIT', reached, ask.step)
     for n = 1, #some, 2 do
       if string.sub(some[n], 1, 1) == SHEAF then
         open_sheaf(some[n])
@@ -141,36 +170,112 @@ local function look_below(key)
   end
 end
 
+local function look_at_running(key)
+  local running = redis.call('HKEYS', P .. key)
+  local records = #running > 0 and many_read('HMGET', 'job', running) or {}
+  for n, id in ipairs(running) do
+    consider(tonumber(place_of(records[n]) or 0), id)
+  end
+end
+
+-- Entries of an index by their places, in the order of the list.
+local function entries_of(key, skipped, number)
+  if ask.is_rising then
+    return redis.call(
+      'ZRANGEBYSCORE', P .. key, text(lowest), '(' .. text(highest), 'WITHSCORES', 'LIMIT', skipped, number)
+  end
+  return redis.call(
+    'ZREVRANGEBYSCORE', P .. key, '(' .. text(highest), text(lowest), 'WITHSCORES', 'LIMIT', skipped, number)
+end
+
+local function look_at(key)
+  local some = entries_of(key, 0, ask.count)
+  for n = 1, #some, 2 do
+    found[#found + 1] = { tonumber(some[n + 1]), some[n] }
+  end
+end
+
+-- The jobs of a batch that are there, in the order of the list, as long as some are wanted.
+local function look_into(name, wanted)
+  local ids, places = open_batch(name)
+  local some, at = {}, {}
+  local from, to, step = #ids, 1, -1
+  if ask.is_rising then
+    from, to, step = 1, #ids, 1
+  end
+  for n = from, to, step do
+    if places[n] < highest and places[n] >= lowest then
+      some[#some + 1], at[#at + 1] = ids[n], places[n]
+    end
+  end
+  for first = 1, #some, ask.count do
+    local last = math.min(first + ask.count - 1, #some)
+    local there, seqs = living({ unpack(some, first, last) }, { unpack(at, first, last) })
+    for n, id in ipairs(there) do
+      found[#found + 1] = { seqs[n], id }
+    end
+    if #found >= wanted then
+      return
+    end
+  end
+end
+
+-- A batch that ends at the highest place or above it may begin below: none but the first is near enough.
+local function look_across(key, wanted)
+  local name = redis.call('ZRANGEBYSCORE', P .. key, text(highest), '+inf', 'LIMIT', 0, 1)[1]
+  if name and string.sub(name, 1, 1) == SHEAF then
+    look_into(name, wanted)
+  end
+end
+
+-- Jobs of a task stand alone, or in their batch. No other job of that task stands between those of a batch, so entries
+-- are gone through in their order, until there are enough.
+local function look_along(key, wanted)
+  local reached, number = 0, ask.step
+  while #found < wanted do
+    local some = entries_of(key, reached, number)
+    for n = 1, #some, 2 do
+      if #found >= wanted then
+        return
+      end
+      if string.sub(some[n], 1, 1) == SHEAF then
+        look_into(some[n], wanted)
+      else
+        found[#found + 1] = { tonumber(some[n + 1]), some[n] }
+      end
+    end
+    if #some < 2 * number then
+      return
+    end
+    reached, number = reached + number, math.min(2 * number, 1000)
+  end
+end
+
+local function look_at_task(key)
+  local wanted = #found + ask.count
+  if not ask.is_rising then
+    look_across(key, wanted)
+  end
+  look_along(key, wanted)
+  if ask.is_rising and #found < wanted then
+    look_across(key, wanted)
+  end
+end
+
 for _, key in ipairs(best) do
   if key == 'lease' then
-    local running = redis.call('HKEYS', P .. key)
-    local records = #running > 0 and many_read('HMGET', 'job', running) or {}
-    for n, id in ipairs(running) do
-      consider(tonumber(place_of(records[n]) or 0), id)
-    end
+    look_at_running(key)
+  elseif string.sub(key, 1, 5) == 'task:' then
+    look_at_task(key)
   elseif string.sub(key, -10) == ':succeeded' then
     look_above(key)
     look_below(key)
   else
-    local some
-    if ask.is_rising then
-      some = redis.call(
-        'ZRANGEBYSCORE', P .. key, ask.least, '(' .. ask.below, 'WITHSCORES', 'LIMIT', 0, ask.count)
-    else
-      some = redis.call(
-        'ZREVRANGEBYSCORE', P .. key, '(' .. ask.below, ask.least, 'WITHSCORES', 'LIMIT', 0, ask.count)
-    end
-    for n = 1, #some, 2 do
-      found[#found + 1] = { tonumber(some[n + 1]), some[n] }
-    end
+    look_at(key)
   end
+  narrow()
 end
-table.sort(found, function(one, other)
-  if ask.is_rising then
-    return one[1] < other[1]
-  end
-  return one[1] > other[1]
-end)
+table.sort(found, comes_first)
 local ids = {}
 for n = 1, math.min(#found, ask.count) do
   ids[n] = found[n][2]
