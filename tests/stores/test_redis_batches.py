@@ -1,14 +1,28 @@
-"""Batches on Redis: jobs that were added together are one entry of their task's index, as if each stood alone."""
+"""Batches on Redis: jobs that were added together share entries of indexes and lines, as if each stood alone."""
 
 from __future__ import annotations
 
 import pytest
 
-from rota.model.settle import cancel
+from rota.model.outcome import GivenBack
+from rota.model.settle import cancel, retry_by_hand, settle
 from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, Retention
-from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job
-from rota.testing.store_suite.steps import add, add_job, add_schedule, all_jobs, claim, fire_due, ids, succeed
+from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_policy
+from rota.testing.store_suite.steps import (
+    add,
+    add_job,
+    add_schedule,
+    all_jobs,
+    cancel_waiting,
+    claim,
+    fire_due,
+    ids,
+    queue_info,
+    read,
+    settle_job,
+    succeed,
+)
 from stores.redis_stage import *  # noqa: F403 - its fixtures
 from stores.test_redis_sheaves import ended
 
@@ -189,3 +203,84 @@ def test_schedules_that_fire_together_make_a_batch(store, raw):
     assert len(made) == 20
     remove(store, ids(made))
     assert traces(store, raw) == []
+
+
+class TestLines:
+    """Jobs that are ready stand in line in sheaves, and are taken as if each stood there alone."""
+
+    def test_they_share_entries_of_a_line(self, store, raw):
+        made = added(store, 120)
+        assert raw.zcard(key(store, "ready:default:0")) == raw.hlen(key(store, "line")) == 3
+        assert ids(all_jobs(store, JobFilter(states=(State.QUEUED,)))) == made[::-1]
+        assert ids(claim(store, 200)) == made
+        assert raw.exists(key(store, "line"), key(store, "ready:default:0"), key(store, "priorities:default")) == 0
+
+    @pytest.mark.parametrize("want", [1, 3, 13, 20, 50, 70, 100, 500])
+    def test_they_are_taken_in_order_however_many_at_a_time(self, store, want):
+        made = [*added(store, 70), add_job(store), *added(store, 30, "yours"), *added(store, 5), *added(store, 60)]
+        taken = []
+        while some := ids(claim(store, want)):
+            assert len(some) == min(want, len(made) - len(taken))
+            taken += some
+        assert taken == made
+
+    @pytest.mark.parametrize("want", [1, 7, 40, 200])
+    def test_those_of_several_queues_are_taken_in_one_order(self, store, want):
+        made = []
+        for queue in ("a", "b", "a"):
+            made += [*added(store, 40, queue=queue), add_job(store, queue="b")]
+        made += add(store, *[a_job(queue="ab"[n % 2]) for n in range(60)])
+        taken = []
+        while some := ids(claim(store, want, queues=("a", "b"))):
+            taken += some
+        assert taken == made
+
+    def test_a_higher_priority_comes_first(self, store):
+        made = add(store, *[a_job(priority=n % 2) for n in range(80)])
+        assert ids(claim(store, 60)) == [*made[1::2], *made[:40:2]]
+
+    @pytest.mark.parametrize("first", [0, 10, 30, 45])
+    def test_one_that_is_due_later_stands_at_its_place(self, store, first):
+        made = add(store, *[a_job(delay=MINUTE if n == 40 else 0) for n in range(80)])
+        at_once = [job_id for job_id in made if job_id != made[40]]
+        taken = ids(claim(store, first)) if first else []
+        assert taken == at_once[:first]
+        rest = [job_id for job_id in made if job_id not in taken]
+        assert ids(all_jobs(store, JobFilter(states=(State.QUEUED, State.SCHEDULED)), page=7)) == rest[::-1]
+        assert ids(claim(store, 100, now=T0 + MINUTE)) == rest
+
+    def test_one_that_was_given_back_is_the_first_again(self, store):
+        made = added(store, 80)
+        jobs = claim(store, 30)
+        assert settle_job(store, jobs[7], GivenBack()) == []
+        assert ids(claim(store, 60)) == [made[7], *made[30:]]
+
+    def test_one_that_is_cancelled_is_not_taken_until_it_is_retried_at_its_place(self, store):
+        made = added(store, 80)
+        for job_id in (made[20], made[60]):
+            assert cancel_waiting(store, job_id) == []
+        assert ids(claim(store, 30)) == [*made[:20], *made[21:31]]
+        store.change_jobs([retry_by_hand(read(store, made[60]), T0, "again")], now=T0)
+        assert ids(claim(store, 30)) == made[31:61]
+        store.change_jobs([retry_by_hand(read(store, made[20]), T0, "again")], now=T0)
+        assert ids(claim(store, 30)) == [made[20], *made[61:]]
+
+    def test_one_that_never_stood_in_line_comes_to_its_place_by_hand(self, store):
+        made = add(store, *[a_job(delay=MINUTE if n == 40 else 0) for n in range(80)])
+        assert cancel_waiting(store, made[40]) == []
+        store.change_jobs([retry_by_hand(read(store, made[40]), T0, "at once")], now=T0)
+        assert ids(claim(store, 100)) == made
+
+    def test_the_first_of_a_line_tells_since_when_it_waits(self, store):
+        add(store, *[a_job() for _ in range(50)], now=T0)
+        assert queue_info(store).oldest_at == T0
+        claim(store, 20)
+        assert queue_info(store).oldest_at == T0
+
+    def test_jobs_that_a_settle_gives_back_stand_among_those_that_are_left(self, store):
+        """Half of what was taken, each the neighbour of one that is kept."""
+        made = added(store, 100)
+        jobs = claim(store, 60)
+        back = [settle(job, GivenBack(), a_policy(0), T0, 0.0) for job in jobs[::2]]
+        assert store.exchange(Exchange(holder=WORKER, settled=back), now=T0).refused == []
+        assert ids(claim(store, 100)) == [*made[:60:2], *made[60:]]

@@ -16,7 +16,7 @@ from rota.store.redis.link import packed
 from rota.store.redis.packing import pack_plain_record, pack_record
 from rota.store.redis.places import HOUR
 from rota.store.redis.schema import VERSION
-from rota.store.redis.sheaves import LEAST_BATCH, SPAN_BITS
+from rota.store.redis.sheaves import LEAST_BATCH, LINE_SHEAF, SPAN_BITS
 from rota.store.redis.wire import binary, encode
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def request_of(jobs: list[Job], at: int) -> dict[str, Any]:
     keyed = [job for job in jobs if job.key]
     return {
         "at": str(at),
-        "packed_ids": binary(encode([job.id for job in jobs])),
+        **_packed_ids([job.id for job in jobs]),
         **joined([pack_record(job) for job in jobs]),
         "keys": [job.key for job in keyed],
         "keyed": [job.id for job in keyed],
@@ -177,13 +177,19 @@ def _plain_request(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
         groups.place_all(queue, priority, task, State.QUEUED, numbers)
     return {
         "at": str(at),
-        "packed_ids": binary(encode([new.id for new in jobs])),
+        **_packed_ids([new.id for new in jobs]),
         **joined([pack_plain_record(new, at) for new in jobs]),
         "keys": [],
         "keyed": [],
         "hour": at // HOUR,
         **groups.told(),
     }
+
+
+def _packed_ids(ids: list[str]) -> dict[str, Any]:
+    """Ids as one index keeps them, and in the pieces that a line keeps."""
+    pieces = [binary(encode(ids[start : start + LINE_SHEAF])) for start in range(0, len(ids), LINE_SHEAF)]
+    return {"packed_ids": binary(encode(ids)), "pieces": pieces}
 
 
 def joined(records: list[bytes]) -> dict[str, Any]:
@@ -223,12 +229,13 @@ class _Groups:
 
     def told(self) -> dict[str, Any]:
         return {
-            "lines": [(queue, priority, self._some(numbers)) for (queue, priority), numbers in self._lines.items()],
+            "lines": [(*line, self._some(sorted(numbers))) for line, numbers in self._lines.items()],
             "waits": list(self._waits.items()),
             "places": {key: self._some(numbers) for key, numbers in self._places.items()},
             "scored": self._scored,
             "tasks": [(task, self._some(sorted(numbers))) for task, numbers in self._tasks.items()],
             "least_sheaf": LEAST_BATCH,
+            "line_sheaf": LINE_SHEAF,
             "span": 1 << SPAN_BITS,
             "counts": self._counts,
         }

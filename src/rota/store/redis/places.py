@@ -8,7 +8,8 @@ may be many that no firing needs to see. Running jobs stand in no set: they are 
 looked through only where a holder is late. So a job is in two to seven sets, of about a hundred bytes each. Plain jobs
 that succeeded together stand in their two sets as one sheaf instead: a job that goes may be left in its sheaf for a
 while, and whoever opens that looks whether the job is still there. So stand jobs that were added together in their
-task's set; how many of them are left is counted, and with the last of them their sheaf goes.
+task's set; how many of them are left is counted, and with the last of them their sheaf goes. While they are ready they
+stand in line in sheaves, too, which are exact: one is spread out where a job goes from its middle, or comes there.
 """
 
 from __future__ import annotations

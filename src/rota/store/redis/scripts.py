@@ -11,8 +11,14 @@ ALONE = {"add_one"}  # scripts that bring all that they need
 KEEPING = {"commit", "entries"}  # those that keep notes
 ACCEPTING = {"add", "fire"}  # those that accept jobs
 LEAVING = {"commit", "exchange"}  # those that remove them
-BATCHES = LEAVING | {"list"}  # those that look into what was added together
-SHARED = {"keeping": KEEPING, "accepting": ACCEPTING, "batch": BATCHES, "leaving": LEAVING}  # a part's users, in order
+BATCHES = LEAVING | {"list", "queues"}  # those that look into what was added together
+SHARED = {
+    "keeping": KEEPING,
+    "accepting": ACCEPTING,
+    "batch": BATCHES,
+    "leaving": LEAVING,
+    "line": LEAVING,
+}  # a part's users, in order
 
 
 class Script(NamedTuple):

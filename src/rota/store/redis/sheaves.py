@@ -1,7 +1,8 @@
 """Sheaves: jobs that ended alike, told to the store and indexed there together, as one packed value.
 
 What a worker reports is mostly this: jobs without a key or a schedule that succeeded at once. Two indexes would need an
-entry for each of them; a sheaf has one in each, by its last place in line and by its first end.
+entry for each of them; a sheaf has one in each, by its last place in line and by its first end. Jobs that are added
+together are bound likewise by the scripts that accept them, as their places are known there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 SHEAF = b"\0"  # what their names begin with, and no job's id
 LEAST_SHEAF = 4  # jobs: fewer are indexed one by one
 LEAST_BATCH = 16  # the same of jobs that are added together
+LINE_SHEAF = 50  # jobs that stand in line together at most: about what a worker takes
 SPAN_BITS = 10  # all places of a sheaf lie in one span of 1,024, so that lists and removals know where to look
 SHEAVES_AT_ONCE = 20  # entries of an index that scripts read at once where each may be a sheaf
 

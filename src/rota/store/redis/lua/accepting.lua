@@ -32,6 +32,16 @@ local function note_hour(first, last)
   end
 end
 
+-- Jobs that were added together and are ready stand in line in sheaves of a bounded size, packed likewise.
+local function line_up(queue, priority, sheaves)
+  many('HSET', 'line', sheaves)
+  local entries = {}
+  for n = 1, #sheaves, 2 do
+    entries[n], entries[n + 1] = string.sub(sheaves[n], 2), sheaves[n]
+  end
+  return put_in_line(queue, priority, entries)
+end
+
 -- Jobs of a task that were added together are one entry of its index, by the last of their places: a sheaf, packed as
 -- {ids, places}, the places being left out where each is the next. It is called by its last place, which nobody shares.
 local function index_batch(task, packed, number, last)
@@ -76,9 +86,38 @@ local function accept_jobs()
     return entries
   end
 
+  local function pack_some(numbers, first, last)
+    local some, places = {}, {}
+    for n = first, last do
+      some[#some + 1], places[#places + 1] = ids[numbers[n]], base + numbers[n]
+    end
+    return cmsgpack.pack(some, places)
+  end
+
+  -- {name, packed …}: packed as they came where it is all of them.
+  local function sheaves_of(numbers)
+    local sheaves, size = {}, ask.line_sheaf
+    for n = 1, math.ceil((numbers and #numbers or total) / size) do
+      local first, last = (n - 1) * size + 1, math.min(n * size, numbers and #numbers or total)
+      sheaves[2 * n - 1] = SHEAF .. seqs[numbers and numbers[last] or last]
+      sheaves[2 * n] = numbers and pack_some(numbers, first, last) or ask.pieces[n]
+    end
+    return sheaves
+  end
+
+  local function may_bind(numbers)
+    local number = numbers and #numbers or total
+    return not seats and number >= ask.least_sheaf and total <= ask.span  -- reserved places may have others in between
+  end
+
   local is_news = false
   for _, line in ipairs(ask.lines) do
-    is_news = put_in_line(line[1], line[2], in_order(line[3])) or is_news
+    local queue, priority, numbers = unpack(line)
+    if may_bind(numbers) then
+      is_news = line_up(queue, priority, sheaves_of(numbers)) or is_news
+    else
+      is_news = put_in_line(queue, priority, in_order(numbers)) or is_news
+    end
   end
   for _, wait in ipairs(ask.waits) do
     is_news = put_in_wait(wait[1], wait[2]) or is_news
@@ -89,23 +128,14 @@ local function accept_jobs()
   for key, entries in pairs(ask.scored) do
     many('ZADD', key, entries)
   end
-
-  local function pack_some(numbers)
-    local some, places = {}, {}
-    for n, number in ipairs(numbers) do
-      some[n], places[n] = ids[number], base + number
-    end
-    return cmsgpack.pack(some, places)
-  end
-
   for _, kind in ipairs(ask.tasks) do
     local task, numbers = kind[1], kind[2]
     local number = numbers and #numbers or total
     redis.call('ZADD', P .. 'tasks', 0, task)
-    if seats or number < ask.least_sheaf or total > ask.span then  -- others may stand between places that were reserved
+    if not may_bind(numbers) then
       many('ZADD', 'task:' .. task, in_order(numbers))
     elseif numbers then
-      index_batch(task, pack_some(numbers), number, seqs[numbers[number]])
+      index_batch(task, pack_some(numbers, 1, number), number, seqs[numbers[number]])
     else
       index_batch(task, ask.packed_ids, number, seqs[total])
     end

@@ -1,11 +1,21 @@
--- Batches: the sheaves of a task's index, of jobs that were added together. A name tells the last place in line.
+-- Batches: sheaves of jobs that were added together, in a task's index (`batch`) and in a line (`line`). A sheaf's name
+-- tells the last of its places, by which it stands. No other job of that index stands between those of a sheaf.
 
-local function open_batch(name)
-  local packed = redis.call('HGET', P .. 'batch', name)
+local function is_sheaf(name)
+  return name and string.sub(name, 1, 1) == SHEAF
+end
+
+-- The ids of a sheaf, and their places unless each is the next.
+local function unpack_batch(home, name)
+  local packed = redis.call('HGET', P .. home, name)
   if not packed then
     return {}, {}
   end
-  local ids, places = cmsgpack.unpack(packed)
+  return cmsgpack.unpack(packed)
+end
+
+local function open_batch(home, name)
+  local ids, places = unpack_batch(home, name)
   if not places then
     local last = tonumber(string.sub(name, 2))
     places = {}

@@ -43,6 +43,18 @@ local function holds(item)
   return true
 end
 
+local function put_down(write)
+  local command, key = write[1], write[2]
+  local is_line = string.sub(key, 1, 6) == 'ready:'
+  if is_line and command == 'ZADD' then
+    make_room(key, write[3])
+  end
+  local answer = redis.call(command, P .. key, unpack(write, 3))
+  if is_line and command == 'ZREM' and answer == 0 then
+    leave_line(key, write[3])
+  end
+end
+
 local answers = {}
 for n, item in ipairs(ask.items) do
   local is_held = holds(item)
@@ -57,7 +69,7 @@ for n, item in ipairs(ask.items) do
       leave_task(gone[1], gone[2], gone[3])
     end
     for _, write in ipairs(item.writes) do
-      redis.call(write[1], P .. write[2], unpack(write, 3))
+      put_down(write)
     end
     for _, held in ipairs(item.held) do  -- {holder, number, bound}: leases that came, or went
       if held[2] > 0 then

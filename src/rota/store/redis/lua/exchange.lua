@@ -4,12 +4,12 @@ local refused, apart = {}, {}  -- apart: changes with consequences, which Python
 local is_apart = {}  -- by job, and by schedule: it must hear of its jobs' ends in their order
 local is_news = false
 
--- What is seldom there at all is asked for in one call: jobs that were made ahead, standings of live jobs, times of
+-- What is seldom there at all is asked for in one call: sheaves in lines, jobs that were made ahead, standings of live jobs, times of
 -- promotion, held jobs, progress, requests to stop. How many of these there are is known then, and ends the search.
-local SELDOM = { 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel' }
+local SELDOM = { 'line', 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel' }
 local has = {}
 local unknown = redis.call(
-  'EXISTS', P .. 'ahead', P .. 'state', P .. 'ready_at', P .. 'held', P .. 'progress', P .. 'cancel')
+  'EXISTS', P .. 'line', P .. 'ahead', P .. 'state', P .. 'ready_at', P .. 'held', P .. 'progress', P .. 'cancel')
 for _, name in ipairs(SELDOM) do
   if unknown == 0 then
     break
@@ -147,6 +147,16 @@ local function forget(change)
   end
 end
 
+-- Put jobs that stood in line before back to their places, or where they belong now.
+local function put_back(queue, priority, entries)
+  if has.line then
+    for n = 1, #entries, 2 do
+      make_room('ready:' .. queue .. ':' .. priority, entries[n])
+    end
+  end
+  return put_in_line(queue, priority, entries)
+end
+
 local function record(changes)
   local ids, kept, over = {}, {}, {}
   local indexed, lines, waits = {}, {}, {}
@@ -197,7 +207,7 @@ local function record(changes)
   end
   for queue, priorities in pairs(lines) do
     for priority, entries in pairs(priorities) do
-      is_news = put_in_line(queue, priority, entries) or is_news
+      is_news = put_back(queue, priority, entries) or is_news
     end
   end
   for queue, entries in pairs(waits) do
@@ -250,7 +260,7 @@ local function promote_some(queue, room)
   many('HSET', 'ready_at', times)
   has.ready_at = true
   for priority, entries in pairs(lines) do
-    filled = put_in_line(queue, priority, entries) or filled
+    filled = put_back(queue, priority, entries) or filled
   end
   count(queue, 'scheduled', -#due)
   count(queue, 'queued', #due)
@@ -308,23 +318,84 @@ local function lines_of(queues)
   return priorities, by_priority
 end
 
--- The oldest of one queue and priority. (ZPOPMIN would tell their places, too, and take twice the time.)
-local function pop(queue, priority, want)
-  local key = P .. 'ready:' .. queue .. ':' .. priority
-  local found = redis.call('ZRANGE', key, 0, want)
-  redis.call('ZREMRANGEBYRANK', key, 0, want - 1)
-  if #found <= want then
-    redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- the line is empty, so the next job rings
+-- Take sheaves off the head of a line. One of which little is wanted is spread out instead.
+local function pop_sheaves(key, want, ids)
+  while #ids < want do
+    local name, room = redis.call('ZRANGE', P .. key, 0, 0)[1], want - #ids
+    if not is_sheaf(name) then
+      return
+    end
+    local some, places = unpack_batch('line', name)
+    if 4 * room < #some then
+      spread(key, name)
+      return
+    end
+    for n = 1, math.min(room, #some) do
+      ids[#ids + 1] = some[n]
+    end
+    if #some > room then
+      local rest = { unpack(some, room + 1) }
+      local packed = places and cmsgpack.pack(rest, { unpack(places, room + 1) }) or cmsgpack.pack(rest)
+      redis.call('HSET', P .. 'line', name, packed)
+    else
+      drop_sheaf(key, name)
+    end
   end
-  found[want + 1] = nil
-  return found
+end
+
+-- Take jobs that stand alone off the head of a line: whether it was seen to its end. (ZPOPMIN would tell their places,
+-- too, and take twice the time.)
+local function pop_alone(key, want, ids)
+  local room, taken = want - #ids, 0
+  local found = redis.call('ZRANGE', P .. key, 0, room)
+  for n = 1, math.min(room, #found) do
+    if has.line and is_sheaf(found[n]) then
+      break
+    end
+    ids[#ids + 1], taken = found[n], n
+  end
+  if taken > 0 then
+    redis.call('ZREMRANGEBYRANK', P .. key, 0, taken - 1)
+  end
+  return taken == #found
+end
+
+-- The oldest of one queue and priority.
+local function pop(queue, priority, want)
+  local key, ids = 'ready:' .. queue .. ':' .. priority, {}
+  local is_empty = false
+  repeat
+    if has.line then
+      pop_sheaves(key, want, ids)
+    end
+    is_empty = pop_alone(key, want, ids)
+  until is_empty or #ids == want
+  if is_empty then
+    redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- so the next job rings
+  end
+  return ids
+end
+
+-- Have the first jobs of a line stand alone.
+local function spread_first(key, want)
+  local number = 0
+  for _, name in ipairs(redis.call('ZRANGE', P .. key, 0, want - 1)) do
+    if number >= want then
+      return
+    end
+    number = number + (is_sheaf(name) and spread(key, name) or 1)
+  end
 end
 
 -- The oldest of several queues of one priority, in one merged order: {seq, id, queue} each.
 local function merged(queues, priority, want)
   local found = {}
   for _, queue in ipairs(queues) do
-    local first = redis.call('ZRANGE', P .. 'ready:' .. queue .. ':' .. priority, 0, want - 1, 'WITHSCORES')
+    local key = 'ready:' .. queue .. ':' .. priority
+    if has.line then
+      spread_first(key, want)
+    end
+    local first = redis.call('ZRANGE', P .. key, 0, want - 1, 'WITHSCORES')
     for n = 1, #first, 2 do
       found[#found + 1] = { tonumber(first[n + 1]), first[n], queue }
     end

@@ -2,14 +2,14 @@
 
 local leaving = {}  -- by sheaf: its task, and how many of its jobs go
 
--- No other job of that task stands between those of a sheaf: where a job has no entry of its own, the next is its sheaf.
+-- Where a job has no entry of its own, the next is its sheaf.
 local function leave_task(task, id, seq)
   local key = P .. 'task:' .. task
   if redis.call('ZREM', key, id) == 1 then
     return
   end
   local name = redis.call('ZRANGEBYSCORE', key, seq, '+inf', 'LIMIT', 0, 1)[1]
-  if name and string.sub(name, 1, 1) == SHEAF then
+  if is_sheaf(name) then
     leaving[name] = leaving[name] or { task, 0 }
     leaving[name][2] = leaving[name][2] + 1
   end
@@ -32,7 +32,7 @@ local function thin_batch(task, name, gone)
   local _, size = math.frexp(math.max(left, 0))
   local _, former = math.frexp(left + gone)
   if left <= 0 or size ~= former then
-    local ids, places = living(open_batch(name))
+    local ids, places = living(open_batch('batch', name))
     put_batch(task, name, ids, places)
     gone = gone + left - #ids
   end

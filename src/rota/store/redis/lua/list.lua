@@ -66,6 +66,9 @@ local function number_in(key)
     return redis.call('ZCARD', P .. key) + (redis.call('HGET', P .. 'batch:jobs', string.sub(key, 6)) or 0)
   end
   local queue, state = string.match(key, '^in:(.*):([^:]*)$')
+  if string.sub(key, 1, 6) == 'ready:' then
+    queue, state = string.match(key, '^ready:(.*):'), 'queued'  -- of all its priorities: never too few
+  end
   return queue and tonumber(redis.call('HGET', P .. 'count', queue .. '|' .. state) or 0) or redis.call('ZCARD', P .. key)
 end
 
@@ -136,7 +139,7 @@ end
 -- A sheaf of ended jobs stands by its last place, and all its places lie within a span: some that begin above the highest reach below.
 local function look_above(key)
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. key, text(highest), text(highest + ask.span))) do
-    if string.sub(name, 1, 1) == SHEAF then
+    if is_sheaf(name) then
       open_sheaf(name)
     end
   end
@@ -157,7 +160,7 @@ local function look_below(key)
     local some = redis.call(
       'ZREVRANGEBYSCORE', P .. key, '(' .. text(highest), text(lowest), 'WITHSCORES', 'LIMIT', reached, ask.step)
     for n = 1, #some, 2 do
-      if string.sub(some[n], 1, 1) == SHEAF then
+      if is_sheaf(some[n]) then
         open_sheaf(some[n])
       else
         found[#found + 1] = { tonumber(some[n + 1]), some[n] }
@@ -196,8 +199,8 @@ local function look_at(key)
 end
 
 -- The jobs of a batch that are there, in the order of the list, as long as some are wanted.
-local function look_into(name, wanted)
-  local ids, places = open_batch(name)
+local function look_into(home, name, wanted)
+  local ids, places = open_batch(home, name)
   local some, at = {}, {}
   local from, to, step = #ids, 1, -1
   if ask.is_rising then
@@ -221,16 +224,16 @@ local function look_into(name, wanted)
 end
 
 -- A batch that ends at the highest place or above it may begin below: none but the first is near enough.
-local function look_across(key, wanted)
+local function look_across(key, home, wanted)
   local name = redis.call('ZRANGEBYSCORE', P .. key, text(highest), '+inf', 'LIMIT', 0, 1)[1]
-  if name and string.sub(name, 1, 1) == SHEAF then
-    look_into(name, wanted)
+  if is_sheaf(name) then
+    look_into(home, name, wanted)
   end
 end
 
--- Jobs of a task stand alone, or in their batch. No other job of that task stands between those of a batch, so entries
--- are gone through in their order, until there are enough.
-local function look_along(key, wanted)
+-- Jobs stand alone, or in their batch. No other stands between those of a batch, so entries are gone through in their
+-- order, until there are enough.
+local function look_along(key, home, wanted)
   local reached, number = 0, ask.step
   while #found < wanted do
     local some = entries_of(key, reached, number)
@@ -238,8 +241,8 @@ local function look_along(key, wanted)
       if #found >= wanted then
         return
       end
-      if string.sub(some[n], 1, 1) == SHEAF then
-        look_into(some[n], wanted)
+      if is_sheaf(some[n]) then
+        look_into(home, some[n], wanted)
       else
         found[#found + 1] = { tonumber(some[n + 1]), some[n] }
       end
@@ -251,14 +254,14 @@ local function look_along(key, wanted)
   end
 end
 
-local function look_at_task(key)
+local function look_at_batches(key, home)
   local wanted = #found + ask.count
   if not ask.is_rising then
-    look_across(key, wanted)
+    look_across(key, home, wanted)
   end
-  look_along(key, wanted)
+  look_along(key, home, wanted)
   if ask.is_rising and #found < wanted then
-    look_across(key, wanted)
+    look_across(key, home, wanted)
   end
 end
 
@@ -266,7 +269,9 @@ for _, key in ipairs(best) do
   if key == 'lease' then
     look_at_running(key)
   elseif string.sub(key, 1, 5) == 'task:' then
-    look_at_task(key)
+    look_at_batches(key, 'batch')
+  elseif string.sub(key, 1, 6) == 'ready:' then
+    look_at_batches(key, 'line')
   elseif string.sub(key, -10) == ':succeeded' then
     look_above(key)
     look_below(key)
