@@ -22,6 +22,7 @@ from rota.store.redis.packing import (
     claimed_job,
     job_of,
     lease_of,
+    pack_alike,
     pack_bare_end,
     pack_last,
     pack_plain_record,
@@ -97,6 +98,12 @@ def test_a_first_claim_is_what_the_model_makes_of_a_job(new: NewJob):
 def test_a_plain_request_is_packed_as_the_job_that_it_becomes():
     assert is_plain(PLAIN)
     assert pack_plain_record(PLAIN, NOW) == pack_record(accept(PLAIN, NOW))
+
+
+@pytest.mark.parametrize("sizes", [[3], [0, 1, 255, 256, 70_000]])
+def test_plain_requests_that_are_alike_are_packed_as_each_alone(sizes: list[int]):
+    alike = [msgspec.structs.replace(PLAIN, payload=b"\x01" * size) for size in sizes]
+    assert pack_alike(alike, NOW) == [pack_plain_record(new, NOW) for new in alike]
 
 
 def test_a_bare_end_is_read_back_whole():

@@ -13,7 +13,7 @@ from rota.store.contract import Added
 from rota.store.redis.desk import text_of
 from rota.store.redis.draft import Draft
 from rota.store.redis.link import packed
-from rota.store.redis.packing import pack_plain_record, pack_record
+from rota.store.redis.packing import pack_alike, pack_plain_record, pack_record
 from rota.store.redis.places import HOUR
 from rota.store.redis.schema import VERSION
 from rota.store.redis.sheaves import LEAST_BATCH, LINE_SHEAF, SPAN_BITS
@@ -172,13 +172,14 @@ def _plain_request(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
         if alike is None:
             alike = kinds[kind] = []
         alike.append(number)
+    records = pack_alike(jobs, at) if len(kinds) == 1 else [pack_plain_record(new, at) for new in jobs]
     groups = _Groups(len(jobs))
     for (queue, priority, task), numbers in kinds.items():
         groups.place_all(queue, priority, task, State.QUEUED, numbers)
     return {
         "at": str(at),
         **_packed_ids([new.id for new in jobs]),
-        **joined([pack_plain_record(new, at) for new in jobs]),
+        **joined(records),
         "keys": [],
         "keyed": [],
         "hour": at // HOUR,

@@ -24,6 +24,8 @@ from rota.model.state import State
 from rota.store.redis.wire import binary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rota.model.job import NewJob
     from rota.model.settle import Change
 
@@ -122,6 +124,14 @@ def pack_record(job: Job) -> bytes:
 def pack_plain_record(new: NewJob, at: int) -> bytes:
     """The same of a plain request that is accepted at an instant."""
     return b"|%d|" % new.priority + _encode((new.task, new.payload, new.queue, at))
+
+
+def pack_alike(news: Sequence[NewJob], at: int) -> list[bytes]:
+    """The same of many that differ in their payloads alone: what they share is packed once."""
+    first = news[0]
+    head = b"|%d|" % first.priority + bytes([_PLAIN_HEAD]) + _encode(first.task)
+    tail = _encode(first.queue) + _encode(at)
+    return [head + payload + tail for payload in map(_encode, [new.payload for new in news])]
 
 
 def pack_standing(job: Any, *, key: str | None, holder: str | None, lease_no: int, waits_for: str | None) -> bytes:
