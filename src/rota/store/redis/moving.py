@@ -18,7 +18,7 @@ from rota.store.redis.draft import Draft
 from rota.store.redis.logs import log_of, pack_log
 from rota.store.redis.packing import jobs_of, line_of, note_mark, pack_entry, pack_last, pack_line
 from rota.store.redis.schedules import put_schedule
-from rota.store.redis.sheaves import SHEAVES_AT_ONCE
+from rota.store.redis.sheaves import SHEAVES_AT_ONCE, SPAN_BITS
 from rota.store.redis.wire import binary
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class Mover:
             least=f"{after + 1}",
             count=limit,
             step=SHEAVES_AT_ONCE,
+            span=1 << SPAN_BITS,
             is_rising=True,
         ).body
         return jobs_of(raw)

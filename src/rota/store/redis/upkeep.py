@@ -179,7 +179,13 @@ class Housekeeper:
         below = "9007199254740992"
         while True:
             raw, reached = self._desk.link.call(
-                "list", sources=[("tasks", "")], below=below, least="0", count=WINDOW, step=SHEAVES_AT_ONCE
+                "list",
+                sources=[("tasks", "")],
+                below=below,
+                least="0",
+                count=WINDOW,
+                step=SHEAVES_AT_ONCE,
+                span=1 << SPAN_BITS,
             ).body
             counted += [(job.queue, job.state) for job in jobs_of(raw)]
             if len(raw[0]) < WINDOW:

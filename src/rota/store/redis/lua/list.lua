@@ -198,35 +198,47 @@ local function look_at(key)
   end
 end
 
+local function keep_living(ids, places)
+  local there, seqs = living(ids, places)
+  for n, id in ipairs(there) do
+    found[#found + 1] = { seqs[n], id }
+  end
+end
+
 -- The jobs of a batch that are there, in the order of the list, as long as some are wanted.
 local function look_into(home, name, wanted)
-  local ids, places = open_batch(home, name)
-  local some, at = {}, {}
+  local ids, places = unpack_batch(home, name)
+  local before = tonumber(string.sub(name, 2)) - #ids
   local from, to, step = #ids, 1, -1
   if ask.is_rising then
     from, to, step = 1, #ids, 1
   end
+  local some, at = {}, {}
   for n = from, to, step do
-    if places[n] < highest and places[n] >= lowest then
-      some[#some + 1], at[#at + 1] = ids[n], places[n]
+    local place = places and places[n] or before + n
+    if place < highest and place >= lowest then
+      some[#some + 1], at[#at + 1] = ids[n], place
+    end
+    if #some == ask.count then
+      keep_living(some, at)
+      some, at = {}, {}
+      if #found >= wanted then
+        return
+      end
     end
   end
-  for first = 1, #some, ask.count do
-    local last = math.min(first + ask.count - 1, #some)
-    local there, seqs = living({ unpack(some, first, last) }, { unpack(at, first, last) })
-    for n, id in ipairs(there) do
-      found[#found + 1] = { seqs[n], id }
-    end
-    if #found >= wanted then
-      return
-    end
-  end
+  keep_living(some, at)
 end
 
--- A batch that ends at the highest place or above it may begin below: none but the first is near enough.
-local function look_across(key, home, wanted)
+-- A batch that ends at the highest place or above it may begin below: none but the first, where that is near enough.
+local function across(key)
   local name = redis.call('ZRANGEBYSCORE', P .. key, text(highest), '+inf', 'LIMIT', 0, 1)[1]
-  if is_sheaf(name) then
+  return is_sheaf(name) and string.sub(name, 2) - ask.span < highest and name
+end
+
+local function look_across(key, home, wanted)
+  local name = across(key)
+  if name then
     look_into(home, name, wanted)
   end
 end
@@ -265,6 +277,24 @@ local function look_at_batches(key, home)
   end
 end
 
+-- Where there are many indexes, those that begin the list come first: the others have little to add then.
+local function sort_by_beginning(keys)
+  local ranks, last = {}, ask.is_rising and math.huge or -math.huge
+  for _, key in ipairs(keys) do
+    if key == 'lease' then
+      ranks[key] = -last
+    else
+      ranks[key] = not ask.is_rising and across(key) and highest or tonumber(entries_of(key, 0, 1)[2] or last)
+    end
+  end
+  table.sort(keys, function(one, other)
+    return comes_first({ ranks[one] }, { ranks[other] })
+  end)
+end
+
+if #best > 1 then
+  sort_by_beginning(best)
+end
 for _, key in ipairs(best) do
   if key == 'lease' then
     look_at_running(key)
