@@ -318,31 +318,6 @@ local function lines_of(queues)
   return priorities, by_priority
 end
 
--- Take sheaves off the head of a line. One of which little is wanted is spread out instead.
-local function pop_sheaves(key, want, ids)
-  while #ids < want do
-    local name, room = redis.call('ZRANGE', P .. key, 0, 0)[1], want - #ids
-    if not is_sheaf(name) then
-      return
-    end
-    local some, places = unpack_batch('line', name)
-    if 4 * room < #some then
-      spread(key, name)
-      return
-    end
-    for n = 1, math.min(room, #some) do
-      ids[#ids + 1] = some[n]
-    end
-    if #some > room then
-      local rest = { unpack(some, room + 1) }
-      local packed = places and cmsgpack.pack(rest, { unpack(places, room + 1) }) or cmsgpack.pack(rest)
-      redis.call('HSET', P .. 'line', name, packed)
-    else
-      drop_sheaf(key, name)
-    end
-  end
-end
-
 -- Take jobs that stand alone off the head of a line: whether it was seen to its end. (ZPOPMIN would tell their places,
 -- too, and take twice the time.)
 local function pop_alone(key, want, ids)
@@ -374,17 +349,6 @@ local function pop(queue, priority, want)
     redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- so the next job rings
   end
   return ids
-end
-
--- Have the first jobs of a line stand alone.
-local function spread_first(key, want)
-  local number = 0
-  for _, name in ipairs(redis.call('ZRANGE', P .. key, 0, want - 1)) do
-    if number >= want then
-      return
-    end
-    number = number + (is_sheaf(name) and spread(key, name) or 1)
-  end
 end
 
 -- The oldest of several queues of one priority, in one merged order: {seq, id, queue} each.

@@ -38,3 +38,47 @@ local function leave_line(key, id)
   end
 end
 
+-- Have the first jobs of a line stand alone.
+local function spread_first(key, want)
+  local number = 0
+  for _, name in ipairs(redis.call('ZRANGE', P .. key, 0, want - 1)) do
+    if number >= want then
+      return
+    end
+    number = number + (is_sheaf(name) and spread(key, name) or 1)
+  end
+end
+
+-- Take the first jobs of a sheaf, or all of them: whether it is empty then.
+local function take_from(name, room, some, places, ids)
+  for n = 1, math.min(room, #some) do
+    ids[#ids + 1] = some[n]
+  end
+  if #some <= room then
+    return true
+  end
+  local rest = { unpack(some, room + 1) }
+  local packed = places and cmsgpack.pack(rest, { unpack(places, room + 1) }) or cmsgpack.pack(rest)
+  redis.call('HSET', P .. 'line', name, packed)
+  return false
+end
+
+-- Take sheaves off the head of a line, as long as there are some and jobs are wanted. One of which little is wanted is
+-- spread out instead.
+local function pop_sheaves(key, want, ids)
+  while #ids < want do
+    local name, room = redis.call('ZRANGE', P .. key, 0, 0)[1], want - #ids
+    if not is_sheaf(name) then
+      return
+    end
+    local some, places = unpack_batch('line', name)
+    if 4 * room < #some then
+      spread(key, name)
+      return
+    end
+    if take_from(name, room, some, places, ids) then
+      drop_sheaf(key, name)
+    end
+  end
+end
+
