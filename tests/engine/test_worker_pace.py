@@ -9,6 +9,7 @@ import pytest
 from engine.stage import NOON
 from rota.engine.pace import AHEAD, MOST_HELD, WINDOW, Pace
 from rota.engine.worker import AHEAD as ASK_AHEAD
+from rota.model.history import history_of
 from rota.model.micros import SECOND
 
 PATIENCE = 10
@@ -96,6 +97,35 @@ def test_long_jobs_are_left_for_other_workers(stage, held_up):
         other.turn()
     assert (len(one.runs), len(other.runs)) == (4, 4)
     assert stage.states().count("queued") == 12
+
+
+def test_what_cannot_begin_soon_is_in_excess(clock):
+    pace = Pace(8, clock)
+    assert [pace.excess(waiting) for waiting in (0, 8, 9, 600)] == [0, 0, 1, 592]
+    for _ in range(1_000):
+        pace.ended()
+    clock.at += 2 * WINDOW
+    assert pace.excess(600) == 0
+    clock.at += 1
+    assert pace.excess(600) == 592
+
+
+def test_what_was_claimed_when_jobs_were_short_is_given_back_when_they_are_long(stage, held_up):
+    @stage.app.task
+    def quick() -> None: ...
+
+    one, other = stage.a_worker(concurrency=4), stage.a_worker(concurrency=4)
+    stage.app.enqueue_many([quick.job() for _ in range(400)])
+    stage.work_off(one)
+    stage.app.enqueue_many([held_up.job() for _ in range(60)])
+    stage.work_until(one, lambda: len(one.runs) > 20)
+    stage.skip(2)
+    stage.work_until(one, lambda: len(one.runs) == 8)
+    assert stage.states().count("queued") == 52
+    other.turn()
+    assert len(other.runs) == 4
+    (given, *_) = [job for job in stage.app.jobs.list(limit=500).items if job.state == "queued" and job.record.lease_no]
+    assert history_of(given.record)[-1].reason == "given back: the jobs before it take longer than was thought"
 
 
 def test_a_worker_takes_the_best_first_and_older_before_newer(stage):

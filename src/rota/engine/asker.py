@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.worker")
 
-BATCH = 100
+BATCH = 300
 
 
 class Asked(NamedTuple):

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AHEAD = 0.05  # seconds
-MOST_HELD = 300
+SOON = 1.0  # seconds within which whatever is held should begin
+MOST_HELD = 900
 WINDOW = 0.1  # seconds over which the rate is measured
 
 
@@ -33,6 +34,10 @@ class Pace:
             return 0
         ahead = min(MOST_HELD - slots, int(self._current_rate() * AHEAD))
         return slots + max(0, ahead) - held
+
+    def excess(self, waiting: int) -> int:
+        """How many of those that have not begun cannot begin soon: jobs take longer than when they were claimed."""
+        return max(0, waiting - max(self._slots, int(self._current_rate() * SOON)))
 
     def _current_rate(self) -> float:
         now = self._monotonic()

@@ -95,12 +95,12 @@ class Run:
             self.deadline = self.started + self.timeout
         return True
 
-    def give_back_unless_begun(self) -> None:
+    def give_back_unless_begun(self, outcome: GivenBack = GivenBack()) -> None:  # noqa: B008 - it is frozen
         with _finishing:
             if self.is_over or self.started is not None:
                 return
             self.is_over = True
-        self.host.done(self, GivenBack())
+        self.host.done(self, outcome)
 
     def finish(self, outcome: Outcome) -> bool:
         """Report how it ended; False where that was decided already (a timeout, a lost lease)."""

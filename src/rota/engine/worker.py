@@ -52,6 +52,7 @@ CROWD = 32  # jobs that a claim wanted and got: there are more of them, and they
 POLL = 2.0  # seconds: the net under the bell
 AHEAD = 25_000  # microseconds before their time that an idle worker claims jobs, which begin on time then
 NEAR = 0.002  # seconds before an instant in which no bell of another process is heard
+TOO_LONG = GivenBack("given back: the jobs before it take longer than was thought")
 BREATH = 0.001  # seconds: the line is empty, so what was claimed begins, and may end, before the next question
 
 
@@ -137,6 +138,7 @@ class Worker(Service):
                 self._clerk.give(self._second_lane)
             return 0.0
         self._clerk.finish()
+        self._give_back_excess()
         pause = self._pause(asked)
         first = self._blocks.next_at
         return pause if first is None else min(pause, self._until(first))
@@ -170,6 +172,15 @@ class Worker(Service):
             self._work_off(asked)
             if not self._is_crowd(asked):
                 return
+
+    def _give_back_excess(self) -> None:
+        """What was claimed when jobs were short, and cannot begin soon because they are long now, is for others."""
+        if len(self.runs) <= 2 * self.settings.concurrency:
+            return
+        waiting = [run for run in self.runs.values() if run.started is None and not run.is_over]
+        number = self._pace.excess(len(waiting))
+        for run in waiting[len(waiting) - number :]:
+            run.give_back_unless_begun(TOO_LONG)
 
     def _work_off(self, asked: Asked) -> None:
         self._settle(asked.reports, asked.reply.refused)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from rota.tasks import Task
 
-START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from rota.engine.executors.child import main; main()"
 CHUNK = 32 * 1024  # characters sent at once
 ENOUGH = 4 * MOST_BYTES  # what is written after that is not even sent: the job's log is full
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rota.engine.executors.child import START
 from rota.engine.executors.wire import Frames, Said, pack
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ READ = 1 << 16
 MOST_READS = 32  # of one pipe in a turn, so that no flood keeps the others waiting
 PAGE = os.sysconf("SC_PAGE_SIZE")
 GOODBYE = 1.0  # seconds for a child to end by itself
+START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from rota.engine.executors.child import main; main()"
 
 
 class Offspring:
