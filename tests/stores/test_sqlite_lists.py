@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from rota.model.outcome import GivenBack
 from rota.model.settle import cancel
 from rota.model.state import State
 from rota.store.contract import JobFilter, Retention
 from rota.store.sqlite import SqliteStore
 from rota.testing.store_suite.builders import HOUR, T0, a_job
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.steps import add, add_job, claim, fail, succeed
+from rota.testing.store_suite.steps import add, add_job, claim, fail, settle_job, succeed
 
 MANY = 20_000
 KEEP_NOTHING = Retention(succeeded_for=0, failed_for=0)
@@ -97,3 +98,22 @@ def test_marks_are_looked_through_once_a_block(tmp_path):
             pass
         assert statements
         assert not [statement for statement in statements if statement.startswith("DELETE FROM rota_kind_block")]
+
+
+def test_a_job_that_moves_while_a_list_is_read_is_neither_missed_nor_shown_twice(tmp_path, monkeypatch):
+    """A list of several states looks at one after another, all of them as they were when it began."""
+    with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
+        add_job(store)
+        (job,) = claim(store)
+        in_state = store._listing._in_state
+
+        def moving(connection, state, *rest):
+            found = in_state(connection, state, *rest)
+            if state is State.QUEUED:
+                settle_job(store, job, GivenBack())
+            return found
+
+        monkeypatch.setattr(store._listing, "_in_state", moving)
+        (shown,) = store.list_jobs(JobFilter(states=(State.QUEUED, State.RUNNING)), limit=1).items
+        assert (shown.id, shown.state) == (job.id, State.RUNNING)
+        assert store.get_jobs([job.id])[0].state is State.QUEUED

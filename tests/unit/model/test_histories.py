@@ -119,6 +119,8 @@ def test_every_move_is_one_line_and_every_history_is_a_path_of_the_table(data):
     states, now = [job.state], NOON
     for _ in range(data.draw(st.integers(0, 25))):
         now += data.draw(st.integers(0, HOUR))
+        if job.state is State.SCHEDULED:
+            now = max(now, job.run_at)
         after = moved(job, data.draw, now)
         if after is None:
             break
@@ -164,8 +166,16 @@ def test_a_history_survives_a_journey_as_json():
 
 
 def test_no_line_is_earlier_than_the_one_before_it_though_its_writer_began_earlier():
-    job = claim(promote(accept(a_request(delay=SECOND), NOON), NOON + 20), "worker-1", NOON + 15, NOON + MINUTE)
-    failed = apply(settle(job, Failed("boom"), RetryPolicy(), NOON + 16, 0.0))
-    again = claim(promote(failed, NOON + 18), "worker-1", NOON + 17, NOON + MINUTE)
-    ended = apply(settle(again, Succeeded(), RetryPolicy(), NOON + 21, 0.0))
-    assert [line.at - NOON for line in history_of(ended)] == [0, 20, 20, 20, 20, 20, 21]
+    job = claim(promote(accept(a_request(delay=20), NOON), NOON + 20), "worker-1", NOON + 15, NOON + MINUTE)
+    failed = apply(settle(job, RetryAsked(2, "busy"), RetryPolicy(), NOON + 16, 0.0))
+    again = claim(promote(failed, NOON + 22), "worker-1", NOON + 17, NOON + MINUTE)
+    ended = apply(settle(again, Succeeded(), RetryPolicy(), NOON + 23, 0.0))
+    assert [line.at - NOON for line in history_of(ended)] == [0, 20, 20, 20, 22, 22, 23]
+
+
+def test_what_is_claimed_ahead_of_its_time_is_queued_and_started_at_its_time():
+    job = claim(promote(accept(a_request(delay=20), NOON), NOON + 15), "worker-1", NOON + 15, NOON + MINUTE)
+    assert (job.queued_at, job.started_at) == (NOON + 20, NOON + 20)
+    given = apply(settle(job, GivenBack(), RetryPolicy(), NOON + 17, 0.0))
+    dropped = apply(cancel(given, NOON + 18, "not wanted"))
+    assert [line.at - NOON for line in history_of(dropped)] == [0, 20, 20, 20, 20]

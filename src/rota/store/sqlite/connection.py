@@ -134,6 +134,16 @@ class Database:
             yield self._reader()
 
     @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """The same, where all that is read is of one moment, whatever is written meanwhile."""
+        with self.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")
+
+    @contextmanager
     def look(self) -> Iterator[sqlite3.Connection]:
         """A look at a file that is not open, whoever made it: nothing about it is changed."""
         with self.told:

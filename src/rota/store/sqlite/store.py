@@ -194,7 +194,7 @@ class SqliteStore(Store):
             return self._jobs.get(connection, ids)
 
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
-        with self._database.read() as connection:
+        with self._database.snapshot() as connection:
             return self._listing.page(connection, where, check_cursor(cursor), limit)
 
     def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
