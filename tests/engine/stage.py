@@ -48,6 +48,7 @@ class FaultyStore:
         self.calls: Counter[str] = Counter()
         self._before: Counter[str] = Counter()
         self._after: Counter[str] = Counter()
+        self._indigestible = ""
 
     def fail(self, verb: str, times: int = 1) -> None:
         self._before[verb] += times
@@ -55,6 +56,15 @@ class FaultyStore:
     def fail_after(self, verb: str, times: int = 1) -> None:
         """The next calls are done, and their replies are lost."""
         self._after[verb] += times
+
+    def choke_on(self, schedule_id: str) -> None:
+        """From now on, firings of this schedule are more than the store can digest."""
+        self._indigestible = schedule_id
+
+    def fire(self, firings: Any, **options: Any) -> Any:
+        if any(firing.schedule.id == self._indigestible for firing in firings):
+            raise RuntimeError("cannot write this")
+        return self.__getattr__("fire")(firings, **options)
 
     def __getattr__(self, verb: str) -> Any:
         found = getattr(self.store, verb)

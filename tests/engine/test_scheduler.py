@@ -268,19 +268,12 @@ def test_a_schedule_that_cannot_be_planned_for_any_reason_is_set_aside_alone(sta
     assert "service.failed" not in stage.names()
 
 
-def test_a_firing_that_the_store_cannot_digest_is_set_aside_alone(stage, tick, monkeypatch, caplog):
+def test_a_firing_that_the_store_cannot_digest_is_set_aside_alone(stage, tick, caplog):
     """The others of its batch fire, the log names the schedule, and the record keeps the reason."""
     stage.app.schedules.put_many([("odd", tick.job(), every("10s")), ("sound", tick.job(), every("10s"))])
     stage.skip(10)
     scheduler = stage.a_scheduler()
-    fire = scheduler._store.fire
-
-    def choke(firings, **options):
-        if any(firing.schedule.id == "odd" for firing in firings):
-            raise RuntimeError("cannot write this")
-        return fire(firings, **options)
-
-    monkeypatch.setattr(scheduler._store, "fire", choke)
+    stage.store.choke_on("odd")
     scheduler._guarded_turn()
     assert [job.schedule_id for job in stage.app.jobs.list().items] == ["sound"]
     assert stage.app.schedules.get("odd").problem == "RuntimeError: cannot write this"
