@@ -29,9 +29,9 @@ SENTENCES = {
         "The numbers of jobs per queue are right at every moment on {able}. On {unable} a process that is killed may "
         "leave them off by its last batch until upkeep has counted anew; jobs are never affected."
     ),
-    "clock_step": ("The time is told in microseconds on {able} and in milliseconds on {unable}."),
+    "clock_step": "The time is told in microseconds on {able} and in milliseconds on {unable}.",
 }
-FINE = 1  # a step of a clock that is worth no word
+FINE = 1  # microsecond: a step of a clock that is worth no word
 
 
 def feature_page() -> str:

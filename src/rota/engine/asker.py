@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.worker")
 
-BATCH = 300
+BATCH = 300  # jobs told, and wanted, at once: of fewer, much of the price is the waking of threads
 
 
 class Asked(NamedTuple):

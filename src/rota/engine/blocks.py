@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Blocks:
-    """Runs by the time that they may begin; kept by the worker's own loop."""
+    """Runs by the time that they may begin. Any thread may put one; the worker's own loop takes them out."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, Run]] = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rota.failpoints import reach
-from rota.model.settle import claim
+from rota.model.settle import claim, promote
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED
 from rota.store.counting import Counts
@@ -61,6 +61,7 @@ class Sight(NamedTuple):
     ready: list[Document]
     soon: list[Document]  # the first scheduled ones: when, and the whole job where that is wanted now
     head: Document  # what is paused, and whether the store is sealed
+    due: frozenset[str] = frozenset()  # those of the ready ones that nobody has made ready: their time has come
 
     @property
     def next_due_at(self) -> int | None:
@@ -68,7 +69,7 @@ class Sight(NamedTuple):
 
     @property
     def has_due(self) -> bool:
-        return self.next_due_at is not None and self.next_due_at <= self.now
+        return self.is_due_within(0)
 
     def is_due_within(self, span: int) -> bool:
         return self.next_due_at is not None and self.next_due_at <= self.now + span
@@ -90,12 +91,8 @@ class Sight(NamedTuple):
             return None
         if any(map(is_unjudged, due)) or not all(map(_is_readable, [*self.ready, *due])):
             return None
-        promoted = (
-            {**job, "state": "queued", "queued_at": max(self.now, job["run_at"]), "was_due": True} for job in due
-        )
-        ready = [*self.ready, *promoted]
-        ready.sort(key=lambda job: (-job["priority"], seq_of(job["seq"])))
-        return self._replace(ready=ready, soon=self.soon[len(due) :])
+        ready = sorted([*self.ready, *due], key=lambda job: (-job["priority"], seq_of(job["seq"])))
+        return self._replace(ready=ready, soon=self.soon[len(due) :], due=frozenset(job["_id"] for job in due))
 
 
 class Claimed(NamedTuple):
@@ -220,14 +217,14 @@ class Claimer:
 
     def _take(self, ask: Exchange, sight: Sight, injected: int | None, then: list[Command]) -> list[Job]:
         """Those of the documents that are ours after one guarded write."""
-        due = {document["_id"] for document in sight.ready if document.pop("was_due", False)}
         jobs = self._parker.readable(sight.ready, ask.holder, sight.now)
         if not jobs:
             return []
         now = self._not_before_they_were_made(jobs, sight.now) if injected is None else injected
         token = secrets.token_hex(8)
-        claimed = [claim(job, ask.holder, now, now + ask.lease_for) for job in jobs]
-        parts = _parts({document["_id"]: document for document in sight.ready}, claimed, due, token)
+        queued = [promote(job, sight.now) if job.id in sight.due else job for job in jobs]
+        claimed = [claim(job, ask.holder, now, now + ask.lease_for) for job in queued]
+        parts = _parts(sight, claimed, token)
         space = self._connection.space
         reach("exchange.before_commit")
         along = then.copy()
@@ -236,7 +233,7 @@ class Claimer:
             found = space.jobs.find({"_id": {"$in": [job.id for job in claimed]}, "touch": token}, {"_id": 1})
             ours = {document["_id"] for document in found}
             claimed = [job for job in claimed if job.id in ours]
-        self._count_due([job for job in claimed if job.id in due])
+        self._count_due([job for job in claimed if job.id in sight.due])
         return claimed
 
     def _count_due(self, jobs: Sequence[Job]) -> None:
@@ -282,12 +279,13 @@ class Claimer:
             bells.ring(self._connection, "jobs")
 
 
-def _parts(found: dict[str, Document], claimed: Sequence[Job], due: set[str], token: str) -> list[Document]:
-    """Guarded updates that make these jobs their worker's, those that become alike in one; some are due, not ready."""
+def _parts(sight: Sight, claimed: Sequence[Job], token: str) -> list[Document]:
+    """Guarded updates that make these jobs their worker's, those that become alike in one."""
+    found = {document["_id"]: document for document in sight.ready}
     alike: dict[tuple[str | None, bool, int | None, int | None], list[str]] = {}
     for job in claimed:
         document = found[job.id]
-        queued_at = job.queued_at if job.id in due else None
+        queued_at = job.queued_at if job.id in sight.due else None
         kind = (document.get("touch"), "progress" in document, job.started_at, queued_at)
         alike.setdefault(kind, []).append(job.id)
     common: Document = {

@@ -81,9 +81,8 @@ class Salvo(NamedTuple):
 
 def are_plain(firings: Sequence[Firing]) -> bool:
     """Whether all are plain, and no schedule comes twice."""
-    return all(firing.is_plain for firing in firings) and len({firing.schedule.id for firing in firings}) == len(
-        firings
-    )
+    names = {firing.schedule.id for firing in firings}
+    return len(names) == len(firings) and all(firing.is_plain for firing in firings)
 
 
 def told(firings: Sequence[Firing], *, is_accepted: bool) -> list[Fired]:

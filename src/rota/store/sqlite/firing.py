@@ -103,7 +103,7 @@ class Firer:
 
     def _fire_one(self, connection: sqlite3.Connection, firing: Firing, now: int, counts: Counts) -> Fired:
         name = firing.schedule.id
-        if firing.must_wait(self._jobs.key_holder(connection, overlap_key(name), now)):
+        if firing.is_early and firing.must_wait(self._jobs.key_holder(connection, overlap_key(name), now)):
             return Fired(schedule_id=name, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)

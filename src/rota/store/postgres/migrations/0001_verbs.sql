@@ -330,8 +330,8 @@ BEGIN
             ), promoted AS (
                 INSERT INTO {ns}.ready (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
                                         waits_for, error, past, progress)
-                SELECT d.seq, d.run_at, greatest(v_now, d.run_at), d.attempts, d.failures, d.deaths, d.lease_no, d.rank, d.queue, d.key,
-                       d.waits_for, d.error, d.past, d.progress
+                SELECT d.seq, d.run_at, greatest(v_now, d.run_at), d.attempts, d.failures, d.deaths, d.lease_no, d.rank,
+                       d.queue, d.key, d.waits_for, d.error, d.past, d.progress
                 FROM due d
             )
             INSERT INTO {ns}.tally AS t (queue, slot, scheduled, queued)

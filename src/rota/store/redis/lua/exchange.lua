@@ -4,8 +4,9 @@ local refused, apart = {}, {}  -- apart: changes with consequences, which Python
 local is_apart = {}  -- by job, and by schedule: it must hear of its jobs' ends in their order
 local is_news = false
 
--- What is seldom there at all is asked for in one call: sheaves in lines, jobs that were made ahead, standings of live jobs, times of
--- promotion, held jobs, progress, requests to stop. How many of these there are is known then, and ends the search.
+-- What is seldom there at all is asked for in one call: sheaves in lines, jobs that were made ahead, standings of live
+-- jobs, times of promotion, held jobs, progress, requests to stop. How many of these there are is known then, and ends
+-- the search.
 local SELDOM = { 'line', 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel' }
 local has = {}
 local unknown = redis.call(
@@ -252,8 +253,7 @@ local function promote_some(queue, room)
       seq, priority = redis.call('ZSCORE', P .. 'in:' .. queue .. ':scheduled', id) or '0', '0'
     end
     push(lines, priority, seq, id)
-    local at = found[2 * n]
-    times[2 * n - 1], times[2 * n] = id, not_before(at)
+    times[2 * n - 1], times[2 * n] = id, not_before(found[2 * n])
   end
   many('ZREM', 'due:' .. queue, due)
   many('ZREM', 'in:' .. queue .. ':scheduled', due)

@@ -136,7 +136,8 @@ local function open_sheaf(name)
   end
 end
 
--- A sheaf of ended jobs stands by its last place, and all its places lie within a span: some that begin above the highest reach below.
+-- A sheaf of ended jobs stands by its last place, and all its places lie within a span: some that begin above the
+-- highest reach below.
 local function look_above(key)
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. key, text(highest), text(highest + ask.span))) do
     if is_sheaf(name) then
