@@ -98,7 +98,16 @@ def check(source: Store, target: Store) -> Seal | None:
         raise _sealed_target(target, filled)
     if not _is_empty(target):
         raise _not_empty(target)
+    if left is None and _is_empty(source):
+        _check_only_namespace(source)
     return left
+
+
+def check_there(source: Store) -> None:
+    """Refuse a source whose namespace does not exist; to open it would make it, empty."""
+    if source.features.is_shared and getattr(source, "namespace", "") not in source.namespaces():
+        _check_only_namespace(source)
+        raise Refused(f"{source.describe()} holds no system of Rota; check what --from names")
 
 
 def undo(source: Store) -> Seal:
@@ -172,6 +181,17 @@ def _not_empty(store: Store) -> Refused:
         f"{store.describe()} already holds something of its own, and two systems cannot become one; "
         "copy into an empty store, before anything is started on it"
     )
+
+
+def _check_only_namespace(source: Store) -> None:
+    """A namespace that was misspelt, or not named at all, looks like an empty store: say what else is there."""
+    named = getattr(source, "namespace", "")
+    others = [name for name in source.namespaces() if name != named]
+    if others:
+        raise Refused(
+            f"namespace {named} of {source.describe()} holds nothing to copy. The other namespaces there are: "
+            f"{', '.join(others)}. Name one of them with --namespace"
+        )
 
 
 def _left_already(source: Store, seal: Seal) -> Refused:

@@ -41,6 +41,7 @@ def test_everything_is_in_the_new_store(full, store):
     said = full("copy", *BOTH)
     assert "moved 2 schedules, 3 jobs" in said.stdout
     assert "restart everything with the URL of sqlite file" in said.stdout
+    assert "is sealed, and the store holds no other namespace: you may delete it" in said.stdout
     assert full.data("jobs", "list", "--store", TO) == before
     assert store.sealed().is_done
 
@@ -119,9 +120,40 @@ def test_bad_input_is_told_and_changes_nothing(full, store, options, code, said)
     assert not (full.folder / "none.db").exists()
 
 
-def test_namespaces_are_copied_apart(full):
-    assert full.data("copy", *BOTH, "--namespace", "other")["jobs"] == 0
-    assert full.data("copy", *BOTH)["jobs"] == 3
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_namespace_that_is_not_there_is_refused_and_not_made(full, store, options):
+    said = full("copy", *BOTH, "--namespace", "prod", *options, code=6).stderr
+    assert "namespace prod of sqlite file" in said
+    assert "holds nothing to copy. The other namespaces there are: rota. Name one of them with --namespace" in said
+    assert store.namespaces() == ["rota"]
+    assert not (full.folder / "new.db").exists()
+    full.enqueue("greet", "dora")
+
+
+def test_an_empty_namespace_is_refused_and_stays_open(full, store, monkeypatch):
+    monkeypatch.setenv("ROTA_NAMESPACE", "prod")
+    full("migrate")
+    assert "The other namespaces there are: rota" in full("copy", *BOTH, code=6).stderr
+    assert store.namespaces() == ["prod", "rota"]
+    full.enqueue("greet", "dora")
+
+
+def test_what_is_left_in_the_source_is_told_until_all_is_copied(full, monkeypatch):
+    monkeypatch.setenv("ROTA_NAMESPACE", "prod")
+    full.enqueue("greet", "dora")
+    monkeypatch.delenv("ROTA_NAMESPACE")
+    said = full("copy", *BOTH, "--namespace", "prod").stdout
+    assert "moved 1 job and 1 queue" in said
+    assert "and namespace prod\n" in said
+    assert "The store still holds namespace rota: keep it until you have copied them, too" in said
+    facts = full.data("copy", *BOTH)
+    assert (facts["jobs"], facts["still_in_source"]) == (3, [])
+
+
+def test_a_namespace_may_get_another_name(full):
+    facts = full.data("copy", *BOTH, "--to-namespace", "prod")
+    assert facts["target"].endswith("new.db, namespace prod")
+    assert SqliteStore(full.folder / "new.db").namespaces() == ["prod"]
 
 
 def test_an_interrupted_copy_says_how_to_go_on(full, started, store):

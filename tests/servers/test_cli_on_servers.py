@@ -35,6 +35,25 @@ def test_migrate_stats_and_doctor_on_a_server(kind, tmp_path, monkeypatch):
     assert {check["about"]: check["verdict"] for check in checks}["store"] == "ok"
 
 
+@pytest.mark.parametrize("kind", SERVED)
+def test_a_copy_tells_apart_the_namespaces_of_a_server(kind, tmp_path, monkeypatch):
+    place, other = fresh_place(kind, tmp_path), fresh_place(kind, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for full in (place, other):
+        with full.opened() as store:
+            store.pause_queue("mail", paused=True)
+    both = ("copy", "--from", place.url, "--to", "sqlite:///new.db")
+    refused = rota(*both, "--namespace", "misspelt")
+    assert (refused.exit_code, (tmp_path / "new.db").exists()) == (6, False)
+    assert "namespace misspelt of" in refused.stderr
+    assert place.namespace in refused.stderr
+    assert "misspelt" not in place.make().namespaces()
+    first = json.loads(rota(*both, "--namespace", place.namespace, "-o", "json").stdout)
+    assert other.namespace in first["still_in_source"]
+    second = json.loads(rota(*both, "--namespace", other.namespace, "-o", "json").stdout)
+    assert place.namespace not in second["still_in_source"]
+
+
 def test_doctor_warns_of_a_redis_that_may_drop_jobs():
     with RedisServer(options=("--maxmemory-policy", "allkeys-lru", "--appendonly", "no")) as server:
         where = ("--store", server.url())

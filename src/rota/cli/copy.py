@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
@@ -19,7 +19,7 @@ from rota.cli.output import say
 from rota.cli.words import count, listed, span
 from rota.errors import StoreError
 from rota.model.micros import span_of
-from rota.moving import check, move, undo
+from rota.moving import check, check_there, move, undo
 from rota.store.sqlite import SqliteStore
 from rota.store.urls import store_from_url
 
@@ -58,6 +58,7 @@ class CopyFacts(Struct, kw_only=True):
     notes: int = 0  # of who changed what
     copied: int = 0  # records, by this run; an earlier one that was stopped may have copied others
     given_back: int = 0  # jobs that still ran after the wait: they start anew in the target
+    still_in_source: list[str] = []  # other namespaces of the source, which this copy did not touch
     seconds: float = 0.0
 
 
@@ -74,7 +75,10 @@ class CopyFacts(Struct, kw_only=True):
     metavar="DURATION",
     help="Let running jobs end for so long; what is left starts anew in the target.  [default: 60s]",
 )
-@click.option("--namespace", metavar="NAME", help="Of both stores.  [default: as in rota.yaml, else rota]")
+@click.option(
+    "--namespace", metavar="NAME", help="Which to copy; one at a time.  [default: as in rota.yaml, else rota]"
+)
+@click.option("--to-namespace", "into", metavar="NAME", help="Its name in the target.  [default: the same]")
 @click.option("--undo", "is_undo", is_flag=True, help="Open the source again, where its copy has not ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -84,26 +88,29 @@ def copy(
     target_url: str | None,
     wait: str,
     namespace: str | None,
+    into: str | None,
     out: Output,
     *,
     is_undo: bool,
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Move everything from one store to another."""
+    """Move everything that one namespace holds from one store to another."""
     named = namespace or App().namespace
     if is_undo:
-        if target_url is not None or dry_run:
+        if target_url is not None or into is not None or dry_run:
             raise click.UsageError("--undo takes --from alone: it opens that store again")
         _undo(_store(source_url, named))
         return
     if target_url is None:
         raise click.UsageError("say where to copy: --to URL")
-    source, target = _store(source_url, named), _store(target_url, named)
+    source, target = _store(source_url, named), _store(target_url, into or named)
     if dry_run:
         _plan(source, target, out)
     else:
-        _move(source, target, span_of(wait), out, is_sure=yes)
+        facts = _move(source, target, span_of(wait), is_sure=yes)
+        facts.still_in_source = _left_in(source_url, named)
+        out.page(facts, lambda: _lines(facts, into or named))
 
 
 def _undo(source: Store) -> None:
@@ -125,7 +132,7 @@ def _plan(source: Store, target: Store, out: Output) -> None:
     out.page(facts, lambda: [f"would move {_sentence(facts)} from {facts.source} to {facts.target}; nothing was done"])
 
 
-def _move(source: Store, target: Store, wait: int, out: Output, *, is_sure: bool) -> None:
+def _move(source: Store, target: Store, wait: int, *, is_sure: bool) -> CopyFacts:
     began = time.monotonic()
     with _opened(_existing(source)), _opened(target):
         check(source, target)
@@ -133,12 +140,25 @@ def _move(source: Store, target: Store, wait: int, out: Output, *, is_sure: bool
             _ask(source, target)
         with progress() as tell, _told_how_to_go_on(source):
             moved = move(source, target, wait=wait, tell=tell)
-        facts = _facts(source, target, moved.records, moved, time.monotonic() - began)
-    out.page(facts, lambda: _lines(facts))
+        return _facts(source, target, moved.records, moved, time.monotonic() - began)
+
+
+def _left_in(url: str, copied: str) -> list[str]:
+    """The other namespaces of a source that was left, but for those that were copied away before."""
+    others = [_store(url, name) for name in _store(url, copied).namespaces() if name != copied]
+    return [str(vars(store)["namespace"]) for store in others if not _is_gone(store)]
+
+
+def _is_gone(store: Store) -> bool:
+    if store.pending_migrations():
+        return False  # of another version of Rota: to open it would change it
+    with _opened(store):
+        seal = store.sealed()
+    return seal is not None and seal.is_done
 
 
 def _facts(
-    source: Store, target: Store, records: dict[str, int], moved: Moved | None = None, seconds: float = 0.0
+    source: Store, target: Store, records: dict[str, Any], moved: Moved | None = None, seconds: float = 0.0
 ) -> CopyFacts:
     return CopyFacts(
         source=source.describe(),
@@ -151,11 +171,16 @@ def _facts(
     )
 
 
-def _lines(facts: CopyFacts) -> Iterator[str]:
+def _lines(facts: CopyFacts, namespace: str) -> Iterator[str]:
     yield f"moved {_sentence(facts)} from {facts.source} to {facts.target} in {span(facts.seconds)}"
     if facts.given_back:
         yield f"{count(facts.given_back, 'job')} still ran after the wait and will start anew there"
-    yield f"restart everything with the URL of {facts.target}; {facts.source} is sealed and may go"
+    yield f"restart everything with the URL of {facts.target}, and namespace {namespace}"
+    if facts.still_in_source:
+        others = listed([f"namespace {name}" for name in facts.still_in_source])
+        yield f"{facts.source} is sealed. The store still holds {others}: keep it until you have copied them, too"
+    else:
+        yield f"{facts.source} is sealed, and the store holds no other namespace: you may delete it"
 
 
 def _sentence(facts: CopyFacts) -> str:
@@ -195,6 +220,7 @@ def _existing(store: Store) -> Store:
     """Refuse to make an empty store where somebody wants to leave a full one."""
     if isinstance(store, SqliteStore) and not store.path.exists():
         raise StoreError(f"there is no store at {store.path}; check what --from names")
+    check_there(store)
     return store
 
 

@@ -53,6 +53,11 @@ class Store(
     def pending_migrations(self) -> list[str]:
         """What open() would run to bring an unopened store up to date, as scripts; asking changes nothing."""
 
+    def namespaces(self) -> list[str]:
+        """The namespaces that hold a Rota system where this store is, sorted; it need not be open, and asking changes
+        nothing. A store that has no namespaces has none to list."""
+        return []
+
     @abstractmethod
     def close(self) -> None: ...
 

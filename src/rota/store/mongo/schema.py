@@ -166,6 +166,13 @@ def pending(space: Space) -> list[str]:
     return [*(_retiring(space.namespace) if version > 0 else []), *scripts(space.namespace)]
 
 
+def namespaces(space: Space) -> list[str]:
+    """The namespaces of the database that Rota made."""
+    names = set(space.database.list_collection_names())
+    metas = {name.removesuffix("_meta") for name in names if name.endswith("_meta")}
+    return sorted(name for name in metas if {f"{name}_job", f"{name}_schedule"} <= names)
+
+
 def _retiring(namespace: str) -> list[str]:
     owed = (
         f'db.{namespace}_job.updateMany({{owed: {{$exists: true}}, gone_at: null}}, {{$set: {{gone_at: "{OWING}"}}}})'

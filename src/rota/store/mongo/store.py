@@ -133,11 +133,17 @@ class MongoStore(Store):
             raise
 
     def pending_migrations(self) -> list[str]:
+        return self._visit(schema.pending)
+
+    def namespaces(self) -> list[str]:
+        return self._visit(schema.namespaces)
+
+    def _visit(self, look: Callable[[Space], list[str]]) -> list[str]:
         connection = Connection(*self._given)
         connection.open()
         try:
             with connection.call() as space:
-                return schema.pending(space)
+                return look(space)
         finally:
             connection.close()
 

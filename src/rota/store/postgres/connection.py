@@ -203,6 +203,15 @@ class Database:
         """Another handle on the same place, not open."""
         return Database(self._address, self._given, self.namespace, self.timeout)
 
+    def visit(self, work: Callable[[Transaction], Result]) -> Result:
+        """One look at the place through a handle of its own, whether this one is open or not."""
+        twin = self.twin()
+        twin.open()
+        try:
+            return twin.call(work)
+        finally:
+            twin.close()
+
     # What these are made of.
 
     def _beside_pool(self) -> Connection | None:

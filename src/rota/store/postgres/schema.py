@@ -55,6 +55,16 @@ def _tables(tx: Transaction, namespace: str) -> set[str]:
     return {name for (name,) in tx.rows(query, (namespace,))}
 
 
+def namespaces(tx: Transaction) -> list[str]:
+    """The schemas of this database that Rota made."""
+    query = """
+        SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p') AND c.relname IN ('meta', 'job', 'schedule')
+        GROUP BY n.nspname HAVING count(*) = 3 ORDER BY n.nspname
+    """
+    return [name for (name,) in tx.rows(query)]
+
+
 def _version_of(tx: Transaction, namespace: str) -> int:
     row = tx.row("SELECT value FROM {ns}.meta WHERE name = 'version'")
     text = str(row[0]) if row else "0"

@@ -127,13 +127,11 @@ class PostgresStore(Store):
             raise
 
     def pending_migrations(self) -> list[str]:
-        database = self._database.twin()
-        database.open()
-        try:
-            version = database.call(lambda tx: schema.current_version(tx, self.namespace))
-            return schema.scripts_after(version, self.namespace)
-        finally:
-            database.close()
+        version = self._database.visit(lambda tx: schema.current_version(tx, self.namespace))
+        return schema.scripts_after(version, self.namespace)
+
+    def namespaces(self) -> list[str]:
+        return self._database.visit(schema.namespaces)
 
     def close(self) -> None:
         self._bells.close()

@@ -36,6 +36,10 @@ def packed(**ask: Any) -> bytes:
     return encode(ask | {"version": VERSION})
 
 
+def _text(key: bytes | str) -> str:
+    return key.decode(errors="replace") if isinstance(key, bytes) else key
+
+
 class Reply(NamedTuple):
     """What a script answered, and the server's clock when it did."""
 
@@ -96,6 +100,12 @@ class Link:
                 return self.client.execute_command(*parts)
             node = self.client.get_node_from_key(self.prefix)
             return self.client.execute_command(*parts, target_nodes=node)
+
+    def namespaces(self) -> list[str]:
+        """The namespaces on the server: one pass over the names of all keys, in steps that block nobody."""
+        with self.told():
+            found = [_text(key) for key in self.client.scan_iter(match="{*}:meta", count=1_000)]
+        return sorted({key[1:].removesuffix("}:meta") for key in found})
 
     def estimated_now(self) -> int:
         """The server's clock as its last replies tell: never ahead of it, unless it was set back since."""

@@ -105,6 +105,9 @@ class RedisStore(Store):
         is_there = schema.check_version(self._version(), self._link.place)
         return [] if is_there else [f"HSET {self._link.prefix}meta version {schema.VERSION}"]
 
+    def namespaces(self) -> list[str]:
+        return self._link.namespaces()
+
     def close(self) -> None:
         self._link.close()
 

@@ -34,6 +34,18 @@ def pending(database: Database, namespace: str) -> list[str]:
         return scripts_after(current_version(connection, namespace), namespace)
 
 
+def namespaces(database: Database) -> list[str]:
+    """The namespaces that were made in a file, open or not."""
+    with database.look() as connection:
+        tables = _tables(connection)
+    metas = {table.removesuffix("_meta") for table in tables if table.endswith("_meta")}
+    return sorted(name for name in metas if {f"{name}_job", f"{name}_schedule"} <= tables)
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
 def scripts_after(version: int, namespace: str) -> list[str]:
     """The SQL that leads from a version to this code's."""
     return [_script(MIGRATIONS[target], namespace) for target in range(version + 1, VERSION + 1)]
@@ -41,7 +53,7 @@ def scripts_after(version: int, namespace: str) -> list[str]:
 
 def current_version(connection: sqlite3.Connection, namespace: str) -> int:
     """The version that the file has; 0 for none."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    tables = _tables(connection)
     if f"{namespace}_meta" not in tables:
         if f"{namespace}_job" in tables:
             raise SchemaMismatch(

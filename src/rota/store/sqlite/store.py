@@ -98,12 +98,16 @@ class SqliteStore(Store):
             return schema.scripts_after(0, self.namespace)
         return schema.pending(Database(self.path), self.namespace)
 
+    def namespaces(self) -> list[str]:
+        return schema.namespaces(Database(self.path)) if self.path.exists() else []
+
     def close(self) -> None:
         self._bells.close()
         self._database.close()
 
     def describe(self) -> str:
-        return f"sqlite file {self.path}"
+        named = "" if self.namespace == "rota" else f", namespace {self.namespace}"
+        return f"sqlite file {self.path}{named}"
 
     def now(self) -> int:
         return wall_now()
