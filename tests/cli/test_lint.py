@@ -115,3 +115,18 @@ def test_a_schedule_without_a_run_ahead_or_with_too_much_jitter_is_a_warning(rot
     assert said[0].startswith("over has no run ahead")
     assert said[1].startswith("ended has no run ahead")
     assert said[2] == "shaky has a jitter of 5m and runs every 1m"
+
+
+def test_cron_text_that_is_surely_not_meant_is_a_warning(rota):
+    name = write(
+        rota,
+        "meant.py",
+        "@app.schedule(cron('0/1 * 0 ? * * *'))\ndef burst(): ...\n"
+        "@app.schedule(cron('0 */24 * * *'))\ndef daily(): ...\n"
+        "@app.schedule(cron('0 0 2,*/25,*/12 * TUE'))\ndef either(): ...\n",
+    )
+    said = [finding for verdict, _, finding in found(rota, name) if verdict == "warning"]
+    assert len(said) == 3
+    assert said[0].startswith("burst: it runs every second of the times that it names, 3,600 times on each such day")
+    assert said[1].startswith("daily: hour field '*/24': the step leaves one value only, hour 0")
+    assert said[2].endswith("it runs on days that match either one (or), as Unix cron does")

@@ -117,8 +117,8 @@ class Expression:
 
 
 def is_star(day_field: str) -> bool:
-    """Whether a day field leaves the choice to the other one."""
-    return day_field == "?" or any(item.startswith("*") for item in day_field.split(","))
+    """Whether a day field leaves the choice to the other one: its first character decides."""
+    return day_field[0] in "?*"
 
 
 def numbered_days(item: str, year: int, month: int) -> set[int]:
@@ -126,14 +126,19 @@ def numbered_days(item: str, year: int, month: int) -> set[int]:
     last = monthrange(year, month)[1]
     if item == "LW":
         return {max(d for d in range(1, last + 1) if is_working_day(year, month, d))}
-    if item.startswith("L"):
-        day = last - int(item[2:] or 0)
-        return {day} if day >= 1 else set()
-    if item.endswith("W"):
-        wanted = int(item[:-1])
-        working = [d for d in range(1, last + 1) if is_working_day(year, month, d)]
-        return {min(working, key=lambda d: abs(d - wanted))} if wanted <= last else set()
-    return {d for d in DAY_OF_MONTH.of_item(item) if d <= last}
+    body = item.removesuffix("W")
+    if body.startswith("L"):
+        wanted = last - int(body[2:] or 0)
+    elif body != item:
+        wanted = int(body)
+    else:
+        return {d for d in DAY_OF_MONTH.of_item(item) if d <= last}
+    if not 1 <= wanted <= last:
+        return set()
+    if body == item:
+        return {wanted}
+    working = [d for d in range(1, last + 1) if is_working_day(year, month, d)]
+    return {min(working, key=lambda d: abs(d - wanted))}
 
 
 def is_working_day(year: int, month: int, day: int) -> bool:

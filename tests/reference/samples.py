@@ -86,9 +86,9 @@ def _choose(rng: Random, *weighted: tuple[int, str]) -> str:
 
 
 def _step(rng: Random, low: int, high: int) -> int:
-    return (
-        rng.choice((1, 2, 3, 5, 7, 10, 15, 20, 30, 45, high - low, rng.randint(1, high - low))) % (high - low + 1) or 1
-    )
+    """A step up to the size of the field, at which only the first value is left."""
+    size = high - low + 1
+    return min(size, rng.choice((1, 2, 3, 5, 7, 10, 15, 20, 30, 45, size - 1, size, rng.randint(1, size))))
 
 
 def _range(rng: Random, low: int, high: int) -> str:
@@ -107,7 +107,7 @@ def _plain(rng: Random, low: int, high: int) -> str:
         (6, f"{rng.randint(low, high)}"),
         (2, ",".join(str(n) for n in rng.sample(range(low, high + 1), 2))),
         (2, f"{first}-{last}"),
-        (1, f"*/{rng.randint(2, (high - low) // 2)}"),
+        (1, f"*/{rng.choice((high - low + 1, rng.randint(2, (high - low) // 2)))}"),
     )
 
 
@@ -126,6 +126,8 @@ def _numbers(rng: Random, low: int, high: int, single: int) -> str:
         (1, f"{low}-{high}"),
         (1, f"{low}-{high}/{step}"),
         (1, f"{single},{_range(rng, low, high)},*/{step}"),
+        (1, f"*/{step},{single}"),
+        (1, f"{single},*/{step},*/{_step(rng, low, high)}"),
     )
 
 
@@ -157,9 +159,11 @@ def _day_of_month(rng: Random) -> str:
         (1, "?"),
         (1, "L"),
         (1, special),
+        (1, f"{special}W"),
         (1, "LW"),
         (2, f"{number}W"),
         (1, f"{rng.randint(1, 31)},{number}W,{special}"),
+        (1, f"{special}W,{number},*/{rng.randint(20, 31)}"),
         (1, f"1W,15,{rng.choice(('L', 'LW', '31W'))}"),
     )
 

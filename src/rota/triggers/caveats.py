@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.triggers.cron_field import (
+    DAY_OF_MONTH,
+    FIRST_YEAR,
+    HOUR,
+    MINUTE,
+    MONTH,
+    SECOND,
+    UNIX_WEEKDAY,
+    WEEKDAYS,
+    YEAR,
+    parse_field,
+)
 from rota.triggers.explain import MONTH_NAMES, join_words
 from rota.triggers.month_days import MONTH_LENGTHS
 from rota.triggers.trigger import Caveat, wall_datetime
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
     from rota.triggers.wall_pattern import WallPattern
 
 MOST_SHOWN = 3  # wall times named per clock change
+MOST_NAMED = 2  # hours (or minutes) that are named one by one; more of them are a span in which every second is meant
 FIFTH = "only about one month in three has a fifth such weekday: no run in the others"
 
 _FIFTHS = sum(1 << 5 * day + 4 for day in range(7))
@@ -26,6 +39,8 @@ def cron_caveats(pattern: WallPattern, zone: Zone, low: int, high: int) -> Itera
     """The caveats of a cron expression between two instants."""
     fields = pattern.fields
     yield from _day_fields(fields)
+    yield from _lone_steps(fields)
+    yield from _every_second_of_an_hour(fields)
     yield from _rare_dates(fields)
     yield from _clock_changes(
         zone,
@@ -119,7 +134,39 @@ def _day_fields(fields: CronFields) -> Iterator[Caveat]:
     if fields.is_either:
         yield Caveat("day-or", f"{both}: it runs on days that match either one (or), as Unix cron does")
     elif "*" not in {days, weekdays} and "?" not in {days, weekdays}:
-        yield Caveat("day-and", f"{both}, one of them with '*': it runs only on days that match both (and)")
+        yield Caveat("day-and", f"{both}, and one begins with '*': it runs only on days that match both (and)")
+
+
+def _lone_steps(fields: CronFields) -> Iterator[Caveat]:
+    """Steps that leave one value: `*/60` minutes is minute 0 alone, and no interval of an hour."""
+    kinds = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, UNIX_WEEKDAY, YEAR)  # weekdays are names in the text by now
+    for kind, field in zip(kinds, (*fields[:6], fields.year), strict=True):
+        for item in field.text.split(",") if field else ():
+            values = parse_field(item, kind).values if "/" in item else []
+            if len(values) == 1:
+                only = f"the step leaves one value only, {_value_text(kind.name, values[0])}"
+                yield Caveat(
+                    "step", f"{kind.name} field '{item}': {only}; it never counts on across the end of the field"
+                )
+
+
+def _value_text(kind: str, value: int) -> str:
+    if kind == UNIX_WEEKDAY.name:
+        return WEEKDAYS[value]
+    return f"{kind} {value + FIRST_YEAR if kind == YEAR.name else value}"
+
+
+def _every_second_of_an_hour(fields: CronFields) -> Iterator[Caveat]:
+    """`* 9 * * *`: a star left of a named hour, where one run is nearly always meant."""
+    seconds, minutes, hours = (len(field.values) for field in fields[:3])
+    of_seconds = seconds == 60 and min(minutes, hours) <= MOST_NAMED
+    if not of_seconds and not (seconds == 1 and minutes == 60 and hours <= MOST_NAMED):
+        return
+    rate = "second" if of_seconds else "minute"
+    zero = parse_field("0", SECOND)
+    one = fields._replace(second=zero if of_seconds else fields.second, minute=zero if minutes == 60 else fields.minute)
+    runs = f"it runs every {rate} of the times that it names, {seconds * minutes * hours:,} times on each such day"
+    yield Caveat("every", f"{runs}; for one run, write '{one.text}'")
 
 
 def _rare_dates(fields: CronFields) -> Iterator[Caveat]:

@@ -23,16 +23,13 @@ class Field(NamedTuple):
     mask: int
     is_star: bool
     last: int = 0  # day-of-month: bit n is L-n; day-of-week: bit d is "the last d of the month"
-    near: int = 0  # day-of-month: bit n is nW, bit 0 is LW
+    near: int = 0  # day-of-month: bit n is nW
+    near_last: int = 0  # day-of-month: bit n is L-nW, bit 0 is LW
     nth: int = 0  # day-of-week: bit 5 * d + n - 1 is "the nth d of the month"
 
     @property
     def values(self) -> list[int]:
         return [value for value in range(self.mask.bit_length()) if self.mask >> value & 1]
-
-    @property
-    def has_specials(self) -> bool:
-        return bool(self.last or self.near or self.nth)
 
 
 class FieldKind(NamedTuple):
@@ -61,7 +58,7 @@ class FieldKind(NamedTuple):
 SECOND = FieldKind("second", 0, 59, cycle=60)
 MINUTE = FieldKind("minute", 0, 59, cycle=60)
 HOUR = FieldKind("hour", 0, 23, cycle=24)
-DAY_OF_MONTH = FieldKind("day-of-month", 1, 31, cycle=31, hint="days are 1-31, L, L-3, 15W or LW")
+DAY_OF_MONTH = FieldKind("day-of-month", 1, 31, cycle=31, hint="days are 1-31, L, L-3, 15W, LW or L-3W")
 MONTH = FieldKind("month", 1, 12, MONTHS, hint="months are 1-12 or JAN-DEC (three letters)", cycle=12)
 YEAR = FieldKind("year", FIRST_YEAR, LAST_YEAR, zero=FIRST_YEAR)
 UNIX_WEEKDAY = FieldKind(
@@ -86,16 +83,22 @@ QUARTZ_WEEKDAY = FieldKind(
 
 
 def parse_field(text: str, kind: FieldKind) -> Field:
-    """Read one field; raise BadCronField where it has no one meaning."""
-    if text == "?" and "day-of" in kind.name:
+    """Read one field; raise BadCronField where it has no one meaning.
+
+    A day field counts as a star when its text begins with one, as in Debian's cron. A time field counts as a star when
+    any of its items does.
+    """
+    is_day = kind.name.startswith("day-of")
+    if text == "?" and is_day:
         return Field("?", _full_mask(kind), is_star=True)
     fields = [_Item(item, text, kind).parse() for item in text.split(",")]
     return Field(
         text=",".join(field.text for field in fields),
         mask=_union(field.mask for field in fields),
-        is_star=any(field.is_star for field in fields),
+        is_star=fields[0].is_star if is_day else any(field.is_star for field in fields),
         last=_union(field.last for field in fields),
         near=_union(field.near for field in fields),
+        near_last=_union(field.near_last for field in fields),
         nth=_union(field.nth for field in fields),
     )
 
@@ -180,8 +183,8 @@ class _Item:
         if not _is_digits(text) or int(text) < 1:
             raise self.bad(f"step '{text[:20]}' must be a whole number from 1")
         step = int(text)
-        if step >= self.kind.size:
-            bounds = f"{self.kind.low}-{self.kind.high}"
+        if step > self.kind.size:
+            bounds = f"{self.kind.low}-{self.kind.low + self.kind.size - 1}"  # a week has seven days, 0 or 7 is Sunday
             reason = f"step {step} is larger than the field ({bounds}), so only one value would ever match"
             raise self.bad(reason, fix="for a fixed interval use '@every'")
         return step
@@ -202,12 +205,12 @@ class _Item:
         return number
 
     def special_day(self) -> Field | None:
-        """`L`, `L-3`, `LW`, `15W`."""
+        """`L`, `L-3`, `LW`, `L-3W`, `15W`."""
         item = self.item
         if item == "L":
             return Field("L", 0, is_star=False, last=1)
         if item == "LW":
-            return Field("LW", 0, is_star=False, near=1)
+            return Field("LW", 0, is_star=False, near_last=1)
         if item.startswith("L-"):
             return self.before_last(item[2:])
         if not item.endswith("W"):
@@ -218,9 +221,13 @@ class _Item:
         return Field(f"{day}W", 0, is_star=False, near=1 << day)
 
     def before_last(self, text: str) -> Field:
-        if not _is_digits(text) or not 1 <= int(text) <= 30:
-            raise self.bad(f"'L-{text[:20]}': the days before the last must be 1-30 (L-3)")
-        return Field(f"L-{int(text)}", 0, is_star=False, last=1 << int(text))
+        digits = text.removesuffix("W")
+        if not _is_digits(digits) or not 1 <= int(digits) <= 30:
+            raise self.bad(f"'L-{text[:20]}': the days before the last must be 1-30 (L-3, or L-3W)")
+        days = int(digits)
+        if digits != text:
+            return Field(f"L-{days}W", 0, is_star=False, near_last=1 << days)
+        return Field(f"L-{days}", 0, is_star=False, last=1 << days)
 
     def special_weekday(self) -> Field | None:
         """`FRIL`, `MON#2`."""

@@ -95,7 +95,8 @@ def _times(fields: CronFields) -> str:
     if seconds != [0]:
         words.append(_cadence(seconds, 60, "second"))
     if len(minutes) < 60 or len(seconds) == 1:
-        words.append(_cadence(minutes, 60, "minute"))
+        minute = _cadence(minutes, 60, "minute")
+        words.append(minute.removeprefix("at ") if words else minute)
     sentence = " of ".join(word for word in words if word) or "every second"
     return _capital(f"{sentence}{_hours_words(hours, minutes)}")
 
@@ -122,7 +123,7 @@ def _hours_words(hours: list[int], minutes: list[int]) -> str:
         return " past every hour" if len(minutes) == 1 or not _even_step(minutes, 60) else ""
     step = _even_step(hours, 24)
     if step:
-        return f" past every {ordinal(step)} hour from 00:00"
+        return f" {'in' if len(minutes) == 60 else 'past'} every {ordinal(step)} hour from 00:00"
     if hours == list(range(hours[0], hours[-1] + 1)):
         return f" from {hours[0]:02}:00 through {hours[-1]:02}:59"
     return f" in the hours {_list(hours, '{:02}'.format)}"
@@ -161,8 +162,12 @@ def _special_days(field: Field) -> list[str]:
             unit = f"{before} day{'s' * (before > 1)} before "
             words.append(f"{unit if before else ''}the last day of the month")
     words += [f"the weekday nearest day {day} of the month" for day in range(1, 32) if field.near >> day & 1]
-    if field.near & 1:
+    if field.near_last & 1:
         words.append("the last weekday (Monday to Friday) of the month")
+    for before in range(1, 31):
+        if field.near_last >> before & 1:
+            unit = f"{before} day{'s' * (before > 1)} before"
+            words.append(f"the weekday nearest to {unit} the last day of the month")
     return words
 
 

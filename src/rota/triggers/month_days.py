@@ -51,11 +51,11 @@ class MonthDays:
         for before in range(length):
             if field.last >> before & 1:
                 mask |= 1 << length - 1 - before
+            if field.near_last >> before & 1:
+                mask |= 1 << _nearest_weekday(length - before, first_weekday, length) - 1
         for day in range(1, length + 1):
             if field.near >> day & 1:
                 mask |= 1 << _nearest_weekday(day, first_weekday, length) - 1
-        if field.near & 1:
-            mask |= 1 << _last_weekday(first_weekday, length) - 1
         return mask
 
     def _by_weekday(self, first_weekday: int, length: int) -> int:
@@ -78,8 +78,3 @@ def _nearest_weekday(day: int, first_weekday: int, length: int) -> int:
     if weekday == SUNDAY:
         return day + 1 if day < length else day - 2
     return day
-
-
-def _last_weekday(first_weekday: int, length: int) -> int:
-    weekday = (first_weekday + length - 1) % 7
-    return length - {SATURDAY: 1, SUNDAY: 2}.get(weekday, 0)

@@ -28,7 +28,7 @@ _EPOCH_DATE = date(1970, 1, 1)
 class Caveat:
     """Something about a trigger that would surprise its author: what kind, in words, and when."""
 
-    kind: str  # gap | repeat | rare-date | day-or | day-and
+    kind: str  # gap | repeat | rare-date | day-or | day-and | step | every
     message: str
     at: datetime | None = None
 

@@ -240,9 +240,28 @@ EXAMPLES = [(peer, entry) for peer, (_, entries) in PEERS.items() for entry in e
 def with_specials(rng: Random, peer: str) -> str:
     """An expression with the special days that both engines know."""
     minute, hour, *_ = unix_five_fields(rng).split()
-    days = ["L * *", "* * 1#2", "* * 5#5", "L 2,3 *", "13 * 5", "1,15 * 1-5", "* 1-6 6,0"]
+    days = [
+        "L * *",
+        "* * 1#2",
+        "* * 5#5",
+        "L 2,3 *",
+        "13 * 5",
+        "1,15 * 1-5",
+        "* 1-6 6,0",
+        "2,*/25,*/12 * 2",
+        "*/31 * *",
+    ]
     if peer == "cronsim":
-        days += ["LW * *", "* * 5L", "15 * 1#1", "1,L * 0L", "LW * 3", "* FEB MON-FRI", "* JAN-MAR SUN,WED"]
+        days += [
+            "LW * *",
+            "* * 5L",
+            "15 * 1#1",
+            "1,L * 0L",
+            "LW * 3",
+            "* FEB MON-FRI",
+            "* JAN-MAR SUN,WED",
+            "*/12,2 * 2",
+        ]
     return f"{minute} {hour} {rng.choice(days)}"
 
 

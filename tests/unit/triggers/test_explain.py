@@ -24,6 +24,21 @@ CRON = {
     "0 9 L-3 * *": "At 09:00 on 3 days before the last day of the month, UTC",
     "0 9 15W * *": "At 09:00 on the weekday nearest day 15 of the month, UTC",
     "0 9 LW * *": "At 09:00 on the last weekday (Monday to Friday) of the month, UTC",
+    "0 9 L-3W * *": "At 09:00 on the weekday nearest to 3 days before the last day of the month, UTC",
+    "0 9 15,L-1W * *": (
+        "At 09:00 on day 15 of the month or the weekday nearest to 1 day before the last day of the month, UTC"
+    ),
+    "0 */24 * * *": "At 00:00 every day, UTC",
+    "*/60 * * * *": "At minute 0 past every hour, UTC",
+    "0 0 * */12 *": "At 00:00 every day in January, UTC",
+    "0 0 * * */7": "At 00:00 on Sunday, UTC",
+    "0 0 */31 * MON": "At 00:00 on day 1 of the month and on Monday (both must match), UTC",
+    "0 0 2,*/25,*/12 * TUE": (
+        "At 00:00 on days 1, 2, 13, 25 and 26 of the month or on Tuesday (either is enough), UTC"
+    ),
+    "0 0 */12,2 * TUE": "At 00:00 on days 1, 2, 13 and 25 of the month and on Tuesday (both must match), UTC",
+    "* 30 9 * * *": "Every second of minute 30 from 09:00 through 09:59 every day, UTC",
+    "* * 0,12 * * *": "Every second in every 12th hour from 00:00 every day, UTC",
     "0 9 * * MON#2": "At 09:00 on the second Monday of the month, UTC",
     "0 9 * * FRIL": "At 09:00 on the last Friday of the month, UTC",
     "0 0 1 1,7 *": "At 00:00 on day 1 of the month in January and July, UTC",

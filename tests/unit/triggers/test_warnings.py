@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
+import pytest
+
 from rota import calendar, cron, every, once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,6 +64,55 @@ def test_both_day_fields_are_told_as_or_and_as_and():
     assert kinds(cron("0 0 13 * FRI")) == ["day-or"]
     assert kinds(cron("0 0 */2 * MON")) == ["day-and"]
     assert kinds(cron("0 0 13 * *")) == kinds(cron("0 0 * * FRI")) == []
+
+
+def test_a_star_later_in_a_list_of_days_is_told_as_or():
+    assert kinds(cron("0 0 2,*/25,*/12 * TUE")) == ["day-or"]
+    assert kinds(cron("0 0 */12,2 * TUE")) == ["day-and"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "only"),
+    [
+        ("0 */24 * * *", "hour field '*/24': the step leaves one value only, hour 0"),
+        ("*/60 * * * *", "minute field '*/60': the step leaves one value only, minute 0"),
+        ("30/40 * * * *", "minute field '30/40': the step leaves one value only, minute 30"),
+        ("0 0 1 */12 *", "month field '*/12': the step leaves one value only, month 1"),
+        ("0 0 * * */7", "day-of-week field '*/7': the step leaves one value only, SUN"),
+        ("0 0 */31 * *", "day-of-month field '*/31': the step leaves one value only, day-of-month 1"),
+        ("0 0 0 1 1 ? */230", "year field '*/230': the step leaves one value only, year 1970"),
+    ],
+)
+def test_a_step_that_leaves_one_value_is_told(expression: str, only: str):
+    (caveat,) = cron(expression).warnings(after=START)
+    assert caveat.kind == "step"
+    assert caveat.message == f"{only}; it never counts on across the end of the field"
+
+
+@pytest.mark.parametrize("expression", ["*/30 * * * *", "0 */12 * * *", "0 0 1-31/2 * *", "59 23 31 12 *"])
+def test_a_step_that_leaves_several_values_is_not_told(expression: str):
+    assert "step" not in kinds(cron(expression))
+
+
+@pytest.mark.parametrize(
+    ("expression", "runs", "one"),
+    [
+        ("0/1 * 0 ? * * *", "every second of the times that it names, 3,600 times", "0 0 0 ? * * *"),
+        ("* 30 9 * * *", "every second of the times that it names, 60 times", "0 30 9 * * *"),
+        ("* * 0,12 * * *", "every second of the times that it names, 7,200 times", "0 0 0,12 * * *"),
+        ("* 9 * * mon", "every minute of the times that it names, 60 times", "0 9 * * MON"),
+    ],
+)
+def test_every_second_of_a_named_hour_is_told(expression: str, runs: str, one: str):
+    (caveat,) = cron(expression).warnings(after=START)
+    assert caveat.kind == "every"
+    assert caveat.message == f"it runs {runs} on each such day; for one run, write '{one}'"
+    assert cron(one)
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "* * * * * *", "* 9-17 * * *", "*/5 9 * * *", "*/10 0 9 * * *"])
+def test_a_cadence_that_is_meant_is_not_told(expression: str):
+    assert kinds(cron(expression)) == []
 
 
 def test_days_that_months_lack_are_told():
