@@ -1,4 +1,4 @@
-"""The inline executor: runs a task to its end before submit() returns."""
+"""The inline executor: runs a task before submit() returns, to its end or until it lets time pass beside another."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import copy
 import threading
 from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rota.engine.capture import capture
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from rota.engine.run import Run
     from rota.model.outcome import Outcome
     from rota.tasks import Task
+    from rota.testing.side_runs import SideRuns
 
 
 class InlineExecutor:
@@ -27,11 +30,14 @@ class InlineExecutor:
         self,
         note: Callable[[Run, BaseException], None],
         before_end: Callable[[], None],
+        side_runs: SideRuns,
         *,
         keeps_logs: bool,
     ) -> None:
         self._note = note  # hears of what a task raised
         self._before_end = before_end
+        self._side_runs = side_runs
+        self.is_beside = False  # whether what begins now begins while another task lets time pass
         self._keeps_logs = keeps_logs
 
     @property
@@ -40,7 +46,11 @@ class InlineExecutor:
 
     def submit(self, *runs: Run) -> None:
         for run in runs:
-            if not run.is_over:  # an earlier one may have stopped the worker
+            if run.is_over:  # an earlier one may have stopped the worker
+                continue
+            if self.is_beside:
+                self._side_runs.begin(run, partial(self._run, run))
+            else:
                 self._run(run)
 
     def _run(self, run: Run) -> None:
@@ -49,7 +59,8 @@ class InlineExecutor:
         run.task = self._watched(run.task, run)
         with self._captured():
             outcome = _run_on_a_loop(run) if is_async else run_here(run)
-        self._before_end()
+        if not run.is_over:
+            self._before_end()
         run.finish(outcome)
 
     def stop(self) -> None:
@@ -94,7 +105,10 @@ def _streams() -> Iterator[None]:
 def _run_on_a_loop(run: Run) -> Outcome:
     """In a thread of its own, because the caller's may have a running loop already."""
     outcomes: list[Outcome] = []
-    thread = threading.Thread(target=lambda: outcomes.append(asyncio.run(run_async(run))), name="rota-kit-loop")
+    context = copy_context()  # which says whether this is a run beside another
+    thread = threading.Thread(
+        target=context.run, args=(lambda: outcomes.append(asyncio.run(run_async(run))),), name="rota-kit-loop"
+    )
     thread.start()
     thread.join()
     return outcomes[0]

@@ -6,8 +6,10 @@ in this order: lost jobs are rescued, schedules fire, jobs run.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from rota.engine.run import current_run
 from rota.errors import BadOption, Refused
 from rota.jobs import Job
 from rota.model.micros import datetime_of
@@ -19,6 +21,7 @@ from rota.testing.lost_reports import CrashedAfter, DeliveredTwice
 from rota.testing.stepper import Stepper
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime, timedelta
 
     from rota.app import App
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from rota.tasks import Task
     from rota.testing.failures import Failure
     from rota.testing.lost_reports import LostReports
+    from rota.testing.stepper import KitWorker
 
 MOST_AT_ONCE = 10_000  # jobs at one instant
 
@@ -93,7 +97,7 @@ class Kit:
         """Fire what is due and run one job; None where there is none to run."""
         stepper = self._running()
         stepper.fire()
-        job = self._step(stepper, raises=raise_errors)
+        job = self._step(stepper, raises=raise_errors) or self._wake(stepper, raises=raise_errors)
         if job is None and stepper.worker.lost:
             self.clock.move_to(min(stepper.worker.lost.values()))
             stepper.fire()
@@ -130,14 +134,15 @@ class Kit:
         return list(self._running().worker.failures)
 
     def fired(self, schedule_id: str) -> list[datetime]:
-        """The nominal times for which a schedule has made jobs, in order."""
+        """The nominal times up to now for which a schedule has made jobs, in order."""
         known = {job.schedule_id for job in self._store.seen} | set(self.app.deploy.names)
         if schedule_id not in known and not self._store.get_schedules([schedule_id]):
             raise BadOption(
                 f"no schedule has the id {schedule_id!r}; known are {', '.join(sorted(filter(None, known)))}"
             )
-        made = [job.fire_at for job in self._store.seen if job.schedule_id == schedule_id and job.fire_at is not None]
-        return [datetime_of(at) for at in sorted(made)]
+        now = self.clock.micros()
+        made = [job.fire_at or 0 for job in self._store.seen if job.schedule_id == schedule_id]
+        return [datetime_of(at) for at in sorted(made) if 0 < at <= now]
 
     def enqueued(self, task: Task[Any, Any] | str | None = None) -> list[Job[Any]]:
         """The jobs that code has enqueued, whether they have run since or not; what schedules made is not shown."""
@@ -172,12 +177,14 @@ class Kit:
     # What these are made of.
 
     def _pass_until(self, end: int, *, raises: bool | None = None) -> None:
-        """Work off every instant from now to `end`."""
+        """Work off every instant from now to `end`. Where the caller is a task beside another, it sleeps till then."""
         stepper = self._running()
-        self._work_off(stepper, raises=raises)
+        if stepper.side_runs.sleep_until(end):
+            return
+        self._work_off(stepper, end, raises=raises)
         while (at := stepper.next_at()) is not None and at <= end:
             self.clock.move_to(at)
-            self._work_off(stepper, raises=raises)
+            self._work_off(stepper, end, raises=raises)
         self.clock.move_to(max(end, self.clock.micros()))
 
     def _outlast_leases(self, *, raises: bool | None = None) -> None:
@@ -186,34 +193,58 @@ class Kit:
         while lost:
             self._pass_until(max(lost.values()), raises=raises)
 
-    def _work_off(self, stepper: Stepper, *, raises: bool | None) -> None:
-        """Everything that is due at this instant."""
-        instant = self.clock.micros()
-        stepper.fire()
-        for _ in range(MOST_AT_ONCE):
-            if self._step(stepper, raises=raises) is None:
-                return
-            if self.clock.micros() != instant:  # a task let time pass
-                instant = self.clock.micros()
+    def _work_off(self, stepper: Stepper, end: int, *, raises: bool | None) -> None:
+        """Everything that is due at this instant, and at those to which tasks move the clock.
+
+        Where a task has moved it beyond `end`, occurrences after `end` are left for the next call: a task that outlasts
+        its interval always makes another one due.
+        """
+        instant, ran = None, 0
+        while ran < MOST_AT_ONCE:
+            now = self.clock.micros()
+            if now != instant:
                 stepper.fire()
+                instant, ran = now, ran if now > end else 0
+            if not self._do_one(stepper, end, raises=raises):
+                return
+            ran += 1
         raise RunawayJobs(
             f"{MOST_AT_ONCE:,} jobs ran at {self.clock.now.isoformat()} and there are more; the last to end was of "
             f"{self._store.ended[-1].task}. Does a task enqueue itself without a delay?"
         )
 
-    def _step(self, stepper: Stepper, *, raises: bool | None) -> JobRecord | None:
-        worker = stepper.worker
+    def _do_one(self, stepper: Stepper, end: int, *, raises: bool | None) -> bool:
+        """One thing that is due at this instant; False where there is none."""
+        is_job_due = self.clock.micros() <= end or self._store.has_due(end)
+        return bool(
+            (is_job_due and self._step(stepper, raises=raises))
+            or self._wake(stepper, raises=raises)
+            or stepper.fire()  # a task may have made a schedule due
+        )
+
+    def _step(self, stepper: Stepper, *, raises: bool | None, is_inline: bool = False) -> JobRecord | None:
+        """Run one job. Inside a task, it runs beside that task, unless the enqueuing itself runs it."""
+        with self._telling(stepper.worker, raises=raises):
+            return stepper.run_one(is_beside=current_run() is not None and not is_inline)
+
+    def _wake(self, stepper: Stepper, *, raises: bool | None) -> JobRecord | None:
+        """Let one job go on whose task has let its time pass."""
+        with self._telling(stepper.worker, raises=raises):
+            return stepper.wake_one()
+
+    @contextmanager
+    def _telling(self, worker: KitWorker, *, raises: bool | None) -> Iterator[None]:
+        """What a task raises meanwhile is raised here, where it is the test's, or wanted."""
         failed_before = len(worker.failures)
-        job = stepper.run_one()
+        yield
         if worker.interrupts:
             raise worker.interrupts.pop()
         if (self._raises if raises is None else raises) and len(worker.failures) > failed_before:
             raise worker.failures[failed_before].cause
-        return job
 
     def _run_inline(self) -> None:
         stepper = self._running()
-        while self._step(stepper, raises=None) is not None:
+        while self._step(stepper, raises=None, is_inline=True) is not None:
             pass
         self._outlast_leases()
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rota.model.job import Job
+from rota.model.state import State
 from rota.store.contract import Exchange
 from rota.store.memory import MemoryStore
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rota.model.settle import Change
     from rota.store.contract import Added, JobFilter, Page, Part, Pruned, Record, Retention
     from rota.testing.clock import ManualClock
+
+WAITING = frozenset({State.QUEUED, State.SCHEDULED})
 
 
 class KitStore(MemoryStore):
@@ -48,6 +51,14 @@ class KitStore(MemoryStore):
     @property
     def queues(self) -> tuple[str, ...]:
         return tuple(self._known.queues)
+
+    def has_due(self, by: int) -> bool:
+        """Whether a job may run now, other than what schedules made for times after that."""
+        now = self.now()
+        return any(
+            job.state in WAITING and job.run_at <= now and (job.fire_at is None or job.fire_at <= by)
+            for job in self._known.values()
+        )
 
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
         with self._lock, self._known.whole():
@@ -127,5 +138,6 @@ class _Known(dict[str, Job]):
         super().__setitem__(job_id, job)
 
     def __delitem__(self, job_id: str) -> None:
-        self._live.pop(job_id, None)
+        if self._live.pop(job_id, None) is not None:
+            del self.seen[job_id]  # made ahead of its time and taken back: there never was such a job
         super().__delitem__(job_id)

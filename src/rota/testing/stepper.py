@@ -20,21 +20,20 @@ from rota.model.state import State
 from rota.signals import JobSignal
 from rota.testing.failures import Failure
 from rota.testing.inline_executor import InlineExecutor
+from rota.testing.side_runs import SideRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rota.app import App
     from rota.engine.run import Run
     from rota.model.job import Job as JobRecord
     from rota.model.outcome import Outcome
-    from rota.store.contract import Exchanged
+    from rota.store.contract import Exchange, Exchanged
     from rota.testing.clock import ManualClock
     from rota.testing.kit_store import KitStore
     from rota.testing.lost_reports import LostReports
 
 HOLDER = "kit"
-DEEPEST = 1_000  # jobs that run within one another, each letting time pass
+MOST_RUNNING = 1_000  # jobs at a time, each letting time pass
 
 
 class Stepper:
@@ -46,13 +45,15 @@ class Stepper:
         random = Random()  # noqa: S311 - ids
         store_clock = _ExactClock(clock)
         self.rules: list[LostReports] = []
-        self.worker = KitWorker(app, store, store_clock, self.rules, lease_for, self._look_after, keeps_logs=keeps_logs)
+        self.side_runs = SideRuns()
+        executor = InlineExecutor(self._note, self._look_after, self.side_runs, keeps_logs=keeps_logs)
+        self.worker = KitWorker(app, store, store_clock, executor, self.rules, lease_for)
         self._keeper = LeaseKeeper(store, self.worker, app.events, store_clock)
         self._scheduler = Scheduler(store, app.events, store_clock, lambda: new_id(random, clock.micros()))
         self._rescuer = Rescuer(store, app.events, store_clock, lease_for=lease_for)
 
-    def fire(self) -> None:
-        """Rescue what was lost, and fire every schedule that is due."""
+    def fire(self) -> bool:
+        """Rescue what was lost, and fire every schedule that is due; whether one was."""
         self._look_after()
         lapsed = [job_id for job_id, until in self.worker.lost.items() if until <= self._clock.micros()]
         if lapsed:
@@ -60,12 +61,20 @@ class Stepper:
                 pass
             for job_id in lapsed:
                 del self.worker.lost[job_id]
+        has_fired = False
         while self._scheduler.turn() == 0.0:
-            pass
+            has_fired = True
+        return has_fired
 
-    def run_one(self) -> JobRecord | None:
-        """Run the first job in line, and report it."""
-        return self.worker.run_one()
+    def run_one(self, *, is_beside: bool) -> JobRecord | None:
+        """Run the first job in line, and report it. One that begins beside a task that lasts may last itself."""
+        return self.worker.run_one(is_beside=is_beside)
+
+    def wake_one(self) -> JobRecord | None:
+        """Let a run go on that has slept as long as it takes; None where there is none."""
+        run = self.side_runs.wake(self._clock.micros())
+        self.worker.send_reports()
+        return run.job if run else None
 
     def next_at(self) -> int | None:
         """The next instant at which something is to be done."""
@@ -73,12 +82,14 @@ class Stepper:
         instants = [
             self._store.due_schedules(1).next_due_at,
             self.worker.next_due_at,
+            self.side_runs.next_at,
             *self.worker.lost.values(),
             *(round((run.deadline or 0) * SECOND) + 1 for run in runs),
         ]
         return min((at for at in instants if at is not None and at > self._clock.micros()), default=None)
 
     def close(self) -> None:
+        self.side_runs.close()
         self._scheduler.close()
         self.worker.close()
 
@@ -86,6 +97,9 @@ class Stepper:
         """Jobs whose task is letting time pass: their leases are renewed, and their timeouts and cancels seen to."""
         if self.worker.runs:
             self._keeper.turn()
+
+    def _note(self, run: Run, error: BaseException) -> None:
+        self.worker.raised[run] = error
 
 
 class KitWorker(Worker):
@@ -96,20 +110,17 @@ class KitWorker(Worker):
         app: App,
         store: KitStore,
         clock: StoreClock,
+        executor: InlineExecutor,
         rules: list[LostReports],
         lease_for: int,
-        look_after: Callable[[], None],
-        *,
-        keeps_logs: bool,
     ) -> None:
-        executor = InlineExecutor(self._note, look_after, keeps_logs=keeps_logs)
         super().__init__(
             store,
             app.registry,
             app.events,
             clock,
             holder=HOLDER,
-            settings=WorkerSettings(concurrency=DEEPEST, lease_for=lease_for),
+            settings=WorkerSettings(concurrency=MOST_RUNNING, lease_for=lease_for),
             random=_Unjittered(),
             threads=executor,
             loop=executor,
@@ -122,20 +133,24 @@ class KitWorker(Worker):
         self._jobs = app.jobs
         self._kit_store = store
         self._rules = rules
-        self._raised: dict[Run, BaseException] = {}
+        self.raised: dict[Run, BaseException] = {}  # what tasks raised, until it is reported
+        self._executor = executor
         self._wanted = 0
-        self._ran: JobRecord | None = None
 
-    def run_one(self) -> JobRecord | None:
-        self._ran = None
+    def run_one(self, *, is_beside: bool) -> JobRecord | None:
+        """Claim one job and have it run; None where none is due."""
         self._wanted = 1
         reply = self.exchange()
         self._wanted = 0
         self.next_due_at = reply.next_due_at
+        self._executor.is_beside = is_beside
         self.dispatch(reply.claimed)
+        self.send_reports()
+        return reply.claimed[0] if reply.claimed else None
+
+    def send_reports(self) -> None:
         while self._reporter:
             self.exchange()
-        return self._ran
 
     def exchange(self) -> Exchanged:
         """With every queue that has a job: a kit serves them all."""
@@ -143,8 +158,7 @@ class KitWorker(Worker):
         return super().exchange()
 
     def report(self, run: Run, outcome: Outcome) -> None:
-        self._ran = run.job
-        error = self._raised.pop(run, None)
+        error = self.raised.pop(run, None)
         if error is not None and _is_the_tests(error):
             self.interrupts.append(error)
         if run.started is not None and any(rule.loses(run) for rule in self._rules):
@@ -159,8 +173,9 @@ class KitWorker(Worker):
     def _want(self, coming: int = 0) -> int:
         return min(self._wanted, super()._want(coming))
 
-    def _note(self, run: Run, error: BaseException) -> None:
-        self._raised[run] = error
+    def _usual(self) -> Exchange:
+        """Nothing is claimed before its time: a clock that stands still has no use for a head start."""
+        return msgspec.structs.replace(super()._usual(), ahead=0)
 
     def _die(self, run: Run) -> None:
         """The work is done and nobody hears of it: the lease runs out, and the job is rescued."""

@@ -176,11 +176,14 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
         with self._lock:
             at = self._at(now)
-            waiting = [schedule for schedule in self._schedules.values() if schedule.due_at is not None]
-            waiting.sort(key=lambda schedule: (schedule.due_at, schedule.id))
-            due = [schedule for schedule in waiting if (schedule.due_at or 0) <= at][:limit]
+            waiting = sorted(
+                (due_at, schedule.id)
+                for schedule in self._schedules.values()
+                if (due_at := schedule.due_at) is not None
+            )
+            due = [self._schedules[name] for due_at, name in waiting[:limit] if due_at <= at]
             rest = waiting[len(due) :]
-            return Due(now=at, schedules=due, next_due_at=rest[0].due_at if rest else None)
+            return Due(now=at, schedules=due, next_due_at=rest[0][0] if rest else None)
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         with self._lock:
