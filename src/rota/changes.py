@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.micros import datetime_of, micros_of
+from rota.model.micros import datetime_of, optional_instant
 from rota.store.contract import LARGEST_PAGE, NoteFilter, Page
 
 if TYPE_CHECKING:
@@ -25,11 +25,19 @@ class Change:
         self.by = note.by
         self.verb = note.verb  # created, changed, paused, …
         self.kind, _, self.name = note.subject.partition(":")  # schedule, daily
-        self.before: dict[str, Any] = msgspec.json.decode(note.before or "{}")  # only what differs
-        self.after: dict[str, Any] = msgspec.json.decode(note.after or "{}")
+        self.before = _facts(note.before)  # only what differs
+        self.after = _facts(note.after)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name} {self.verb} by {self.by} at {self.at:%Y-%m-%d %H:%M}>"
+
+
+def _facts(packed: str) -> dict[str, Any]:
+    """What a note holds; where that cannot be read, the reason."""
+    try:
+        return msgspec.json.decode(packed or "{}", type=dict[str, Any])
+    except msgspec.MsgspecError as err:
+        return {"problem": f"cannot be read: {err}"}
 
 
 def list_changes(
@@ -44,8 +52,8 @@ def list_changes(
     """Changes, newest first: of one thing, or of all."""
     where = NoteFilter(
         subject=subject,
-        since=None if since is None else micros_of(since),
-        until=None if until is None else micros_of(until),
+        since=optional_instant("since", since),
+        until=optional_instant("until", until),
     )
     page = store.list_notes(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
     return Page([Change(note) for note in page.items], page.cursor)

@@ -7,7 +7,8 @@ RotaError
 │   ├── BadInterval             an every, calendar or once rule
 │   ├── BadDuration             text such as "1h30m"
 │   ├── UnknownZone             a timezone that tzdata does not have
-│   └── NaiveDatetime           a datetime without a timezone
+│   ├── NaiveDatetime           a datetime without a timezone
+│   └── BadInstant              an instant outside the years 1970 to 2200
 ├── BadOption (ValueError)      an option of a task, job or schedule that makes no sense
 │   ├── BadName                 a name with characters that names may not have
 │   └── DuplicateName           a task or schedule that is registered already
@@ -89,6 +90,14 @@ class UnknownZone(BadTrigger):
 
 class NaiveDatetime(BadTrigger):
     """A datetime without a timezone: the same digits are another instant on another machine."""
+
+
+class BadInstant(BadTrigger):
+    """An instant outside the years that Rota takes; `field` says which option or parameter named it."""
+
+    def __init__(self, reason: str, *, text: str = "", fix: str = "", field: str = "") -> None:
+        self.field = field
+        super().__init__(reason, text=text, fix=fix)
 
 
 class BadOption(RotaError, ValueError):

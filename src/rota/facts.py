@@ -11,7 +11,7 @@ from msgspec import Struct
 from rota.errors import BadPayload
 from rota.liveness import is_alive
 from rota.model.history import history_of
-from rota.model.micros import datetime_of, optional_datetime
+from rota.model.micros import datetime_of, optional_datetime, outside_calendar
 from rota.model.payload import Call, unpack_call
 from rota.model.state import State
 
@@ -46,6 +46,7 @@ class JobFacts(Struct, kw_only=True):
     progress: str | None
     error: str | None
     result: Any
+    problem: str | None  # why some of it cannot be read, where it cannot
 
 
 class MoveFacts(Struct, kw_only=True):
@@ -87,8 +88,26 @@ def job_facts(job: Job) -> JobFacts:
         worker=job.holder,
         progress=job.progress,
         error=job.error,
-        result=msgspec.json.decode(job.result) if job.result else None,
+        result=_result_of(job)[0],
+        problem=job_problem(job) or None,
     )
+
+
+def job_problem(job: Job) -> str:
+    """Why a job cannot be shown as it is stored; empty where it can."""
+    instants = {name: getattr(job, name) for name in _INSTANTS}
+    return outside_calendar(**instants) or _result_of(job)[1]
+
+
+_INSTANTS = ("created_at", "run_at", "queued_at", "started_at", "finished_at", "fire_at")
+
+
+def _result_of(job: Job) -> tuple[Any, str]:
+    """What it returned, or None and why that cannot be read."""
+    try:
+        return (msgspec.json.decode(job.result) if job.result else None), ""
+    except msgspec.MsgspecError as err:
+        return None, f"cannot be read: its result is not JSON ({err})"
 
 
 def move_facts(job: Job) -> list[MoveFacts]:
@@ -127,6 +146,7 @@ class NodeFacts(Struct, kw_only=True):
     version: str
     started_at: datetime
     beat_at: datetime
+    problem: str | None  # why its record cannot be read, where it cannot
 
 
 def node_facts(node: Node, now: int) -> NodeFacts:
@@ -139,7 +159,12 @@ def node_facts(node: Node, now: int) -> NodeFacts:
         tasks=list(node.tasks),
         started_at=datetime_of(node.started_at),
         beat_at=datetime_of(node.beat_at),
+        problem=node_problem(node) or None,
     )
+
+
+def node_problem(node: Node) -> str:
+    return node.problem or outside_calendar(started_at=node.started_at, beat_at=node.beat_at)
 
 
 class WhyFacts(Struct, kw_only=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from rota.errors import BadOption, JobFailed, JobNotFound, Refused, ResultTimeout
 from rota.model.history import history_of
-from rota.model.micros import SECOND, datetime_of, micros_of, optional_datetime, span_of
+from rota.model.micros import SECOND, datetime_of, optional_datetime, optional_instant, span_of
 from rota.model.payload import unpack_call
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
@@ -215,8 +215,8 @@ class Jobs:
             queue=queue,
             schedule_id=schedule,
             key=key,
-            since=micros_of(since) if since else None,
-            until=micros_of(until) if until else None,
+            since=optional_instant("since", since),
+            until=optional_instant("until", until),
         )
         page = self._store().list_jobs(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
         return Page([self._handle(record) for record in page.items], page.cursor)
@@ -239,8 +239,8 @@ class Jobs:
         lines = self._store().list_logs(
             job_id,
             after=after,
-            start=micros_of(start) if start else None,
-            end=micros_of(end) if end else None,
+            start=optional_instant("start", start),
+            end=optional_instant("end", end),
             limit=max(1, min(limit, LARGEST_PAGE)),
         )
         return [LogEntry(line.number, datetime_of(line.at), line.level, line.text) for line in lines]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rota.errors import RotaError
 from rota.facts import call_of, utc
 from rota.model.edit import describe_origin
-from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.model.micros import SECOND, datetime_of, optional_datetime, outside_calendar
 from rota.schedule_view import ScheduleView
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ class KnownSchedule:
     def __init__(self, record: Schedule) -> None:
         self.record = record
         self.id = record.id
-        self.problem = record.problem
+        self.problem = record.problem or _outside_calendar(record) or None
         self.view: ScheduleView | None = None
         self._coming: datetime | None = None
         try:
             self.view = ScheduleView(record)
             self.sentence = self.explained(self.view)
             self._coming = self.view.next_run
-        except (RotaError, ValueError) as err:  # written by another version, or by hand
+        except (RotaError, ValueError, ArithmeticError) as err:  # written by another version, or by hand
             self.problem = self.problem or str(err)
             self.sentence = record.spec.trigger
 
@@ -59,6 +59,22 @@ class KnownSchedule:
     def next_run(self) -> datetime | None:
         """In its zone."""
         return self._coming if self.state == "on" else None
+
+
+def _outside_calendar(record: Schedule) -> str:
+    """Instants outside the calendar, which no zone can show."""
+    pauses = {pause.tenant or "pause": pause.until for pause in (record.pause, record.tenant_pause) if pause}
+    return outside_calendar(
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        next_at=record.next_at,
+        start=record.spec.start,
+        end=record.spec.end,
+        last_run=record.last.enqueued_at,
+        last_finished=record.last.finished_at,
+        last_success=record.last.success_at,
+        **{f"until ({name})": until for name, until in pauses.items()},
+    )
 
 
 def shared_facts(known: KnownSchedule) -> dict[str, Any]:

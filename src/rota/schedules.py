@@ -14,7 +14,7 @@ from rota.jobs import Job
 from rota.ledger import coming_slots, local_time, why_at
 from rota.model import edit as edits
 from rota.model.edit import is_older
-from rota.model.micros import micros_of
+from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
 from rota.model.note import Author, subject_of
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
@@ -185,7 +185,7 @@ class Schedules:
         expect_version: int | None = None,
     ) -> ScheduleView:
         """Stop firing until resumed, or until an instant; what waits is cancelled."""
-        end = micros_of(until) if until else None
+        end = optional_instant("until", until)
         return self._change(
             schedule_id,
             lambda schedule, now: edits.pause(schedule, now, reason=reason, by=by, until=end),
@@ -218,7 +218,7 @@ class Schedules:
     def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
         """The next n times at which it will fire, as things stand, in its zone."""
         schedule = self._read(schedule_id)
-        at = micros_of(after) if after else self._store().now()
+        at = check_instant("after", after) if after else self._store().now()
         if schedule.silence is not None and schedule.silence.until is not None:
             at = max(at, schedule.silence.until - 1)
         return [local_time(schedule, slot) for slot in coming_slots(schedule, at, n)]
@@ -228,12 +228,16 @@ class Schedules:
     ) -> Page[Occurrence]:
         """What became of the expected times between two instants."""
         return self._store().list_occurrences(
-            schedule_id, micros_of(start), micros_of(end), cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE))
+            schedule_id,
+            check_instant("start", start),
+            check_instant("end", end),
+            cursor=cursor,
+            limit=max(1, min(limit, LARGEST_PAGE)),
         )
 
     def why(self, schedule_id: str, at: datetime | None = None) -> Verdict:
         """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix."""
-        return why_at(self._store(), self._read(schedule_id), micros_of(at) if at else None)
+        return why_at(self._store(), self._read(schedule_id), optional_instant("at", at))
 
     def changes(self, schedule_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
         """Who changed it, when, and what; newest first. They outlive the schedule."""

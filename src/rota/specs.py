@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, TypedDict
 import msgspec
 
 from rota.errors import BadOption, BadTrigger
-from rota.model.micros import micros_of, span_of
+from rota.model.micros import check_instant, span_of
 from rota.model.names import check_name, check_priority
 from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_spec
 from rota.model.tenant import day_bound
 from rota.triggers import Trigger
+from rota.triggers.bounds import FIRST, OLDEST_START, check_years
 from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ def make_spec(
         catchup_limit=catchup_limit,
         grace=span_of(grace),
         jitter=span_of(jitter) if jitter is not None else 0,
-        start=_bound(start, zone, is_end=False),
-        end=_bound(end, zone, is_end=True),
+        start=None if start is None else bound_instant("start", start, zone),
+        end=None if end is None else bound_instant("end", end, zone),
         day_bounds=tuple(name for name, bound in (("start", start), ("end", end)) if _is_day(bound)),
         max_runs=max_runs,
         run_on_start=run_on_start,
@@ -117,12 +118,12 @@ def _is_day(bound: object) -> bool:
     return isinstance(bound, date) and not isinstance(bound, datetime)
 
 
-def _bound(given: datetime | date | None, tz: str, *, is_end: bool) -> int | None:
-    """An instant; a date is its first second in the schedule's zone, or as an end its last."""
-    if given is None:
-        return None
+def bound_instant(name: str, given: object, tz: str) -> int:
+    """A schedule's start or end as an instant; a date is its first second in the schedule's zone, or its last."""
+    first = OLDEST_START if name == "start" else FIRST
     if isinstance(given, datetime):
-        return micros_of(given)
+        return check_instant(name, given, first=first)
     if not isinstance(given, date):
-        raise BadOption(f"{'end' if is_end else 'start'}={given!r} must be an aware datetime or a date")
-    return day_bound((given - EPOCH).days, tz or "UTC", is_end=is_end)
+        raise BadOption(f"{name}={given!r} must be an aware datetime or a date")
+    check_years(name, given, first)
+    return day_bound((given - EPOCH).days, tz or "UTC", is_end=name == "end")

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from rota.arguments import Signature
 from rota.errors import BadOption, DuplicateName, UnknownTask
-from rota.model.micros import micros_of, span_of
+from rota.model.micros import optional_instant, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.payload import Call, pack_call
 from rota.model.retry import MOST_RETRIES, Backoff, RetryPolicy
@@ -178,7 +178,7 @@ class Task(Generic[P, R]):
             raise BadOption("give delay= or at=, not both: each says when the job may run")
         overrides = Overrides(
             delay=span_of(delay) if delay is not None else 0,
-            at=micros_of(at) if at is not None else None,
+            at=optional_instant("at", at),
             priority=check_priority(priority) if priority is not None else None,
             queue=check_name("queue", queue) if queue is not None else None,
             key=check_key(key) if key is not None else None,

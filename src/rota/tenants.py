@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.changes import Change, list_changes
-from rota.errors import Refused, TenantNotFound, VersionConflict
+from rota.errors import Refused, TenantNotFound, UnknownZone, VersionConflict
 from rota.following import mark_unsettled, settle_tenant
 from rota.identity import whoami
 from rota.model.entry import Entry, EntryEdit
-from rota.model.micros import datetime_of, micros_of
+from rota.model.micros import datetime_of, micros_of, optional_instant, outside_calendar
 from rota.model.names import check_name, check_priority
 from rota.model.note import Author, note_of, subject_of
 from rota.model.schedule import Pause
@@ -22,8 +22,8 @@ from rota.model.tenant import (
     Tenant,
     check_tenant,
     pack_tenant,
+    read_tenant,
     tenant_facts,
-    unpack_tenant,
 )
 from rota.store.contract import LARGEST_PAGE, Page, ScheduleFilter
 from rota.triggers.zone import find_zone, zone_name
@@ -41,7 +41,9 @@ class TenantView:
     """A tenant as it was when it was read."""
 
     def __init__(self, entry: Entry) -> None:
-        self.record = record = unpack_tenant(entry.data)
+        found, problem = read_tenant(entry.data)
+        self.record = record = found or Tenant(tz="UTC")
+        self.problem = problem or _problem_of(record) or None
         self.name = entry.name
         self.version = entry.version
         self.tz = record.tz
@@ -121,7 +123,7 @@ class Tenants:
         expect_version: int | None = None,
     ) -> TenantView:
         """Stop all its schedules, whatever their own pauses say; what waits is cancelled."""
-        end = micros_of(until) if until else None
+        end = optional_instant("until", until)
 
         def decide(before: Tenant | None, now: int) -> Tenant | None:
             return before and msgspec.structs.replace(
@@ -154,7 +156,7 @@ class Tenants:
                 "another tenant"
             )
         edit = EntryEdit(kind=KIND, name=name, expect_version=found[0].version, data=None)
-        if store.edit_entries([self._noted(edit, unpack_tenant(found[0].data), None, "removed", by)]):
+        if store.edit_entries([self._noted(edit, read_tenant(found[0].data)[0], None, "removed", by)]):
             raise VersionConflict(f"tenant '{name}' was changed by somebody else meanwhile; look at it again")
         return True
 
@@ -179,7 +181,9 @@ class Tenants:
             if not found and not may_create:
                 raise _not_found(name)
             _check_version(found[0] if found else None, name, expect_version)
-            before = unpack_tenant(found[0].data) if found else None
+            before, problem = read_tenant(found[0].data) if found else (None, "")
+            if problem and not may_create:
+                raise Refused(f"tenant '{name}' {problem}; put it again, or remove it")
             after = decide(before, store.now())
             if after is None or tenant_facts(after) == tenant_facts(before):
                 return TenantView(found[0])
@@ -215,6 +219,16 @@ def _zone(tz: object) -> str:
     name = zone_name(tz) or "UTC"
     find_zone(name)
     return name
+
+
+def _problem_of(tenant: Tenant) -> str:
+    """Why it cannot be shown as it is stored; empty where it can."""
+    try:
+        find_zone(tenant.tz)
+    except UnknownZone as err:
+        return f"cannot be read: {err}"
+    until = tenant.pause.until if tenant.pause else None
+    return outside_calendar(created_at=tenant.created_at, updated_at=tenant.updated_at, until=until)
 
 
 def _not_found(name: str) -> TenantNotFound:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from rota.errors import BadOption, TokenNotFound
 from rota.identity import whoami
 from rota.model.entry import EntryEdit
-from rota.model.micros import datetime_of, optional_datetime, span_of
+from rota.model.micros import datetime_of, optional_datetime, outside_calendar, span_of
 from rota.model.names import check_name
 from rota.model.note import Author, note_of, subject_of
 from rota.store.contract import LARGEST_PAGE, Page
@@ -67,8 +67,9 @@ _decoder = msgspec.json.Decoder(Token)
 class TokenView:
     """A token as callers see it; its secret is shown once, when it is made."""
 
-    def __init__(self, token_id: str, token: Token) -> None:
+    def __init__(self, token_id: str, token: Token, problem: str = "") -> None:
         self.record = token
+        self.problem = problem or outside_calendar(created_at=token.created_at, expires_at=token.expires_at) or None
         self.id = token_id
         self.name = token.name
         self.role = token.role
@@ -132,7 +133,7 @@ class Tokens:
         store = self._store()
         for entry in store.get_entries(KIND, [token_id]):
             edit = EntryEdit(kind=KIND, name=token_id, expect_version=entry.version, data=None)
-            token = _decoder.decode(entry.data)
+            token, _ = _read(entry)
             return not store.edit_entries([self._noted(edit, token, None, by or whoami(), store.now())])
         return False
 
@@ -142,7 +143,7 @@ class Tokens:
         if found is None:
             return None
         entries = self._store().get_entries(KIND, [found[1]])
-        token = _decoder.decode(entries[0].data) if entries else None
+        token = _read(entries[0])[0] if entries else None
         is_right = hmac.compare_digest(token.hash if token else _NO_HASH, hash_of(secret))
         if token is None or not is_right or token.is_over(self._store().now()):
             return None
@@ -159,7 +160,15 @@ def hash_of(secret: str) -> str:
 
 
 def _view(entry: Entry) -> TokenView:
-    return TokenView(entry.name, _decoder.decode(entry.data))
+    return TokenView(entry.name, *_read(entry))
+
+
+def _read(entry: Entry) -> tuple[Token, str]:
+    """The token; one that cannot be read lets nobody in, and can still be listed and revoked."""
+    try:
+        return _decoder.decode(entry.data), ""
+    except msgspec.MsgspecError as err:
+        return Token(name="", role="read", hash="", created_at=0), f"cannot be read: {err}"
 
 
 def _facts(token: Token | None) -> dict[str, object]:

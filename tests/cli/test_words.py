@@ -57,8 +57,8 @@ def test_words():
 
 
 def test_a_duration_counts_back_and_a_time_is_taken_as_it_is():
-    assert past_from("2h", 7_200_000_000) == 0
-    assert past_from("1970-01-01T00:00:01+00:00", 0) == 1_000_000
+    assert past_from("since", "2h", 7_200_000_000) == 0
+    assert past_from("since", "1970-01-01T00:00:01+00:00", 0) == 1_000_000
 
 
 def test_columns_are_aligned_whatever_their_colours():

@@ -10,7 +10,7 @@ import msgspec
 from rota.cli.output import Column, aligned, coloured, heading
 from rota.cli.words import beside, call, count, first_line, instant, instant_with_millis, printable, relative, span
 from rota.errors import BadPayload
-from rota.facts import JobFacts, MoveFacts, job_facts, move_facts
+from rota.facts import JobFacts, MoveFacts, job_facts, job_problem, move_facts
 from rota.model.history import Move, history_of
 from rota.model.micros import SECOND, datetime_of
 from rota.model.payload import unpack_call
@@ -71,9 +71,16 @@ def page(job: Job, now: datetime) -> Iterator[str]:
     if job.result:
         yield ""
         yield heading("result")
-        yield from (f"  {line}" for line in msgspec.json.format(job.result).decode().splitlines())
+        yield from (f"  {line}" for line in _result_lines(job.result))
     if job.error:
         yield from _error_lines(job)
+
+
+def _result_lines(result: bytes) -> list[str]:
+    try:
+        return msgspec.json.format(result).decode().splitlines()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as err:
+        return [f"cannot be read: {err}"]
 
 
 def _when(job: Job, now: datetime) -> str:
@@ -96,10 +103,12 @@ def _since(at: int | None, now: datetime) -> str:
 def _note(job: Job) -> str:
     if job.state is State.HELD:
         return f"behind {job.waits_for}"
-    return first_line(job.cancel_reason or job.error)
+    return first_line(job_problem(job) or job.cancel_reason or job.error)
 
 
 def _rows(job: Job, now: datetime) -> Iterator[list[str]]:
+    if problem := job_problem(job):
+        yield ["problem", problem]
     yield ["queue", f"{job.queue}, priority {job.priority}"]
     if job.schedule_id:
         nominal = f", for {instant(datetime_of(job.fire_at))}" if job.fire_at else ""

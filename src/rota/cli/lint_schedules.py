@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,13 +12,12 @@ from rota.clock import utc_now
 from rota.errors import RotaError
 from rota.model.micros import SECOND, datetime_of, micros_of, span_of
 from rota.model.schedule import bound_trigger
-from rota.model.tenant import day_bound
-from rota.specs import EPOCH
+from rota.specs import bound_instant
 from rota.triggers.duration import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import date
+    from datetime import date, datetime
 
     from rota.config.declared import Declarations, FileSchedule
     from rota.model.schedule import ScheduleSpec
@@ -55,8 +53,8 @@ def file_timings(declared: Declarations, tz: str) -> Iterator[Timing]:
             name=_called(one),
             trigger=one.trigger,
             tz=str(own),
-            start=_instant(one.options.get("start"), str(own), is_end=False),
-            end=_instant(one.options.get("end"), str(own), is_end=True),
+            start=_instant("start", one.options.get("start"), str(own)),
+            end=_instant("end", one.options.get("end"), str(own)),
             jitter=int(jitter.total_seconds()) * SECOND if jitter else 0,
         )
 
@@ -65,10 +63,8 @@ def _called(one: FileSchedule) -> str:
     return f"{one.place}: {one.id}"
 
 
-def _instant(bound: date | None, tz: str, *, is_end: bool) -> int | None:
-    if bound is None:
-        return None
-    return micros_of(bound) if isinstance(bound, datetime) else day_bound((bound - EPOCH).days, tz, is_end=is_end)
+def _instant(name: str, bound: date | None, tz: str) -> int | None:
+    return None if bound is None else bound_instant(name, bound, tz)
 
 
 def schedule_findings(timing: Timing) -> Iterator[Check]:

@@ -13,7 +13,7 @@ from rota.cli.options import app_option, by_option, find_store, on_a_store, outp
 from rota.cli.output import Column, Output, say, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
-from rota.facts import NodeFacts, node_facts
+from rota.facts import NodeFacts, node_facts, node_problem
 from rota.liveness import is_alive
 from rota.model.micros import datetime_of, micros_of, optional_datetime
 from rota.model.names import check_name
@@ -171,7 +171,7 @@ def queue_facts(queue: QueueInfo) -> QueueFacts:
 def _node_columns(now: datetime) -> list[Column[Node]]:
     return [
         Column("node", lambda node: node.id),
-        Column("state", lambda node: _node_state(node, now)),
+        Column("state", lambda node: node_problem(node) or _node_state(node, now), "wrap"),
         Column("roles", lambda node: ", ".join(node.roles), "wrap"),
         Column("queues", lambda node: ", ".join(node.queues) or "-", "wrap"),
         Column("running", lambda node: f"{node.running} of {node.concurrency}" if node.concurrency else "-"),

@@ -10,11 +10,11 @@ import msgspec
 
 from rota.cli.words import instant_from
 from rota.errors import BadOption
-from rota.model.micros import micros_of, span_of
+from rota.model.micros import span_of
 from rota.model.names import check_name, check_priority
 from rota.model.schedule import CATCHUPS, OVERLAPS, check_spec
-from rota.model.tenant import day_bound, followed
-from rota.specs import EPOCH
+from rota.model.tenant import followed
+from rota.specs import bound_instant
 from rota.triggers import trigger_from_text
 from rota.triggers.zone import find_zone, zone_name
 
@@ -124,14 +124,10 @@ def _bounded(spec: ScheduleSpec, said: dict[str, Any]) -> ScheduleSpec:
         bound = said.pop(name)
         is_day = isinstance(bound, date) and not isinstance(bound, datetime)
         days = {*spec.day_bounds, name} if is_day else set(spec.day_bounds) - {name}
-        at = _instant(bound, spec.tz, is_end=name == "end") if bound else None
+        at = bound_instant(name, bound, spec.tz) if bound else None
         kept = tuple(bounded for bounded in ("start", "end") if bounded in days)
         spec = msgspec.structs.replace(spec, day_bounds=kept, **{name: at})
     return spec
-
-
-def _instant(bound: date, tz: str, *, is_end: bool) -> int:
-    return micros_of(bound) if isinstance(bound, datetime) else day_bound((bound - EPOCH).days, tz, is_end=is_end)
 
 
 def _read(name: str, value: Any) -> Any:

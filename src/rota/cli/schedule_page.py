@@ -10,6 +10,7 @@ from msgspec import Struct
 from rota.cli.change_list import change_lines
 from rota.cli.output import Column, aligned, coloured, heading
 from rota.cli.words import beside, call, coarse, first_line, instant, listed, local, printable, relative, span
+from rota.errors import UnknownZone
 from rota.known_schedule import KnownSchedule, shared_facts
 from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of
@@ -176,9 +177,16 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
 def _bounds(spec: ScheduleSpec, now: datetime) -> Iterator[list[str]]:
     for title, name, at in (("starts", "start", spec.start), ("ends", "end", spec.end)):
         if at is not None:
-            day = f"{find_zone(spec.tz).datetime_of(at // SECOND):%Y-%m-%d} in its zone"
-            is_day = name in spec.day_bounds
-            yield [title, f"{day} ({relative(datetime_of(at), now)})" if is_day else beside(datetime_of(at), now)]
+            day = _day_in_zone(spec, at) if name in spec.day_bounds else ""
+            yield [title, f"{day} ({relative(datetime_of(at), now)})" if day else beside(datetime_of(at), now)]
+
+
+def _day_in_zone(spec: ScheduleSpec, at: int) -> str:
+    """Empty where the zone is unknown: then the instant is all that can be shown."""
+    try:
+        return f"{find_zone(spec.tz).datetime_of(at // SECOND):%Y-%m-%d} in its zone"
+    except UnknownZone:
+        return ""
 
 
 def _last_words(shown: ShownSchedule, now: datetime) -> str:

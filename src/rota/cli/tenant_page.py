@@ -48,6 +48,7 @@ class TenantFacts(Struct, kw_only=True):
     created_at: datetime
     updated_at: datetime
     version: int
+    problem: str | None  # why its record cannot be read, where it cannot
 
 
 class OwnedFacts(Struct, kw_only=True):
@@ -127,6 +128,8 @@ def tenant_page(tenant: TenantView, owned: Owned, changes: Sequence[Change], now
 
 
 def _rows(tenant: TenantView, now: datetime) -> Iterator[list[str]]:
+    if tenant.problem:
+        yield ["problem", printable(tenant.problem)]
     if tenant.description:
         yield ["about", printable(tenant.description)]
     if tenant.pause is not None and tenant.is_paused_at(now):
@@ -161,6 +164,8 @@ def _next_or_state(shown: ShownSchedule, now: datetime) -> str:
 
 
 def _state(tenant: TenantView, now: datetime) -> str:
+    if tenant.problem:
+        return tenant.problem
     if tenant.pause is None or not tenant.is_paused_at(now):
         return "open"
     return pause_words(msgspec.structs.replace(tenant.pause, tenant=""))
@@ -168,6 +173,8 @@ def _state(tenant: TenantView, now: datetime) -> str:
 
 def _clock(tenant: TenantView, now: datetime) -> str:
     """What the clocks show there."""
+    if tenant.problem:
+        return "?"
     there = find_zone(tenant.tz).datetime_of(int(now.timestamp()) // 60 * 60)
     return f"{there:%a} {local(there)}"
 

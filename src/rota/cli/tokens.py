@@ -27,10 +27,11 @@ class TokenFacts(Struct, kw_only=True):
     id: str
     name: str
     role: str
-    state: str  # good or over
+    state: str  # good, over, or unreadable
     created_at: datetime
     created_by: str
     expires_at: datetime | None
+    problem: str | None  # why its record cannot be read, where it cannot
 
 
 class NewTokenFacts(Struct, kw_only=True):
@@ -103,7 +104,7 @@ def revoke_tokens(app: App, ids: tuple[str, ...], by: str) -> None:
 def _columns(now: datetime) -> list[Column[TokenView]]:
     return [
         Column("token", lambda view: view.id),
-        Column("name", lambda view: view.name),
+        Column("name", lambda view: view.problem or view.name, "wrap"),
         Column("role", lambda view: view.role),
         Column("state", lambda view: _state(view, now)),
         Column("expires", lambda view: relative(view.expires_at, now) if view.expires_at else "never"),
@@ -112,11 +113,13 @@ def _columns(now: datetime) -> list[Column[TokenView]]:
 
 
 def _state(view: TokenView, now: datetime) -> str:
+    if view.problem:
+        return "unreadable"
     return "over" if view.record.is_over(micros_of(now)) else "good"
 
 
 def _facts(view: TokenView, now: datetime) -> TokenFacts:
-    same = ("id", "name", "role", "created_at", "created_by", "expires_at")
+    same = ("id", "name", "role", "created_at", "created_by", "expires_at", "problem")
     return TokenFacts(**{name: getattr(view, name) for name in same}, state=_state(view, now))
 
 

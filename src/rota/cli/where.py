@@ -30,8 +30,8 @@ def filter_from(text: str, now: int) -> JobFilter:
         queue=terms.get("queue"),
         schedule_id=terms.get("schedule"),
         key=terms.get("key"),
-        since=past_from(since, now) if since else None,
-        until=past_from(until, now) if until else None,
+        since=past_from("since", since, now) if since else None,
+        until=past_from("until", until, now) if until else None,
     )
 
 

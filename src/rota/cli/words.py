@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadOption, NaiveDatetime
-from rota.model.micros import micros_of, span_of
+from rota.model.micros import check_instant, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,11 +102,11 @@ def instant_from(text: str) -> datetime:
     return at
 
 
-def past_from(text: str, now: int) -> int:
+def past_from(field: str, text: str, now: int) -> int:
     """A point in the past, in microseconds: a duration counts back from now ("2h"), anything else is an instant."""
     if text[:1].isdigit() and text[-1:] in set("wdhms"):
         return now - span_of(text)
-    return micros_of(instant_from(text))
+    return check_instant(field, instant_from(text))
 
 
 def coarse(seconds: float) -> str:

@@ -16,7 +16,7 @@ from rota.model.masking import masked
 from rota.model.micros import SECOND, span_of
 from rota.model.names import NAMESPACE_WANTED, PRIORITIES, check_name, check_namespace, check_priority
 from rota.model.sizes import bytes_of
-from rota.triggers.bounds import bound_from_text
+from rota.triggers.bounds import OLDEST_START, bound_from_text, check_years
 from rota.triggers.duration import text_of
 from rota.triggers.zone import zone_name
 
@@ -249,4 +249,6 @@ class Bound(_Plain, frozen=True):
     wanted: str = "a date such as 2026-01-31, or an instant such as 2026-01-31T09:00Z or 2026-01-31T09:00+02:00"
 
     def read(self, text: Any) -> date:
-        return bound_from_text(text)
+        bound = bound_from_text(text)
+        check_years("the time", bound, OLDEST_START)
+        return bound

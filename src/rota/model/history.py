@@ -46,8 +46,14 @@ def folded(job: Job, *lines: Move) -> bytes:
 
 
 def closed_lines(job: Job) -> list[Move]:
-    """The lines of earlier attempts; a job that was simply enqueued has its first line implied."""
-    return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, "enqueued")]
+    """The lines of earlier attempts; a job that was simply enqueued has its first line implied.
+
+    A past that cannot be read is one line that says so: the job can still be shown, run and settled.
+    """
+    try:
+        return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, "enqueued")]
+    except msgspec.MsgspecError as err:
+        return [Move(State.QUEUED, job.created_at, f"the history before this cannot be read: {err}")]
 
 
 def _in_order(lines: list[Move]) -> list[Move]:

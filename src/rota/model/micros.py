@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from rota.errors import NaiveDatetime
+from rota.triggers.bounds import FIRST, check_years
 from rota.triggers.duration import seconds_of
+from rota.triggers.zone import EARLIEST, LATEST
 
 SECOND = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,9 +25,34 @@ def micros_of(instant: datetime) -> int:
     return (instant - _EPOCH) // _MICROSECOND
 
 
+def check_instant(field: str, given: datetime, *, first: datetime = FIRST) -> int:
+    """An instant that a user gave, as microseconds: the one check for every option, parameter and file."""
+    micros = micros_of(given)
+    check_years(field, given, first)
+    return micros
+
+
+def optional_instant(field: str, given: datetime | None) -> int | None:
+    return None if given is None else check_instant(field, given)
+
+
 def datetime_of(micros: int) -> datetime:
-    """Microseconds since the epoch as an aware datetime in UTC."""
-    return _EPOCH + timedelta(microseconds=micros)
+    """Microseconds since the epoch as an aware datetime in UTC.
+
+    It never fails, because one record must not break a list: what lies outside the calendar becomes the calendar's
+    first or last days, and `outside_calendar` says so of the record.
+    """
+    return _EPOCH + timedelta(microseconds=max(EARLIEST * SECOND, min(micros, LATEST * SECOND)))
+
+
+def outside_calendar(**instants: int | None) -> str:
+    """Why a record with these instants cannot be read; empty where it can."""
+    wrong = [f"{name}={at}" for name, at in instants.items() if at is not None and not _is_in_calendar(at)]
+    return f"cannot be read: {', '.join(wrong)} (microseconds since 1970) is outside the calendar" if wrong else ""
+
+
+def _is_in_calendar(micros: int) -> bool:
+    return EARLIEST * SECOND <= micros <= LATEST * SECOND
 
 
 def optional_datetime(micros: int | None) -> datetime | None:

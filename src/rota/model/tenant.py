@@ -52,6 +52,14 @@ def unpack_tenant(data: str) -> Tenant:
     return _decoder.decode(data)
 
 
+def read_tenant(data: str) -> tuple[Tenant | None, str]:
+    """The tenant, or None and why it cannot be read."""
+    try:
+        return unpack_tenant(data), ""
+    except msgspec.MsgspecError as err:
+        return None, f"cannot be read: {err}"
+
+
 def tenant_facts(tenant: Tenant | None) -> dict[str, Any]:
     """What a note tells of a tenant."""
     if tenant is None:

@@ -11,7 +11,7 @@ import msgspec
 from rota.errors import BadOption, CollectionNotFound, SourceNotFound, TaskNotFound
 from rota.jobs import LogEntry
 from rota.model.collection import HEAD, Sync, check_part, collection_of, head_of
-from rota.model.micros import datetime_of, micros_of
+from rota.model.micros import check_instant, datetime_of, optional_instant
 from rota.model.schedule import Schedule
 from rota.model.sync import STATES, Status
 from rota.schedule_view import ScheduleView
@@ -120,8 +120,8 @@ class Sources:
         limit = max(1, min(limit, MOST_TASKS))
         where = JobFilter(
             states=_states(status),
-            since=micros_of(start) if start else None,
-            until=micros_of(end) + 1 if end else None,
+            since=optional_instant("start", start),
+            until=_past_end(end),
         )
         each = [self._newest(schedule.id, where, cursor, limit + 1) for schedule in schedules]
         merged = list(islice(heapq.merge(*each, key=lambda job: -job.seq), limit + 1))
@@ -143,7 +143,7 @@ class Sources:
 
     def _lines(self, task_id: str, start: datetime | None, end: datetime | None) -> Iterator[LogEntry]:
         last = 0
-        since, until = micros_of(start) if start else None, micros_of(end) + 1 if end else None
+        since, until = optional_instant("start", start), _past_end(end)
         while True:
             lines = self._store().list_logs(task_id, after=last, start=since, end=until, limit=LARGEST_PAGE)
             yield from (LogEntry(line.number, datetime_of(line.at), line.level, line.text) for line in lines)
@@ -199,3 +199,8 @@ def newest_jobs(store: Store, schedule_id: str, where: JobFilter, cursor: str | 
         cursor = page.cursor
         if cursor is None:
             return
+
+
+def _past_end(end: datetime | None) -> int | None:
+    """An inclusive end as the first instant behind it."""
+    return None if end is None else check_instant("end", end) + 1

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from math import ceil
 from typing import TYPE_CHECKING
 
-from rota.errors import BadInterval
+from rota.errors import BadInstant, BadInterval
 from rota.triggers.trigger import instant_text, second_of, wall_second
 from rota.triggers.zone import DAY, EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from rota.triggers.zone import Zone
+
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)  # what a user may name as the time of something …
+LAST = datetime(2200, 1, 1, tzinfo=UTC)  # … so that every zone, sum and store can hold and show it
+OLDEST_START = datetime(1900, 1, 1, tzinfo=UTC)  # a start is also the date that intervals are counted from
 
 Bound = date | int  # a local date, whatever the zone; or seconds since the epoch
 
@@ -65,6 +69,18 @@ def bound_from_text(text: str) -> date:
     except (ValueError, OverflowError) as err:
         raise BadInterval(f"'{text[:40]}' is not a date or an instant", text=text) from err
     raise BadInterval(f"'{text[:40]}' has no timezone", text=text, fix="end it with Z for UTC")
+
+
+def check_years(field: str, given: date, first: datetime = FIRST) -> None:
+    """Refuse an instant, or a day, that lies outside the years which Rota takes."""
+    at = given if isinstance(given, datetime) else datetime.combine(given, time(), tzinfo=UTC)
+    if not first <= at <= LAST:
+        raise BadInstant(
+            f"{field}: {given.isoformat()} is not between {first:%Y-%m-%d} and {LAST:%Y-%m-%d} UTC",
+            text=given.isoformat(),
+            fix="give a time within those years",
+            field=field,
+        )
 
 
 def instant_from(given: object, what: str) -> int:

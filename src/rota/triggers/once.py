@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from rota.triggers.bounds import instant_from
+from rota.triggers.bounds import check_years, instant_from
 from rota.triggers.explain import explain_once
 from rota.triggers.trigger import Caveat, Trigger, instant_text
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def once(instant: datetime, *, tz: object = None) -> Trigger:
     """A trigger for one aware datetime; a fraction of a second waits for the next whole one, never early."""
-    return Once(instant_from(instant, "once()"), tz=tz)
+    second = instant_from(instant, "once()")
+    check_years("once", instant)
+    return Once(second, tz=tz)
 
 
 class Once(Trigger):

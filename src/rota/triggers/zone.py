@@ -83,7 +83,9 @@ class Zone:
         return t + self.span(t).offset
 
     def datetime_of(self, t: int) -> datetime:
-        return datetime.fromtimestamp(t, self.span(t).tzinfo)
+        """The local time; outside the calendar, that of its first or last days (a list must show every record)."""
+        shown = clamp(t)
+        return datetime.fromtimestamp(shown, self.span(shown).tzinfo)
 
     def missing_days(self) -> tuple[int, ...]:
         """The local dates that never were, as days since the epoch, where a zone moved over the date line."""

@@ -70,7 +70,8 @@ _STATUSES: tuple[tuple[type[errors.RotaError], int], ...] = (  # the first that 
 def refusal_of(err: errors.RotaError) -> Refusal:
     """An error of Rota's own, as HTTP says it."""
     status = next((status for kind, status in _STATUSES if isinstance(err, kind)), 500)
-    return Refusal(status, code_of(err), str(err))
+    field = err.field if isinstance(err, errors.BadInstant) else None
+    return Refusal(status, code_of(err), str(err), field=field)
 
 
 @contextmanager
@@ -81,7 +82,7 @@ def at_fault(field: str, kind: type[errors.RotaError] = errors.RotaError) -> Ite
     except kind as err:
         refusal = refusal_of(err)
         refusal.status = 422 if refusal.status == 404 else refusal.status
-        refusal.fault.field = field
+        refusal.fault.field = refusal.fault.field or field
         raise refusal from err
 
 

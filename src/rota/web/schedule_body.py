@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from rota.errors import BadPayload, BadTrigger
-from rota.model.micros import SECOND, datetime_of
+from rota.errors import BadPayload, BadTrigger, UnknownZone
+from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.payload import unpack_call
 from rota.model.schedule import Catchup, Overlap
 from rota.tasks import Request, TaskOptions
@@ -188,8 +188,11 @@ def _kept_bound(spec: ScheduleSpec, name: str) -> date | None:
 
 
 def bound_words(spec: ScheduleSpec, name: str) -> str | None:
-    """A bound as it is sent."""
-    kept = _kept_bound(spec, name)
+    """A bound as it is sent; where its zone is unknown, a day is the instant that is stored."""
+    try:
+        kept = _kept_bound(spec, name)
+    except UnknownZone:
+        kept = optional_datetime(getattr(spec, name))
     if isinstance(kept, datetime):
         return str(msgspec.to_builtins(kept))
     return None if kept is None else kept.isoformat()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rota.known_schedule import KnownSchedule, ScheduleState, shared_facts
-from rota.model.micros import datetime_of, optional_datetime
+from rota.model.micros import datetime_of, optional_datetime, outside_calendar
 from rota.model.schedule import Catchup, Overlap
 from rota.web.schedule_body import bound_words, duration
 from rota.web.trigger_body import TriggerBody, trigger_body
@@ -80,6 +80,7 @@ class OccurrenceFacts(Struct, kw_only=True):
     outcome: str
     reason: str
     job_id: str | None
+    problem: str | None  # why it cannot be read, where it cannot
 
 
 class _Answered(KnownSchedule):
@@ -134,4 +135,5 @@ def occurrence_facts(line: Occurrence) -> OccurrenceFacts:
         outcome=line.outcome,
         reason=line.reason,
         job_id=line.job_id,
+        problem=outside_calendar(after=line.after_at, through=line.through_at) or None,
     )

@@ -141,6 +141,7 @@ class Node(Struct, frozen=True, kw_only=True):
     version: str = ""
     started_at: int = 0
     beat_at: int = 0
+    problem: str = ""  # why its record cannot be read, where it cannot
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):

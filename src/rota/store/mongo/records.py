@@ -22,6 +22,7 @@ from rota.store.contract import Page
 from rota.store.matching import note_cursor, note_place
 from rota.store.mongo.jobs import is_duplicate
 from rota.store.mongo.waves import waves
+from rota.store.unpacking import note_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ class Notes:
         query = _conditions(where, note_place(cursor) if cursor is not None else None)
         hint = "time" if where.subject is None else "subject"
         found = space.notes.find(query, hint=hint).sort([("at", -1), ("_id", -1)]).limit(limit + 1)
-        notes = [_decode(document["note"]) for document in found]
+        notes = [_note_of(document) for document in found]
         return Page(notes[:limit], note_cursor(notes[limit - 1]) if len(notes) > limit else None)
 
     def prune(self, step: Step, until: int, limit: int) -> int:
@@ -64,7 +65,7 @@ class Notes:
 
     def all(self, space: Space, after: str, limit: int) -> list[Note]:
         found = space.notes.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
-        return [_decode(document["note"]) for document in found]
+        return [_note_of(document) for document in found]
 
 
 class Entries:
@@ -211,6 +212,11 @@ def _entry_of(document: Document) -> Entry:
 
 def _document_of_note(note: Note) -> Document:
     return {"at": note.at, "subject": note.subject, "note": _encode(note).decode()}
+
+
+def _note_of(document: Document) -> Note:
+    packed, subject = str(document.get("note", "")), str(document.get("subject", ""))
+    return note_from(packed, note_id=document["_id"], at=document["at"], subject=subject)
 
 
 def _conditions(where: NoteFilter, before: tuple[int, str] | None) -> Document:

@@ -67,6 +67,7 @@ from rota.store.mongo.schedules import Schedules
 from rota.store.mongo.settling import Settler
 from rota.store.mongo.steps import Step, Steps
 from rota.store.mongo.upkeep import Upkeep
+from rota.store.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -481,5 +482,4 @@ class MongoStore(Store):
 
 
 def _node_of(document: Document) -> Node:
-    node = msgspec.json.decode(document["data"], type=Node)
-    return msgspec.structs.replace(node, beat_at=int(document["beat_at"]))
+    return node_from(str(document["_id"]), str(document.get("data", "")), int(document["beat_at"]))

@@ -11,6 +11,7 @@ from rota.store.contract import LogLine, Node, QueueInfo
 from rota.store.counting import TOTAL, Counts
 from rota.store.postgres.rows import text_of
 from rota.store.postgres.transaction import TALLIES
+from rota.store.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,10 +102,8 @@ class Nodes:
         return int(row[0]) if row else 0
 
     def all(self, tx: Transaction) -> list[Node]:
-        rows = tx.rows("SELECT beat_at, data FROM {ns}.node ORDER BY id")
-        return [
-            msgspec.structs.replace(msgspec.json.decode(data, type=Node), beat_at=beat_at) for beat_at, data in rows
-        ]
+        rows = tx.rows("SELECT id, data, beat_at FROM {ns}.node ORDER BY id")
+        return [node_from(node_id, data, beat_at) for node_id, data, beat_at in rows]
 
     def forget(self, tx: Transaction, node_id: str) -> None:
         tx.run("DELETE FROM {ns}.node WHERE id = %s", (node_id,))

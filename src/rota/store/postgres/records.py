@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.model.note import Note
 from rota.store.contract import NoteFilter, Page
 from rota.store.matching import note_cursor, note_place
 from rota.store.postgres.rows import text_of
+from rota.store.unpacking import note_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.entry import EntryEdit
+    from rota.model.note import Note
     from rota.store.postgres.transaction import Row, Transaction
 
 ENTRY_COLUMNS = "kind, name, version, data"
 NOTE_COLUMNS = "id, at, subject, note"
 
 _encode = msgspec.json.encode
-_decode = msgspec.json.Decoder(Note).decode
 
 
 class Notes:
@@ -43,7 +43,7 @@ class Notes:
 
     def page(self, tx: Transaction, where: NoteFilter, cursor: str | None, limit: int) -> Page[Note]:
         query, values = notes_by(where, cursor, limit + 1)
-        found = [_decode(packed) for (packed,) in tx.rows(query, values)]
+        found = [note_of(row) for row in tx.rows(query, values)]
         return Page(found[:limit], note_cursor(found[limit - 1]) if len(found) > limit else None)
 
     def prune(self, tx: Transaction, until: int, limit: int) -> int:
@@ -97,7 +97,7 @@ def row_of_note(note: Note) -> Row:
 
 
 def note_of(row: Row) -> Note:
-    return _decode(row[3])
+    return note_from(row[3], note_id=row[0], at=row[1], subject=row[2])
 
 
 def row_of_entry(entry: Entry) -> Row:
@@ -118,4 +118,4 @@ def notes_by(where: NoteFilter, cursor: str | None, limit: int) -> tuple[str, li
         conditions.append("(at, id) < (%s, %s)")
         values += note_place(cursor)
     clause = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    return f"SELECT note FROM {{ns}}.note {clause}ORDER BY at DESC, id DESC LIMIT %s", [*values, limit]
+    return f"SELECT {NOTE_COLUMNS} FROM {{ns}}.note {clause}ORDER BY at DESC, id DESC LIMIT %s", [*values, limit]

@@ -16,17 +16,18 @@ from msgspec import Struct
 from rota.errors import UnlawfulMove
 from rota.model.entry import Entry
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import LastRun, Schedule, ScheduleSpec
 from rota.model.settle import claim, promote
 from rota.model.state import State
 from rota.store.redis.wire import binary
+from rota.store.unpacking import note_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.job import NewJob
+    from rota.model.note import Note
     from rota.model.settle import Change
 
 
@@ -417,7 +418,7 @@ def line_of(schedule_id: str, packed: bytes) -> Occurrence:
 # Entries and notes.
 
 WIDTH = 20  # digits of a time in front of a note's id: so their names sort as they were made
-_note = msgspec.json.Decoder(Note).decode
+_kept_note = msgspec.msgpack.Decoder(tuple[str, str]).decode
 
 
 def pack_entry(entry: Entry) -> bytes:
@@ -440,5 +441,11 @@ def pack_note(note: Note) -> tuple[Any, ...]:
     return note.id, note_mark(note.at, note.id), note.subject, binary(kept)
 
 
-def note_of(packed: bytes) -> Note:
-    return _note(msgspec.msgpack.decode(packed)[1])
+def note_of(mark: bytes, packed: bytes) -> Note:
+    """The note that an index has under this mark."""
+    at, note_id = mark[:WIDTH].decode(), mark[WIDTH:].decode()
+    try:
+        subject, kept = _kept_note(packed)
+    except msgspec.MsgspecError:
+        subject, kept = "", ""
+    return note_from(kept, note_id=note_id, at=int(at), subject=subject)

@@ -83,8 +83,8 @@ class Records:
         return self._notes(index="notes", least=least, most="+", limit=limit, is_rising=True)
 
     def _notes(self, **ask: Any) -> list[Note]:
-        _, found = self._desk.link.call("note_page", width=WIDTH, **ask).body
-        return [note_of(kept) for kept in found if kept is not None]
+        marks, found = self._desk.link.call("note_page", width=WIDTH, **ask).body
+        return [note_of(mark, kept) for mark, kept in zip(marks, found, strict=True) if kept is not None]
 
 
 def _told(edit: EntryEdit) -> tuple[Any, ...]:

@@ -46,6 +46,7 @@ from rota.store.redis.records import Records
 from rota.store.redis.schedules import ScheduleBook
 from rota.store.redis.upkeep import Housekeeper
 from rota.store.redis.working import Exchanger
+from rota.store.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -231,7 +232,7 @@ class RedisStore(Store):
         rows, beats = self._desk.ask(["HGETALL", "node"], ["ZRANGE", "beats", 0, -1, "WITHSCORES"])
         beat_at = dict(zip(beats[::2], beats[1::2], strict=True))
         nodes = [
-            msgspec.structs.replace(msgspec.json.decode(packed, type=Node), beat_at=int(float(beat_at.get(name, 0))))
+            node_from(name.decode(), packed, int(float(beat_at.get(name, 0))))
             for name, packed in zip(rows[::2], rows[1::2], strict=True)
         ]
         return sorted(nodes, key=lambda node: node.id)

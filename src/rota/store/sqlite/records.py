@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.model.note import Note
 from rota.store.contract import NoteFilter, Page
 from rota.store.matching import note_cursor, note_place
+from rota.store.unpacking import note_from
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
     from rota.model.entry import EntryEdit
+    from rota.model.note import Note
 
 _encode = msgspec.json.encode
-_decode = msgspec.json.Decoder(Note).decode
 
 
 class NoteTable:
@@ -40,8 +40,8 @@ class NoteTable:
             conditions.append("(at, id) < (?, ?)")
             values += note_place(cursor)
         clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT note FROM {self._name} {clause} ORDER BY at DESC, id DESC LIMIT ?"
-        found = [_decode(packed) for (packed,) in connection.execute(query, (*values, limit + 1))]
+        query = f"SELECT at, id, subject, note FROM {self._name} {clause} ORDER BY at DESC, id DESC LIMIT ?"
+        found = [note_of(row) for row in connection.execute(query, (*values, limit + 1))]
         return Page(found[:limit], note_cursor(found[limit - 1]) if len(found) > limit else None)
 
     def prune(self, connection: sqlite3.Connection, until: int, limit: int) -> int:
@@ -87,7 +87,7 @@ def row_of_note(note: Note) -> tuple[Any, ...]:
 
 
 def note_of(row: tuple[Any, ...]) -> Note:
-    return _decode(row[3])
+    return note_from(row[3], at=row[0], note_id=row[1], subject=row[2])
 
 
 def row_of_entry(entry: Entry) -> tuple[Any, ...]:

@@ -45,9 +45,19 @@ _decode_last = msgspec.json.Decoder(LastRun).decode
 
 
 def job_of(row: tuple[Any, ...]) -> Job:
+    """A row as a job; one that cannot be read is shown as failed, with the reason."""
     values = list(row)
-    values[STATE_INDEX] = _STATES[values[STATE_INDEX]]
-    return Job(*values)
+    stored = values[STATE_INDEX]
+    values[STATE_INDEX] = state_of(stored)
+    job = Job(*values)
+    if stored in _STATES:
+        return job
+    return msgspec.structs.replace(job, error=f"the stored job cannot be read: it has the state {stored!r}")
+
+
+def state_of(stored: str) -> State:
+    """One that no version knows was written by hand: such a job is shown as failed."""
+    return _STATES.get(stored, State.FAILED)
 
 
 def fresh_job_of(row: tuple[Any, ...], now: int, holder: str, lease_until: int) -> Job:

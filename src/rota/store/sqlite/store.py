@@ -45,8 +45,10 @@ from rota.store.sqlite.locks import LockTable
 from rota.store.sqlite.marks import Marks
 from rota.store.sqlite.moving import Dumper, Loader, Seals
 from rota.store.sqlite.records import EntryTable, NoteTable
+from rota.store.sqlite.rows import state_of
 from rota.store.sqlite.schedules import ScheduleTable
 from rota.store.sqlite.transactions import check_transaction
+from rota.store.unpacking import node_from
 
 if TYPE_CHECKING:
     import sqlite3
@@ -310,8 +312,8 @@ class SqliteStore(Store):
 
     def list_nodes(self) -> list[Node]:
         with self._database.read() as connection:
-            rows = connection.execute(f"SELECT data FROM {self.namespace}_node ORDER BY id")
-            return [msgspec.json.decode(data, type=Node) for (data,) in rows]
+            rows = connection.execute(f"SELECT id, data FROM {self.namespace}_node ORDER BY id")
+            return [node_from(node_id, data) for node_id, data in rows]
 
     def forget_node(self, node_id: str) -> None:
         with self._database.write() as connection:
@@ -356,7 +358,7 @@ class SqliteStore(Store):
     def recount(self) -> dict[str, int]:
         with self._database.write() as connection:  # a write, so that nothing moves in between
             jobs = connection.execute(f"SELECT queue, state FROM {self.namespace}_job").fetchall()
-            return self._kept_counts(connection).differences((queue, State(state)) for queue, state in jobs)
+            return self._kept_counts(connection).differences((queue, state_of(state)) for queue, state in jobs)
 
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
         at = self._at(now)

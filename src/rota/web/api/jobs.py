@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from rota.errors import BadPayload
 from rota.facts import JobFacts, LineFacts, MoveFacts, job_facts, move_facts
 from rota.model.job import NewJob, accept
-from rota.model.micros import micros_of
+from rota.model.micros import optional_instant
 from rota.model.state import State
 from rota.store.contract import JobFilter, Page
 from rota.web.refusals import at_fault
@@ -105,8 +105,8 @@ def list_jobs(ask: Ask) -> Page[JobFacts]:
         task=query.task or None,
         schedule_id=query.schedule_id,
         key=query.key,
-        since=micros_of(query.since) if query.since else None,
-        until=micros_of(query.until) if query.until else None,
+        since=optional_instant("since", query.since),
+        until=optional_instant("until", query.until),
     )
     page = ask.app.open().list_jobs(where, cursor=query.cursor, limit=query.limit)
     return Page([job_facts(job) for job in page.items], page.cursor)
