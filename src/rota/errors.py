@@ -32,6 +32,7 @@ RotaError
 ├── LeaseLost                   a worker no longer owns the job that it runs
 └── StoreError                  the store cannot do its part
     ├── StoreUnavailable        out of reach, locked or full: worth another try
+    │   └── StoreReplaced       its file was replaced, deleted or set back while it was in use
     ├── StoreMoved              all that it held was moved, or is being moved, to another store
     ├── BadStoreUrl             a URL that names no store
     └── SchemaMismatch          the store was made by a newer Rota, or by something else
@@ -225,6 +226,10 @@ class StoreError(RotaError):
 
 class StoreUnavailable(StoreError):
     """The store is out of reach, locked or full: the same call may go through later."""
+
+
+class StoreReplaced(StoreUnavailable):
+    """The store's file was replaced, deleted or set back while it was in use; what was written last may be lost."""
 
 
 class StoreMoved(StoreError):

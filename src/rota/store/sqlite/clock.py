@@ -1,7 +1,8 @@
 """The two clocks of the SQLite store: wall time for what is due, and a clock that cannot be set for leases.
 
 All users of one file are on one host, so they share its boot clock: a wall clock that steps back or forth neither
-revives nor kills a lease. After a reboot that clock starts anew, so a lease of an earlier boot is void.
+revives nor kills a lease. After a reboot that clock starts anew, so a lease of an earlier boot is void. Containers may
+show their own boot time (Linux time namespaces): their offset is taken off, so that all of them count as the host does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def lease_now(injected: int | None) -> tuple[int, str]:
     """The lease clock and the boot that it counts from."""
     if injected is not None:
         return injected, INJECTED
-    return time.clock_gettime_ns(_CLOCK) // 1000, boot_id()
+    return time.clock_gettime_ns(_CLOCK) // 1000 - offset_of_namespace(), boot_id()
 
 
 @lru_cache(maxsize=1)
@@ -32,3 +33,21 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return "boot"
+
+
+@lru_cache(maxsize=1)
+def offset_of_namespace() -> int:
+    """By how much this process's boot clock differs from the host's, in microseconds."""
+    try:
+        return parse_offset(Path("/proc/self/timens_offsets").read_text(encoding="ascii"))
+    except OSError:  # no time namespaces here
+        return 0
+
+
+def parse_offset(text: str) -> int:
+    """The offset of the boot clock in the kernel's words: a clock, seconds and nanoseconds on each line."""
+    for line in text.splitlines():
+        match line.split():
+            case ["boottime", seconds, nanoseconds]:
+                return int(seconds) * 1_000_000 + int(nanoseconds) // 1_000
+    return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sqlite3
@@ -9,13 +10,18 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
-from rota.errors import SchemaMismatch, StoreError, StoreUnavailable
+from rota.errors import SchemaMismatch, StoreError, StoreReplaced, StoreUnavailable
+from rota.store.sqlite.identity import FileWatch, abandon
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from rota.store.sqlite.identity import Epoch
+
+log = logging.getLogger("rota.store.sqlite")
 
 LOCK_PATIENCE = 15.0  # seconds that a write waits for another process's transaction
 LONGEST_PAUSE = 0.003  # seconds between two tries: transactions of others take a few milliseconds
@@ -25,14 +31,39 @@ _NO_SPACE = {"SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE"}  # what a full disk s
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"}
 
 
+REPLACED = (
+    "{path} was replaced, deleted or moved while it was in use: what was written last may be lost, and nothing more is "
+    "written to the old file. The file that is there now is opened by the next call"
+)
+SET_BACK = (
+    "{path} went back to an earlier state while it was in use: a backup was restored into it. Nothing was written; the "
+    "next call goes on with what is there now"
+)
+OVERWRITTEN = (
+    "{path} was written over by another program while it was in use, and its -wal file belongs to the content before: "
+    "nothing more is written. Stop every process that uses it, delete its -wal and -shm files, restore the backup "
+    "again, and start them"
+)
+COMPANIONS_GONE = (
+    "the -wal or -shm file of {path} was deleted or replaced while it was in use: nothing more is written. Stop every "
+    "process that uses it, restore a backup if the file was restored, and start them"
+)
+
+_handles: WeakSet[Database] = WeakSet()
+
+
 class _Reader:
     """A thread's own connection for reading; it is closed when the thread ends."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.is_stale = False  # its file is no longer at its path, or it was opened before a fork
 
     def __del__(self) -> None:
-        self.connection.close()
+        if self.is_stale:
+            abandon(self.connection)
+        else:
+            self.connection.close()
 
 
 class Told:
@@ -84,22 +115,31 @@ class Writing:
         try:
             if is_kept:
                 connection.execute("COMMIT")
+                self._database.check_kept()
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
 
 class Database:
-    """One file. Threads share the writing connection under a lock and have a reading one each."""
+    """One file. Threads share the writing connection under a lock and have a reading one each.
 
-    def __init__(self, path: Path) -> None:
+    `reopened` is called when the file was replaced and the new one is about to be used.
+    """
+
+    def __init__(self, path: Path, reopened: Callable[[], None] = lambda: None) -> None:
         self.path = path
         self.write_lock = threading.RLock()
         self.told = Told(self)
+        self._epoch: Epoch | None = None
+        self._reopened = reopened
+        self._watch = FileWatch(path)
+        self._is_open = False
+        self._broken = ""  # why the file must not be used before it is replaced
         self._writer: sqlite3.Connection | None = None
         self._local = threading.local()
         self._readers: WeakSet[_Reader] = WeakSet()
-        self._pid = os.getpid()
+        _handles.add(self)
 
     def open(self) -> None:
         """Make the folder and the file where they are missing, for this user alone."""
@@ -112,10 +152,19 @@ class Database:
             refuse_network(self.path.parent)
             if not self.path.exists():
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._writer = self._connect()
+            self._open_writer()
+
+    def keep_watch(self, epoch: Epoch) -> None:
+        """From now on, notice content that goes back: the tables that this needs are there."""
+        self._epoch = epoch
 
     def close(self) -> None:
         with self.write_lock:
+            self._is_open = False
+            if not self._is_safe_to_close():
+                self._forsake()
+                self._watch.remove_old_companions()
+                return
             for reader in list(self._readers):
                 reader.connection.close()
             if self._writer is not None:
@@ -144,10 +193,10 @@ class Database:
                 connection.execute("COMMIT")
 
     @contextmanager
-    def look(self) -> Iterator[sqlite3.Connection]:
+    def look(self, how: str = "mode=ro") -> Iterator[sqlite3.Connection]:
         """A look at a file that is not open, whoever made it: nothing about it is changed."""
         with self.told:
-            place = f"{self.path.as_uri()}?mode=ro"
+            place = f"{self.path.as_uri()}?{how}"
             connection = sqlite3.connect(place, uri=True, isolation_level=None, timeout=LOCK_PATIENCE)
             try:
                 yield connection
@@ -166,25 +215,140 @@ class Database:
                 if not _is_busy(err) or time.monotonic() > deadline:
                     raise
             else:
-                return connection
+                return self._checked(connection)
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads waiters, guards nothing
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
+    def check_kept(self) -> None:
+        """What was just committed went into the file that is at the path."""
+        if self._epoch is not None:
+            self._epoch.keep()
+        if self._watch.look() is None:
+            self._lose(REPLACED)
+
+    def after_fork(self) -> None:
+        """In a child: what its parent opened is not its own. The next call opens the file again."""
+        self.write_lock = threading.RLock()  # a thread that the child does not have may hold the parent's
+        self._forsake()
+        if self._epoch is not None:
+            self._epoch.reset()
+
     def _writer_here(self) -> sqlite3.Connection:
-        if self._pid != os.getpid():
-            raise StoreError("this store was opened before a fork; open it anew in the child process")
-        if self._writer is None:
-            raise StoreUnavailable(f"the store {self.path} is closed")
+        if self._writer is None or self._broken:
+            self._open_again()
+        assert self._writer is not None  # noqa: S101 - for the type checker
         return self._writer
 
     def _reader(self) -> sqlite3.Connection:
-        self._writer_here()
+        if self._writer is None or self._broken:
+            with self.write_lock:
+                self._writer_here()
+        if self._watch.look() is None:
+            with self.write_lock:
+                if self._watch.look() is None:  # else another thread was faster
+                    self._lose(REPLACED)
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             reader = self._local.reader = _Reader(self._connect())
             with self.write_lock:
                 self._readers.add(reader)
         return reader.connection
+
+    # A file that was replaced.
+
+    def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """A write transaction has begun: the file is the one at the path, and its content never went back."""
+        try:
+            why = self._what_happened(connection)
+            if why is None and self._epoch is not None:
+                self._epoch.renew(connection)
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        if why is not None:
+            connection.execute("ROLLBACK")
+            self._lose(why)
+        return connection
+
+    def _what_happened(self, connection: sqlite3.Connection) -> str | None:
+        found = self._watch.look()
+        if found is None:
+            return REPLACED
+        if self._epoch is None:
+            return None
+        if self._epoch.went_back(connection):
+            return SET_BACK
+        if self._epoch.was_overwritten(found):
+            return OVERWRITTEN
+        return COMPANIONS_GONE if self._epoch.is_due and self._watch.has_lost_companions() else None
+
+    def _lose(self, why: str) -> NoReturn:
+        """Stop writing, and say so; the next call goes on with what is at the path then, if that is safe."""
+        err = StoreReplaced(why.format(path=self.path))
+        log.error("%s", err)
+        if why == REPLACED:
+            self._forsake()
+        elif why == SET_BACK:  # by SQLite's own means: the connections see it whole
+            self._start_over()
+        else:
+            self._broken = why
+        raise err
+
+    def _start_over(self) -> None:
+        if self._epoch is not None:
+            self._epoch.reset()
+        self._reopened()
+
+    def _is_safe_to_close(self) -> bool:
+        """Whether SQLite may end as it does: it writes the -wal file that it has open into the file, and deletes it."""
+        if self._watch.look() is None:
+            return False
+        if not self._broken:
+            return True
+        found = self._watch.look()
+        is_overwritten = self._epoch is not None and found is not None and self._epoch.was_overwritten(found)
+        return self._broken == COMPANIONS_GONE and self._watch.has_no_companions() and not is_overwritten
+
+    def _forsake(self) -> None:
+        for reader in list(self._readers):
+            reader.is_stale = True
+        if self._writer is not None:
+            abandon(self._writer)
+        self._writer, self._broken = None, ""
+        self._local, self._readers = threading.local(), WeakSet()
+
+    def _open_again(self) -> None:
+        """Open the file that took the place of the one before, once it is there and whole."""
+        if not self._is_open:
+            raise StoreUnavailable(f"the store {self.path} is closed")
+        if self._broken:
+            if self._watch.look() is not None:
+                raise StoreReplaced(self._broken.format(path=self.path))
+            self._forsake()
+        if not self.path.exists():
+            raise StoreUnavailable(
+                f"{self.path} was deleted or moved away; put the file back, or restore a backup there"
+            )
+        self._watch.remove_old_companions()
+        try:
+            self._check_whole()
+            self._start_over()
+        except SchemaMismatch as err:
+            raise StoreUnavailable(f"nothing is written to the file that is there now: {err}") from err
+        self._open_writer()
+
+    def _check_whole(self) -> None:
+        """A file that is still being copied looks like an empty or a broken one."""
+        with self.look("immutable=1") as connection:  # the file itself: a -wal file may make it longer
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (size,) = connection.execute("PRAGMA page_size").fetchone()
+        if pages == 0 or self.path.stat().st_size < pages * size:
+            raise StoreUnavailable(f"{self.path} is empty, or still being copied; nothing is written there yet")
+
+    def _open_writer(self) -> None:
+        self._writer = self._connect()
+        self._watch.remember()
+        self._is_open = True
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE)
@@ -241,3 +405,11 @@ def file_system_of(folder: Path) -> str:
 
 def _is_busy(err: sqlite3.Error) -> bool:
     return "locked" in str(err) or "busy" in str(err)
+
+
+def _after_fork() -> None:
+    for handle in list(_handles):
+        handle.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -42,6 +42,11 @@ class Marks:
             connection.executemany(f"INSERT OR IGNORE INTO {self._kinds} VALUES (?, ?, ?)", unknown)
             self._fresh += unknown
 
+    def void(self) -> None:
+        """Nothing is known: the file is another one."""
+        self._known.clear()
+        self._fresh, self._first = [], 0
+
     def begin(self) -> None:
         """A transaction begins: what an earlier one noted in vain is forgotten."""
         self._fresh = []

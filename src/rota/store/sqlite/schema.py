@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from rota.errors import SchemaMismatch
+from rota.errors import SchemaMismatch, StoreUnavailable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,6 +32,15 @@ def pending(database: Database, namespace: str) -> list[str]:
     """The SQL that migrate() would run on a file that is not open."""
     with database.look() as connection:
         return scripts_after(current_version(connection, namespace), namespace)
+
+
+def check_current(database: Database, namespace: str) -> None:
+    """Refuse a file that was put in the place of another and is no store; to make it one is its owner's decision."""
+    if pending(database, namespace):
+        raise StoreUnavailable(
+            f"{database.path} was replaced by a file that holds no store of this version, namespace {namespace}; "
+            "restore a backup there, or run `rota migrate`"
+        )
 
 
 def namespaces(database: Database) -> list[str]:

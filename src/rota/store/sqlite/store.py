@@ -38,6 +38,7 @@ from rota.store.sqlite.bells import SocketBells
 from rota.store.sqlite.clock import lease_now, wall_now
 from rota.store.sqlite.connection import Database
 from rota.store.sqlite.firing import Firer
+from rota.store.sqlite.identity import Epoch
 from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
 from rota.store.sqlite.listing import Listing
@@ -73,7 +74,7 @@ class SqliteStore(Store):
     def __init__(self, path: str | Path, *, namespace: str = "rota") -> None:
         self.path = Path(path).absolute()
         self.namespace = check_namespace(namespace)
-        self._database = Database(self.path)
+        self._database = Database(self.path, self._reopened)
         self._bells = SocketBells(self.path.with_name(self.path.name + "-bells"))
         self._ledger = Ledger(self.namespace)
         self._marks = Marks(self.namespace)
@@ -93,7 +94,13 @@ class SqliteStore(Store):
     def open(self) -> None:
         self._database.open()
         schema.migrate(self._database, self.namespace)
+        self._database.keep_watch(Epoch(self.namespace, self.path))
         self._bells.open()
+
+    def _reopened(self) -> None:
+        """Another file took the place of the one before: what was known of that is void."""
+        schema.check_current(self._database, self.namespace)
+        self._marks.void()
 
     def pending_migrations(self) -> list[str]:
         if not self.path.exists():
