@@ -358,10 +358,10 @@ def test_the_ledger_has_every_expected_time(app, soon, clock):
     lines = app.schedules.occurrences("soon", noon, clock.now + timedelta(seconds=1)).items
     assert [(line.outcome, line.reason, line.count) for line in lines] == [
         ("succeeded", "", 1),
-        ("skipped", "overlap", 1),
+        ("skipped", f"overlap (job {lines[0].job_id})", 1),
         ("coalesced", "catch-up", 353),
         ("queued", "", 1),
-        ("skipped", "overlap", 6),
+        ("skipped", f"overlap (job {lines[3].job_id})", 6),
     ]
     assert sum(line.count for line in lines) == 362
     page = app.schedules.occurrences("soon", noon, clock.now, limit=1)

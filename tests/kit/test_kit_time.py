@@ -167,7 +167,7 @@ def test_an_occurrence_is_skipped_while_the_one_before_waits_for_its_retry(app, 
         lines = app.schedules.occurrences("hourly", start, clock.now).items
         assert [(line.outcome, line.reason, line.count) for line in lines] == [
             ("succeeded", "", 1),
-            ("skipped", "overlap", 2),
+            ("skipped", f"overlap (job {lines[0].job_id})", 2),
         ]
 
 

@@ -130,7 +130,7 @@ def skipped(app, schedule_id: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for line in lines:
         if line.outcome in {"skipped", "coalesced"}:
-            found[line.reason] += line.count
+            found[line.reason.partition(" ")[0]] += line.count
     return found
 
 

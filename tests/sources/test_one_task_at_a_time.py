@@ -89,7 +89,7 @@ def test_b29_a_schedule_skips_while_a_task_waits_or_runs_and_the_ledger_says_so(
     at = stage.tick()
     assert [one.id for one in stage.app.sources.tasks("shop", "orders").items] == [task.id]
     (skipped,) = stage.app.open().list_occurrences("sync__shop__orders", 0, at + 1).items
-    assert (skipped.outcome, skipped.reason) == ("skipped", "overlap")
+    assert (skipped.outcome, skipped.reason) == ("skipped", f"overlap (job {task.id})")
 
 
 def test_b30_running_a_collections_schedule_by_hand_starts_no_second_task(stage):

@@ -34,6 +34,7 @@ STYLES = {  # words that mean the same everywhere
     "cancelled": "yellow",
     "disabled": "yellow",
     "retired": "yellow",
+    "retrying": "yellow",
 }
 
 

@@ -6,6 +6,7 @@ schedule still has the version that it was made for.
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ class Skip(Struct, frozen=True, kw_only=True):
     through_at: int
     count: int
     outcome: str  # skipped | coalesced
-    reason: str  # overlap | paused | disabled | catch-up
+    reason: str  # overlap (job …) | paused … | disabled | catch-up
 
     @property
     def word(self) -> str:
@@ -211,7 +212,7 @@ def place(shot: Shot, live: str | None, last_held: str | None) -> Placement:
     if shot.chained:
         return Placement(job=_held(shot.job, last_held or live))
     if shot.when_busy == "skip" or last_held is not None:
-        return Placement(skip=_overlapped(shot.job))
+        return Placement(skip=_overlapped(shot.job, live, last_held if shot.when_busy != "skip" else None))
     cancels = live if shot.when_busy == "cancel" else None
     return Placement(job=_held(shot.job, live), cancels=cancels)
 
@@ -245,9 +246,27 @@ def _held(job: NewJob, behind: str) -> NewJob:
     )
 
 
-def _overlapped(job: NewJob) -> Skip:
+def _overlapped(job: NewJob, live: str, held: str | None) -> Skip:
     fire_at, after_at = job.fire_at or 0, job.after_at or 0
-    return Skip(after_at=after_at, through_at=fire_at, count=1, outcome="skipped", reason="overlap")
+    reason = overlap_reason(live, held)
+    return Skip(after_at=after_at, through_at=fire_at, count=1, outcome="skipped", reason=reason)
+
+
+def overlap_reason(live: str, held: str | None = None) -> str:
+    """What the ledger keeps of an overlap: the live job, and the one that already waits behind it, if that was why.
+
+    The jobs' own histories tell what they did at that time, so that the ledger need not.
+    """
+    return f"overlap (job {live})" if held is None else f"overlap (job {live}, then job {held})"
+
+
+def overlapped_jobs(reason: str) -> tuple[str, str | None] | None:
+    """The live job and the held one of an overlap's reason; None where it is another reason."""
+    found = _OVERLAP.fullmatch(reason)
+    return None if found is None else (found[1], found[2])
+
+
+_OVERLAP = re.compile(r"overlap \(job (\S+?)(?:, then job (\S+))?\)")
 
 
 def run_since_start(schedule: Schedule, now: int, new_id: Callable[[], str]) -> NewJob | None:

@@ -1,4 +1,8 @@
-"""A job's history: every move as one line. The current attempt's moves are fields, earlier ones are packed."""
+"""A job's history: every move as one line. The current attempt's moves are fields, earlier ones are packed.
+
+Every line has a reason and data. What a job's own fields tell for as long as it lives (its queue and priority) is not
+packed, but added when the history is read.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from rota.model.micros import SECOND, datetime_of
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -35,14 +40,38 @@ def unpack_moves(packed: bytes) -> list[Move]:
 
 
 def history_of(job: Job) -> list[Move]:
-    """Every line, oldest first."""
-    closed = closed_lines(job)
-    return _in_order([*closed, *_open_lines(job, closed[-1].state)])
+    """Every line, oldest first, each with its data."""
+    return [line if line.data is not None else line._replace(data=_data_of(job, line.state)) for line in _lines_of(job)]
 
 
 def folded(job: Job, *lines: Move) -> bytes:
     """The packed past once the current attempt has ended and these lines follow."""
-    return pack_moves(_in_order([*history_of(job), *lines]))
+    return pack_moves(_in_order([*_lines_of(job), *lines]))
+
+
+def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
+    """The line of a job that waits for an instant. Its cause is one word of a few, for programs:
+    delay, retry, snooze, unknown task, released."""
+    data = {"enqueue_at": _instant(run_at), "cause": cause}
+    return Move(State.SCHEDULED, at, reason, data if error is None else {**data, "error": error})
+
+
+def _lines_of(job: Job) -> list[Move]:
+    closed = closed_lines(job)
+    return _in_order([*closed, *_open_lines(job, closed[-1].state)])
+
+
+def _data_of(job: Job, state: State) -> dict[str, Any]:
+    """What is known of a line that was packed without data."""
+    if state is State.SCHEDULED:
+        return {"enqueue_at": _instant(job.run_at)}
+    if state is State.HELD:
+        return {"waits_for": job.waits_for}
+    return {"queue": job.queue, "priority": job.priority}
+
+
+def _instant(at: int) -> str:
+    return datetime_of(at).isoformat().replace("+00:00", "Z")
 
 
 def closed_lines(job: Job) -> list[Move]:
@@ -73,7 +102,7 @@ def _open_lines(job: Job, before: State) -> Iterable[Move]:
     if job.started_at is not None:
         yield Move(State.RUNNING, job.started_at, "claimed", {"worker": job.holder, "lease": job.lease_no})
     if job.state.is_final and job.finished_at is not None:
-        yield Move(job.state, job.finished_at, _final_reason(job))
+        yield Move(job.state, job.finished_at, _final_reason(job), _final_data(job, job.finished_at))
 
 
 def _final_reason(job: Job) -> str:
@@ -84,3 +113,10 @@ def _final_reason(job: Job) -> str:
             return job.cancel_reason or "cancelled"
         case _:
             return (job.error or "failed").partition("\n")[0]
+
+
+def _final_data(job: Job, finished_at: int) -> dict[str, Any]:
+    data: dict[str, Any] = {"attempts": job.attempts}
+    if job.started_at is not None:
+        data["seconds"] = max(0, finished_at - job.started_at) / SECOND
+    return data if job.error is None else {**data, "error": job.error}

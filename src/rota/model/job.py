@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.model.history import Move, pack_moves
+from rota.model.history import Move, pack_moves, scheduled_line
 from rota.model.state import State
 
 
@@ -106,7 +106,7 @@ def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Jo
         generation=new.generation,
         made_by=new.made_by,
         waits_for=new.waits_for if is_held or is_ahead else None,
-        past=_first_line(state, now, new.reason),
+        past=_first_line(state, now, new, run_at),
     )
 
 
@@ -122,8 +122,12 @@ def is_plain(new: NewJob) -> bool:
 _NOTHING_MORE = (None, None, 0, None, None, None, None, "enqueued")
 
 
-def _first_line(state: State, now: int, reason: str) -> bytes:
+def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
     """A job that was simply enqueued has its first line implied, so that the common case stores none."""
-    if state is State.QUEUED and reason == "enqueued":
-        return b""
-    return pack_moves([Move(state, now, reason)])
+    match state:
+        case State.SCHEDULED:
+            return pack_moves([scheduled_line(now, run_at, new.reason, "delay")])
+        case State.HELD:
+            return pack_moves([Move(state, now, new.reason, {"waits_for": new.waits_for})])
+        case _:
+            return b"" if new.reason == "enqueued" else pack_moves([Move(state, now, new.reason)])

@@ -52,5 +52,5 @@ def _ready(job: Job, overlap: Overlap, now: int) -> Job:
 
 def _held(job: Job, placed: NewJob, now: int) -> Job:
     check_move(job.state, State.HELD)
-    past = folded(job, Move(State.HELD, now, placed.reason))
+    past = folded(job, Move(State.HELD, now, placed.reason, {"waits_for": placed.waits_for}))
     return msgspec.structs.replace(job, state=State.HELD, waits_for=placed.waits_for, past=past)

@@ -85,9 +85,20 @@ def fold(line: Occurrence, *neighbours: Occurrence) -> tuple[Occurrence, list[Oc
     return joined, replaced
 
 
+RETRYING = "retrying"  # the status of a last run that failed and waits for its next attempt
+
+
+def is_noted(change: Change) -> bool:
+    """Whether a job's schedule hears of a change: the job has ended, or an attempt failed and the next one waits."""
+    failed = change.failures > change.job.failures
+    return change.job.schedule_id is not None and (change.state.is_final or failed)
+
+
 def noted(last: LastRun, change: Change) -> LastRun:
-    """What a schedule knows of its jobs, after one of them has ended."""
+    """What a schedule knows of its jobs, after one of them has ended or has failed and waits for its retry."""
     job, now = change.job, change.finished_at
+    if not change.state.is_final:
+        return msgspec.structs.replace(last, status=RETRYING, error=change.error, job_id=job.id)
     succeeded = change.state is State.SUCCEEDED
     return msgspec.structs.replace(
         last,

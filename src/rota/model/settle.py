@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rota.errors import Refused, UnlawfulMove
 from rota.model.collection import collection_of
-from rota.model.history import Move, folded, history_of
+from rota.model.history import Move, folded, history_of, scheduled_line
 from rota.model.job import Job, overlap_key
 from rota.model.outcome import (
     Died,
@@ -89,11 +89,12 @@ def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, r
         case RetryAsked(after, error):
             return _fail(job, error, policy, now, random, after=after)
         case Snoozed(after, reason):
-            return _wait(job, now + after, now, reason, attempts=job.attempts + 1)
+            return _wait(job, now + after, now, reason, "snooze", attempts=job.attempts + 1)
         case Stopped(reason):
             return _finish(job, State.CANCELLED, now, cancel_reason=reason)
         case TaskUnknown():
-            return _wait(job, now + UNKNOWN_TASK_PAUSE, now, f"task '{job.task}' is unknown to this worker")
+            reason = f"task '{job.task}' is unknown to this worker"
+            return _wait(job, now + UNKNOWN_TASK_PAUSE, now, reason, "unknown task")
         case Undecodable(error):
             return _finish(job, State.FAILED, now, error=error)
         case GivenBack(reason):
@@ -123,11 +124,15 @@ def _no_earlier_than_its_start(job: Job, now: int) -> int:
 def release(job: Job, now: int) -> Change:
     """A held job whose predecessor has ended: it goes on, and an occurrence takes over its schedule's key."""
     if job.run_at > now:
-        change = _change(job, State.SCHEDULED, job.run_at, past=folded(job, Move(State.SCHEDULED, now, "released")))
+        change = _change(job, State.SCHEDULED, job.run_at, past=folded(job, _released_line(job, now)))
     else:
         change = _change(job, State.QUEUED, job.run_at, past=job.past, queued_at=now)
     is_occurrence = job.schedule_id is not None and job.fire_at is not None
     return msgspec.structs.replace(change, key=overlap_key(job.schedule_id or "")) if is_occurrence else change
+
+
+def _released_line(job: Job, now: int) -> Move:
+    return scheduled_line(now, job.run_at, "released", "released")
 
 
 def still_awaited(job: Job, find: Callable[[str], Job | None]) -> str | None:
@@ -164,7 +169,7 @@ def _fail(job: Job, error: str, policy: RetryPolicy, now: int, random: float, *,
         return _finish(job, State.FAILED, now, failures=failures, error=error)
     pause = policy.backoff.pause(failures, random) if after is None else after
     reason = f"retry {failures} of {policy.retries}: {error.partition(chr(10))[0]}"
-    return _wait(job, now + pause, now, reason, attempts=job.attempts + 1, failures=failures, error=error)
+    return _wait(job, now + pause, now, reason, "retry", attempts=job.attempts + 1, failures=failures, error=error)
 
 
 def _die(job: Job, now: int, reason: str, of_many: str) -> Change:
@@ -180,6 +185,7 @@ def _wait(
     run_at: int,
     now: int,
     reason: str,
+    cause: str,
     *,
     attempts: int | None = None,
     failures: int | None = None,
@@ -187,8 +193,7 @@ def _wait(
 ) -> Change:
     if job.cancel_reason:
         return _finish(job, State.CANCELLED, now, failures=failures, error=error, cancel_reason=job.cancel_reason)
-    data = {"error": error} if error else None
-    past = folded(job, Move(State.SCHEDULED, now, reason, data))
+    past = folded(job, scheduled_line(now, run_at, reason, cause, error=error or None))
     return _change(job, State.SCHEDULED, run_at, past=past, attempts=attempts, failures=failures, error=error)
 
 

@@ -332,7 +332,7 @@ def test_allow_runs_beside_the_live_job():
 def test_skip_records_the_overlap():
     placement = place(a_shot("skip"), "live", None)
     assert placement.job is None
-    assert (placement.skip.outcome, placement.skip.reason, placement.skip.count) == ("skipped", "overlap", 1)
+    assert (placement.skip.outcome, placement.skip.reason, placement.skip.count) == ("skipped", "overlap (job live)", 1)
     assert (placement.skip.after_at, placement.skip.through_at) == (NOON, NOON + 10 * MINUTE)
 
 
@@ -340,7 +340,7 @@ def test_queue_holds_one_job_and_records_the_others():
     shot = a_shot("queue")
     held = place(shot, "live", None)
     assert (held.job.waits_for, held.job.key, held.cancels) == ("live", None, None)
-    assert place(shot, "live", "held").skip.reason == "overlap"
+    assert place(shot, "live", "held").skip.reason == "overlap (job live, then job held)"
 
 
 def test_cancel_holds_one_job_and_asks_the_live_one_to_stop():

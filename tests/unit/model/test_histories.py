@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from rota.model.history import Move, history_of, pack_moves, unpack_moves
 from rota.model.job import accept
-from rota.model.micros import SECOND
+from rota.model.micros import SECOND, datetime_of
 from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
 from rota.model.retry import RetryPolicy
 from rota.model.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle
 from rota.model.state import MOVES, State
 from unit.model.values import HOUR, MINUTE, NOON, a_request
+
+IN_QUEUE = {"queue": "default", "priority": 0}
 
 
 def words(job):
@@ -26,9 +28,9 @@ def test_a_job_that_simply_succeeded():
     job = claim(accept(a_request(), NOON), "worker-1", NOON + 1, NOON + MINUTE)
     job = apply(settle(job, Succeeded(), RetryPolicy(), NOON + 2, 0.0))
     assert history_of(job) == [
-        Move(State.QUEUED, NOON, "enqueued"),
+        Move(State.QUEUED, NOON, "enqueued", IN_QUEUE),
         Move(State.RUNNING, NOON + 1, "claimed", {"worker": "worker-1", "lease": 1}),
-        Move(State.SUCCEEDED, NOON + 2, "returned"),
+        Move(State.SUCCEEDED, NOON + 2, "returned", {"attempts": 1, "seconds": 1e-6}),
     ]
 
 
@@ -39,15 +41,17 @@ def test_a_job_that_was_simply_enqueued_stores_no_line():
 def test_a_job_that_failed_once_and_then_succeeded():
     job = claim(accept(a_request(), NOON), "worker-1", NOON + 1, NOON + MINUTE)
     job = apply(settle(job, Failed("Boom: it broke\nTraceback …"), RetryPolicy(), NOON + 2, 0.0))
+    retried_at = {"enqueue_at": datetime_of(job.run_at).isoformat().replace("+00:00", "Z"), "cause": "retry"}
     job = claim(promote(job, NOON + HOUR), "worker-2", NOON + HOUR + 1, NOON + 2 * HOUR)
     job = apply(settle(job, Succeeded(), RetryPolicy(), NOON + HOUR + 2, 0.0))
+    error = "Boom: it broke\nTraceback …"
     assert history_of(job) == [
-        Move(State.QUEUED, NOON, "enqueued"),
+        Move(State.QUEUED, NOON, "enqueued", IN_QUEUE),
         Move(State.RUNNING, NOON + 1, "claimed", {"worker": "worker-1", "lease": 1}),
-        Move(State.SCHEDULED, NOON + 2, "retry 1 of 3: Boom: it broke", {"error": "Boom: it broke\nTraceback …"}),
-        Move(State.QUEUED, NOON + HOUR, "due"),
+        Move(State.SCHEDULED, NOON + 2, "retry 1 of 3: Boom: it broke", {**retried_at, "error": error}),
+        Move(State.QUEUED, NOON + HOUR, "due", IN_QUEUE),
         Move(State.RUNNING, NOON + HOUR + 1, "claimed", {"worker": "worker-2", "lease": 2}),
-        Move(State.SUCCEEDED, NOON + HOUR + 2, "returned"),
+        Move(State.SUCCEEDED, NOON + HOUR + 2, "returned", {"attempts": 2, "seconds": 1e-6}),
     ]
 
 

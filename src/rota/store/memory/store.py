@@ -9,7 +9,7 @@ import msgspec
 from rota.model.firing import fired, place
 from rota.model.job import Job, NewJob, accept, overlap_key
 from rota.model.lookahead import is_ahead, judge
-from rota.model.occurrence import is_record_of, noted, of_job, of_skip
+from rota.model.occurrence import is_noted, is_record_of, noted, of_job, of_skip
 from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import (
@@ -264,14 +264,15 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             self._put(msgspec.structs.replace(apply(change), progress=kept.progress, waits_for=kept.waits_for))
         for change in changes:
             if change.state.is_final:
-                self._note_end(change, now)
+                self._let_go(change.id, now)
+            if is_noted(change):
+                self._note_last_run(change)
         for change in changes:
             if change.is_removal:
                 self._remove(self._jobs[change.id])
 
-    def _note_end(self, change: Change, now: int) -> None:
-        """The jobs that waited for this one are let go; its schedule hears how it ended."""
-        self._let_go(change.id, now)
+    def _note_last_run(self, change: Change) -> None:
+        """Its schedule hears how it ended, or that an attempt failed."""
         schedule = self._schedules.get(change.job.schedule_id or "")
         if schedule is not None:
             self._schedules[schedule.id] = msgspec.structs.replace(schedule, last=noted(schedule.last, change))

@@ -137,7 +137,7 @@ class Postman:
             are_unmade = self._remover.unmake(step, unmade)
             gone += [job.id for job in unmade]
             changes = [cancel(job, outbox.now, outbox.revoke or "") for job in rest]
-            if not self._settler.settle(step, changes, outbox.now, is_same, is_noted=False) and are_unmade:
+            if not self._settler.settle(step, changes, outbox.now, is_same, tells_schedules=False) and are_unmade:
                 break
         if gone:
             self._settler.waiters.let_go(step, gone, outbox.now)
@@ -182,7 +182,7 @@ class Postman:
             return
         job = self._jobs.find(step, job_id)
         if job is not None and job.state.is_waiting:
-            self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, is_noted=is_noted)
+            self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, tells_schedules=is_noted)
 
     def _clear(self, step: Step, outboxes: Sequence[Outbox]) -> None:
         """Those that are due again at one time go by one update: a turn is nobody else's."""
@@ -209,5 +209,6 @@ def _any(values: Iterable[Any]) -> Any:
 def _held_behind(job: Job, holder: str) -> Job:
     """As it would have been decided, had the holder of the key been seen: it began as a job that waits."""
     first = closed_lines(job)[0]
-    line = first._replace(state=State.HELD, reason=f"{first.reason}; waits for {holder}")
+    reason = f"{first.reason}; waits for {holder}"
+    line = first._replace(state=State.HELD, reason=reason, data={"waits_for": holder})
     return msgspec.structs.replace(job, state=State.HELD, waits_for=holder, key=None, past=pack_moves([line]))

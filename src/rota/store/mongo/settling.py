@@ -20,7 +20,7 @@ import pymongo
 from pymongo import UpdateMany, UpdateOne
 from pymongo.errors import PyMongoError
 
-from rota.model.occurrence import noted
+from rota.model.occurrence import is_noted, noted
 from rota.model.settle import apply
 from rota.store.contract import Refusal
 from rota.store.mongo.documents import changed, document_of_last, last_of
@@ -62,10 +62,10 @@ class Settler:
         now: int,
         guard: Callable[[Change], Document],
         *,
-        is_noted: bool = True,
+        tells_schedules: bool = True,
     ) -> list[Refusal]:
         """Apply the changes whose jobs still are what was decided on; name the others. Of several changes to one job
-        the first that holds counts. `is_noted`: whether the schedules of jobs that ended hear of it."""
+        the first that holds counts. `tells_schedules`: whether schedules hear of their jobs."""
         accepted: dict[str, Change] = {}
         refusals: dict[int, Refusal] = {}
         left = dict(enumerate(changes))
@@ -78,7 +78,7 @@ class Settler:
             rest = {place: change for place, change in left.items() if place not in first}
             refusals |= {place: Refusal(change.id, "lease") for place, change in rest.items() if change.id in accepted}
             left = {place: change for place, change in rest.items() if change.id not in accepted}
-        self.follow(step, list(accepted.values()), now, is_noted=is_noted)
+        self.follow(step, list(accepted.values()), now, tells_schedules=tells_schedules)
         return [refusals[place] for place in sorted(refusals)]
 
     def tied(self, space: Space, changes: Sequence[Change]) -> list[Change]:
@@ -113,17 +113,16 @@ class Settler:
         changes: Sequence[Change],
         now: int,
         *,
-        is_noted: bool = True,
+        tells_schedules: bool = True,
         waiting: Sequence[Document] | None = None,
     ) -> None:
         """What changes that were written set in motion; `waiting` are those who waited for them, if that is known."""
         step.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
         ended = [change for change in changes if change.state.is_final]
-        if not ended:
-            return
-        self.waiters.let_go(step, [change.id for change in ended], now, waiting)
-        if is_noted:
-            self._note_last_runs(step, ended)
+        if ended:
+            self.waiters.let_go(step, [change.id for change in ended], now, waiting)
+        if tells_schedules:
+            self._note_last_runs(step, changes)
         gone = [apply(change) for change in ended if change.is_removal]
         if gone:
             self._remover.remove(step, gone)
@@ -141,9 +140,9 @@ class Settler:
             for change in refused
         ]
 
-    def _note_last_runs(self, step: Step, ended: Sequence[Change]) -> None:
-        """Tell schedules how their jobs ended."""
-        mine = [change for change in ended if change.job.schedule_id is not None]
+    def _note_last_runs(self, step: Step, changes: Sequence[Change]) -> None:
+        """Record with the schedules how their jobs ended, or that an attempt failed."""
+        mine = [change for change in changes if is_noted(change)]
         if not mine:
             return
         ids = list({change.job.schedule_id for change in mine})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.occurrence import is_record_of, noted, of_job
+from rota.model.occurrence import is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, apply, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Refusal
@@ -72,7 +72,8 @@ class Changes:
         ended = [change for change, _ in changes if change.state.is_final]
         if ended:
             self._let_go(tx, [change.id for change in ended], now)
-            self._note_last_runs(tx, ended)
+        self._note_last_runs(tx, [change for change, _ in changes])
+        if ended:
             self.remove(tx, [job for job, (change, _) in zip(after, changes, strict=True) if change.is_removal])
 
     def stop(self, tx: Transaction, job_id: str, reason: str, now: int) -> None:
@@ -129,9 +130,9 @@ class Changes:
             else:
                 tx.run("UPDATE {ns}.held SET waits_for = %s WHERE seq = %s", (awaited, job.seq))
 
-    def _note_last_runs(self, tx: Transaction, ended: Sequence[Change]) -> None:
-        """Tell schedules how their jobs ended."""
-        made = [change for change in ended if change.job.schedule_id is not None]
+    def _note_last_runs(self, tx: Transaction, changes: Sequence[Change]) -> None:
+        """Record with the schedules how their jobs ended, or that an attempt failed."""
+        made = [change for change in changes if is_noted(change)]
         if not made:
             return
         names = sorted({change.job.schedule_id or "" for change in made})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from rota.model.job import Job, NewJob, accept, awaits_key
-from rota.model.occurrence import fold, is_record_of, noted, of_job
+from rota.model.occurrence import fold, is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, apply, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Added
@@ -143,7 +143,9 @@ class Draft:
             self.put(msgspec.structs.replace(apply(change), progress=current.progress, waits_for=current.waits_for))
         for change in changes:
             if change.state.is_final:
-                self._note_end(change)
+                self._let_go(change.id)
+            if change.job.schedule_id is not None and is_noted(change):
+                self.note(change.job.schedule_id, pack_last(noted(UNKNOWN_LAST, change)))
         for change in changes:
             if change.is_removal:
                 self.remove(change.id)
@@ -206,12 +208,6 @@ class Draft:
                 self.apply([release(job, self.now)])
             else:
                 self.put(msgspec.structs.replace(job, waits_for=awaited))
-
-    def _note_end(self, change: Change) -> None:
-        """The jobs that waited for this one are let go; its schedule hears how it ended."""
-        self._let_go(change.id)
-        if change.job.schedule_id is not None:
-            self.note(change.job.schedule_id, pack_last(noted(UNKNOWN_LAST, change)))
 
     def _waiters(self, job_id: str) -> list[Job]:
         stored = [found.decode() for found in self._see(_waits(job_id))]

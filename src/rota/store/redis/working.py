@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.failpoints import reach
-from rota.model.occurrence import noted
+from rota.model.occurrence import is_noted, noted
 from rota.model.settle import claim, promote
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged, Extended, Refusal
 from rota.store.matching import is_held_by
@@ -175,9 +175,9 @@ def _later(changes: Sequence[Change]) -> set[str]:
 
 
 def _drop(waited_for: set[tuple[str, str]], change: Change, holder: str) -> bool:
-    """Whether this is a change that the script left to us: the first end of its job under its lease."""
+    """Whether this is a change that the script left to us: the first that its job's schedule or waiters hear of."""
     name = (change.id, fence_of(change.job.lease_no, holder))
-    if name not in waited_for or not change.state.is_final:
+    if name not in waited_for or not (change.state.is_final or is_noted(change)):
         return False
     waited_for.remove(name)
     return True
@@ -208,8 +208,8 @@ def _settled(change: Change, holder: str) -> tuple[Any, ...]:
         job.seq,
         str(job.priority),
     )
-    if not is_final or not (job.key or job.schedule_id or change.is_removal):
+    if not is_noted(change) and not (is_final and (job.key or change.is_removal)):
         return settled
     freed = job.key if job.key != change.key else None
-    last = pack_last(noted(UNKNOWN_LAST, change)) if job.schedule_id is not None else None
+    last = pack_last(noted(UNKNOWN_LAST, change)) if is_noted(change) else None
     return (*settled, freed, job.schedule_id, last, job.task if change.is_removal else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.occurrence import is_record_of, noted, of_job
+from rota.model.occurrence import is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, cancel, release, still_awaited
 from rota.model.state import FINAL, State
 from rota.store.contract import MOST_PROMOTED, Exchange, Refusal
@@ -218,7 +218,8 @@ class JobTable(Intake):
             succeeded = {change.job.seq // BLOCK for change in ended if change.state is State.SUCCEEDED}
             self._marks.note_successes(connection, succeeded)
             self._let_go(connection, [change.id for change in ended], now, counts)
-            self._note_last_runs(connection, ended)
+        self._note_last_runs(connection, changes)
+        if ended:
             self.remove(connection, [change.id for change in ended if change.is_removal], counts)
 
     def _let_go(self, connection: sqlite3.Connection, over: list[str], now: int, counts: Counts) -> None:
@@ -232,10 +233,10 @@ class JobTable(Intake):
             else:
                 connection.execute(f"UPDATE {self._name} SET waits_for = ? WHERE seq = ?", (awaited, job.seq))
 
-    def _note_last_runs(self, connection: sqlite3.Connection, ended: Sequence[Change]) -> None:
-        """Tell schedules how their jobs ended."""
-        for change in ended:
-            if change.job.schedule_id is None:
+    def _note_last_runs(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
+        """Record with the schedules how their jobs ended, or that an attempt failed."""
+        for change in changes:
+            if not is_noted(change):
                 continue
             where = (change.job.schedule_id,)
             row = connection.execute(f"SELECT last FROM {self._schedules} WHERE id = ?", where).fetchone()

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.history import history_of
-from rota.model.outcome import Failed, GivenBack, Snoozed
+from rota.model.micros import SECOND
+from rota.model.outcome import Failed, GivenBack, Snoozed, TaskUnknown
 from rota.model.settle import retry_by_hand
 from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER
 from rota.testing.store_suite.steps import (
     add_job,
+    add_schedule,
     cancel_waiting,
     claim_one,
     fail,
+    fire,
     history,
     read,
     rescue_lapsed,
@@ -70,7 +73,43 @@ class TestHistories:
         settle_job(store, claim_one(store), Failed("boom: 東京\nTraceback"), retries=2)
         line = history_of(read(store, job_id))[-1]
         assert line.reason == "retry 1 of 2: boom: 東京"
-        assert line.data == {"error": "boom: 東京\nTraceback"}
+        enqueue_at = "2026-01-01T00:00:10Z"
+        assert line.data == {"enqueue_at": enqueue_at, "cause": "retry", "error": "boom: 東京\nTraceback"}
+
+    def test_every_line_of_a_long_life_has_a_reason_and_data(self, store: Store) -> None:
+        first = add_job(store, queue="mail", priority=3)
+        held = add_job(store, queue="mail", waits_for=first)
+        job = claim_one(store, queues=("mail",))
+        settle_job(store, job, TaskUnknown(), now=T0)
+        settle_job(
+            store, claim_one(store, queues=("mail",), now=T0 + MINUTE), Snoozed(MINUTE, "later"), now=T0 + MINUTE
+        )
+        job = claim_one(store, queues=("mail",), now=T0 + 2 * MINUTE)
+        settle_job(store, job, Failed("boom"), now=T0 + 2 * MINUTE + 5 * SECOND)
+        lines = history_of(read(store, first)) + history_of(read(store, held))
+        assert all(line.reason for line in lines)
+        in_queue = {"queue": "mail", "priority": 3}
+        assert [(line.state.value, line.data) for line in lines if line.state is not RUNNING] == [
+            ("queued", in_queue),
+            ("scheduled", {"enqueue_at": "2026-01-01T00:00:30Z", "cause": "unknown task"}),
+            ("queued", in_queue),
+            ("scheduled", {"enqueue_at": "2026-01-01T00:02:00Z", "cause": "snooze"}),
+            ("queued", in_queue),
+            ("failed", {"attempts": 2, "seconds": 5.0, "error": "boom"}),
+            ("held", {"waits_for": first}),
+            ("queued", {"queue": "mail", "priority": 0}),
+        ]
+
+    def test_a_delayed_job_says_when_it_is_due(self, store: Store) -> None:
+        (line,) = history_of(read(store, add_job(store, delay=MINUTE, reason="enqueued by ann")))
+        assert (line.state, line.reason) == (SCHEDULED, "enqueued by ann")
+        assert line.data == {"enqueue_at": "2026-01-01T00:01:00Z", "cause": "delay"}
+
+    def test_what_was_made_ahead_says_when_it_is_due(self, store: Store) -> None:
+        add_schedule(store, lookahead=2 * MINUTE)
+        made = fire(store, now=T0 + 1).jobs[0]
+        (line,) = history_of(read(store, made))
+        assert (line.reason, line.data) == ("made ahead", {"enqueue_at": "2026-01-01T00:01:00Z", "cause": "delay"})
 
     def test_a_lost_worker_is_named(self, store: Store) -> None:
         job_id = add_job(store)

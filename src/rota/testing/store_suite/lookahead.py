@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rota.model.edit import disable, follow_spec, pause, register, remove, resume
-from rota.model.firing import plan
+from rota.model.firing import overlap_reason, plan
 from rota.model.history import history_of
 from rota.model.job import overlap_key
 from rota.model.outcome import Failed, RetryAsked
@@ -127,7 +127,7 @@ class TestJudgingAhead:
         assert claim(store, now=T0 + 2 * MINUTE) == []
         assert not is_kept(store, second.id)
         lines = {line.through_at: (line.outcome, line.reason) for line in ledger(store)}
-        assert lines[T0 + 2 * MINUTE] == ("skipped", "overlap")
+        assert lines[T0 + 2 * MINUTE] == ("skipped", overlap_reason(first.id))
         assert lines[T0 + MINUTE][0] == "running"
         assert queue_info(store).counts == {"running": 1, "scheduled": 1}
         assert read(store, first.id).state is State.RUNNING

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rota.model.edit import trigger_now
+from rota.model.firing import overlap_reason
 from rota.model.job import overlap_key
 from rota.model.outcome import Failed
 from rota.model.state import State
@@ -53,11 +54,11 @@ class TestOverlapSkip:
         assert ids(all_jobs(store)) == [first.id]
 
     def test_the_skip_is_recorded(self, store: Store) -> None:
-        first_run(store, "skip")
+        live = first_run(store, "skip")
         fire(store, now=SECOND_RUN)
         line = ledger(store)[-1]
         assert (line.after_at, line.through_at, line.count) == (T0 + MINUTE, SECOND_RUN, 1)
-        assert (line.outcome, line.reason, line.job_id) == ("skipped", "overlap", None)
+        assert (line.outcome, line.reason, line.job_id) == ("skipped", overlap_reason(live.id), None)
 
     def test_a_job_that_still_waits_counts_as_live(self, store: Store) -> None:
         add_schedule(store)
@@ -124,11 +125,11 @@ class TestOverlapQueue:
         assert (job.state, job.waits_for, job.fire_at) == (State.HELD, first.id, SECOND_RUN)
 
     def test_while_one_is_held_the_next_is_skipped(self, store: Store) -> None:
-        first_run(store, "queue")
-        fire(store, now=SECOND_RUN)
+        live = first_run(store, "queue")
+        (held,) = fire(store, now=SECOND_RUN).jobs
         fired = fire(store, now=THIRD_RUN)
         assert (fired.jobs, fired.skipped) == ([], 1)
-        assert ledger(store)[-1].reason == "overlap"
+        assert ledger(store)[-1].reason == overlap_reason(live.id, held)
 
     def test_the_held_job_runs_when_the_live_one_has_ended(self, store: Store) -> None:
         first = first_run(store, "queue")

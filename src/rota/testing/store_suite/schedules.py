@@ -8,14 +8,19 @@ import msgspec
 import pytest
 
 from rota.model.edit import disable, enable, follow_pause, park, pause, register, remove, resume, trigger_now
+from rota.model.micros import SECOND
+from rota.model.outcome import Failed, GivenBack, Outcome, RetryAsked, Snoozed, Succeeded, TaskUnknown
 from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
+from rota.model.settle import settle
 from rota.model.state import State
-from rota.store.contract import ScheduleFilter
-from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_spec, fresh_id
+from rota.store.contract import Exchange, ScheduleFilter
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_policy, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
+    add_job,
     add_schedule,
     all_jobs,
     change_schedule,
+    claim,
     claim_one,
     fail,
     fire,
@@ -24,6 +29,7 @@ from rota.testing.store_suite.steps import (
     planned,
     read,
     read_schedule,
+    settle_job,
     succeed,
 )
 
@@ -199,6 +205,53 @@ class TestLastRun:
         last = read_schedule(store).last
         assert (last.status, last.error) == ("failed", "boom")
         assert (last.success_at, last.finished_at) == (T0 + MINUTE, T0 + 2 * MINUTE)
+
+    @pytest.mark.parametrize("outcome", [Failed("boom"), RetryAsked(MINUTE, "boom")], ids=["failed", "asked"])
+    def test_a_run_that_waits_for_its_retry_shows_its_error(self, store: Store, outcome: Outcome) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+        (made,) = fire(store, now=T0 + 2 * MINUTE).jobs
+        job = claim_one(store, now=T0 + 2 * MINUTE)
+        assert settle_job(store, job, outcome, now=T0 + 2 * MINUTE, retries=1) == []
+        last = read_schedule(store).last
+        assert (last.status, last.error, last.job_id) == ("retrying", "boom", made)
+        assert (last.success_at, last.finished_at) == (T0 + MINUTE, T0 + MINUTE)
+        fired = fire(store, now=T0 + 3 * MINUTE)
+        assert (fired.jobs, fired.skipped) == ([], 1)  # it is live as ever
+        assert read_schedule(store).last == last
+        again = claim_one(store, now=T0 + 4 * MINUTE)
+        succeed(store, again, now=T0 + 4 * MINUTE)
+        last = read_schedule(store).last
+        assert (last.status, last.error, last.success_at) == ("succeeded", None, T0 + 4 * MINUTE)
+
+    def test_a_run_that_is_given_back_or_snoozed_says_nothing_new(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        job = claim_one(store, now=T0 + MINUTE)
+        settle_job(store, job, Failed("boom"), now=T0 + MINUTE, retries=1)
+        known = read_schedule(store).last
+        for n, outcome in enumerate([GivenBack(), TaskUnknown(), Snoozed(SECOND)]):
+            job = claim_one(store, now=T0 + (n + 2) * MINUTE)
+            settle_job(store, job, outcome, now=T0 + (n + 2) * MINUTE)
+        assert known.status == "retrying"
+        assert read_schedule(store).last == known
+
+    def test_an_end_and_a_retry_of_one_schedule_are_heard_in_their_order(self, store: Store) -> None:
+        add_schedule(store, overlap="allow")
+        fire(store, now=T0 + MINUTE)
+        fire(store, now=T0 + 2 * MINUTE)
+        first, second = claim(store, 2, now=T0 + 2 * MINUTE)
+        add_job(store, waits_for=first.id)
+        at = T0 + 3 * MINUTE
+        changes = [
+            settle(first, Succeeded(), a_policy(), at, 0.0),
+            settle(second, Failed("boom"), a_policy(1), at, 0.0),
+        ]
+        assert store.exchange(Exchange(holder=WORKER, settled=changes), now=at).refused == []
+        last = read_schedule(store).last
+        assert (last.status, last.error, last.job_id) == ("retrying", "boom", second.id)
+        assert last.success_at == at
 
     def test_a_removed_job_is_noted_too(self, store: Store) -> None:
         add_schedule(store)

@@ -191,7 +191,9 @@ local function record(changes)
       redis.call('HDEL', P .. 'key', change[9])
     end
     if change[10] then
-      redis.call('ZREM', P .. 'live:' .. change[10], id)
+      if FINAL[state] then
+        redis.call('ZREM', P .. 'live:' .. change[10], id)
+      end
       if redis.call('HEXISTS', P .. 'schedule', change[10]) == 1 then
         redis.call('HSET', P .. 'last:' .. change[10], unpack(change[11]))
       end

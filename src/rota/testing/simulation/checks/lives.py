@@ -156,7 +156,7 @@ def _failed_attempts(lines: list[Move]) -> int:
     for line in lines:
         if line.state is State.QUEUED and previous is not None and previous.is_final:
             count = 0
-        if line.state is State.SCHEDULED and line.data is not None:
+        if line.state is State.SCHEDULED and (line.data or {}).get("cause") == "retry":
             count += 1
         previous = line.state
     return count
