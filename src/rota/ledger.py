@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from rota.errors import BadTrigger
 from rota.liveness import is_alive
-from rota.model.firing import coming_slot, count_slots
+from rota.model.firing import coming_slot, count_slots, overlapped_jobs
 from rota.model.micros import SECOND
-from rota.model.why import Around, Verdict, expected_before, why
+from rota.model.note import subject_of
+from rota.model.state import State
+from rota.model.why import Records, Verdict, instant_to_explain, timing_of, why, why_removed
+from rota.model.why_job import Around, JobVerdict, why_job
+from rota.store.contract import LARGEST_PAGE, NoteFilter
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
@@ -15,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.model.job import Job
+    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.store.contract import Node, Store
@@ -33,11 +41,22 @@ class Coming:
 def why_at(store: Store, schedule: Schedule, at: int | None) -> Verdict:
     """Why a schedule did or did not run at an instant; by default at the last time that it was expected to."""
     now = store.now()
-    if at is None:
-        at = expected_before(schedule, now + 1) or now // SECOND * SECOND
-    line = _line_at(store, schedule.id, at)
-    job = _job_of(store, line)
-    return why(schedule, at, line, job, _around(store, schedule, now))
+    instant = instant_to_explain(schedule, now) if at is None else at
+    spec = schedule.spec
+    return why(
+        schedule, instant, _records(store, schedule, instant), around(store, spec.queue, spec.task, now, spec.tz)
+    )
+
+
+def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | None:
+    """The answer about a schedule that was removed; None where the audit records know of none."""
+    notes = store.list_notes(NoteFilter(subject=subject_of("schedule", schedule_id)), limit=1).items
+    return why_removed(schedule_id, at, notes[0]) if notes and notes[0].verb == "removed" else None
+
+
+def why_waits(store: Store, job: Job) -> JobVerdict:
+    """Where a job is, what it waits for, and what to do."""
+    return why_job(job, around(store, job.queue, job.task, store.now()), _job_of(store, _awaited_by(job)))
 
 
 def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) -> Iterator[Coming]:
@@ -87,23 +106,68 @@ def _line_at(store: Store, schedule_id: str, at: int) -> Occurrence | None:
     return next((line for line in lines if line.earliest_at <= at <= line.through_at), None)
 
 
-def _job_of(store: Store, line: Occurrence | None) -> Job | None:
-    if line is None or line.job_id is None:
-        return None
-    found = store.get_jobs([line.job_id])
+def _job_of(store: Store, job_id: str | None) -> Job | None:
+    found = store.get_jobs([job_id]) if job_id is not None else []
     return found[0] if found else None
 
 
-def _around(store: Store, schedule: Schedule, now: int) -> Around:
+def _awaited_by(job: Job | None) -> str | None:
+    return job.waits_for if job is not None and job.state is State.HELD else None
+
+
+def _records(store: Store, schedule: Schedule, at: int) -> Records:
+    """What the store has about an instant; audit records are read only where the ledger has nothing."""
+    line = _line_at(store, schedule.id, at)
+    if line is None:
+        return _from_notes(store, schedule, at)
+    job = _job_of(store, line.job_id)
+    met = overlapped_jobs(line.reason)
+    other = _awaited_by(job) if met is None else met[0]
+    return Records(line=line, job=job, other=_job_of(store, other))
+
+
+def _from_notes(store: Store, schedule: Schedule, at: int) -> Records:
+    """How the schedule's times were changed around an instant."""
+    where = NoteFilter(subject=subject_of("schedule", schedule.id))
+    notes = [note for note in store.list_notes(where, limit=LARGEST_PAGE).items if _is_retiming(note)]
+    later = [note for note in notes if note.at >= at]
+    moved = next((note for note in notes if note.at < at and "tz" in _before(note)), None)
+    same = None if moved is None else _same_local_time(schedule, at, _before(moved)["tz"])
+    line = None if same is None else _line_at(store, schedule.id, same)
+    return Records(retimed=later[-1] if later else None, moved=moved, same_time=line)
+
+
+def _is_retiming(note: Note) -> bool:
+    return note.verb != "created" and bool(timing_of(_before(note)))
+
+
+def _before(note: Note) -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.json.decode(note.before or "{}")
+    return facts
+
+
+def _same_local_time(schedule: Schedule, at: int, tz: str) -> int | None:
+    """When the clocks of another zone showed what those of the schedule's zone show at an instant."""
+    try:
+        wall = find_zone(schedule.spec.tz).wall_of(at // SECOND)
+        return find_zone(tz).instant_of(wall) * SECOND
+    except BadTrigger:
+        return None
+
+
+def around(store: Store, queue: str, task: str, now: int, tz: str = "UTC") -> Around:
+    """Who is there to fire schedules, and to run a task from a queue."""
     alive = [node for node in store.list_nodes() if is_alive(node, now)]
-    workers = [node for node in alive if _takes_from(node, schedule.spec.queue)]
-    queue = next((queue for queue in store.list_queues() if queue.name == schedule.spec.queue), None)
+    workers = [node for node in alive if _takes_from(node, queue)]
+    info = next((info for info in store.list_queues() if info.name == queue), None)
     return Around(
         now=now,
+        tz=tz,
         has_scheduler=any("scheduler" in node.roles for node in alive),
         has_worker=bool(workers),
-        knows_task=any(schedule.spec.task in node.tasks for node in workers),
-        is_queue_paused=queue is not None and queue.is_paused,
+        knows_task=any(task in node.tasks for node in workers),
+        is_queue_paused=info is not None and info.is_paused,
+        is_sealed=store.sealed() is not None,
     )
 
 

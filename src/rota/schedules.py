@@ -11,7 +11,7 @@ from rota.errors import DuplicateName, ScheduleNotFound, VersionConflict
 from rota.following import check_tenants, let_follow
 from rota.identity import whoami
 from rota.jobs import Job
-from rota.ledger import coming_slots, local_time, why_at
+from rota.ledger import coming_slots, local_time, why_at, why_no_more
 from rota.model import edit as edits
 from rota.model.edit import is_older
 from rota.model.micros import check_instant, optional_instant
@@ -236,8 +236,18 @@ class Schedules:
         )
 
     def why(self, schedule_id: str, at: datetime | None = None) -> Verdict:
-        """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix."""
-        return why_at(self._store(), self._read(schedule_id), optional_instant("at", at))
+        """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix.
+
+        Of a schedule that was removed, it says by whom and when.
+        """
+        instant = optional_instant("at", at)
+        found = self._store().get_schedules([schedule_id])
+        if found:
+            return why_at(self._store(), found[0], instant)
+        removed = why_no_more(self._store(), schedule_id, instant)
+        if removed is None:
+            raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
+        return removed
 
     def changes(self, schedule_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
         """Who changed it, when, and what; newest first. They outlive the schedule."""

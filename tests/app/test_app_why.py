@@ -47,7 +47,7 @@ def test_a_run_in_time_is_told(app, soon, why):
     work(app)
     verdict = why()
     assert verdict.outcome == "fired"
-    assert "it ran in time; the job succeeded in" in verdict.sentence
+    assert "It ran in time. The job succeeded in" in verdict.sentence
     assert verdict.job_id == app.jobs.list().items[0].id
     assert app.schedules.why("soon") == verdict  # the last expected time is the default
 
@@ -58,8 +58,8 @@ def test_a_run_that_waited_is_late_and_its_cause_is_told(app, soon, why):
     soon.skip(5)
     work(app)
     verdict = why(-5)
-    assert (verdict.outcome, "it ran 5 s late" in verdict.sentence) == ("late", True)
-    assert "waited for a free worker" in verdict.fix
+    assert (verdict.outcome, "It ran 5 s late." in verdict.sentence) == ("late", True)
+    assert verdict.fix.startswith("Give its queue more workers")
 
 
 def test_a_run_that_failed_names_its_error(app, tick, clock, why):
@@ -69,7 +69,7 @@ def test_a_run_that_failed_names_its_error(app, tick, clock, why):
     work(app)
     verdict = why()
     assert verdict.outcome == "failed"
-    assert verdict.sentence.endswith("it ran and failed after 1 attempt: ValueError: no stock")
+    assert verdict.sentence.endswith("It ran, and its job failed after 1 attempt: ValueError: no stock.")
     assert verdict.job_id in verdict.fix
 
 
@@ -80,8 +80,8 @@ def test_an_overlap_is_told(app, soon, why):
     fire(app)
     verdict = why()
     assert verdict.outcome == "skipped: overlap"
-    assert "the run before it was still going on" in verdict.sentence
-    assert 'overlap="queue"' in verdict.fix
+    assert "had not ended: it had been waiting for a worker in the queue default for 10 s." in verdict.sentence
+    assert verdict.fix == "Start one: `rota worker TARGET -q default`."
 
 
 def test_what_was_missed_is_told_with_the_time_of_silence(app, soon, why):
@@ -89,7 +89,7 @@ def test_what_was_missed_is_told_with_the_time_of_silence(app, soon, why):
     fire(app)
     verdict = why(-105)
     assert verdict.outcome == "coalesced"
-    assert "nothing was alive from" in verdict.sentence
+    assert "no scheduler fired the schedule from" in verdict.sentence
 
 
 def test_a_pause_names_who_and_why(app, soon, why):
@@ -105,16 +105,16 @@ def test_a_pause_names_who_and_why(app, soon, why):
 def test_a_disabled_schedule_says_how_to_enable_it(app, soon, why):
     app.schedules.disable("soon")
     soon.skip(10)
-    assert (why().outcome, why().fix) == ("skipped: disabled", "`rota schedules enable soon`")
+    assert (why().outcome, why().fix) == ("skipped: disabled", "`rota schedules enable soon`.")
     app.schedules.enable("soon")
     assert why().outcome == "skipped: disabled"
 
 
 def test_what_is_due_waits_for_a_scheduler(app, soon, why):
     soon.skip(10)
-    assert (why().outcome, "no scheduler is alive" in why().sentence) == ("due", True)
+    assert (why().outcome, "no scheduler is running" in why().sentence) == ("due", True)
     beat(app, soon, "scheduler")
-    assert "fired any moment" in why().sentence
+    assert "A scheduler is running and has not fired it yet." in why().sentence
 
 
 def test_a_job_that_waits_says_for_what(app, soon, why):
@@ -126,12 +126,12 @@ def test_a_job_that_waits_says_for_what(app, soon, why):
     beat(app, soon, "worker")
     assert why().outcome == "waiting"
     app.open().pause_queue("default", paused=True)
-    assert (why().outcome, why().fix) == ("waiting: queue paused", "`rota queues resume default`")
+    assert (why().outcome, why().fix) == ("waiting: queue paused", "`rota queues resume default`.")
 
 
 def test_what_lies_ahead_is_expected(soon, why):
     assert why(10).outcome == "expected"
-    assert why(10).sentence.endswith("it is due in 10 s")
+    assert why(10).sentence.endswith("It is due in 10 s.")
     assert soon.now == datetime.fromtimestamp(soon.time / 1e6, UTC)
 
 
@@ -139,9 +139,9 @@ def test_what_no_rule_expects_is_told_with_its_neighbours(app, soon, why):
     soon.skip(60)
     verdict = why(-3)
     assert verdict.outcome == "not expected"
-    assert "no run is expected then: it runs every 10 seconds" in verdict.sentence
+    assert "The schedule was not due then. It runs every 10 seconds" in verdict.sentence
     assert (verdict.before, verdict.after) == (soon.time - 10_000_000, soon.time)
-    assert "the schedule was created later" in why(-3600).sentence
+    assert "The schedule did not exist then." in why(-3600).sentence
     assert app.schedules.why("soon", soon.now - timedelta(hours=1)).outcome == "not expected"
 
 
@@ -153,7 +153,7 @@ def test_before_the_start_and_after_the_end_nothing_is_expected(app, tick, clock
         start=clock.now + timedelta(seconds=100),
         end=clock.now + timedelta(seconds=200),
     )
-    assert "the schedule starts" in why(50).sentence
+    assert "It starts at" in why(50).sentence
     assert why(210).outcome == "ended"
     assert why(150).outcome == "expected"
 

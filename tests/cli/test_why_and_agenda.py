@@ -22,8 +22,8 @@ def synced(rota):
 
 def test_why_answers_in_one_sentence_with_what_to_do(synced):
     ahead = synced("why", "tick", "2099-01-01T00:00:00Z").stdout
-    assert ahead.startswith("skipped: disabled\ntick at Thu 2099-01-01 00:00 UTC: the schedule is disabled\n")
-    assert "what to do: `rota schedules enable tick`" in ahead
+    assert ahead.startswith("skipped: disabled\ntick at Thu 2099-01-01 00:00 UTC: The schedule is disabled.\n")
+    assert "what to do: `rota schedules enable tick`." in ahead
 
 
 def test_why_in_json_has_all_facts(synced):

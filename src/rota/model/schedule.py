@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from rota.errors import BadOption
+from rota.errors import BadOption, RotaError
 from rota.model.collection import Sync
 from rota.model.micros import SECOND, datetime_of
 from rota.triggers import Trigger, trigger_from_text
@@ -173,6 +173,17 @@ class Schedule(Struct, frozen=True, kw_only=True):
         anchor = self.spec.start or self.created_at // SECOND * SECOND  # rounded up, it would fire at once
         born_in = "" if self.spec.start else self.origin.zone
         return bound_trigger(self.spec.trigger, self.spec.tz, anchor, born_in)
+
+
+def problem_of(schedule: Schedule) -> str | None:
+    """Why it cannot be evaluated, whether a scheduler has found that out yet or not; None where it can."""
+    if schedule.problem is not None:
+        return schedule.problem
+    try:
+        schedule.trigger.next_second(schedule.fired_through // SECOND)
+    except (RotaError, ValueError) as err:  # written by another version, or by hand
+        return f"{type(err).__name__}: {err}"
+    return None
 
 
 @lru_cache(maxsize=4096)

@@ -1,34 +1,44 @@
-"""Why: what became of one expected time of a schedule, or why none was expected, in one sentence with what to do.
+"""Why: what became of one expected time of a schedule, or why none was expected, in sentences with what to do.
 
 One pure function answers for Python, the command line and the API: a schedule, an instant, and what is recorded of it.
+A cause is told only where a record shows it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
+from rota.model import wording
 from rota.model.edit import describe_origin
-from rota.model.firing import LATE, count_slots, jitter_of
+from rota.model.firing import LATE, count_slots, jitter_of, overlapped_jobs
+from rota.model.history import history_of
+from rota.model.job import Job
 from rota.model.micros import SECOND
+from rota.model.note import Note
+from rota.model.occurrence import Occurrence
+from rota.model.schedule import problem_of
 from rota.model.state import State
+from rota.model.time_words import counted, span_words, wall_words
+from rota.model.why_job import Answer, Around, first_line, first_run_at, waiting
+from rota.model.why_overlap import overlap_answer
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
+    from rota.model.schedule import Pause, Schedule
 
 
-class Around(Struct, frozen=True, kw_only=True):
-    """What goes on around a schedule: who is there to fire it and to run its jobs."""
+class Records(Struct, frozen=True, kw_only=True):
+    """What the store has about one instant of a schedule."""
 
-    now: int
-    has_scheduler: bool = True
-    has_worker: bool = True  # for its queue
-    knows_task: bool = True  # some worker does
-    is_queue_paused: bool = False
+    line: Occurrence | None = None
+    job: Job | None = None  # of this occurrence
+    other: Job | None = None  # the live job of an overlap, or the one that a held job waits for
+    retimed: Note | None = None  # the first change of its times after the instant
+    moved: Note | None = None  # the last change of its zone before the instant
+    same_time: Occurrence | None = None  # of the same local time, in the zone before
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -44,23 +54,31 @@ class Verdict(Struct, frozen=True, kw_only=True):
     after: int | None = None
 
 
-def why(schedule: Schedule, at: int, line: Occurrence | None, job: Job | None, around: Around) -> Verdict:
+def why(schedule: Schedule, at: int, records: Records, around: Around) -> Verdict:
     """What became of the schedule at this instant."""
-    if job is not None:
-        return _of_job(schedule, at, job, around)
+    problem = problem_of(schedule)
+    line = records.line
+    if records.job is not None:
+        answer = _of_job(schedule, at, records.job, records.other, around)
+        return _verdict(schedule, at, answer, job=records.job)
+    if problem is not None:
+        return _verdict(schedule, at, _of_line(schedule, at, records, around) if line else _broken(schedule, problem))
     is_slot = _is_slot(schedule, at)
     if line is not None and (is_slot or line.count == 1 or schedule.generation > 1):
-        return _of_line(schedule, at, line)
+        return _verdict(schedule, at, _of_line(schedule, at, records, around))
     if not is_slot:
-        return _not_expected(schedule, at)
+        return _not_expected(schedule, at, records.retimed, around)
     if at > schedule.fired_through:
-        return _open(schedule, at, around)
-    return _verdict(
-        schedule,
-        at,
-        "forgotten",
-        "its record is no longer kept, or its times were different then",
-        fix="records are kept for 400 days or the last 1,000; the settings under retention: say otherwise",
+        return _verdict(schedule, at, _open(schedule, at, around))
+    return _verdict(schedule, at, _unrecorded(records))
+
+
+def why_removed(schedule_id: str, at: int | None, note: Note) -> Verdict:
+    """The answer about a schedule that is no more: who removed it, and when."""
+    sentence = f"{schedule_id}: The schedule was removed by {note.by} at {wall_words(note.at, 'UTC')}."
+    fix = f"`rota schedules changes {schedule_id}` shows what it was. Declare or add it again to have it back."
+    return Verdict(
+        schedule_id=schedule_id, at=note.at if at is None else at, outcome="removed", sentence=sentence, fix=fix
     )
 
 
@@ -81,11 +99,17 @@ def expected_after(schedule: Schedule, at: int) -> int | None:
     return second * SECOND
 
 
+def instant_to_explain(schedule: Schedule, now: int) -> int:
+    """The instant that is meant where none is named: the last expected time, else the first one to come, else now."""
+    this_second = now // SECOND * SECOND
+    if problem_of(schedule) is not None:
+        return this_second
+    return expected_before(schedule, now + 1) or expected_after(schedule, now) or this_second
+
+
 def wall(schedule: Schedule, at: int) -> str:
     """An instant as the schedule's own clock shows it: Sun 2026-03-08 03:00 EDT."""
-    moment = find_zone(schedule.spec.tz).datetime_of(at // SECOND)
-    clock = f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
-    return f"{moment:%a %Y-%m-%d} {clock} {moment.tzname()}"
+    return wall_words(at, schedule.spec.tz)
 
 
 def _is_slot(schedule: Schedule, at: int) -> bool:
@@ -97,161 +121,247 @@ def _is_slot(schedule: Schedule, at: int) -> bool:
     )
 
 
-def _of_job(schedule: Schedule, at: int, job: Job, around: Around) -> Verdict:
-    ended = {State.SUCCEEDED: _fired, State.RUNNING: _fired, State.FAILED: _failed, State.CANCELLED: _cancelled}
-    if job.state in ended:
-        return ended[job.state](schedule, at, job)
-    return _waiting(schedule, at, job, around)
+# Where its job is kept.
 
 
-def _fired(schedule: Schedule, at: int, job: Job) -> Verdict:
-    began = job.started_at or job.created_at
+def _of_job(schedule: Schedule, at: int, job: Job, other: Job | None, around: Around) -> Answer:
+    match job.state:
+        case State.SUCCEEDED | State.RUNNING:
+            return _fired(schedule, at, job, around)
+        case State.FAILED:
+            tries = f" after {counted(job.attempts, 'attempt')}" if job.attempts else ""
+            words = f"It ran, and its job failed{tries}: {first_line(job.error)}."
+            fix = f"`rota jobs show {job.id}` has the traceback. `rota jobs retry {job.id}` runs it again."
+            return Answer(outcome="failed", words=words, fix=fix)
+        case State.CANCELLED:
+            return Answer(
+                outcome="cancelled", words=f"Its job was cancelled: {job.cancel_reason or 'no reason was given'}."
+            )
+        case _:
+            return waiting(job, around, other)
+
+
+def _fired(schedule: Schedule, at: int, job: Job, around: Around) -> Answer:
+    began = first_run_at(job) or job.started_at or job.created_at
     late_by = began - at - jitter_of(schedule)
-    goes_on = job.state is State.RUNNING
-    how = "runs now" if goes_on else f"succeeded in {_span((job.finished_at or began) - began)}"
+    how = _how_it_went(job, around)
     if job.made_by == "catchup":
-        words = (
-            f"it was made up for {_span(began - at)} late, after nothing was alive to fire it in time; the job {how}"
-        )
-        return _verdict(schedule, at, "late", words, job=job, fix="keep a scheduler alive: `rota run`")
+        words = f"It was missed, and made up for {span_words(began - at)} late. No scheduler fired it in time. {how}"
+        return Answer(outcome="late", words=words, fix="Keep a scheduler running: `rota run` or `rota scheduler`.")
     if late_by > LATE:
-        words = f"it ran {_span(late_by)} late; the job {how}"
-        return _verdict(schedule, at, "late", words, job=job, fix=_late_fix(job, at))
-    return _verdict(schedule, at, "fired", f"it ran in time{_clock_change(schedule, at)}; the job {how}", job=job)
+        cause, fix = _why_late(job, at, began)
+        return Answer(outcome="late", words=f"It ran {span_words(late_by)} late. {cause} {how}", fix=fix)
+    return Answer(outcome="fired", words=f"It ran in time{_clock_change(schedule, at)}. {how}")
 
 
-def _late_fix(job: Job, at: int) -> str:
-    """Whether it was made late or waited long."""
+def _how_it_went(job: Job, around: Around) -> str:
+    began = job.started_at or job.created_at
+    tries = f" at attempt {job.attempts}" if job.attempts > 1 else ""
+    if job.state is State.RUNNING:
+        return f"The job is running, for {span_words(around.now - began)} so far."
+    return f"The job succeeded{tries} in {span_words((job.finished_at or began) - began)}."
+
+
+def _why_late(job: Job, at: int, began: int) -> tuple[str, str]:
+    """What its history says it waited for, and what to do about that."""
+    lines = [line for line in history_of(job) if line.at <= began]
+    held = next((line for line in lines if line.state is State.HELD), None)
+    if held is not None:
+        words = f"It waited for job {(held.data or {}).get('waits_for')} to end."
+        return words, 'Make the job shorter or the schedule rarer. With overlap="allow", runs may overlap.'
+    if any((line.data or {}).get("cause") == "unknown task" for line in lines):
+        return f"Workers that do not know the task {job.task} took it first.", "Deploy the code that has it to all."
     if job.created_at - at > LATE:
-        return "the job was made late: was a scheduler alive, and the store in reach?"
-    return "the job waited for a free worker: give its queue more of them, or the job a higher priority"
+        return "The job was made late.", "Was a scheduler running then, and the store in reach?"
+    words = f"The job waited in the queue {job.queue} for a worker."
+    return words, "Give its queue more workers, or the job a higher priority. Was the queue paused?"
 
 
-def _failed(schedule: Schedule, at: int, job: Job) -> Verdict:
-    error = (job.error or "").partition("\n")[0] or "no error was kept"
-    words = f"it ran and failed after {job.attempts} attempt{'' if job.attempts == 1 else 's'}: {error}"
-    return _verdict(schedule, at, "failed", words, job=job, fix=f"`rota jobs show {job.id}` has the whole story")
+# Where the ledger has a line of it.
 
 
-def _cancelled(schedule: Schedule, at: int, job: Job) -> Verdict:
-    words = f"its job was cancelled: {job.cancel_reason or 'no reason was given'}"
-    return _verdict(schedule, at, "cancelled", words, job=job)
-
-
-def _waiting(schedule: Schedule, at: int, job: Job, around: Around) -> Verdict:
-    queue = schedule.spec.queue
-    if job.state is State.HELD:
-        return _verdict(schedule, at, "waiting", f"its job waits for job {job.waits_for} to end", job=job)
-    if job.state is State.SCHEDULED and job.failures:
-        return _verdict(
-            schedule, at, "waiting", f"its job failed {job.failures} times and is tried again soon", job=job
-        )
-    if job.state is State.SCHEDULED and job.run_at > around.now:
-        return _verdict(schedule, at, "waiting", f"its job is due in {_span(job.run_at - around.now)}", job=job)
-    if around.is_queue_paused:
-        fix = f"`rota queues resume {queue}`"
-        return _verdict(
-            schedule, at, "waiting: queue paused", f"its job waits in the paused queue {queue}", fix, job=job
-        )
-    if not around.has_worker:
-        fix = f"start one: `rota worker TARGET -q {queue}`"
-        words = f"its job waits, and no worker takes from the queue {queue}"
-        return _verdict(schedule, at, "waiting: no worker for this queue", words, fix, job=job)
-    if not around.knows_task:
-        fix = "deploy the code that has it, or correct the schedule's task"
-        words = f"its job waits, and no worker knows the task {job.task}"
-        return _verdict(schedule, at, "waiting: task unknown to every worker", words, fix, job=job)
-    return _verdict(schedule, at, "waiting", f"its job waits in the queue {queue} for a free worker", job=job)
-
-
-def _of_line(schedule: Schedule, at: int, line: Occurrence) -> Verdict:
+def _of_line(schedule: Schedule, at: int, records: Records, around: Around) -> Answer:
     """What is recorded where no job is kept (any more)."""
+    line = records.line
+    assert line is not None  # noqa: S101 - the callers have looked
     if line.outcome == "coalesced":
-        words = f"it was missed, and the latest of the missed runs was made up for{_silence(schedule, line)}"
-        return _verdict(schedule, at, "coalesced", words, fix='`catchup="all"` makes up for each of them')
+        words = f'It was missed{_silence(schedule, line)}. With catchup="latest", one run stands for all missed ones.'
+        return Answer(outcome="coalesced", words=words, fix='With catchup="all", each of them is made up for.')
     if line.outcome != "skipped":
-        why_so = f": {line.reason}" if line.reason else ""
-        return _verdict(schedule, at, line.outcome, f"its job {line.outcome}{why_so}; the job is no longer kept")
+        reason = f": {line.reason}" if line.reason else ""
+        return Answer(
+            outcome=line.outcome, words=f"Its job {_became(line.outcome)}{reason}. The job is no longer kept."
+        )
+    if (jobs := overlapped_jobs(line.reason)) is not None:
+        return overlap_answer(schedule, at, *jobs, records.other, around)
     words, fix = _skip_words(schedule, line)
-    return _verdict(schedule, at, f"skipped: {line.reason}", words, fix=fix)
+    return Answer(outcome=f"skipped: {line.reason}", words=words, fix=fix)
+
+
+def _became(outcome: str) -> str:
+    return "was cancelled" if outcome == "cancelled" else outcome
 
 
 def _skip_words(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
     match line.reason:
-        case "overlap":
-            words = "it was skipped: the run before it was still going on"
-            return words, 'make the job shorter or rarer; or say overlap="queue", and it waits for the one before'
         case "catch-up":
-            words = (
-                f"it was skipped: it was missed, and this schedule does not make up for it{_silence(schedule, line)}"
-            )
-            return words, '`catchup="latest"` or `"all"` makes up for missed runs'
+            return _not_caught_up(schedule, line)
         case "disabled":
-            return "it was skipped: the schedule was disabled", f"`rota schedules enable {schedule.id}`"
+            fix = "" if schedule.is_enabled else f"`rota schedules enable {schedule.id}`."
+            return "It was skipped, because the schedule was disabled.", fix
+        case "retired":
+            return "It was skipped, because the schedule was retired: its origin no longer had it.", ""
+        case "schedule re-timed":
+            return "It was skipped, because the schedule's times were changed before it was fired.", ""
+        case reason if reason.startswith("paused"):
+            pause = schedule.silence
+            return f"It was skipped, because the schedule was {reason}.", "" if pause is None else _resume(
+                schedule, pause
+            )
         case reason:
-            return f"it was skipped: {reason}", ""
+            return f"It was skipped: {reason}.", ""
+
+
+def _not_caught_up(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
+    missed = f"It was missed{_silence(schedule, line)}."
+    spec = schedule.spec
+    match spec.catchup:
+        case "skip":
+            words = f'{missed} With catchup="skip", missed times are not made up for.'
+            return words, 'With catchup="latest" or "all", they are.'
+        case "all":
+            words = f'{missed} With catchup="all", the newest {spec.catchup_limit:,} missed times are made up for.'
+            return words, "A larger catchup_limit= makes up for more of them."
+        case _:
+            return f"{missed} The schedule's catchup= of that time did not make up for it.", ""
 
 
 def _silence(schedule: Schedule, line: Occurrence) -> str:
     """From when to when nothing fired."""
-    number = f"{line.count} times were missed" if line.count > 1 else "one time was missed"
-    return f" ({number}: nothing was alive from {wall(schedule, line.after_at)} to {wall(schedule, line.through_at)})"
+    return (
+        f": no scheduler fired the schedule from {wall(schedule, line.after_at)} to "
+        f"{wall(schedule, line.through_at)} ({counted(line.count, 'time')})"
+    )
 
 
-def _open(schedule: Schedule, at: int, around: Around) -> Verdict:
+# Where nothing is recorded.
+
+
+def _broken(schedule: Schedule, problem: str) -> Answer:
+    words = f"The schedule cannot be evaluated, so it does not run: {problem}."
+    fix = f"Correct it with `rota schedules edit {schedule.id}`, or where it is defined. It goes on from then."
+    return Answer(outcome="broken", words=words, fix=fix)
+
+
+def _unrecorded(records: Records) -> Answer:
+    """A time of its present rule that lies behind, and that the ledger has no line of."""
+    if records.retimed is not None:
+        return Answer(outcome="not expected", words=f"The schedule was not due then. {_retimed(records.retimed)}")
+    if records.moved is not None and records.same_time is not None:
+        then = wall_words(records.same_time.through_at, _tz_before(records.moved))
+        words = f"This local time had its turn already, at {then}. {_retimed(records.moved)} No local time runs twice."
+        return Answer(outcome="done before the move", words=words)
+    words = "No record of this time is kept."
+    fix = "Occurrences are kept for 400 days or the last 1,000; the settings under retention: change that."
+    return Answer(outcome="forgotten", words=words, fix=fix)
+
+
+def _tz_before(note: Note) -> str:
+    tz: str = msgspec.json.decode(note.before or "{}").get("tz", "UTC")
+    return tz
+
+
+def _retimed(note: Note) -> str:
+    """Who changed its times, when, and what."""
+    before, after = msgspec.json.decode(note.before or "{}"), msgspec.json.decode(note.after or "{}")
+    said = wording.differences(timing_of(before), timing_of(after), wording.OF_SCHEDULE)
+    return f"Its times were changed by {note.by} at {wall_words(note.at, 'UTC')} ({'; '.join(said)})."
+
+
+def timing_of(facts: dict[str, object]) -> dict[str, object]:
+    """Of the facts of a note, those that decide when a schedule runs."""
+    return {name: facts[name] for name in ("trigger", "tz", "start", "end", "jitter", "max_runs") if name in facts}
+
+
+def _open(schedule: Schedule, at: int, around: Around) -> Answer:
     """An expected time that nobody has decided on yet."""
-    past = at <= around.now
-    if schedule.problem:
-        fix = "correct the schedule; it goes on from then"
-        return _verdict(schedule, at, "broken", f"the schedule cannot be evaluated: {schedule.problem}", fix=fix)
     if schedule.origin.is_retired:
-        words = f"the schedule is retired: {describe_origin(schedule.origin)} no longer has it"
-        return _verdict(schedule, at, "skipped: retired", words, fix="declare it again, or remove it")
+        words = f"The schedule is retired: {describe_origin(schedule.origin)} no longer has it."
+        return Answer(outcome="skipped: retired", words=words, fix="Declare it again, or remove it.")
     if not schedule.is_enabled:
-        words = "the schedule is disabled"
-        return _verdict(schedule, at, "skipped: disabled", words, fix=f"`rota schedules enable {schedule.id}`")
-    pause = schedule.silence
-    if pause is not None and (pause.until is None or at < pause.until):
-        return _verdict(
-            schedule,
-            at,
-            f"skipped: {pause.words}",
-            f"it is {pause.words}",
-            fix=f"`rota tenants resume {pause.tenant}`" if pause.tenant else f"`rota schedules resume {schedule.id}`",
-        )
+        fix = f"`rota schedules enable {schedule.id}`."
+        return Answer(outcome="skipped: disabled", words="The schedule is disabled.", fix=fix)
+    if schedule.silence is not None and (stopped := _paused(schedule, at, schedule.silence)) is not None:
+        return stopped
     if schedule.is_spent:
-        words = f"it has made all of its runs ({schedule.spec.max_runs})"
-        return _verdict(schedule, at, "ended", words)
-    if not past:
-        words = f"it is due in {_span(at - around.now)}{_clock_change(schedule, at)}"
-        return _verdict(schedule, at, "expected", words)
+        words = f"The schedule has made all of its runs ({schedule.spec.max_runs})."
+        return Answer(outcome="ended", words=words, fix="A larger max_runs= lets it go on.")
+    if at > around.now:
+        words = f"It is due in {span_words(at - around.now)}{_clock_change(schedule, at)}."
+        return Answer(outcome="expected", words=words)
+    return _due(at, around)
+
+
+def _paused(schedule: Schedule, at: int, longest: Pause) -> Answer | None:
+    """A time that is not fired because of a pause; one that was missed before the pause began is not skipped by it."""
+    pauses = [pause for pause in (schedule.pause, schedule.tenant_pause) if pause is not None]
+    covering = [one for one in pauses if one.at <= at and (one.until is None or at < one.until)]
+    if covering:
+        pause = max(covering, key=lambda one: (one.until is None, one.until or 0))
+        words = f"The schedule is {pause.words}."
+        return Answer(outcome=f"skipped: {pause.words}", words=words, fix=_resume(schedule, pause))
+    if at >= min(pause.at for pause in pauses):
+        return None  # it comes after the end of the pause
+    words = (
+        f"It was missed: no scheduler fired it before the schedule was {longest.words}. "
+        f'When the schedule goes on, catchup="{schedule.spec.catchup}" decides about it.'
+    )
+    return Answer(outcome="missed", words=words, fix=_resume(schedule, longest))
+
+
+def _resume(schedule: Schedule, pause: Pause) -> str:
+    what = f"tenants resume {pause.tenant}" if pause.tenant else f"schedules resume {schedule.id}"
+    return f"`rota {what}`."
+
+
+def _due(at: int, around: Around) -> Answer:
+    since = f"It has been due for {span_words(around.now - at)}"
+    if around.is_sealed:
+        words = f"{since}. The store is sealed while it is copied, so nothing is fired."
+        return Answer(outcome="due", words=words, fix="The schedule goes on in the store it is copied to.")
     if not around.has_scheduler:
-        words = "it is due, and no scheduler is alive to fire it"
-        return _verdict(schedule, at, "due", words, fix="start one: `rota run` or `rota scheduler`")
-    return _verdict(schedule, at, "due", f"it has been due for {_span(around.now - at)}, and is fired any moment")
+        fix = "Start one: `rota run` or `rota scheduler`."
+        return Answer(outcome="due", words=f"{since}, and no scheduler is running to fire it.", fix=fix)
+    fix = "If this lasts longer than a few seconds, `rota doctor` and the scheduler's log tell more."
+    return Answer(outcome="due", words=f"{since}. A scheduler is running and has not fired it yet.", fix=fix)
 
 
-def _not_expected(schedule: Schedule, at: int) -> Verdict:
+def _not_expected(schedule: Schedule, at: int, retimed: Note | None, around: Around) -> Verdict:
     spec, kind = schedule.spec, "not expected"
     before, after = expected_before(schedule, at), expected_after(schedule, at)
     if at <= schedule.created_at:
-        words = f"no run was expected: the schedule was created later, {wall(schedule, schedule.created_at)}"
+        words = f"The schedule did not exist then. It was created at {wall(schedule, schedule.created_at)}."
     elif spec.start is not None and at < spec.start:
-        words = f"no run was expected: the schedule starts {wall(schedule, spec.start)}"
+        words = f"The schedule was not due then. It starts at {wall(schedule, spec.start)}."
     elif spec.end is not None and at > spec.end:
-        kind, words = "ended", f"no run is expected: the schedule ended {wall(schedule, spec.end)}"
+        kind, words = "ended", f"The schedule ended at {wall(schedule, spec.end)}."
     elif said := _second_pass(schedule, at):
-        kind, words = "once: DST repeat", f"no run is expected then: {said}"
+        kind, words = "once: DST repeat", f"The schedule was not due then: {said}."
     else:
-        near = [f"{word} {wall(schedule, slot)}" for word, slot in (("before", before), ("after", after)) if slot]
-        words = f"no run is expected then: it runs {_uncapitalised(schedule.trigger.explain())}" + (
-            f"; the nearest are {' and '.join(near)}" if near else ""
+        near = [wall(schedule, slot) for slot in (before, after) if slot]
+        verb = "was" if at <= around.now else "is"
+        words = f"The schedule {verb} not due then. It runs {_uncapitalised(schedule.trigger.explain())}." + (
+            f" The nearest times are {' and '.join(near)}." if near else ""
         )
-    return _verdict(schedule, at, kind, words, before=before, after=after)
+    if retimed is not None and at > schedule.created_at:
+        words = f"{words} {_retimed(retimed)}"
+    return _verdict(schedule, at, Answer(outcome=kind, words=words), before=before, after=after)
 
 
 def _clock_change(schedule: Schedule, at: int) -> str:
     """Where the clocks were changed: what that did to this run."""
+    if problem_of(schedule) is not None:
+        return ""
     moment = find_zone(schedule.spec.tz).datetime_of(at // SECOND - 1)
     for caveat in schedule.trigger.warnings("4h", after=moment):
         if caveat.at is None:
@@ -285,9 +395,7 @@ def _is_first_pass(schedule: Schedule, at: int, turn: int) -> bool:
 def _verdict(
     schedule: Schedule,
     at: int,
-    outcome: str,
-    words: str,
-    fix: str = "",
+    answer: Answer,
     *,
     job: Job | None = None,
     before: int | None = None,
@@ -296,9 +404,9 @@ def _verdict(
     return Verdict(
         schedule_id=schedule.id,
         at=at,
-        outcome=outcome,
-        sentence=f"{schedule.id} at {wall(schedule, at)}: {words}",
-        fix=fix,
+        outcome=answer.outcome,
+        sentence=f"{schedule.id} at {wall(schedule, at)}: {answer.words}",
+        fix=answer.fix,
         job_id=job.id if job else None,
         before=before,
         after=after,
@@ -307,14 +415,3 @@ def _verdict(
 
 def _uncapitalised(text: str) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
-
-
-def _span(micros: int) -> str:
-    """12 ms, 3.2 s, 5 m, 3 h, 2 d"""
-    seconds = max(0, micros) / SECOND
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    for unit, size, most in (("s", 1, 100), ("m", 60, 100), ("h", 3_600, 48)):
-        if seconds < most * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 86_400:.3g} d"

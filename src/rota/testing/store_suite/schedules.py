@@ -231,7 +231,8 @@ class TestLastRun:
         job = claim_one(store, now=T0 + MINUTE)
         settle_job(store, job, Failed("boom"), now=T0 + MINUTE, retries=1)
         known = read_schedule(store).last
-        for n, outcome in enumerate([GivenBack(), TaskUnknown(), Snoozed(SECOND)]):
+        outcomes: list[Outcome] = [GivenBack(), TaskUnknown(), Snoozed(SECOND)]
+        for n, outcome in enumerate(outcomes):
             job = claim_one(store, now=T0 + (n + 2) * MINUTE)
             settle_job(store, job, outcome, now=T0 + (n + 2) * MINUTE)
         assert known.status == "retrying"
