@@ -43,6 +43,7 @@ from rota.errors import (
     VersionConflict,
 )
 from rota.jobs import Job
+from rota.model.redaction import Secret
 from rota.model.retry import backoff
 from rota.signals import Cancel, Retry, Snooze
 from rota.tasks import Task
@@ -82,6 +83,7 @@ __all__ = [
     "RotaError",
     "ScheduleNotFound",
     "SchemaMismatch",
+    "Secret",
     "Snooze",
     "SourceNotFound",
     "StoreError",

@@ -26,6 +26,7 @@ from rota.jobs import Job, Jobs
 from rota.locks import Lock
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_schedule_id, new_id
+from rota.model.redaction import Redaction
 from rota.model.sizes import bytes_of
 from rota.observe.loading import load_metrics
 from rota.observe.logs import log_events
@@ -91,6 +92,7 @@ class App:
         tz: str | None = None,
         lease: str | None = None,
         retention: Retention | None = None,
+        redact: Sequence[str] | None = None,
     ) -> None:
         self.name = check_name("app", name)
         self.version = version
@@ -100,7 +102,7 @@ class App:
         self.folder = Path.cwd()  # where the default store goes; a loaded target sets its own
         self.jobs = Jobs(self.open, self._decode_result)
         self._here = self.folder  # where rota.yaml is looked for, however the process moves
-        self._said = from_code(store=store, namespace=namespace, tz=tz, lease=lease, retention=retention)
+        self._said = from_code(store=store, namespace=namespace, tz=tz, lease=lease, retention=retention, redact=redact)
         self._resolved: Resolved | None = None
         self._given = store
         self._store: Store | None = None
@@ -113,7 +115,7 @@ class App:
     @cached_property
     def schedules(self) -> Schedules:
         """The schedules that the store has, and the verbs about them."""
-        return Schedules(self.open, self.jobs, self._new_id, self.tz)
+        return Schedules(self.open, self.jobs, self._new_id, self.tz, self.redaction)
 
     @cached_property
     def tenants(self) -> Tenants:
@@ -163,7 +165,7 @@ class App:
         cursor: str | None = None,
     ) -> Page[Change]:
         """Who changed what, and when, of everything; newest first."""
-        return list_changes(self.open(), since=since, until=until, limit=limit, cursor=cursor)
+        return list_changes(self.open(), self.redaction, since=since, until=until, limit=limit, cursor=cursor)
 
     # Declaring.
 
@@ -197,9 +199,9 @@ class App:
             schedule_id = check_schedule_id(id or task.__name__)
             if schedule_id in self._declared:
                 raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
-            request = task.request((), {}, Overrides())
 
             def make(tz: str) -> ScheduleSpec:
+                request = task.request((), {}, Overrides()) if tz else task.draft()
                 return make_spec(trigger, request, default_tz=tz, **options)
 
             make("")  # mistakes are told where they are made; the app's timezone is known when it is read
@@ -389,6 +391,16 @@ class App:
     def lease_for(self) -> int:
         """How long its workers own a job without a word (microseconds)."""
         return self.settings.lease
+
+    @property
+    def redact(self) -> tuple[str, ...]:
+        """Names, beside those that are always hidden, whose values nobody is shown."""
+        return self.settings.redact
+
+    @cached_property
+    def redaction(self) -> Redaction:
+        """Decides which arguments and results are shown as "[redacted]"."""
+        return Redaction(self.redact)
 
     @property
     def retention(self) -> Retention:

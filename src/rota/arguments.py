@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rota.errors import BadPayload
+from rota.model.marks import Marks, hints_of, marks_of, secrets_of
+from rota.model.redaction import Redaction, hidden, texts_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rota.model.payload import Call
 
@@ -29,6 +31,32 @@ class Signature:
         required = sum(parameter.default is parameter.empty for parameter in parameters)
         self._counts = range(required, len(parameters) + 1) if simple else range(0)
         self._types: dict[str, Any] | None = None
+        self._marks: Marks | None = None
+        self._names: frozenset[str] | None = None  # parameters that are hidden by a mark or by the names of always
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The function's parameters, by name."""
+        return self._signature.parameters
+
+    @property
+    def marks(self) -> Marks:
+        """What the hints mark as secret; looked for once."""
+        if self._marks is None:
+            self._marks = marks_of(self._function)
+        return self._marks
+
+    def is_secret(self, name: str, extra: tuple[str, ...] = ()) -> bool:
+        """Whether the value of this parameter is hidden from those who look."""
+        return name in self.marks.parameters or Redaction(extra).is_secret(name)
+
+    def secrets(self, args: tuple[Any, ...], kwargs: dict[str, Any], extra: tuple[str, ...] = ()) -> list[int | str]:
+        """What a payload of this call must say is secret; most say nothing."""
+        if self._names is None:
+            self._names = frozenset(name for name in self.parameters if self.is_secret(name))
+        if not self._names and not extra and not self.marks:
+            return []
+        return secrets_of(self.parameters, self.marks, extra, args, kwargs)
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse a call that the function would refuse, before anything is stored."""
@@ -60,34 +88,31 @@ class Signature:
         return list(bound.args), bound.kwargs
 
     def _find_types(self) -> dict[str, Any]:
-        """The hints that JSON alone does not satisfy."""
-        try:
-            hints = get_type_hints(self._function)
-        except Exception:  # noqa: BLE001 - a hint that cannot be resolved leaves the plain JSON value
-            hints = {}
+        """The hints that JSON alone does not satisfy; one that cannot be resolved leaves the plain JSON value."""
+        hints = hints_of(self._function)
         kinds = {name: parameter.kind for name, parameter in self._signature.parameters.items()}
         variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         self._types = {
             name: hint
             for name, hint in hints.items()
-            if name in kinds and kinds[name] not in variadic and not _is_plain(hint)
+            if name in kinds and kinds[name] not in variadic and not _is_plain(hint) and not isinstance(hint, str)
         }
         return self._types
 
     @property
     def returns(self) -> Any:
         """The return type; Any where there is none, or it cannot be resolved."""
-        try:
-            hint = get_type_hints(self._function).get("return", Any)
-        except Exception:  # noqa: BLE001 - as for parameters
-            return Any
-        return Any if hint is type(None) else hint
+        hint = hints_of(self._function).get("return", Any)
+        return Any if hint is type(None) or isinstance(hint, str) else hint
 
     def _convert(self, name: str, value: Any, hint: Any) -> Any:
         try:
             return msgspec.convert(value, hint, strict=False)
         except msgspec.ValidationError as err:
-            raise BadPayload(f"argument '{name}' of {self._name}: {err}") from err
+            if not self.is_secret(name):
+                raise BadPayload(f"argument '{name}' of {self._name}: {err}") from err
+            words = hidden(str(err), texts_in([value]))
+            raise BadPayload(f"argument '{name}' of {self._name}: {words}") from None  # the cause has the value
         except TypeError:
             return value  # a hint that no JSON value can become: the function gets what was sent
 

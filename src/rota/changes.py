@@ -13,35 +13,38 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.model.note import Note
+    from rota.model.redaction import Redaction
     from rota.store.contract import Store
 
 
 class Change:
     """One change of one thing, as it was kept."""
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, note: Note, redaction: Redaction) -> None:
         self.id = note.id
         self.at = datetime_of(note.at)
         self.by = note.by
         self.verb = note.verb  # created, changed, paused, …
         self.kind, _, self.name = note.subject.partition(":")  # schedule, daily
-        self.before = _facts(note.before)  # only what differs
-        self.after = _facts(note.after)
+        self.before = _facts(note.before, redaction)  # only what differs
+        self.after = _facts(note.after, redaction)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name} {self.verb} by {self.by} at {self.at:%Y-%m-%d %H:%M}>"
 
 
-def _facts(packed: str) -> dict[str, Any]:
-    """What a note holds; where that cannot be read, the reason."""
+def _facts(packed: str, redaction: Redaction) -> dict[str, Any]:
+    """What a note holds; where that cannot be read, the reason. A name that is hidden today is hidden in old notes."""
     try:
-        return msgspec.json.decode(packed or "{}", type=dict[str, Any])
+        form = msgspec.json.decode(packed or "{}", type=dict[str, Any])
     except msgspec.MsgspecError as err:
         return {"problem": f"cannot be read: {err}"}
+    return {**form, "payload": redaction.payload(form["payload"])} if isinstance(form.get("payload"), str) else form
 
 
 def list_changes(
     store: Store,
+    redaction: Redaction,
     subject: str | None = None,
     *,
     since: datetime | None = None,
@@ -56,4 +59,4 @@ def list_changes(
         until=optional_instant("until", until),
     )
     page = store.list_notes(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
-    return Page([Change(note) for note in page.items], page.cursor)
+    return Page([Change(note, redaction) for note in page.items], page.cursor)

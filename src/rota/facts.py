@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from rota.errors import BadPayload
 from rota.liveness import is_alive
 from rota.model.history import history_of
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar
-from rota.model.payload import Call, unpack_call
 from rota.model.state import State
 
 if TYPE_CHECKING:
     from rota.changes import Change
     from rota.model.job import Job
+    from rota.model.redaction import Redaction
     from rota.model.why import Verdict
     from rota.store.contract import Node
 
@@ -67,8 +66,8 @@ class LineFacts(Struct, kw_only=True):
     text: str
 
 
-def job_facts(job: Job) -> JobFacts:
-    made = call_of(job.payload)
+def job_facts(job: Job, redaction: Redaction) -> JobFacts:
+    made = redaction.call(job.payload)
     return JobFacts(
         id=job.id,
         task=job.task,
@@ -88,7 +87,7 @@ def job_facts(job: Job) -> JobFacts:
         worker=job.holder,
         progress=job.progress,
         error=job.error,
-        result=_result_of(job)[0],
+        result=redaction.result(job.result, job.payload),
         problem=job_problem(job) or None,
     )
 
@@ -96,18 +95,19 @@ def job_facts(job: Job) -> JobFacts:
 def job_problem(job: Job) -> str:
     """Why a job cannot be shown as it is stored; empty where it can."""
     instants = {name: getattr(job, name) for name in _INSTANTS}
-    return outside_calendar(**instants) or _result_of(job)[1]
+    return outside_calendar(**instants) or _result_problem(job)
 
 
 _INSTANTS = ("created_at", "run_at", "queued_at", "started_at", "finished_at", "fire_at")
 
 
-def _result_of(job: Job) -> tuple[Any, str]:
-    """What it returned, or None and why that cannot be read."""
+def _result_problem(job: Job) -> str:
+    """Why what it returned cannot be read."""
     try:
-        return (msgspec.json.decode(job.result) if job.result else None), ""
+        msgspec.json.decode(job.result or b"null")
     except msgspec.MsgspecError as err:
-        return None, f"cannot be read: its result is not JSON ({err})"
+        return f"cannot be read: its result is not JSON ({err})"
+    return ""
 
 
 def move_facts(job: Job) -> list[MoveFacts]:
@@ -116,14 +116,6 @@ def move_facts(job: Job) -> list[MoveFacts]:
         MoveFacts(state=move.state, at=datetime_of(move.at), reason=move.reason, data=move.data)
         for move in history_of(job)
     ]
-
-
-def call_of(payload: bytes) -> Call:
-    """A job's arguments; none where they cannot be read."""
-    try:
-        return unpack_call(payload)
-    except BadPayload:
-        return Call()
 
 
 def utc(at: datetime | None) -> datetime | None:

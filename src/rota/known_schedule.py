@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from rota.errors import RotaError
-from rota.facts import call_of, utc
+from rota.facts import utc
 from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of, optional_datetime, outside_calendar
 from rota.schedule_view import ScheduleView
@@ -16,6 +16,7 @@ from rota.schedule_view import ScheduleView
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rota.model.redaction import Redaction
     from rota.model.schedule import Schedule
 
 ScheduleState = Literal["on", "paused", "disabled", "retired", "finished", "broken"]
@@ -77,10 +78,10 @@ def _outside_calendar(record: Schedule) -> str:
     )
 
 
-def shared_facts(known: KnownSchedule) -> dict[str, Any]:
+def shared_facts(known: KnownSchedule, redaction: Redaction) -> dict[str, Any]:
     """What all facts say alike, by their names; times are UTC."""
     record, spec, last = known.record, known.record.spec, known.record.last
-    made = call_of(spec.payload.encode())
+    made = redaction.call(spec.payload.encode())
     plain = ("task", "tz", "queue", "priority", "overlap", "catchup", "description")
     return {
         **{name: getattr(spec, name) for name in plain},

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.errors import VersionConflict
 from rota.model.planning import Planned, plan_changes
+from rota.model.redaction import DEFAULT
 from rota.reading import all_schedules
 from rota.store.contract import ScheduleFilter
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from rota.model.edit import Edit
+    from rota.model.redaction import Redaction
     from rota.model.schedule import Origin, Schedule, ScheduleSpec
     from rota.store.contract import Store
 
@@ -25,13 +27,14 @@ def plan_schedules(
     origin: Origin,
     new_id: Callable[[], str],
     kept: Container[str] = (),
+    redaction: Redaction = DEFAULT,
 ) -> list[Planned]:
     """What would change, were this deployed now."""
     existing = {schedule.id: schedule for schedule in all_schedules(store, ScheduleFilter(origin=origin.name))}
     existing |= {
         schedule.id: schedule for schedule in _read(store, [name for name in declared if name not in existing])
     }
-    return plan_changes(declared, existing, origin, store.now(), new_id, kept)
+    return plan_changes(declared, existing, origin, store.now(), new_id, kept, redaction)
 
 
 def apply_edits(store: Store, edits: Sequence[Edit]) -> int:

@@ -17,6 +17,7 @@ from rota.model.edit import is_older
 from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
 from rota.model.note import Author, subject_of
+from rota.model.redaction import DEFAULT
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
 from rota.model.tenant import born_paused, followed
 from rota.planning import apply_edits, plan_schedules
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rota.model.edit import Edit
     from rota.model.occurrence import Occurrence
     from rota.model.planning import Planned
+    from rota.model.redaction import Redaction
     from rota.model.tenant import Tenant
     from rota.model.why import Verdict
     from rota.store.contract import Store
@@ -49,11 +51,19 @@ _PLANNED = {"add": "created", "re-time": "re-timed", "restore": "restored", "ret
 class Schedules:
     """app.schedules"""
 
-    def __init__(self, store: Callable[[], Store], jobs: Jobs, new_id: Callable[[], str], tz: str) -> None:
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        jobs: Jobs,
+        new_id: Callable[[], str],
+        tz: str,
+        redaction: Redaction = DEFAULT,
+    ) -> None:
         self._store = store
         self._jobs = jobs
         self._new_id = new_id
         self._tz = tz
+        self._redaction = redaction
 
     def put(
         self,
@@ -148,7 +158,7 @@ class Schedules:
         store = self._store()
         found = check_tenants(store, declared, tenants)
         said = {name: followed(spec, found.get(spec.tenant)) for name, spec in declared.items()}
-        return plan_schedules(store, said, origin, self._new_id, kept)
+        return plan_schedules(store, said, origin, self._new_id, kept, self._redaction)
 
     def apply(self, planned: Sequence[Planned], *, by: str = "") -> int:
         """Make planned changes; answers how many. VersionConflict where something has changed since."""
@@ -251,7 +261,9 @@ class Schedules:
 
     def changes(self, schedule_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
         """Who changed it, when, and what; newest first. They outlive the schedule."""
-        return list_changes(self._store(), subject_of("schedule", schedule_id), limit=limit, cursor=cursor)
+        return list_changes(
+            self._store(), self._redaction, subject_of("schedule", schedule_id), limit=limit, cursor=cursor
+        )
 
     def _change(
         self,

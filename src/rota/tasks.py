@@ -18,6 +18,7 @@ from rota.errors import BadOption, DuplicateName, UnknownTask
 from rota.model.micros import optional_instant, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.payload import Call, pack_call
+from rota.model.redaction import DEFAULT
 from rota.model.retry import MOST_RETRIES, Backoff, RetryPolicy
 from rota.model.sizes import bytes_of
 
@@ -75,6 +76,11 @@ class Request(Struct, frozen=True, gc=False):
     overrides: Overrides = Overrides()
     unique_key: str | None = None  # of the task and its arguments, where those must be unique
 
+    def __repr__(self) -> str:
+        call = DEFAULT.call(self.payload)
+        words = [*map(repr, call.args), *(f"{name}={value!r}" for name, value in call.kwargs.items())]
+        return f"<request {self.task}({', '.join(words)})>"
+
     @property
     def queue(self) -> str:
         """The line that its job will wait in."""
@@ -98,6 +104,10 @@ class Request(Struct, frozen=True, gc=False):
 
 class Sender(Protocol):
     """Who accepts requests: the app."""
+
+    @property
+    def redact(self) -> tuple[str, ...]:
+        """Names, beside those of always, whose values are hidden."""
 
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
 
@@ -193,9 +203,16 @@ class Task(Generic[P, R]):
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: Overrides) -> Request:
         """The request for this call; refuses arguments that the function or JSON would not take."""
         self.signature.check(args, kwargs)
-        call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout)
+        extra = self.sender.redact if args or kwargs else ()
+        secrets = self.signature.secrets(args, kwargs, extra)
+        call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout, secrets)
         payload = pack_call(call, what=self.name)
         return Request(self.name, payload, self.options, overrides, self._unique_key(args, kwargs))
+
+    def draft(self) -> Request:
+        """A call without arguments, checked without its hints: while a module is imported they may name nothing yet."""
+        self.signature.check((), {})
+        return Request(self.name, pack_call(Call(), what=self.name), self.options)
 
     def _unique_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """The same for the same arguments, however the call spells them."""

@@ -14,6 +14,7 @@ from rota.model.entry import Entry, EntryEdit
 from rota.model.micros import datetime_of, micros_of, optional_instant, outside_calendar
 from rota.model.names import check_name, check_priority
 from rota.model.note import Author, note_of, subject_of
+from rota.model.redaction import DEFAULT
 from rota.model.schedule import Pause
 from rota.model.tenant import (
     KIND,
@@ -162,7 +163,7 @@ class Tenants:
 
     def changes(self, name: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
         """Who changed it, when, and what; newest first."""
-        return list_changes(self._store(), subject_of(KIND, name), limit=limit, cursor=cursor)
+        return list_changes(self._store(), DEFAULT, subject_of(KIND, name), limit=limit, cursor=cursor)
 
     def _change(
         self,

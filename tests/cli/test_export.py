@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rota import App, cron, every
 from rota.cli.export import ExportedSchedule, _yaml, exported
 from rota.model.payload import Call, pack_call
+from rota.model.redaction import DEFAULT
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
 from rota.triggers import trigger_from_text
 
@@ -112,7 +113,7 @@ def test_whose_it_is_and_what_follows_from_that_is_told(rota):
 def test_what_no_code_has_any_more_is_told():
     spec = ScheduleSpec(trigger="every 1h", task="t")
     origin = Origin("code", "shop", "2", is_retired=True, zone="Asia/Tokyo")
-    gone = exported(Schedule(id="gone", spec=spec, origin=origin, created_at=0, updated_at=0, fired_through=0))
+    gone = exported(Schedule(id="gone", spec=spec, origin=origin, created_at=0, updated_at=0, fired_through=0), DEFAULT)
     assert (gone.retired, gone.origin) == (True, {"kind": "code", "app": "shop", "version": "2", "zone": "Asia/Tokyo"})
 
 
@@ -174,11 +175,11 @@ def test_whatever_a_schedule_holds_can_be_read_back(args, description, schedule_
     payload = pack_call(Call(args), what="t").decode()
     spec = ScheduleSpec(trigger="every 1h", task="t", payload=payload, description=description)
     schedule = Schedule(id=schedule_id, spec=spec, origin=Origin(), created_at=0, updated_at=0, fired_through=0)
-    data = yaml.safe_load("schedules:\n" + _yaml(schedule).decode())["schedules"]
-    assert msgspec.convert(data[schedule_id], ExportedSchedule) == exported(schedule)
+    data = yaml.safe_load("schedules:\n" + _yaml(schedule.id, exported(schedule, DEFAULT)).decode())["schedules"]
+    assert msgspec.convert(data[schedule_id], ExportedSchedule) == exported(schedule, DEFAULT)
 
 
 def test_a_payload_that_cannot_be_read_is_told_and_stops_nothing():
     spec = ScheduleSpec(trigger="every 1h", task="t", payload="{")
     schedule = Schedule(id="s", spec=spec, created_at=0, updated_at=0, fired_through=0)
-    assert exported(schedule).problem.startswith("the payload cannot be read")
+    assert exported(schedule, DEFAULT).problem.startswith("the payload cannot be read")

@@ -20,6 +20,7 @@ from rota.cli.top_facts import Pace, look
 from rota.cli.top_screen import _bar, drawn
 from rota.errors import StoreUnavailable
 from rota.model.micros import SECOND
+from rota.model.redaction import DEFAULT
 from rota.store.contract import Node, QueueInfo
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -181,10 +182,10 @@ def test_progress_is_a_bar_where_it_is_a_share(said, shown):
 def test_a_low_screen_says_how_much_it_does_not_show(rota, store):
     for number in range(30):
         rota.enqueue("greet", "ann", "--queue", f"q{number:02}")
-    lines = drawn(look(store, Pace()), "", 20).plain.split("\n")
+    lines = drawn(look(store, Pace(), DEFAULT), "", 20).plain.split("\n")
     assert len(lines) <= 20
     assert "… and 23 more" in lines
-    assert len(drawn(look(store, Pace()), "", 100).plain.split("\n")) > 30
+    assert len(drawn(look(store, Pace(), DEFAULT), "", 100).plain.split("\n")) > 30
 
 
 # On a terminal.
@@ -219,10 +220,12 @@ def test_the_screen_follows_what_happens(screen, rota):
 
 def test_a_store_that_does_not_answer_leaves_the_last_look_on_the_screen(rota, store):
     rota.enqueue("greet", "ann")
-    before = look(store, Pace())
+    before = look(store, Pace(), DEFAULT)
 
     class Away:
-        def now(self):
+        redaction = DEFAULT
+
+        def open(self):
             raise StoreUnavailable("the file is locked")
 
     facts, trouble = _look(Away(), Pace(), before)

@@ -112,8 +112,8 @@ def test_queues_nodes_numbers_and_the_catalogue(stage):
     assert set(tasks) == {"anything", "fail", "greet", "tick"}
     assert tasks["tick"]["description"] == "Tick."
     assert tasks["greet"]["parameters"] == [
-        {"name": "name", "kind": "either", "type": "str", "required": True},
-        {"name": "times", "kind": "either", "type": "int", "required": False},
+        {"name": "name", "kind": "either", "type": "str", "required": True, "secret": False},
+        {"name": "times", "kind": "either", "type": "int", "required": False, "secret": False},
     ]
 
 

@@ -9,7 +9,6 @@ import click
 import msgspec
 from msgspec import Struct
 
-from rota.cli.job_page import result_of
 from rota.cli.options import app_option, check_duration, find_store, open_shared, output_option, store_option
 from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from rota.app import App
     from rota.jobs import Job
     from rota.model.job import Job as JobRecord
+    from rota.model.redaction import Redaction
     from rota.store.contract import Store
     from rota.tasks import Request, Task
 
@@ -79,12 +79,14 @@ def _enqueue(
     arguments = read_arguments(task, words)
     request = _configured(task, **options).job(*arguments.args, **arguments.kwargs)
     job = app.send([request])[0]
-    _say_what_was_sent(job, request, call(task.name, arguments.args, arguments.kwargs))
+    shown = app.redaction.call(request.payload)
+    _say_what_was_sent(job, request, call(task.name, shown.args, shown.kwargs))
     if wait:
         _warn_if_nobody_works(app.open(), request.queue)
-        _tell_end(job, request, _wait(app, job, timeout), out)
+        record = _wait(app, job, timeout)
+        _tell_end(record, _facts(job, request, record, app.redaction), out)
     else:
-        out.page(_facts(job, request, _read(app, job)), lambda: [job.id])
+        out.page(_facts(job, request, _read(app, job), app.redaction), lambda: [job.id])
 
 
 def read_arguments(task: Task[Any, Any], words: tuple[str, ...]) -> Arguments:
@@ -174,7 +176,7 @@ def _wait(app: App, job: Job[Any], timeout: str | None) -> JobRecord | None:
         return None
 
 
-def _facts(job: Job[Any], request: Request, record: JobRecord | None) -> SentFacts:
+def _facts(job: Job[Any], request: Request, record: JobRecord | None, redaction: Redaction) -> SentFacts:
     if record is None:
         return SentFacts(id=job.id, task=request.task, existed=job.existed, state=State.SUCCEEDED.value)
     return SentFacts(
@@ -182,7 +184,7 @@ def _facts(job: Job[Any], request: Request, record: JobRecord | None) -> SentFac
         task=record.task,
         existed=job.existed,
         state=record.state.value,
-        result=result_of(record),
+        result=redaction.result(record.result, record.payload),
         error=record.error or record.cancel_reason,
     )
 
@@ -193,12 +195,12 @@ def _warn_if_nobody_works(store: Store, queue: str) -> None:
         warn(f"no worker takes queue {queue} at the moment; start one with `rota worker`")
 
 
-def _tell_end(job: Job[Any], request: Request, record: JobRecord | None, out: Output) -> None:
+def _tell_end(record: JobRecord | None, facts: SentFacts, out: Output) -> None:
     """The result on stdout; a job that failed is an error of its own."""
-    facts = _facts(job, request, record)
     if record is not None and record.started_at is not None and record.finished_at is not None:
         say(f"{record.state} after {span((record.finished_at - record.started_at) / SECOND)}, job {record.id}")
     if out.form != "table" or facts.state == State.SUCCEEDED:
         out.page(facts, lambda: [msgspec.json.encode(facts.result).decode()])
     if facts.state != State.SUCCEEDED:
-        raise JobFailed(f"job {job.id} {facts.state}: {first_line(facts.error)}. `rota jobs show {job.id}` tells more")
+        words = f"job {facts.id} {facts.state}: {first_line(facts.error)}"
+        raise JobFailed(f"{words}. `rota jobs show {facts.id}` tells more")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,12 +16,13 @@ from msgspec import Struct
 from rota.cli.job_page import page_facts_of
 from rota.cli.jobs import WHERE_HELP
 from rota.cli.options import on_a_store
-from rota.cli.output import write
+from rota.cli.output import say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import instant
 from rota.errors import BadPayload
 from rota.model.micros import SECOND, datetime_of, optional_datetime
-from rota.model.payload import Call, unpack_call
+from rota.model.payload import REDACTED, Call, unpack_call
+from rota.model.redaction import NOTHING_HIDDEN
 from rota.reading import all_schedules
 from rota.store.contract import LARGEST_PAGE
 from rota.triggers.duration import text_of
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rota.app import App
+    from rota.model.redaction import Redaction
     from rota.model.schedule import Origin, Schedule
     from rota.store.contract import Store
 
@@ -71,7 +75,10 @@ class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
     problem: str | None = None  # why it cannot be evaluated, where it cannot
 
 
-@click.command(epilog="Everything goes to stdout: `rota export > schedules.yaml`.")
+@click.command(
+    epilog="Everything goes to stdout: `rota export > schedules.yaml`. Secret arguments and results are written as "
+    f"{REDACTED}; `rota export --with-secrets --to FILE` writes their values."
+)
 @click.option("--jobs", "is_jobs", is_flag=True, help="Export jobs with their histories, newest first.")
 @click.option("--where", metavar="FILTER", help=f"With --jobs. {WHERE_HELP}")
 @click.option(
@@ -82,34 +89,58 @@ class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
     metavar="FORM",
     help="Write yaml, json or jsonl.  [default: yaml; with --jobs: jsonl]",
 )
+@click.option("--to", "file", metavar="FILE", help="Write a new file that its owner alone can read, not to stdout.")
+@click.option("--with-secrets", is_flag=True, help="Write secret values too; needs --to.")
 @on_a_store
-def export(app: App, where: str | None, form: str | None, *, is_jobs: bool) -> None:
-    """Write all schedules, or jobs, to stdout."""
-    store = app.open()
+def export(
+    app: App, where: str | None, form: str | None, file: str | None, *, is_jobs: bool, with_secrets: bool
+) -> None:
+    """Write all schedules, or jobs, to stdout or a file."""
+    store, hidden = app.open(), NOTHING_HIDDEN if with_secrets else app.redaction
+    if with_secrets and file is None:
+        raise click.UsageError("--with-secrets writes secret values, so they need a file: add --to FILE")
     if where is not None and not is_jobs:
         raise click.UsageError("--where chooses jobs; add --jobs")
     if is_jobs and form == "yaml":
         raise click.UsageError("jobs are written as jsonl or json, not as yaml: there may be millions")
-    for text in _jobs(store, where or "", form or "jsonl") if is_jobs else _schedules(store, form or "yaml"):
-        write(text, nl=False)
+    found = _jobs(store, where or "", form or "jsonl", hidden) if is_jobs else _schedules(store, form or "yaml", hidden)
+    if file is None:
+        for text in found:
+            write(text, nl=False)
+    else:
+        _write_file(Path(file), found)
 
 
-def _jobs(store: Store, where: str, form: str) -> Iterator[bytes]:
-    lines = (msgspec.json.encode(page_facts_of(job)) for job in matching_jobs(store, filter_from(where, store.now())))
+def _write_file(path: Path, found: Iterator[bytes]) -> None:
+    """A new file with mode 0600: one that exists may be open to others already."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as err:
+        raise click.UsageError(f"{path} exists; name a new file") from err
+    except OSError as err:
+        raise click.UsageError(f"{path} cannot be made ({err.strerror}); name another file") from err
+    with os.fdopen(descriptor, "wb") as out:
+        out.writelines(found)
+    say(f"wrote {path}; its owner alone can read it")
+
+
+def _jobs(store: Store, where: str, form: str, hidden: Redaction) -> Iterator[bytes]:
+    jobs = matching_jobs(store, filter_from(where, store.now()))
+    lines = (msgspec.json.encode(page_facts_of(job, hidden)) for job in jobs)
     return _joined(lines, b"\n", b"", b"\n") if form == "jsonl" else _joined(lines, b",\n", b"[\n", b"\n]\n")
 
 
-def _schedules(store: Store, form: str) -> Iterator[bytes]:
-    found = all_schedules(store)
+def _schedules(store: Store, form: str, hidden: Redaction) -> Iterator[bytes]:
+    found = ((schedule.id, exported(schedule, hidden)) for schedule in all_schedules(store))
     if form == "jsonl":
-        return _joined((_line(schedule) for schedule in found), b"\n", b"", b"\n")
+        return _joined((_line(name, facts) for name, facts in found), b"\n", b"", b"\n")
     if form == "json":
-        entries = (
-            msgspec.json.encode(schedule.id) + b": " + msgspec.json.encode(exported(schedule)) for schedule in found
-        )
+        entries = (msgspec.json.encode(name) + b": " + msgspec.json.encode(facts) for name, facts in found)
         return _joined(entries, b",\n", f'{{"format": {FORMAT}, "schedules": {{\n'.encode(), b"\n}}\n")
     head = f"# The schedules of {store.describe()}, {instant(datetime_of(store.now()))}\nformat: {FORMAT}\nschedules:"
-    return _joined((_yaml(schedule) for schedule in found), b"", f"{head}\n".encode(), b"", f"{head} {{}}\n".encode())
+    return _joined(
+        (_yaml(name, facts) for name, facts in found), b"", f"{head}\n".encode(), b"", f"{head} {{}}\n".encode()
+    )
 
 
 def _joined(
@@ -129,22 +160,22 @@ def _joined(
     yield last
 
 
-def _line(schedule: Schedule) -> bytes:
-    return msgspec.json.encode({"id": schedule.id, **msgspec.to_builtins(exported(schedule))})
+def _line(name: str, facts: ExportedSchedule) -> bytes:
+    return msgspec.json.encode({"id": name, **msgspec.to_builtins(facts)})
 
 
-def _yaml(schedule: Schedule) -> bytes:
+def _yaml(name: str, facts: ExportedSchedule) -> bytes:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
 
-    body = {schedule.id: msgspec.to_builtins(exported(schedule))}
+    body = {name: msgspec.to_builtins(facts)}
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, where PyYAML was built with libyaml
     text: str = yaml.dump(body, Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
     return textwrap.indent(text, "  ").encode()
 
 
-def exported(schedule: Schedule) -> ExportedSchedule:
+def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
     spec, pause = schedule.spec, schedule.pause
-    call, problem = _call_of(schedule)
+    call, problem = _call_of(schedule, hidden)
     return ExportedSchedule(
         trigger=spec.trigger,
         tz=spec.tz,
@@ -188,9 +219,9 @@ def _origin_of(origin: Origin) -> dict[str, str]:
     return {"kind": origin.kind, "app": origin.app, "version": origin.version, **moved}
 
 
-def _call_of(schedule: Schedule) -> tuple[Call, str | None]:
+def _call_of(schedule: Schedule, hidden: Redaction) -> tuple[Call, str | None]:
     """Its call; what cannot be read is told, and the others are exported."""
     try:
-        return unpack_call(schedule.spec.payload.encode()), None
+        return hidden.shown(unpack_call(schedule.spec.payload.encode())), None
     except BadPayload as err:
         return Call(), str(err)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.model.job import Job
+    from rota.model.redaction import Redaction
 
 
 class JobPageFacts(JobFacts, kw_only=True):
@@ -29,15 +30,15 @@ class JobPageFacts(JobFacts, kw_only=True):
     history: list[MoveFacts]
 
 
-def page_facts_of(job: Job) -> JobPageFacts:
-    return JobPageFacts(**msgspec.structs.asdict(job_facts(job)), history=move_facts(job))
+def page_facts_of(job: Job, redaction: Redaction) -> JobPageFacts:
+    return JobPageFacts(**msgspec.structs.asdict(job_facts(job, redaction)), history=move_facts(job))
 
 
-def columns(now: datetime) -> list[Column[Job]]:
+def columns(now: datetime, redaction: Redaction) -> list[Column[Job]]:
     return [
         Column("job", lambda job: job.id),
         Column("state", lambda job: job.state.value),
-        Column("call", call_of, "cut"),
+        Column("call", lambda job: call_of(job, redaction), "cut"),
         Column("queue", lambda job: job.queue, dropped=2),
         Column("when", lambda job: _when(job, now)),
         Column("tries", lambda job: str(job.attempts), is_number=True, dropped=3),
@@ -45,24 +46,20 @@ def columns(now: datetime) -> list[Column[Job]]:
     ]
 
 
-def call_of(job: Job) -> str:
-    """The call as Python writes it."""
+def call_of(job: Job, redaction: Redaction) -> str:
+    """The call as Python writes it, without its secrets."""
     try:
-        made = unpack_call(job.payload)
+        made = redaction.shown(unpack_call(job.payload))
     except BadPayload:
         return f"{job.task}(…)"
     return call(job.task, made.args, made.kwargs)
 
 
-def result_of(job: Job) -> Any:
-    return msgspec.json.decode(job.result) if job.result else None
-
-
-def page(job: Job, now: datetime) -> Iterator[str]:
+def page(job: Job, now: datetime, redaction: Redaction) -> Iterator[str]:
     """Everything about one job."""
     yield f"{heading(f'job {job.id}')}  {coloured(job.state.value)}"
     yield ""
-    yield f"  {call_of(job)}"
+    yield f"  {call_of(job, redaction)}"
     yield ""
     yield from aligned(list(_rows(job, now)), indent="  ")
     yield ""
@@ -71,16 +68,18 @@ def page(job: Job, now: datetime) -> Iterator[str]:
     if job.result:
         yield ""
         yield heading("result")
-        yield from (f"  {line}" for line in _result_lines(job.result))
+        yield from (f"  {line}" for line in _result_lines(job, redaction))
     if job.error:
         yield from _error_lines(job)
 
 
-def _result_lines(result: bytes) -> list[str]:
+def _result_lines(job: Job, redaction: Redaction) -> list[str]:
     try:
-        return msgspec.json.format(result).decode().splitlines()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as err:
+        msgspec.json.decode(job.result or b"null")
+    except msgspec.MsgspecError as err:
         return [f"cannot be read: {err}"]
+    result = msgspec.json.encode(redaction.result(job.result, job.payload))
+    return msgspec.json.format(result).decode().splitlines()
 
 
 def _when(job: Job, now: datetime) -> str:

@@ -68,11 +68,11 @@ def jobs() -> None:
 @output_option
 def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
     """Jobs, newest first."""
-    store = app.open()
+    store, shown = app.open(), app.redaction
     found = list(matching_jobs(store, filter_from(where, store.now()), most=limit + 1))
     now = datetime_of(store.now())
     empty = "no job matches" if where else f"{store.describe()} has no jobs"
-    out.rows(found[:limit], columns(now), JobFacts, job_facts, empty=empty)
+    out.rows(found[:limit], columns(now, shown), JobFacts, lambda job: job_facts(job, shown), empty=empty)
     if len(found) > limit:
         say(f"these are the newest {limit:,}; there are more: raise --limit, or narrow --where")
 
@@ -85,7 +85,7 @@ def show_job(app: App, job_id: str, out: Output) -> None:
     """Everything about one job."""
     record = app.jobs.read(job_id)
     now = datetime_of(app.open().now())
-    out.page(page_facts_of(record), lambda: page(record, now))
+    out.page(page_facts_of(record, app.redaction), lambda: page(record, now, app.redaction))
 
 
 @jobs.command("logs")
@@ -134,7 +134,7 @@ _BULK_OPTIONS = (
 @output_option
 def retry_jobs(app: App, out: Output, **options: Any) -> None:
     """Put failed or cancelled jobs back into their queue."""
-    _change(app.open(), RETRY, out, **options)
+    _change(app, RETRY, out, **options)
 
 
 @bulk_command(CANCEL)
@@ -142,7 +142,7 @@ def retry_jobs(app: App, out: Output, **options: Any) -> None:
 @output_option
 def cancel_jobs(app: App, out: Output, **options: Any) -> None:
     """Cancel waiting jobs; ask running ones to stop."""
-    _change(app.open(), CANCEL, out, **options)
+    _change(app, CANCEL, out, **options)
 
 
 @bulk_command(DELETE)
@@ -150,11 +150,11 @@ def cancel_jobs(app: App, out: Output, **options: Any) -> None:
 @output_option
 def delete_jobs(app: App, out: Output, **options: Any) -> None:
     """Delete jobs that have ended."""
-    _change(app.open(), DELETE, out, **options)
+    _change(app, DELETE, out, **options)
 
 
 def _change(
-    store: Store,
+    app: App,
     verb: Verb,
     out: Output,
     *,
@@ -165,9 +165,10 @@ def _change(
     reason: str | None,
     by: str,
 ) -> None:
+    store = app.open()
     chosen = _choose(store, verb, ids, where)
     if dry_run:
-        _show_plan(store, verb, chosen, out)
+        _show_plan(app, verb, chosen, out)
         return
     if where is not None and chosen and not yes:
         _ask(verb, len(chosen))
@@ -189,11 +190,13 @@ def _choose(store: Store, verb: Verb, ids: tuple[str, ...], where: str | None) -
     return matching_ids(store, verb, fitting(verb, filter_from(where, store.now())))
 
 
-def _show_plan(store: Store, verb: Verb, ids: list[str], out: Output) -> None:
+def _show_plan(app: App, verb: Verb, ids: list[str], out: Output) -> None:
     facts = BulkFacts(action=verb.name, matched=len(ids), changed=0, left=0, dry_run=True)
     if out.form == "table" and ids:
+        store, shown = app.open(), app.redaction
         first = store.get_jobs(ids[:SHOWN_BEFORE])
-        out.rows(first, columns(datetime_of(store.now())), JobFacts, job_facts, empty="")
+        at = datetime_of(store.now())
+        out.rows(first, columns(at, shown), JobFacts, lambda job: job_facts(job, shown), empty="")
         if len(ids) > len(first):
             say(f"… and {len(ids) - len(first):,} more")
     out.page(facts, lambda: [f"{count(len(ids), 'job')} would be {verb.done}; nothing was changed"])

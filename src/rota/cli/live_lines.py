@@ -95,7 +95,9 @@ class LiveLines:
         except StoreError:
             found = []
         with self._lock:
-            self._running[job_id] = Watched(_brief(call_of(found[0])) if found else f"{task}(…)", event.at)
+            self._running[job_id] = Watched(
+                _brief(call_of(found[0], self._app.redaction)) if found else f"{task}(…)", event.at
+            )
 
     def _end(self, event: Event) -> None:
         data = event.data

@@ -14,7 +14,6 @@ from rota.errors import UnknownZone
 from rota.known_schedule import KnownSchedule, shared_facts
 from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of
-from rota.model.payload import unpack_call
 from rota.reading import all_schedules
 from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rota.changes import Change
+    from rota.model.redaction import Redaction
     from rota.model.schedule import Pause, ScheduleSpec
     from rota.schedule_view import ScheduleView
     from rota.store.contract import Store
@@ -85,9 +85,8 @@ class ShownSchedule(KnownSchedule):
         rule = trigger_from_text(view.record.spec.trigger)
         return rule.explain() if isinstance(rule, Every) else view.explain()
 
-    @property
-    def call(self) -> str:
-        made = unpack_call(self.record.spec.payload.encode())
+    def call(self, redaction: Redaction) -> str:
+        made = redaction.call(self.record.spec.payload.encode())
         return call(self.record.spec.task, made.args, made.kwargs)
 
 
@@ -96,10 +95,10 @@ def read_schedules(store: Store, tenant: str | None = None) -> Iterator[ShownSch
     return (ShownSchedule(record) for record in all_schedules(store, ScheduleFilter(tenant=tenant)))
 
 
-def facts_of(shown: ShownSchedule) -> ScheduleFacts:
+def facts_of(shown: ShownSchedule, redaction: Redaction) -> ScheduleFacts:
     record, spec = shown.record, shown.record.spec
     return ScheduleFacts(
-        **shared_facts(shown),
+        **shared_facts(shown, redaction),
         trigger=spec.trigger,
         pause=record.pause.words if record.pause else None,
         tenant_pause=record.tenant_pause.words if record.tenant_pause else None,
@@ -128,12 +127,14 @@ def next_words(shown: ShownSchedule, now: datetime) -> str:
     return f"{local(shown.next_run)}, {away}"
 
 
-def page(shown: ShownSchedule, runs: list[datetime], changes: Sequence[Change], now: datetime) -> Iterator[str]:
+def page(
+    shown: ShownSchedule, runs: list[datetime], changes: Sequence[Change], now: datetime, redaction: Redaction
+) -> Iterator[str]:
     """Everything about one schedule."""
     yield f"{heading(shown.id)}  {coloured(shown.state)}"
     yield ""
     yield f"  {shown.sentence}"
-    yield f"  {shown.call}"
+    yield f"  {shown.call(redaction)}"
     yield ""
     yield from aligned(list(_rows(shown, now)), indent="  ")
     if runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -57,9 +58,10 @@ def list_schedules(app: App, tenant: str | None, out: Output) -> None:
     store = app.open()
     owner = app.tenants.get(tenant).name if tenant is not None else None
     shown = list(read_schedules(store, owner))
+    told = partial(facts_of, redaction=app.redaction)
     has_tenants = owner is None and any(one.record.spec.tenant for one in shown)
     empty = f"tenant {owner} has no schedules" if owner else f"{store.describe()} has no schedules"
-    out.rows(shown, columns(datetime_of(store.now()), has_tenants=has_tenants), ScheduleFacts, facts_of, empty=empty)
+    out.rows(shown, columns(datetime_of(store.now()), has_tenants=has_tenants), ScheduleFacts, told, empty=empty)
 
 
 @schedules.command("show")
@@ -72,7 +74,7 @@ def show_schedule(app: App, schedule_id: str, out: Output) -> None:
     runs = app.schedules.next_runs(schedule_id, SHOWN_RUNS) if shown.state == "on" else []
     changes = app.schedules.changes(schedule_id, limit=SHOWN_CHANGES).items
     now = datetime_of(app.open().now())
-    out.page(facts_of(shown), lambda: page(shown, runs, changes, now))
+    out.page(facts_of(shown, app.redaction), lambda: page(shown, runs, changes, now, app.redaction))
 
 
 for _command in (schedule_changes, add_schedule, edit_schedule, plan_command, apply_command):
@@ -184,7 +186,7 @@ def _read(app: App, ids: tuple[str, ...] | list[str]) -> list[ShownSchedule]:
 def _write_changed(app: App, ids: tuple[str, ...], out: Output) -> None:
     """The schedules as they are now, for machines; people were told what was done."""
     if out.form != "table":
-        out.rows(_read(app, ids), [], ScheduleFacts, facts_of, empty="")
+        out.rows(_read(app, ids), [], ScheduleFacts, partial(facts_of, redaction=app.redaction), empty="")
 
 
 def _then(app: App, run: datetime | None) -> str:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rich.live import Live
 
+    from rota.app import App
     from rota.cli.output import Output
-    from rota.store.contract import Store
 
 LEAST = 0.2  # seconds of rest between two looks, however slow the store: it has better things to do
 
@@ -46,15 +46,15 @@ def top(named: str | None, target: str | None, store_url: str | None, every: str
     app = app_on_store(named or target, store_url)
     try:
         if once or out.form != "table" or not sys.stdout.isatty():
-            facts = look(app.open(), Pace())
+            facts = look(app.open(), Pace(), app.redaction)
             out.page(facts, lambda: plain(facts))
         else:
-            watch(app.open(), span_of(every) / SECOND)
+            watch(app, span_of(every) / SECOND)
     finally:
         app.close()
 
 
-def watch(store: Store, every: float) -> None:
+def watch(app: App, every: float) -> None:
     """Look and draw until somebody has seen enough."""
     from rich.live import Live  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
 
@@ -67,7 +67,7 @@ def watch(store: Store, every: float) -> None:
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:  # the terminal is put in order whatever ends this
         with keys() as wait, Live(screen=True, auto_refresh=False) as live:
-            _show(store, live, wait, every, told)
+            _show(app, live, wait, every, told)
     except KeyboardInterrupt:
         pass  # one of the two ways to end it
     finally:
@@ -75,19 +75,19 @@ def watch(store: Store, every: float) -> None:
             signal.signal(number, handler)
 
 
-def _show(store: Store, live: Live, wait: Callable[[float], str], every: float, told: list[int]) -> None:
-    pace, facts, trouble = Pace(), look(store, Pace()), ""
+def _show(app: App, live: Live, wait: Callable[[float], str], every: float, told: list[int]) -> None:
+    pace, facts, trouble = Pace(), look(app.open(), Pace(), app.redaction), ""
     pressed = ""
     while not told and "q" not in pressed.lower():
         began = time.monotonic()
-        facts, trouble = _look(store, pace, facts)
+        facts, trouble = _look(app, pace, facts)
         live.update(drawn(facts, trouble, live.console.height), refresh=True)
         pressed = wait(max(LEAST, every - (time.monotonic() - began)))
 
 
-def _look(store: Store, pace: Pace, before: TopFacts) -> tuple[TopFacts, str]:
+def _look(app: App, pace: Pace, before: TopFacts) -> tuple[TopFacts, str]:
     """What is there now; while the store cannot be asked, what was there last, and why it is old."""
     try:
-        return look(store, pace), ""
+        return look(app.open(), pace, app.redaction), ""
     except StoreError as err:
         return before, f"the store does not answer, this is old: {first_line(str(err))}"

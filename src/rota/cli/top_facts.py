@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rota.cli.schedule_page import ShownSchedule
     from rota.model.job import Job
+    from rota.model.redaction import Redaction
     from rota.store.contract import Node, QueueInfo, Store
 
 MOST_RUNNING = 50
@@ -111,7 +112,7 @@ class Pace:
         return {name: max(0, number - before.get(name, 0)) * SECOND / (now - begun) for name, number in ended.items()}
 
 
-def look(store: Store, pace: Pace) -> TopFacts:
+def look(store: Store, pace: Pace, redaction: Redaction) -> TopFacts:
     """Read what one screen shows."""
     now = store.now()
     queues = store.list_queues()
@@ -124,9 +125,9 @@ def look(store: Store, pace: Pace) -> TopFacts:
         at=datetime_of(now),
         nodes=sorted((_node(node, now) for node in store.list_nodes()), key=lambda node: (node.state, node.id)),
         queues=[_queue(queue, rates) for queue in queues],
-        running=sorted((_running(job, now) for job in running), key=lambda job: -job.seconds),
+        running=sorted((_running(job, now, redaction) for job in running), key=lambda job: -job.seconds),
         running_total=sum(queue.counts.get("running", 0) for queue in queues),
-        failures=sorted((_failure(job) for job in failed), key=lambda job: job.at, reverse=True),
+        failures=sorted((_failure(job, redaction) for job in failed), key=lambda job: job.at, reverse=True),
         schedules=_next(schedules[:MOST_SCHEDULES]),
         schedules_seen=min(len(schedules), MOST_SCHEDULES),
         schedules_cut=len(schedules) > MOST_SCHEDULES,
@@ -152,15 +153,16 @@ def _queue(queue: QueueInfo, rates: dict[str, float]) -> TopQueue:
     return TopQueue(**known, per_second=rates.get(queue.name))
 
 
-def _running(job: Job, now: int) -> TopJob:
+def _running(job: Job, now: int, redaction: Redaction) -> TopJob:
     begun = job.started_at or now
     seconds = max(0, now - begun) / SECOND
-    return TopJob(id=job.id, call=call_of(job), queue=job.queue, seconds=seconds, progress=job.progress)
+    words = call_of(job, redaction)
+    return TopJob(id=job.id, call=words, queue=job.queue, seconds=seconds, progress=job.progress)
 
 
-def _failure(job: Job) -> TopFailure:
+def _failure(job: Job, redaction: Redaction) -> TopFailure:
     at = optional_datetime(job.finished_at) or datetime_of(job.created_at)
-    return TopFailure(id=job.id, call=call_of(job), at=at, error=first_line(job.error))
+    return TopFailure(id=job.id, call=call_of(job, redaction), at=at, error=first_line(job.error))
 
 
 def _next(schedules: list[ShownSchedule]) -> list[TopSchedule]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rota.config.nodes import PLAIN, STANDARD, is_list, is_mapping, is_null, kind_words
 from rota.config.words import misfit
 from rota.model.payload import DEEPEST
+from rota.model.redaction import DEFAULT
 
 if TYPE_CHECKING:
     from rota.config.nodes import Walk
@@ -52,6 +53,7 @@ def _scalar(walk: Walk, node: Any, path: str) -> Any:
     kind = node.tag.removeprefix(STANDARD)
     if kind == "bool" or (kind in {"int", "float"} and ":" not in text):
         meant = "true or false" if kind == "bool" else "a number in plain digits"
-        walk.complain(node, path, f"got {text[:60]}, which readers of YAML disagree on; quote it, or write {meant}")
+        got = "a value" if DEFAULT.is_secret(path.rpartition(".")[2]) else text[:60]
+        walk.complain(node, path, f"got {got}, which readers of YAML disagree on; quote it, or write {meant}")
         raise NoValue
     return text

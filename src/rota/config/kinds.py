@@ -15,6 +15,7 @@ from rota.errors import BadOption
 from rota.model.masking import masked
 from rota.model.micros import SECOND, span_of
 from rota.model.names import NAMESPACE_WANTED, PRIORITIES, check_name, check_namespace, check_priority
+from rota.model.redaction import MOST_WORDS, words_of
 from rota.model.sizes import bytes_of
 from rota.triggers.bounds import OLDEST_START, bound_from_text, check_years
 from rota.triggers.duration import text_of
@@ -156,6 +157,23 @@ class Queues(_Plain, frozen=True):
         names = tuple(dict.fromkeys(check_name("queue", word.strip()) for word in words))
         if not names:
             raise BadOption("a worker needs at least one queue")
+        return names
+
+    def text(self, value: Any) -> str:
+        return ", ".join(value)
+
+
+class Hidden(_Plain, frozen=True):
+    """Names whose values are hidden: a list, or text with commas."""
+
+    wanted: str = "a list of names such as [iban, pin], each of 1 to 4 words and at most 64 characters"
+
+    def read(self, text: Any) -> tuple[str, ...]:
+        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
+        names = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+        for name in names:
+            if len(name) > 64 or not 1 <= len(words_of(name)) <= MOST_WORDS:
+                raise BadOption(f"redact: {name!r} is not a name of 1 to {MOST_WORDS} words and at most 64 characters")
         return names
 
     def text(self, value: Any) -> str:

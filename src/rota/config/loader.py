@@ -73,14 +73,23 @@ def resolve(folder: Path, given: Layer | None = None, environment: Mapping[str, 
     )
 
 
-def from_code(*, store: object, namespace: str | None, tz: object, lease: object, retention: Retention | None) -> Layer:
+def from_code(
+    *,
+    store: object,
+    namespace: str | None,
+    tz: object,
+    lease: object,
+    retention: Retention | None,
+    redact: object = None,
+) -> Layer:
     """What an App was given, as a layer; None is nothing said. A namespace is its store's to judge."""
     said: dict[str, Any] = {}
     if store is not None:
         said["store"] = store if isinstance(store, str) else _named(store)
     if namespace is not None:
         said["namespace"] = namespace
-    said |= {path: KEYS[path].kind.read(value) for path, value in (("tz", tz), ("lease", lease)) if value is not None}
+    read = (("tz", tz), ("lease", lease), ("redact", redact))
+    said |= {path: KEYS[path].kind.read(value) for path, value in read if value is not None}
     if retention is not None:
         part = RetentionPart.from_retention(retention)
         said |= {f"retention.{name}": getattr(part, name) for name in part.__struct_fields__}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from msgspec import Struct
 
-from rota.config.kinds import Choice, Duration, Kind, Namespace, Queues, Secret, Size, Target, Url, Whole, Zone
+from rota.config.kinds import Choice, Duration, Hidden, Kind, Namespace, Queues, Secret, Size, Target, Url, Whole, Zone
 from rota.model.micros import SECOND
 from rota.store.contract import Retention
 
@@ -179,6 +179,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     drain: Annotated[int, Says(Duration("1d"), "How long a first SIGTERM or Ctrl-C waits for running jobs.")] = (
         25 * SECOND
     )
+    redact: Annotated[
+        tuple[str, ...],
+        Says(
+            Hidden(),
+            "Names of arguments, beside `password`, `token` and their like, whose values are shown as `[redacted]`.",
+            example="[iban, pin]",
+        ),
+    ] = ()
     worker: WorkerPart = WorkerPart()
     retention: RetentionPart = RetentionPart()
     log: LogPart = LogPart()

@@ -33,8 +33,9 @@ _Decoder = getincrementaldecoder("utf-8")
 class JobLog:
     """The lines that one run has written and the store has not yet taken."""
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    def __init__(self, now: Callable[[], int], hide: Callable[[str], str] = str) -> None:
         self._now = now
+        self._hide = hide  # what the job must not tell
         self.flushing = threading.RLock()  # held while lines are on their way to the store
         self._lock = threading.Lock()
         self._lines: list[tuple[int, str, str]] = []  # time, level, text
@@ -95,7 +96,7 @@ class JobLog:
     def _keep(self, level: str, text: str) -> None:
         if self._is_full:
             return
-        kept = text.replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r").encode("utf-8", "backslashreplace")
+        kept = self._hide(text).replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r").encode("utf-8", "backslashreplace")
         text = kept.decode()
         self._count += 1
         self._bytes += len(kept)
@@ -212,7 +213,7 @@ def log_of(run: Run) -> JobLog:
     """The run's log, made with its first line."""
     with _making:
         if run.log is None:
-            run.log = JobLog(run.host.now)
+            run.log = JobLog(run.host.now, run.hide)
         return run.log
 
 

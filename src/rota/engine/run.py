@@ -14,6 +14,7 @@ from rota.errors import LeaseLost
 from rota.model.micros import optional_datetime
 from rota.model.outcome import Failed, GivenBack, TaskUnknown, Undecodable
 from rota.model.payload import unpack_call
+from rota.model.redaction import DEFAULT, hidden
 from rota.model.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Run:
     is_lost = False
     is_over = False
     is_watched = False  # its executor keeps its deadline
+    _secrets: tuple[str, ...] | None = None  # looked for when it first writes something
 
     def __init__(self, job: Job, host: Host, renewed_at: float = 0.0, lease_end: float = inf) -> None:
         self.job = job
@@ -84,6 +86,12 @@ class Run:
         timeout = self.task.options.timeout if call.timeout is None else call.timeout
         self.timeout = None if timeout is None else timeout / 1e6
         return None
+
+    def hide(self, text: str) -> str:
+        """A text that it wrote, without the secrets that it was given."""
+        if self._secrets is None:
+            self._secrets = DEFAULT.texts(self.job.payload)
+        return hidden(text, self._secrets) if self._secrets else text
 
     def begin(self) -> bool:
         """Start the clock; False where the run is over before it began."""
@@ -188,7 +196,7 @@ class CurrentJob:
         """Say how far it is: `current_job.progress(3, 10)`. It is kept within a second, the last word counts."""
         share = f"{done:g}/{total:g}" if total is not None else f"{done:g}"
         run = self._run
-        run.progress = f"{share} {note}".strip()[:200]
+        run.progress = run.hide(f"{share} {note}".strip())[:200]
         if run.host.on_progress is not None:
             run.host.on_progress(run.progress)
 

@@ -16,6 +16,8 @@ from rota.model.payload import LARGEST, refuse_not_finite
 from rota.signals import Cancel, Retry, Snooze
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rota.engine.run import Run
     from rota.model.outcome import Outcome
 
@@ -91,14 +93,14 @@ def outcome_of(err: BaseException, run: Run) -> Outcome:
             return Stopped(run.stop_reason)
         case _:
             may_retry = run.task is not None and run.task.options.retry.may_retry(err)
-            return Failed(describe(err), may_retry=may_retry, met_seal=isinstance(err, StoreMoved))
+            return Failed(describe(err, run.hide), may_retry=may_retry, met_seal=isinstance(err, StoreMoved))
 
 
-def describe(err: BaseException) -> str:
-    """The error in one line, then its traceback without Rota's own frames."""
+def describe(err: BaseException, hide: Callable[[str], str] = str) -> str:
+    """The error in one line, then its traceback without Rota's own frames; secrets are hidden before it is cut."""
     first = f"{type(err).__name__}: {words_of(err)}".strip()
     frames = err.__traceback__.tb_next if err.__traceback__ else None
     trace = "".join(traceback.format_exception(type(err), err, frames))
     trace = trace.encode("utf-8", "backslashreplace").decode()
-    text = f"{first.splitlines()[0] if first else type(err).__name__}\n{trace}"
+    text = hide(f"{first.splitlines()[0] if first else type(err).__name__}\n{trace}")
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}\n… (cut)"

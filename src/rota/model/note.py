@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from rota.model.redaction import DEFAULT
+
 if TYPE_CHECKING:
     from rota.model.schedule import Schedule
 
@@ -61,4 +63,7 @@ def facts_of(schedule: Schedule | None) -> dict[str, Any]:
 
 
 def _packed(facts: dict[str, Any]) -> str:
+    """As JSON; an audit record outlives its thing, so that no secret may be in it."""
+    if isinstance(facts.get("payload"), str):
+        facts = {**facts, "payload": DEFAULT.payload(facts["payload"])}
     return msgspec.json.encode(facts).decode() if facts else ""

@@ -12,6 +12,8 @@ from rota.errors import BadPayload, PayloadTooLarge
 
 LARGEST = 256 * 1024
 DEEPEST = 64
+REDACTED = "[redacted]"  # stands for a hidden value wherever people look; no argument can have this value itself
+_REDACTED_JSON = msgspec.json.encode(REDACTED)
 
 
 class Call(Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -22,6 +24,7 @@ class Call(Struct, frozen=True, array_like=True, omit_defaults=True):
     meta: dict[str, Any] = {}
     retries: int | None = None  # overrides the task's
     timeout: int | None = None  # microseconds, overrides the task's
+    secrets: list[int | str] = []  # what of it is hidden beyond the names that are always hidden; see redaction
 
 
 _decoder = msgspec.json.Decoder(Call)
@@ -33,6 +36,10 @@ def pack_call(call: Call, *, what: str) -> bytes:
         packed = msgspec.json.encode(_shortened(call))
     except (TypeError, ValueError, OverflowError, RecursionError) as err:
         raise BadPayload(f"the arguments of {what} cannot be kept as JSON: {err}") from err
+    if _REDACTED_JSON in packed and (place := _redacted_place(call)):
+        raise BadPayload(
+            f"argument {place} of {what} is {REDACTED!r}, which stands for a hidden value; give the value itself"
+        )
     if len(packed) > LARGEST:
         raise PayloadTooLarge(
             f"the arguments of {what} take {len(packed):,} bytes; at most {LARGEST:,} are kept. "
@@ -47,11 +54,25 @@ def pack_call(call: Call, *, what: str) -> bytes:
 
 def _shortened(call: Call) -> object:
     """The call without what it leaves unsaid at its end: most say no more than their arguments."""
-    if call.retries is not None or call.timeout is not None:
+    if call.retries is not None or call.timeout is not None or call.secrets:
         return call
     if call.meta:
         return (call.args, call.kwargs, call.meta)
     return (call.args, call.kwargs) if call.kwargs else (call.args,)
+
+
+def _redacted_place(call: Call) -> str:
+    """Where a call has the mark of a hidden value: password, or 2 for the second by position; "" for nowhere."""
+    named = [(str(index), value) for index, value in enumerate(call.args, start=1)] + [*call.kwargs.items()]
+    places = (_place_of(name, msgspec.to_builtins(value, enc_hook=str)) for name, value in named)
+    return next((place for place in places if place), "")
+
+
+def _place_of(path: str, value: object) -> str:
+    if value == REDACTED:
+        return path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    return next((found for name, item in inner if (found := _place_of(f"{path}.{name}", item))), "")
 
 
 def unpack_call(payload: bytes) -> Call:

@@ -11,6 +11,7 @@ from rota.errors import Refused
 from rota.model import wording
 from rota.model.edit import Edit, describe_origin, register, retire
 from rota.model.firing import next_slot
+from rota.model.redaction import DEFAULT, Redaction
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
 
 if TYPE_CHECKING:
@@ -48,12 +49,15 @@ def plan_changes(
     now: int,
     new_id: Callable[[], str],
     kept: Container[str] = (),
+    redaction: Redaction = DEFAULT,
 ) -> list[Planned]:
     """What to do about all that is declared, and about what this origin had and no longer has; by id.
 
     What is kept is declared elsewhere in the same deploy, which takes it over.
     """
-    found = [_declared(name, spec, existing.get(name), origin, now, new_id) for name, spec in declared.items()]
+    found = [
+        _declared(name, spec, existing.get(name), origin, now, new_id, redaction) for name, spec in declared.items()
+    ]
     gone = [
         schedule
         for name, schedule in existing.items()
@@ -64,7 +68,13 @@ def plan_changes(
 
 
 def _declared(
-    name: str, spec: ScheduleSpec, existing: Schedule | None, origin: Origin, now: int, new_id: Callable[[], str]
+    name: str,
+    spec: ScheduleSpec,
+    existing: Schedule | None,
+    origin: Origin,
+    now: int,
+    new_id: Callable[[], str],
+    redaction: Redaction,
 ) -> Planned | None:
     try:
         edit = register(existing, name, spec, origin, now, new_id)
@@ -76,7 +86,7 @@ def _declared(
             if edit is None
             else Planned(id=name, kind="add", after=edit.after, edit=edit)
         )
-    says = [*_moved(existing.origin, origin), *differences(existing.spec, spec)]
+    says = [*_moved(existing.origin, origin), *differences(existing.spec, spec, redaction)]
     if existing.origin.is_retired:
         return Planned(id=name, kind="restore", before=existing, after=edit.after, edit=edit, says=says)
     if not says:
@@ -109,6 +119,7 @@ def _is_of(schedule: Schedule, origin: Origin) -> bool:
     return (schedule.origin.kind, schedule.origin.app) == (origin.kind, origin.app)
 
 
-def differences(before: ScheduleSpec, after: ScheduleSpec) -> list[str]:
+def differences(before: ScheduleSpec, after: ScheduleSpec, redaction: Redaction = DEFAULT) -> list[str]:
     """What another spec says otherwise, a line per field."""
-    return wording.differences(msgspec.structs.asdict(before), msgspec.structs.asdict(after), wording.OF_SCHEDULE)
+    old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
+    return wording.differences(old, new, wording.OF_SCHEDULE, redaction)

@@ -28,6 +28,7 @@ from rota.model.outcome import (
     TaskUnknown,
     Undecodable,
 )
+from rota.model.redaction import DEFAULT, hidden
 from rota.model.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE
 from rota.model.state import State, check_move
 
@@ -83,6 +84,7 @@ def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: fl
 
 
 def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float) -> Change:
+    outcome = _without_secrets(job, outcome)
     match outcome:
         case Failed(error, may_retry):
             return _fail(job, error, policy, now, random) if may_retry else _finish(job, State.FAILED, now, error=error)
@@ -107,6 +109,18 @@ def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, r
             raise AssertionError("answered above")
         case _:
             assert_never(outcome)
+
+
+def _without_secrets(job: Job, outcome: Outcome) -> Outcome:
+    """The outcome with the job's secret arguments hidden in its texts: those are kept, logged and shown."""
+    texts = DEFAULT.texts(job.payload)
+    match outcome:
+        case Failed(error) | RetryAsked(_, error) | Undecodable(error) if texts:
+            return outcome._replace(error=hidden(error, texts))
+        case Snoozed(_, reason) | Stopped(reason) | GivenBack(reason) | Died(reason) if texts:
+            return outcome._replace(reason=hidden(reason, texts))
+        case _:
+            return outcome
 
 
 def rescue(job: Job, now: int, how: str = LAPSED) -> Change:

@@ -10,6 +10,7 @@ from rota.errors import BadPayload
 from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of
 from rota.model.payload import unpack_call
+from rota.model.redaction import DEFAULT, Redaction
 from rota.model.schedule import Origin, Pause, ScheduleSpec
 from rota.triggers.duration import text_of
 
@@ -37,11 +38,16 @@ OF_SCHEDULE = _defaults()
 OF_TENANT: dict[str, Any] = {"on_zone_change": "recompute"}
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any], redaction: Redaction = DEFAULT
+) -> list[str]:
     """What one form says otherwise than the other; what is left out says what the default says."""
     old, new = {**defaults, **before}, {**defaults, **after}
     names = [name for name in {**before, **after} if old.get(name) != new.get(name)]
-    return [f"{_label(name)}: {words_of(name, old.get(name))} → {words_of(name, new.get(name))}" for name in names]
+    return [
+        f"{_label(name)}: {words_of(name, old.get(name), redaction)} → {words_of(name, new.get(name), redaction)}"
+        for name in names
+    ]
 
 
 def contents(form: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
@@ -50,13 +56,13 @@ def contents(form: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
     return [f"{_label(name)}: {words_of(name, form[name])}" for name in said]
 
 
-def words_of(name: str, value: Any) -> str:
+def words_of(name: str, value: Any, redaction: Redaction = DEFAULT) -> str:
     """One field's value."""
     if value is None or value in ("", [], {}, ()):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return _READERS.get(name, str)(value)
+    return _arguments(value, redaction) if name == "payload" else _READERS.get(name, str)(value)
 
 
 def _label(name: str) -> str:
@@ -82,11 +88,11 @@ def _origin(value: Any) -> str:
     return f"{describe_origin(origin)}{version}{', retired' if origin.is_retired else ''}"
 
 
-def _arguments(payload: str) -> str:
+def _arguments(payload: str, redaction: Redaction) -> str:
     try:
-        call = unpack_call(payload.encode())
+        call = redaction.shown(unpack_call(payload.encode()))
     except BadPayload:
-        return payload
+        return "arguments that cannot be read"
     words = [repr(value) for value in call.args] + [f"{name}={value!r}" for name, value in call.kwargs.items()]
     beside = {"meta": call.meta, "retries": call.retries, "timeout": call.timeout}
     extra = [f"{name} {value}" for name, value in beside.items() if value not in (None, {})]
@@ -94,7 +100,6 @@ def _arguments(payload: str) -> str:
 
 
 _READERS: dict[str, Callable[[Any], str]] = {
-    "payload": _arguments,
     "grace": _span,
     "jitter": _span,
     "lookahead": _span,

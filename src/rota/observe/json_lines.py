@@ -36,6 +36,9 @@ class JsonLines(logging.Formatter):
             fields["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             fields["stack"] = self.formatStack(record.stack_info)
+        run = current_run()
+        if run is not None:  # a job's own words
+            fields = {name: run.hide(value) if isinstance(value, str) else value for name, value in fields.items()}
         return msgspec.json.encode({name: _shown(value) for name, value in fields.items()}).decode()
 
 

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from rota.errors import BadPayload, BadTrigger, UnknownZone
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.payload import unpack_call
+from rota.model.redaction import restored
 from rota.model.schedule import Catchup, Overlap
 from rota.tasks import Request, TaskOptions
 from rota.triggers import trigger_from_text
@@ -100,9 +101,29 @@ class SchedulePatch(Body, frozen=True, kw_only=True):
     tenant: Name | UnsetType | None = UNSET
 
 
-def read_schedule(app: App, body: ScheduleBody) -> tuple[Request, Trigger, ScheduleKeywords]:
-    """What app.schedules.put takes."""
-    return read_call(app, body.task, body.args, body.kwargs), read_when(body.trigger), keywords_of(body)
+def read_schedule(
+    app: App, body: ScheduleBody, stored: Schedule | None = None
+) -> tuple[Request, Trigger, ScheduleKeywords]:
+    """What app.schedules.put takes; a hidden value that came back unchanged is the stored one."""
+    args, kwargs = as_stored(app, stored, body.task, body.args, body.kwargs)
+    return read_call(app, body.task, args, kwargs), read_when(body.trigger), keywords_of(body)
+
+
+def as_stored(
+    app: App, stored: Schedule | None, task: str, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with the stored value for each that was hidden when it was read.
+
+    Only for the same task: another might show what this one keeps to itself.
+    """
+    if stored is None or app.registry.find(stored.spec.task) is not app.registry.find(task):
+        return args, kwargs
+    try:
+        made = unpack_call(stored.spec.payload.encode())
+    except BadPayload:
+        return args, kwargs
+    shown = app.redaction.shown(made)
+    return restored(args, made.args, shown.args), restored(kwargs, made.kwargs, shown.kwargs)
 
 
 def read_call(app: App, task: str, args: list[Any], kwargs: dict[str, Any]) -> Request:
@@ -132,7 +153,7 @@ def patched(app: App, schedule: Schedule, patch: SchedulePatch) -> tuple[Request
     """What app.schedules.put takes for the schedule with what is said here, and all else as it was."""
     spec = schedule.spec
     said = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
-    request = _patched_call(app, spec, said)
+    request = _patched_call(app, schedule, said)
     trigger = read_when(said["trigger"]) if "trigger" in said else _kept_trigger(spec)
     keywords = {**_kept(spec), **{name: said[name] for name in said if name not in _CALL}}
     if "trigger" in said and trigger.tz is not None and "tz" not in said:
@@ -146,12 +167,15 @@ def patched(app: App, schedule: Schedule, patch: SchedulePatch) -> tuple[Request
 _CALL = ("task", "args", "kwargs", "trigger")
 
 
-def _patched_call(app: App, spec: ScheduleSpec, said: dict[str, Any]) -> Request:
+def _patched_call(app: App, schedule: Schedule, said: dict[str, Any]) -> Request:
+    spec = schedule.spec
     if not said.keys() & {"task", "args", "kwargs"}:
         options = TaskOptions(queue=_open(spec, "queue", spec.queue), priority=_open(spec, "priority", spec.priority))
         return Request(spec.task, spec.payload.encode(), options)
     made = unpack_call(spec.payload.encode())
-    return read_call(app, said.get("task", spec.task), said.get("args", made.args), said.get("kwargs", made.kwargs))
+    task = said.get("task", spec.task)
+    args, kwargs = as_stored(app, schedule, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
+    return read_call(app, task, args, kwargs)
 
 
 def _open(spec: ScheduleSpec, name: str, value: Any) -> Any:

@@ -15,6 +15,7 @@ from rota.web.trigger_body import TriggerBody, trigger_body
 
 if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
+    from rota.model.redaction import Redaction
     from rota.model.schedule import Pause, Schedule
     from rota.schedule_view import ScheduleView
 
@@ -94,10 +95,10 @@ class _Answered(KnownSchedule):
         return sentence
 
 
-def schedule_facts(record: Schedule) -> ScheduleFacts:
+def schedule_facts(record: Schedule, redaction: Redaction) -> ScheduleFacts:
     known, spec = _Answered(record), record.spec
     return ScheduleFacts(
-        **shared_facts(known),
+        **shared_facts(known, redaction),
         trigger=known.trigger,
         catchup_limit=spec.catchup_limit,
         grace=duration(spec.grace) or "0s",

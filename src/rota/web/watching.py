@@ -109,7 +109,7 @@ class Watcher:
         is_first, self._has_notes = not self._has_notes, True
         self._last_note = notes[0].id if notes else None
         if not is_first:
-            facts: list[ChangeFacts] = [change_facts(Change(note)) for note in reversed(new)]
+            facts: list[ChangeFacts] = [change_facts(Change(note, self._app.redaction)) for note in reversed(new)]
             yield from (event("change", one) for one in facts)
 
 

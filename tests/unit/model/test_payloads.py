@@ -134,7 +134,8 @@ def test_any_bytes_are_read_or_refused(payload):
         (b"[[1]]", Call([1])),
         (b'[[],{"a":1}]', Call([], {"a": 1})),
         (b'[[],{},{"m":1},5,1000]', Call([], {}, {"m": 1}, 5, 1_000)),
-        (b'[[1],{},{},null,null,"later"]', Call([1])),
+        (b'[[1],{},{},null,null,[0,"a"]]', Call([1], secrets=[0, "a"])),
+        (b'[[1],{},{},null,null,[],"later"]', Call([1])),
     ],
 )
 def test_payloads_of_older_and_newer_writers_stay_readable(payload, call):

@@ -176,6 +176,8 @@ class Hand:
 class _Nobody:
     """Simulated tasks enqueue nothing."""
 
+    redact = ()
+
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
         raise NotImplementedError
 

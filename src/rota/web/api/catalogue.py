@@ -27,6 +27,7 @@ class ParameterFacts(Struct, kw_only=True):
     kind: Literal["positional", "either", "rest", "named", "rest_named"]
     type: str | None  # its hint, as Python writes it
     required: bool
+    secret: bool  # its value is shown as "[redacted]"
 
 
 class TaskFacts(Struct, kw_only=True):
@@ -94,7 +95,8 @@ _KINDS: dict[Any, Literal["positional", "either", "rest", "named", "rest_named"]
 
 
 def list_tasks(ask: Ask) -> TasksFacts:
-    return TasksFacts(items=[task_facts(ask.app.registry.get(name)) for name in ask.app.registry.names()])
+    registry, redact = ask.app.registry, ask.app.redact
+    return TasksFacts(items=[task_facts(registry.get(name), redact) for name in registry.names()])
 
 
 def explain_cron(ask: Ask) -> CronFacts:
@@ -115,13 +117,15 @@ def explain_cron(ask: Ask) -> CronFacts:
     )
 
 
-def task_facts(task: Task[Any, Any]) -> TaskFacts:
+def task_facts(task: Task[Any, Any], redact: tuple[str, ...]) -> TaskFacts:
     options = task.options
-    parameters = inspect.signature(task.function).parameters.values()
+    signature = task.signature
     return TaskFacts(
         name=task.name,
         description=options.description,
-        parameters=[_parameter(parameter) for parameter in parameters],
+        parameters=[
+            _parameter(one, is_secret=signature.is_secret(name, redact)) for name, one in signature.parameters.items()
+        ],
         queue=options.queue,
         priority=options.priority,
         retries=options.retry.retries,
@@ -135,7 +139,7 @@ def _of(query: CronQuery) -> Any:
     return cron(query.cron, tz=query.tz, dialect=query.dialect)
 
 
-def _parameter(parameter: inspect.Parameter) -> ParameterFacts:
+def _parameter(parameter: inspect.Parameter, *, is_secret: bool) -> ParameterFacts:
     hint = parameter.annotation
     variadic = parameter.kind in {_PARAMETER.VAR_POSITIONAL, _PARAMETER.VAR_KEYWORD}
     return ParameterFacts(
@@ -143,6 +147,7 @@ def _parameter(parameter: inspect.Parameter) -> ParameterFacts:
         kind=_KINDS[parameter.kind],
         type=None if hint is _PARAMETER.empty else hint if isinstance(hint, str) else inspect.formatannotation(hint),
         required=parameter.default is _PARAMETER.empty and not variadic,
+        secret=is_secret,
     )
 
 

@@ -109,11 +109,11 @@ def list_jobs(ask: Ask) -> Page[JobFacts]:
         until=optional_instant("until", query.until),
     )
     page = ask.app.open().list_jobs(where, cursor=query.cursor, limit=query.limit)
-    return Page([job_facts(job) for job in page.items], page.cursor)
+    return Page([job_facts(job, ask.app.redaction) for job in page.items], page.cursor)
 
 
 def get_job(ask: Ask) -> JobFacts:
-    return job_facts(ask.app.jobs.read(ask.path.job_id))
+    return job_facts(ask.app.jobs.read(ask.path.job_id), ask.app.redaction)
 
 
 def get_history(ask: Ask) -> History:
@@ -141,7 +141,7 @@ def enqueue_job(ask: Ask) -> Answer:
         request = task.using(**options).job(*body.args, **body.kwargs)
     job = ask.app.send([request])[0]
     if job.existed:
-        return Answer(job_facts(job.record))
+        return Answer(job_facts(job.record, ask.app.redaction))
     ask.app.jobs.note(job.id, "enqueued", ask.by, {}, {"task": task.name})
     return Answer(_as_it_is(ask, request, job.id), 201)
 
@@ -151,19 +151,19 @@ def _as_it_is(ask: Ask, request: Request, job_id: str) -> JobFacts:
     store = ask.app.open()
     found = store.get_jobs([job_id])
     if found:
-        return job_facts(found[0])
+        return job_facts(found[0], ask.app.redaction)
     new = NewJob(id=job_id, task=request.task, payload=request.payload, queue=request.queue, priority=request.priority)
-    return job_facts(accept(new, store.now()))
+    return job_facts(accept(new, store.now()), ask.app.redaction)
 
 
 def retry_job(ask: Ask) -> JobFacts:
     reason = ask.body.reason or f"retried by {ask.by}"
-    return job_facts(ask.app.jobs.retry(ask.path.job_id, reason=reason, by=ask.by).record)
+    return job_facts(ask.app.jobs.retry(ask.path.job_id, reason=reason, by=ask.by).record, ask.app.redaction)
 
 
 def cancel_job(ask: Ask) -> JobFacts:
     reason = ask.body.reason or f"cancelled by {ask.by}"
-    return job_facts(ask.app.jobs.cancel(ask.path.job_id, reason=reason, by=ask.by).record)
+    return job_facts(ask.app.jobs.cancel(ask.path.job_id, reason=reason, by=ask.by).record, ask.app.redaction)
 
 
 def delete_job(ask: Ask) -> None:

@@ -156,7 +156,13 @@ def get_stats(ask: Ask) -> StatsFacts:
 def list_all_changes(ask: Ask) -> Page[ChangeFacts]:
     query: ChangesQuery = ask.query
     page = list_changes(
-        ask.app.open(), query.subject, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor
+        ask.app.open(),
+        ask.app.redaction,
+        query.subject,
+        since=query.since,
+        until=query.until,
+        limit=query.limit,
+        cursor=query.cursor,
     )
     return Page([change_facts(change) for change in page.items], page.cursor)
 

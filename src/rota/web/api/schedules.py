@@ -80,11 +80,11 @@ def list_schedules(ask: Ask) -> Page[ScheduleFacts]:
     query: SchedulesQuery = ask.query
     where = ScheduleFilter(tenant=query.tenant, origin=query.origin)
     page = ask.app.open().list_schedules(where, cursor=query.cursor, limit=query.limit)
-    return Page([schedule_facts(record) for record in page.items], page.cursor)
+    return Page([schedule_facts(record, ask.app.redaction) for record in page.items], page.cursor)
 
 
 def get_schedule(ask: Ask) -> Answer:
-    return _shown(_read(ask))
+    return _shown(ask, _read(ask))
 
 
 def create_schedule(ask: Ask) -> Answer:
@@ -106,7 +106,7 @@ def patch_schedule(ask: Ask) -> Answer:
     version = record.version if ask.expect_version is None else ask.expect_version
     with at_fault("tenant", TenantNotFound):
         view = ask.app.schedules.put(name, request, trigger, by=ask.by, expect_version=version, **keywords)
-    return _shown(view.record)
+    return _shown(ask, view.record)
 
 
 def delete_schedule(ask: Ask) -> None:
@@ -121,26 +121,26 @@ def pause_schedule(ask: Ask) -> Answer:
     view = ask.app.schedules.pause(
         name, until=body.until, reason=body.reason, by=ask.by, expect_version=ask.expect_version
     )
-    return _shown(view.record)
+    return _shown(ask, view.record)
 
 
 def resume_schedule(ask: Ask) -> Answer:
     view = ask.app.schedules.resume(ask.path.schedule_id, by=ask.by, expect_version=ask.expect_version)
-    return _shown(view.record)
+    return _shown(ask, view.record)
 
 
 def enable_schedule(ask: Ask) -> Answer:
     view = ask.app.schedules.enable(ask.path.schedule_id, by=ask.by, expect_version=ask.expect_version)
-    return _shown(view.record)
+    return _shown(ask, view.record)
 
 
 def disable_schedule(ask: Ask) -> Answer:
     view = ask.app.schedules.disable(ask.path.schedule_id, by=ask.by, expect_version=ask.expect_version)
-    return _shown(view.record)
+    return _shown(ask, view.record)
 
 
 def run_schedule_now(ask: Ask) -> JobFacts:
-    return job_facts(ask.app.schedules.run_now(ask.path.schedule_id, by=ask.by).record)
+    return job_facts(ask.app.schedules.run_now(ask.path.schedule_id, by=ask.by).record, ask.app.redaction)
 
 
 def get_next(ask: Ask) -> Runs:
@@ -166,20 +166,21 @@ def list_schedule_changes(ask: Ask) -> Page[ChangeFacts]:
 
 
 def _put(ask: Ask, name: str, body: ScheduleBody, version: int | None, status: int) -> Answer:
-    request, trigger, keywords = read_schedule(ask.app, body)
+    stored = ask.app.open().get_schedules([name])
+    request, trigger, keywords = read_schedule(ask.app, body, stored[0] if stored else None)
     with at_fault("tenant", TenantNotFound):
         view: ScheduleView = ask.app.schedules.put(
             name, request, trigger, by=ask.by, expect_version=version, **keywords
         )
-    return _shown(view.record, status)
+    return _shown(ask, view.record, status)
 
 
 def _read(ask: Ask) -> Schedule:
     return ask.app.schedules.get(ask.path.schedule_id).record
 
 
-def _shown(record: Schedule, status: int = 200) -> Answer:
-    return Answer(schedule_facts(record), status, {"ETag": f'"{record.version}"'})
+def _shown(ask: Ask, record: Schedule, status: int = 200) -> Answer:
+    return Answer(schedule_facts(record, ask.app.redaction), status, {"ETag": f'"{record.version}"'})
 
 
 _ALL, _ONE = "/api/v1/schedules", "/api/v1/schedules/{schedule_id}"

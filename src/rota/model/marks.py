@@ -1,0 +1,130 @@
+"""Finds what a function's hints mark as secret: parameters, fields of their types, and the return value."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import is_dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from rota.model.redaction import RESULT, Redaction, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_PARAMETER = inspect.Parameter
+_WORD = re.compile(r"\bSecret\b")
+
+
+class Marks(Struct, frozen=True, kw_only=True):
+    """What one function's hints mark."""
+
+    parameters: frozenset[str] = frozenset()  # whose whole value is secret
+    fields: tuple[str, ...] = ()  # keys that are secret wherever they occur
+    is_result: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.parameters or self.fields or self.is_result)
+
+
+def marks_of(function: Callable[..., Any]) -> Marks:
+    """The marks of a function. A hint that cannot be resolved marks its value where its text has the word Secret."""
+    fields: dict[str, None] = {}
+    hints = hints_of(function, with_marks=True)
+    whole = [
+        name
+        for name, hint in hints.items()
+        if (_WORD.search(hint) if isinstance(hint, str) else _look(hint, fields, set()))
+    ]
+    return Marks(
+        parameters=frozenset(name for name in whole if name != "return"),
+        fields=tuple(fields),
+        is_result="return" in whole,
+    )
+
+
+def hints_of(function: Callable[..., Any], *, with_marks: bool = False) -> dict[str, Any]:
+    """A function's hints, each by itself: one that cannot be resolved stays text, and spoils no other."""
+    plain = inspect.unwrap(function)
+    try:
+        return get_type_hints(plain, include_extras=with_marks)
+    except Exception:  # noqa: BLE001 - a hint's own code may raise anything
+        found = getattr(plain, "__annotations__", {})
+    return {name: _resolved(plain, name, hint, with_marks=with_marks) for name, hint in found.items()}
+
+
+def _resolved(function: Callable[..., Any], name: str, hint: Any, *, with_marks: bool) -> Any:
+    alone = SimpleNamespace(__annotations__={name: hint})
+    try:
+        return get_type_hints(alone, globalns=getattr(function, "__globals__", {}), include_extras=with_marks)[name]
+    except Exception:  # noqa: BLE001 - likewise
+        return hint if isinstance(hint, str) else str(hint)
+
+
+def secrets_of(
+    parameters: Mapping[str, inspect.Parameter],
+    marks: Marks,
+    extra: Sequence[str],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> list[int | str]:
+    """What a payload must say of a call, so that readers without the function hide the same values."""
+    names = Redaction(tuple(extra))
+    positions = [
+        index
+        for index, name in zip(range(len(args)), _positional(parameters), strict=False)
+        if name in marks.parameters or names.is_secret(name)
+    ]
+    rest = next((name for name, one in parameters.items() if one.kind is _PARAMETER.VAR_KEYWORD), "")
+    is_rest = bool(rest) and (rest in marks.parameters or names.is_secret(rest))
+    named = [name for name in kwargs if name in marks.parameters or (is_rest and name not in parameters)]
+    fields = [f".{name}" for name in marks.fields]
+    endings = [f"*{name}" for name in extra] if args or kwargs else []
+    return [*positions, *named, *fields, *endings, *([RESULT] if marks.is_result else [])]
+
+
+def _positional(parameters: Mapping[str, inspect.Parameter]) -> Iterator[str]:
+    """The names that arguments by position have; those of `*rest` all have its name."""
+    for name, parameter in parameters.items():
+        if parameter.kind is _PARAMETER.VAR_POSITIONAL:
+            while True:
+                yield name
+        if parameter.kind not in {_PARAMETER.POSITIONAL_ONLY, _PARAMETER.POSITIONAL_OR_KEYWORD}:
+            return
+        yield name
+
+
+def _look(hint: Any, fields: dict[str, None], seen: set[Any]) -> bool:
+    """Whether a hint marks the whole value; marked fields inside it are added to `fields`."""
+    if get_origin(hint) is Annotated:
+        kind, *notes = get_args(hint)
+        return any(note is Secret or isinstance(note, Secret) for note in notes) or _look(kind, fields, seen)
+    inner = get_args(hint)
+    if inner:
+        marked = [part for part in inner if _look(part, fields, seen)]  # all are looked at: each may have fields
+        return bool(marked)
+    if isinstance(hint, type) and hint not in seen:
+        seen.add(hint)
+        for name, kind in _fields(hint):
+            if _look(kind, fields, seen):
+                fields[name] = None
+    return False
+
+
+def _fields(kind: type) -> Iterator[tuple[str, Any]]:
+    """The fields of a dataclass, Struct, TypedDict or NamedTuple, by the names that JSON has for them."""
+    if not (is_dataclass(kind) or issubclass(kind, Struct) or hasattr(kind, "__annotations__")):
+        return
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+        encoded = (
+            {one.name: one.encode_name for one in msgspec.structs.fields(kind)} if issubclass(kind, Struct) else {}
+        )
+    except Exception:  # noqa: BLE001 - as for functions
+        return
+    for name, hint in hints.items():
+        yield encoded.get(name, name), hint

@@ -1,0 +1,239 @@
+"""Which values are secret, how a call, a result and a text are shown without them, and what comes back unchanged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
+
+import msgspec
+import pytest
+
+from rota import App, BadOption, BadPayload, Secret
+from rota.model.outcome import Died, Failed, GivenBack, RetryAsked, Snoozed, Stopped, Undecodable
+from rota.model.payload import REDACTED, Call, pack_call, unpack_call
+from rota.model.redaction import DEFAULT, NAMES, Redaction, hidden, restored, texts_in
+from rota.model.retry import RetryPolicy
+from rota.model.settle import settle
+from rota.model.state import State
+from unit.model.values import NOON, a_job
+
+if TYPE_CHECKING:
+    from decimal import NoSuchName
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*NAMES, "PASSWORD", "db_password", "X-Api-Key", "apiKey", "APIKey", "accessToken", "password2", "client.secret"],
+)
+def test_a_value_is_hidden_by_the_words_at_the_end_of_its_name(name):
+    assert DEFAULT.is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "token_count", "author", "key", "user", "sessions", "", "2", "_", "ключ"]
+)
+def test_other_names_are_shown(name):
+    assert not DEFAULT.is_secret(name)
+
+
+def test_the_settings_add_names():
+    more = Redaction(("iban", "card number"))
+    for name in ("iban", "customerIban", "IBAN", "card_number", "cardNumber", "password"):
+        assert more.is_secret(name)
+    assert not DEFAULT.is_secret("iban")
+    assert not more.is_secret("number")
+
+
+@pytest.mark.parametrize("name", ["", "...", "a b c d e", "x" * 65])
+def test_a_name_that_could_hide_nothing_is_refused(name):
+    if not name:
+        assert App("memory://", redact=[name]).redact == ()
+        return
+    with pytest.raises(BadOption, match="redact"):
+        App("memory://", redact=[name])
+
+
+def test_a_call_is_shown_without_its_secrets_at_any_depth():
+    call = Call(
+        ["ann", "s3cret", {"a": [{"token": {"x": 1}}]}],
+        {"password": "s3cret", "pin": 1234, "login": {"user": "ann", "pw": "s3cret", "iban": "DE1"}, "auth": None},
+        {"cookie": "s3cret", "trace": 1},
+        secrets=[1, "pin", ".pw", "*iban"],
+    )
+    shown = DEFAULT.shown(call)
+    assert shown.args == ["ann", REDACTED, {"a": [{"token": REDACTED}]}]
+    assert shown.kwargs == {
+        "password": REDACTED,
+        "pin": REDACTED,
+        "login": {"user": "ann", "pw": REDACTED, "iban": REDACTED},
+        "auth": None,  # that a secret is missing is no secret
+    }
+    assert shown.meta == {"cookie": REDACTED, "trace": 1}
+    assert DEFAULT.shown(shown) == shown
+
+
+def test_a_payload_that_cannot_be_read_shows_nothing():
+    assert DEFAULT.call(b"s3cret") == Call()
+    assert DEFAULT.payload("s3cret") == ""
+    assert DEFAULT.texts(b"s3cret") == ()
+
+
+def test_a_result_is_shown_without_secrets_its_own_or_given():
+    given = msgspec.json.encode(Call(["s3cret"], secrets=[0]))
+    told = msgspec.json.encode({"token": "abc", "says": "hello s3cret", "list": [{"db_password": 1}], "n": 4})
+    assert DEFAULT.result(told, given) == {
+        "token": REDACTED,
+        "says": f"hello {REDACTED}",
+        "list": [{"db_password": REDACTED}],
+        "n": 4,
+    }
+    assert DEFAULT.result(b'"abc"', msgspec.json.encode(Call(secrets=["->"]))) == REDACTED
+    assert DEFAULT.result(b"null", msgspec.json.encode(Call(secrets=["->"]))) is None
+    assert DEFAULT.result(None, b"[]") is None
+
+
+def test_a_very_deep_result_is_shown_to_a_bounded_depth():
+    deep: Any = {"password": "s3cret"}
+    for _ in range(300):
+        deep = [deep]
+    assert "s3cret" not in str(DEFAULT.result(msgspec.json.encode(deep), b"[]"))
+
+
+class Kind(Enum):
+    A = "a"
+
+
+class Login(TypedDict):
+    user: str
+    pw: Annotated[str, Secret]
+
+
+@dataclass
+class Account:
+    login: Login
+    pin: Annotated[int, Secret()] = 0
+
+
+class Pair(NamedTuple):
+    left: str
+    right: Annotated[str, Secret]
+
+
+def secrets_of(function, *args, redact=(), **kwargs) -> list:
+    app = App("memory://", redact=redact)
+    return unpack_call(app.task(function).job(*args, **kwargs).payload).secrets
+
+
+def test_a_payload_says_which_arguments_are_marked_or_named_by_position():
+    def plain(a: int, b: str = "") -> str: ...
+    def named(user: str, password: str) -> None: ...
+    def marked(code: Annotated[str, Secret], other: str) -> None: ...
+    def deep(codes: list[Annotated[str, Secret]] | None, account: Account | None = None) -> None: ...
+    def rest(*tokens: Annotated[str, Secret], **more: Annotated[str, Secret]) -> None: ...
+    def returns(a: int) -> Annotated[str, Secret]: ...
+    def pairs(pair: Pair) -> None: ...
+
+    assert secrets_of(plain, 1, b="x") == []
+    assert secrets_of(named, "ann", "s3cret") == [1]
+    assert secrets_of(named, user="ann", password="s3cret") == []  # noqa: S106 - its name says it to every reader
+    assert secrets_of(marked, "abc", other="x") == [0]
+    assert secrets_of(marked, code="abc", other="x") == ["code"]
+    assert secrets_of(deep, ["a"]) == [0, ".pw", ".pin"]
+    assert secrets_of(rest, "a", "b", x="c") == [0, 1, "x"]
+    assert secrets_of(returns, 1) == ["->"]
+    assert secrets_of(pairs, Pair("a", "b")) == [".right"]
+    assert secrets_of(plain, 1, redact=["a", "iban"]) == [0, "*a", "*iban"]
+
+
+def test_a_hint_that_cannot_be_resolved_takes_no_mark_away():
+    def odd(first: NoSuchName, code: Annotated[str, Secret], last: Annotated[NoSuchName, Secret]) -> None: ...
+
+    assert secrets_of(odd, 1, "s3cret", "s3cret") == [1, 2]
+
+
+def test_a_request_does_not_show_its_secrets():
+    def send(to: str, code: Annotated[str, Secret], **more: str) -> None: ...
+
+    request = App("memory://").task(name="send")(send).job("ann", "s3cret", token="s3cret")  # noqa: S106
+    assert repr(request) == f"<request send('ann', '{REDACTED}', token='{REDACTED}')>"
+
+
+def test_secrets_are_found_in_texts_as_they_are_and_as_they_are_quoted():
+    word = 'it\'s "x"\n\\ü-1234'
+    for text in (word, repr(word), str({"a": word}), msgspec.json.encode({"a": word}).decode()):
+        assert "1234" not in hidden(f"ValueError: {text} is wrong", texts_in([word]))
+    key = "-----BEGIN KEY-----\nabcdefghij\n-----END KEY-----\n"
+    assert "abcdefghij" not in hidden("line abcdefghij of it", texts_in([key]))
+    assert hidden("code 123456 and abc", texts_in([123456, "abc", True, None])) == f"code {REDACTED} and abc"
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Failed("ValueError: s3cret\ntrace s3cret"),
+        Failed("ValueError: s3cret", may_retry=False),
+        RetryAsked(None, "Retry: s3cret"),
+        Undecodable("s3cret"),
+        Snoozed(1, "waits for s3cret"),
+        Stopped("s3cret"),
+        GivenBack("s3cret"),
+        Died("s3cret"),
+    ],
+    ids=lambda outcome: type(outcome).__name__,
+)
+def test_no_end_of_an_attempt_keeps_a_secret_argument_in_its_texts(outcome):
+    job = a_job(State.RUNNING, payload=b'[["s3cret"],{},{},null,null,[0]]')
+    change = settle(job, outcome, RetryPolicy(), NOON, 0.5)
+    kept = (change.error, change.cancel_reason, change.past)
+    assert "s3cret" not in str(kept)
+    assert REDACTED in str(kept)
+
+
+def test_a_mark_that_came_back_is_the_stored_value():
+    stored = {"password": "s3cret", "n": 1, "list": [{"token": "abc"}, 2]}
+    shown = {"password": REDACTED, "n": 1, "list": [{"token": REDACTED}, 2]}
+    assert restored(shown, stored, shown) == stored
+    assert restored({**shown, "n": 2}, stored, shown) == {**stored, "n": 2}
+    assert restored({"n": REDACTED, "new": REDACTED, "list": [1, REDACTED, REDACTED]}, stored, shown) == {
+        "n": REDACTED,
+        "new": REDACTED,
+        "list": [1, REDACTED, REDACTED],
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        (Call([1, REDACTED]), "argument 2"),
+        (Call([], {"password": REDACTED}), "argument password"),
+        (Call([], {"a": {"b": [1, {"token": REDACTED}]}}), "argument a.b.1.token"),
+    ],
+)
+def test_a_mark_is_no_argument(call, place):
+    with pytest.raises(BadPayload, match=rf"{place} of mail.send is '\[redacted\]'"):
+        pack_call(call, what="mail.send")
+
+
+@pytest.mark.parametrize("text", [f"a {REDACTED}", f'"{REDACTED}"', f'\\"{REDACTED}'])
+def test_text_that_only_has_the_mark_in_it_is_an_argument(text):
+    assert unpack_call(pack_call(Call([text], {REDACTED: 1}), what="mail.send")).args == [text]
+
+
+def test_an_argument_that_does_not_fit_is_refused_without_its_value():
+    class Local: ...
+
+    def paint(token: Kind, code: Annotated[Kind, Secret] = Kind.A, local: Local | None = None) -> None: ...
+
+    task = App("memory://").task(paint)
+    for call in (Call(["s3cret"]), Call(["a", "s3cret"])):
+        with pytest.raises(BadPayload, match="Invalid enum value") as caught:
+            task.signature.typed(call)
+        assert "s3cret" not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_the_guide_lists_the_names_that_are_always_hidden():
+    guide = (Path(__file__).parents[3] / "docs" / "guides" / "secrets.md").read_text(encoding="utf-8")
+    listed = guide.partition("always hidden:\n\n")[2].partition(".\n")[0]
+    assert [name.strip("`\n ") for name in listed.split(",")] == sorted(NAMES)
