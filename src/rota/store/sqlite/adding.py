@@ -27,9 +27,8 @@ class Intake:
         self._name = f"{namespace}_job"
         self._marks = marks
         columns = [field for field in JOB_FIELDS if field != "seq"]
-        bound = [f"?{number}" for number in range(1, len(columns) + 1)]
-        self._insert = Insert(self._name, columns, bound, len(columns))
-        self._insert_plain = _insert_plain(self._name)
+        self._insert = Insert(self._name, columns, "?" * len(columns))
+        self._insert_plain, self._times = _insert_plain(self._name)
 
     def add(self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts) -> list[Added]:
         """Insert jobs; those whose key is taken answer with the job that has it."""
@@ -47,7 +46,8 @@ class Intake:
         self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts
     ) -> bool:
         """As insert, for the most common jobs by far: only what they differ in is bound."""
-        rows = [(new.id, new.task, new.payload, new.queue, new.priority, now) for new in jobs]
+        times = (now,) * self._times
+        rows = [(new.id, new.task, new.payload, new.queue, new.priority, *times) for new in jobs]
         places = self._insert_plain.all_or_none(connection, rows)
         if places is None:
             return False
@@ -101,18 +101,21 @@ class Intake:
         return None
 
 
-def _insert_plain(table: str) -> Insert:
-    """The statement for plain requests: what the model makes of all of them alike stands in it as it is."""
+def _insert_plain(table: str) -> tuple[Insert, int]:
+    """The statement for plain requests, and how often it has their time behind their own fields.
+
+    What the model makes of all of them alike stands in it as it is.
+    """
     sample = NewJob(id="", task="", payload=b"")
     one, two = accept(sample, 1), accept(sample, 2)
-    values = {field: f"?{number}" for number, field in enumerate(OWN_FIELDS, 1)}
-    now = len(OWN_FIELDS) + 1
+    values = dict.fromkeys(OWN_FIELDS, "?")
     for field in JOB_FIELDS:
         value = getattr(one, field)
         if field in values or field == "seq" or value is None:
             continue
-        values[field] = f"?{now}" if value != getattr(two, field) else _literal(value)
-    return Insert(table, list(values), list(values.values()), now)
+        values[field] = "?" if value != getattr(two, field) else _literal(value)
+    bound = sum(value == "?" for value in values.values())
+    return Insert(table, list(values), list(values.values())), bound - len(OWN_FIELDS)
 
 
 def _literal(value: str | int | bytes) -> str:

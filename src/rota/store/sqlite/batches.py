@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,11 @@ AT_ONCE = 50  # rows of one statement
 
 
 class Insert:
-    """An insert into the table of jobs; `values` are what one row is made of: ?1 is its first bound value."""
+    """An insert into the table of jobs; `values` are what one row is made of: literals, and ? for a bound value."""
 
-    def __init__(self, table: str, columns: Sequence[str], values: Sequence[str], width: int) -> None:
+    def __init__(self, table: str, columns: Sequence[str], values: Sequence[str]) -> None:
         self._head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
         self._row = f"({', '.join(values)})"
-        self._width = width
         self._one, self._many = self._statement(1), self._statement(AT_ONCE)
 
     def all_or_none(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> range | None:
@@ -38,11 +36,7 @@ class Insert:
         return write_rows(connection, self._one, self._many, rows)
 
     def _statement(self, number: int) -> str:
-        rows = [self._numbered(self._width * place) for place in range(number)]
-        return f"{self._head}{', '.join(rows)} ON CONFLICT (id) DO NOTHING"
-
-    def _numbered(self, before: int) -> str:
-        return re.sub(r"\?(\d+)", lambda found: f"?{int(found[1]) + before}", self._row)
+        return f"{self._head}{', '.join([self._row] * number)} ON CONFLICT (id) DO NOTHING"
 
 
 class Update:

@@ -96,8 +96,8 @@ class ScheduleTable:
     def set_aside(self, connection: sqlite3.Connection, broken: Iterable[tuple[str, str]]) -> None:
         """Keep rows that cannot be read, with the reason, out of the schedulers' way."""
         connection.executemany(
-            f"UPDATE {self._name} SET due_at = NULL, problem = ?2 WHERE id = ?1",
-            list(broken),
+            f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ?",
+            [(problem, schedule_id) for schedule_id, problem in broken],
         )
 
     def judge_due(self, connection: sqlite3.Connection, queues: Sequence[str], now: int, counts: Counts) -> None:

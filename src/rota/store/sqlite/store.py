@@ -327,13 +327,13 @@ class SqliteStore(Store):
             connection.execute(f"DELETE FROM {self.namespace}_node WHERE id = ?", (node_id,))
 
     def append_logs(self, lines: Sequence[LogLine]) -> None:
-        rows = [(line.job_id, line.at, line.level, line.text) for line in lines]
-        last = f"SELECT max(number) FROM {self.namespace}_log WHERE job_id = ?1"
+        rows = [(line.job_id, line.job_id, line.at, line.level, line.text, line.job_id) for line in lines]
+        last = f"SELECT max(number) FROM {self.namespace}_log WHERE job_id = ?"
         with self._database.write() as connection:
             connection.executemany(
                 f"INSERT INTO {self.namespace}_log (job_id, number, at, level, text) "
-                f"SELECT ?1, 1 + coalesce(({last}), 0), ?2, ?3, ?4 "
-                f"WHERE EXISTS (SELECT 1 FROM {self.namespace}_job WHERE id = ?1)",
+                f"SELECT ?, 1 + coalesce(({last}), 0), ?, ?, ? "
+                f"WHERE EXISTS (SELECT 1 FROM {self.namespace}_job WHERE id = ?)",
                 rows,
             )
 
@@ -343,9 +343,9 @@ class SqliteStore(Store):
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT number, at, level, text FROM {self.namespace}_log "
-                "WHERE job_id = ?1 AND number > ?2 AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4) "
-                "ORDER BY number LIMIT ?5",
-                (job_id, after, start, end, limit),
+                "WHERE job_id = ? AND number > ? AND (? IS NULL OR at >= ?) AND (? IS NULL OR at < ?) "
+                "ORDER BY number LIMIT ?",
+                (job_id, after, start, start, end, end, limit),
             )
             return [LogLine(job_id=job_id, number=row[0], at=row[1], level=row[2], text=row[3]) for row in rows]
 
