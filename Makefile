@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-system demo check test bench docs format clean
+.PHONY: help setup setup-system demo check test test-pythons bench docs format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ check: setup  ## Format, lint, types, layers, and whether all tests can be colle
 test: setup  ## Run all tests (options: args="-k cron", samples=200000 for the long comparison)
 	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto $(args)
 
+test-pythons:  ## Run the tests that need no server on every Python from 3.11 on that is here (options: args="-n 2")
+	$(PYTHON) -m tools.pythons $(args)
+
 bench: setup  ## Measure (options: store=redis or only=time, rounds=5 quick=1); fails where a must is missed
 	$(BIN)/python -m bench $(addprefix --only ,$(only) $(store)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
 
@@ -48,4 +51,4 @@ format: setup  ## Rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
