@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.micros import datetime_of, optional_instant
-from rota.store.contract import LARGEST_PAGE, NoteFilter, Page
+from rota.store.contract import NoteFilter, Page, check_limit
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,5 +58,5 @@ def list_changes(
         since=optional_instant("since", since),
         until=optional_instant("until", until),
     )
-    page = store.list_notes(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+    page = store.list_notes(where, cursor=cursor, limit=check_limit(limit))
     return Page([Change(note, redaction) for note in page.items], page.cursor)

@@ -12,7 +12,7 @@ from rota.model.payload import unpack_call
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
 from rota.noting import RANDOM, Deed, note_down
-from rota.store.contract import LARGEST_PAGE, JobFilter, Page
+from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -218,7 +218,7 @@ class Jobs:
             since=optional_instant("since", since),
             until=optional_instant("until", until),
         )
-        page = self._store().list_jobs(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+        page = self._store().list_jobs(where, cursor=cursor, limit=check_limit(limit))
         return Page([self._handle(record) for record in page.items], page.cursor)
 
     def history(self, job_id: str) -> History:
@@ -241,7 +241,7 @@ class Jobs:
             after=after,
             start=optional_instant("start", start),
             end=optional_instant("end", end),
-            limit=max(1, min(limit, LARGEST_PAGE)),
+            limit=check_limit(limit),
         )
         return [LogEntry(line.number, datetime_of(line.at), line.level, line.text) for line in lines]
 

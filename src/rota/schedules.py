@@ -25,7 +25,7 @@ from rota.reading import all_schedules
 from rota.schedule_view import ScheduleView
 from rota.specs import ScheduleKeywords, make_spec
 from rota.starting import start_task
-from rota.store.contract import LARGEST_PAGE, Page, ScheduleFilter
+from rota.store.contract import Page, ScheduleFilter, check_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -174,7 +174,7 @@ class Schedules:
     def list(self, *, tenant: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[ScheduleView]:
         """Schedules by id, a page at a time: all of them, or those of a tenant."""
         where = ScheduleFilter(tenant=tenant)
-        page = self._store().list_schedules(where, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+        page = self._store().list_schedules(where, cursor=cursor, limit=check_limit(limit))
         return Page([self._view(record) for record in page.items], page.cursor)
 
     def remove(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> bool:
@@ -242,7 +242,7 @@ class Schedules:
             check_instant("start", start),
             check_instant("end", end),
             cursor=cursor,
-            limit=max(1, min(limit, LARGEST_PAGE)),
+            limit=check_limit(limit),
         )
 
     def why(self, schedule_id: str, at: datetime | None = None) -> Verdict:

@@ -26,7 +26,7 @@ from rota.model.tenant import (
     read_tenant,
     tenant_facts,
 )
-from rota.store.contract import LARGEST_PAGE, Page, ScheduleFilter
+from rota.store.contract import Page, ScheduleFilter, check_limit
 from rota.triggers.zone import find_zone, zone_name
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Tenants:
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TenantView]:
         """Tenants by name, a page at a time."""
-        page = self._store().list_entries(KIND, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+        page = self._store().list_entries(KIND, cursor=cursor, limit=check_limit(limit))
         return Page([TenantView(entry) for entry in page.items], page.cursor)
 
     def pause(

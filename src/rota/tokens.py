@@ -20,7 +20,7 @@ from rota.model.entry import EntryEdit
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar, span_of
 from rota.model.names import check_name
 from rota.model.note import Author, note_of, subject_of
-from rota.store.contract import LARGEST_PAGE, Page
+from rota.store.contract import Page, check_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,7 +118,7 @@ class Tokens:
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TokenView]:
         """Tokens by id, a page at a time; those that are over stay until they are revoked."""
-        page = self._store().list_entries(KIND, cursor=cursor, limit=max(1, min(limit, LARGEST_PAGE)))
+        page = self._store().list_entries(KIND, cursor=cursor, limit=check_limit(limit))
         return Page([_view(entry) for entry in page.items], page.cursor)
 
     def get(self, token_id: str) -> TokenView:

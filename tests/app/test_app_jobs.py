@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from app.steps import PATIENCE, work
 from rota import BadOption, JobNotFound, NaiveDatetime, Refused, UnlawfulMove, current_job, every
 from rota.model.job import NewJob
+
+ALWAYS, NOW = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -74,9 +77,37 @@ def test_pages_follow_each_other_without_gap_or_repeat(app, tasks):
 
 def test_a_page_has_bounds(app, tasks):
     app.enqueue_many([tasks["good"].job() for _ in range(250)])
-    assert len(app.jobs.list(limit=10_000).items) == 200
-    assert len(app.jobs.list(limit=0).items) == 1
-    assert len(app.jobs.list().items) == 50
+    assert len(app.jobs.list(limit=200)) == 200
+    assert len(app.jobs.list(limit=1)) == 1
+    assert len(app.jobs.list()) == 50
+
+
+LISTS = {
+    "jobs": lambda app, limit: app.jobs.list(limit=limit),
+    "logs": lambda app, limit: app.jobs.logs("any", limit=limit),
+    "schedules": lambda app, limit: app.schedules.list(limit=limit),
+    "occurrences": lambda app, limit: app.schedules.occurrences("any", ALWAYS, NOW, limit=limit),
+    "tenants": lambda app, limit: app.tenants.list(limit=limit),
+    "tokens": lambda app, limit: app.tokens.list(limit=limit),
+    "changes": lambda app, limit: app.changes(limit=limit),
+}
+
+
+@pytest.mark.parametrize("limit", [0, -1, 201, True, "ten", None, 1.5])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_limit_that_no_page_has_is_refused(app, name, limit):
+    with pytest.raises(BadOption, match=re.escape(f"limit={limit!r} must be a whole number from 1 to 200")):
+        LISTS[name](app, limit)
+
+
+def test_a_page_can_be_gone_through_and_has_a_length_of_its_own(app, tasks):
+    made = app.enqueue_many([tasks["good"].job() for _ in range(3)])
+    page = app.jobs.list(limit=2)
+    assert [job.id for job in page] == [made[2].id, made[1].id]
+    assert len(page) == 2  # later pages are asked for with its cursor
+    assert [job.id for job in app.jobs.list(cursor=page.cursor)] == [made[0].id]
+    assert list(app.schedules.list()) == list(app.tenants.list()) == []
+    assert [change.subject for change in app.changes()] == []
 
 
 def test_what_makes_no_sense_in_a_list_is_told(app):

@@ -56,7 +56,7 @@ def schedule_changes(app: App, schedule_id: str | None, limit: int, out: Output)
 
 def read_changes(pages: Callable[..., Page[Change]], limit: int) -> list[Change]:
     """The newest so many."""
-    page = pages(limit=limit)
+    page = pages(limit=min(limit, LARGEST_PAGE))
     found = list(page.items)
     while page.cursor is not None and len(found) < limit:
         page = pages(limit=min(limit - len(found), LARGEST_PAGE), cursor=page.cursor)

@@ -30,6 +30,7 @@ from rota.store.contract.values import (
     Refusal,
     Retention,
     ScheduleFilter,
+    check_limit,
 )
 
 __all__ = [
@@ -62,4 +63,5 @@ __all__ = [
     "ScheduleFilter",
     "Seal",
     "Store",
+    "check_limit",
 ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
+from rota.errors import BadOption
 from rota.model.job import Job
 from rota.model.micros import SECOND
 from rota.model.schedule import Schedule
 from rota.model.settle import Change
 from rota.model.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Item = TypeVar("Item")
 
@@ -37,6 +41,21 @@ class Page(Struct, Generic[Item], frozen=True):
 
     items: list[Item]
     cursor: str | None = None
+
+    # Both are about this page alone: neither asks the store for more.
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def check_limit(limit: int) -> int:
+    """How many items a page may have, as a caller asks for it."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST_PAGE:
+        raise BadOption(f"limit={limit!r} must be a whole number from 1 to {LARGEST_PAGE}; page.cursor asks for more")
+    return limit
 
 
 class Added(Struct, frozen=True, gc=False):
