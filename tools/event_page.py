@@ -36,6 +36,8 @@ MEANINGS = {
     "schedule.broken": "a schedule's rule cannot be evaluated; it fires no more until it is mended",
     "store.unavailable": "the store does not answer; the service tries again",
     "store.back": "it answers again",
+    "store.clock_set": "the store's clock was set, by 2 s or more: it would have shown `was` at the time of the event",
+    "store.clock_repaired": "schedules and jobs that were ahead of the store's clock were moved back",
     "service.failed": "a service met an error of its own; it goes on",
     "node.started": "a node runs",
     "node.stopped": "a node has ended",

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import SchemaMismatch, StoreError
+from rota.liveness import is_alive
 from rota.model.micros import SECOND
 from rota.reading import all_schedules
 from rota.store.sqlite import SqliteStore
@@ -136,4 +137,4 @@ def _is_expected(schedule: Schedule) -> bool:
 
 def fresh_nodes(nodes: list[NodeRecord], now: int) -> list[NodeRecord]:
     """Those that were heard of within 15 s."""
-    return [node for node in nodes if node.beat_at >= now - BEAT_WITHIN]
+    return [node for node in nodes if is_alive(node, now) and node.beat_at >= now - BEAT_WITHIN]

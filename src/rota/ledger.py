@@ -8,12 +8,14 @@ import msgspec
 
 from rota.errors import BadTrigger
 from rota.liveness import is_alive
-from rota.model.firing import coming_slot, count_slots, overlapped_jobs
+from rota.model.clock_record import wrong_time_at
+from rota.model.firing import coming_slot, count_free, count_slots, overlapped_jobs
 from rota.model.micros import SECOND
 from rota.model.note import subject_of
 from rota.model.state import State
 from rota.model.why import Records, Verdict, instant_to_explain, timing_of, why, why_removed
 from rota.model.why_job import Around, JobVerdict, why_job
+from rota.reading import clock_record
 from rota.store.contract import LARGEST_PAGE, NoteFilter
 from rota.triggers.zone import find_zone
 
@@ -43,9 +45,11 @@ def why_at(store: Store, schedule: Schedule, at: int | None) -> Verdict:
     now = store.now()
     instant = instant_to_explain(schedule, now) if at is None else at
     spec = schedule.spec
-    return why(
+    verdict = why(
         schedule, instant, _records(store, schedule, instant), around(store, spec.queue, spec.task, now, spec.tz)
     )
+    said = wrong_time_at(clock_record(store).steps, instant)
+    return verdict if said is None else msgspec.structs.replace(verdict, sentence=f"{verdict.sentence} {said}")
 
 
 def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | None:
@@ -69,7 +73,7 @@ def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) 
         slots = [slot for slot in coming_slots(schedule, low, most) if slot <= end]
         if slots:
             through = end if schedule.spec.end is None else min(end, schedule.spec.end)
-            count = max(len(slots), count_slots(schedule, max(low, schedule.fired_through), through))
+            count = max(len(slots), count_free(schedule, max(low, schedule.fired_through), through))
             yield Coming(schedule, [local_time(schedule, slot) for slot in slots], _bounded(schedule, count))
 
 

@@ -13,5 +13,6 @@ SILENT_AFTER = 20 * SECOND  # a node says every 5 s that it is there; one late b
 
 
 def is_alive(node: Node, now: int) -> bool:
-    """Whether a node still says that it is there."""
-    return node.beat_at > now - SILENT_AFTER
+    """Whether a node still says that it is there. A beat of a time that has not come is no sign of life: the clock was
+    ahead then, and a live node has beaten since."""
+    return now - SILENT_AFTER < node.beat_at < now + SILENT_AFTER

@@ -1,9 +1,10 @@
-"""Reading: everything of one kind that a store holds, a page at a time."""
+"""Reading: everything of one kind that a store holds, a page at a time; and what it has recorded of its clock."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.clock_record import KIND, NAME, ClockRecord, unpack_record
 from rota.store.contract import LARGEST_PAGE
 
 if TYPE_CHECKING:
@@ -22,3 +23,9 @@ def all_schedules(store: Store, where: ScheduleFilter | None = None) -> Iterator
         cursor = page.cursor
         if cursor is None:
             return
+
+
+def clock_record(store: Store) -> ClockRecord:
+    """When the store's clock was set, as far as nodes have seen it."""
+    found = store.get_entries(KIND, [NAME])
+    return unpack_record(found[0].data) if found else ClockRecord()

@@ -9,6 +9,7 @@ import pytest
 from engine.stage import NOON
 from engine.test_scheduler import add_broken
 from rota import BadOption, Snooze, every
+from rota.engine.clock_watch import ClockWatch
 from rota.engine.events import NAMES, Event, Events
 from rota.engine.node import Node, NodeSettings
 from rota.model.job import NewJob
@@ -98,6 +99,19 @@ def break_down(stage, scheduler) -> None:
     scheduler._guarded_turn()
 
 
+def set_the_clock(stage, work):
+    """An hour ahead, and right again; a schedule is made in between."""
+    clock = stage.a_clock()
+    watch = ClockWatch(stage.still, stage.events, clock, lambda: "note", node_id="here")
+    watch.turn()
+    for by in (3600 * SECOND, -3600 * SECOND):
+        stage.still.time += by
+        clock.sync(stage.still.time, clock.monotonic())
+        watch.turn()
+        if by > 0:
+            stage.app.schedules.put("ahead", work.job(), every("1m"))
+
+
 def test_every_kind_of_event_is_emitted_by_something(stage, gate, hold, work):
     worker, scheduler = stage.a_worker(), stage.a_scheduler()
     end_jobs_in_every_way(stage, worker, work)
@@ -109,6 +123,7 @@ def test_every_kind_of_event_is_emitted_by_something(stage, gate, hold, work):
     stage.work_until(worker, lambda: "job.cancelled" in stage.names())
     move_the_store(stage, worker)
     fire_in_every_way(stage, scheduler, work)
+    set_the_clock(stage, work)
     break_down(stage, scheduler)
     stage.skip(400 * 24 * 3600)
     stage.a_pruner().turn()

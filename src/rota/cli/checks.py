@@ -13,8 +13,10 @@ from rota.cli.schedule_page import read_schedules
 from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line, listed, relative
 from rota.liveness import is_alive
+from rota.model.clock_record import recent_steps
 from rota.model.micros import datetime_of
 from rota.model.state import State
+from rota.reading import clock_record
 from rota.store.contract import JobFilter
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.connection import file_system_of
@@ -92,6 +94,7 @@ def examine(seen: Examination) -> Iterator[Check]:
         yield from _file(seen.store.path)
     yield from _settings(seen.store)
     yield from _counters(seen.store)
+    yield from _clock(seen)
     yield from _nodes(seen)
     yield from _queues(seen)
     yield from _tasks(seen)
@@ -139,6 +142,16 @@ def _counters(store: Store) -> Iterator[Check]:
     for name, number in sorted(off.items()):
         todo = "jobs are safe, only numbers are wrong; this is a bug of Rota, please report it"
         yield Check("counters", "problem", f"{name} is off by {number:+,}", todo)
+
+
+def _clock(seen: Examination) -> Iterator[Check]:
+    """Whether the store's clock was set within the last day."""
+    steps = recent_steps(clock_record(seen.store), seen.now)
+    for step in steps:
+        moved = f"; {step.repair_words}" if step.is_back else ""
+        yield Check("clock", "warning", f"{step.words}{moved}", "keep the clock of the store's host in step, as by NTP")
+    if not steps:
+        yield Check("clock", "ok", "no node has seen the store's clock set within a day")
 
 
 def _nodes(seen: Examination) -> Iterator[Check]:

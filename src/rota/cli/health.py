@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 from msgspec import Struct
 
 from rota.cli.endings import FAILED
@@ -13,7 +14,9 @@ from rota.cli.operate import store_of
 from rota.cli.options import app_option, output_option, store_option
 from rota.cli.words import count, listed, relative
 from rota.health import Finding, examine, fresh_nodes, lacking
+from rota.model.clock_record import recent_steps
 from rota.model.micros import datetime_of, optional_datetime
+from rota.reading import clock_record
 
 if TYPE_CHECKING:
     from rota.cli.output import Output
@@ -41,7 +44,8 @@ class HealthFacts(Struct, kw_only=True):
 def health(target: str | None, store_url: str | None, out: Output, *, live: bool, ready: bool) -> None:
     """Exit with 0 if the store answers, else with 1 and why."""
     store = store_of(target, store_url)
-    found = examine(store, _ready if ready else _live if live else _answers)
+    ask = _ready if ready else _live if live else _answers
+    found = examine(store, lambda opened: _with_clock(opened, ask(opened)))
     facts = HealthFacts(healthy=found.is_well, reason=found.reason, beat_at=optional_datetime(found.beat_at))
     verdict = click.style("healthy", fg="green") if facts.healthy else click.style("unhealthy", fg="red")
     out.page(facts, lambda: [f"{verdict}: {facts.reason}"])
@@ -51,6 +55,14 @@ def health(target: str | None, store_url: str | None, out: Output, *, live: bool
 def _answers(store: Store) -> Finding:
     store.list_nodes()
     return Finding(is_well=True, reason=f"{store.describe()} answers")
+
+
+def _with_clock(store: Store, found: Finding) -> Finding:
+    """The finding, with the last time that the store's clock was set, if that is less than a day ago."""
+    steps = recent_steps(clock_record(store), store.now())
+    if not steps:
+        return found
+    return msgspec.structs.replace(found, reason=f"{found.reason}; {steps[-1].words}")
 
 
 def _live(store: Store) -> Finding:

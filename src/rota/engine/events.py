@@ -34,6 +34,8 @@ NAMES = frozenset(
         "schedule.broken",
         "store.unavailable",
         "store.back",
+        "store.clock_set",  # its clock went ahead or back
+        "store.clock_repaired",  # what a clock that stood ahead has left was moved back
         "store.moved",  # sealed: it is being left for another store, or filled from one
         "service.failed",
         "node.starting",  # it has a name, and has claimed nothing yet

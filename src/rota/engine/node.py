@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.engine.capture import capture
+from rota.engine.clock_watch import ClockWatch
 from rota.engine.follower import Follower
 from rota.engine.leases import LeaseKeeper
 from rota.engine.log_keeper import LogKeeper
@@ -81,7 +82,7 @@ class Node:
         """Stop claiming and firing at once, wait for what runs, hand back what is left, then end."""
         grace = self.settings.drain_for if drain_for is None else drain_for
         for service in self.services:
-            if isinstance(service, (Scheduler, Rescuer, Pruner, Follower)):
+            if isinstance(service, (Scheduler, Rescuer, Pruner, Follower, ClockWatch)):
                 service.stop()
         if self.worker is not None:
             self._drain(self.worker, grace)
@@ -139,6 +140,7 @@ class Node:
             Rescuer(store, events, clock, lease_for=settings.work.lease_for, random=self._random),
             Pruner(store, events, clock, retention=settings.retention),
             Follower(store, events, clock, self._new_id),
+            ClockWatch(store, events, clock, self._new_id, node_id=self.id),
             Beater(self._store, self, registry.names()),
         ]
 

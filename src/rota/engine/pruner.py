@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 BATCH = 500
 PAUSE = 60.0
+DOUBT = 600.0  # seconds after the store's clock went ahead in which nothing is deleted: it may be wrong
 BREATH = 0.05  # between two full batches: others want to write too
 
 
@@ -28,6 +29,10 @@ class Pruner(Service):
         self._retention = retention
 
     def turn(self) -> float:
+        asked_at = self.clock.monotonic()
+        self.clock.sync(self._store.now(), asked_at)
+        if self.clock.was_set_ahead_within(DOUBT):
+            return PAUSE
         try:
             pruned = self._store.prune(self._retention, BATCH)
         except StoreMoved:

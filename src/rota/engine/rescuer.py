@@ -40,11 +40,14 @@ class Rescuer(Service):
         self._store = store
         self._random = random or Random()  # noqa: S311 - so that many nodes do not look at once
         self._pause = lease_for / 2e6
+        self._lease = lease_for / 1e6
 
     def turn(self) -> float:
         lapsed = self._store.lapsed_jobs(BATCH)
         if not lapsed:
             return self._pause * self._random.uniform(0.8, 1.0)
+        if self._was_clock_set_ahead():
+            return self._pause
         now = self.clock.now()
         changes = [rescue(job, now) for job in lapsed]
         reach("rescue.before")
@@ -52,6 +55,12 @@ class Rescuer(Service):
         reach("rescue.after")
         _tell(self.events, now, [change for change in changes if change.id not in refused], LAPSED)
         return 0.0 if len(lapsed) == BATCH else self._pause
+
+    def _was_clock_set_ahead(self) -> bool:
+        """Whether leases only seem to be over: those who live renew them within one lease."""
+        asked_at = self.clock.monotonic()
+        self.clock.sync(self._store.now(), asked_at)
+        return self.clock.was_set_ahead_within(self._lease)
 
 
 def free_jobs_of(dead: str, how: str, store: Store, events: Events, clock: StoreClock) -> int:

@@ -3,28 +3,65 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from threading import Lock
 from typing import TYPE_CHECKING
+
+from rota.model.clock_record import ClockStep
+from rota.model.clock_repair import TOLERANCE
+from rota.model.micros import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+STEP = TOLERANCE / SECOND  # seconds; a smaller difference is the network, a slew, or a replica's own clock
+MOST_STEPS = 16  # that wait to be told of
+
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def time_asleep() -> float:
+    """Seconds that this host was suspended: the monotonic clock stands still meanwhile, and no clock was set."""
+    return time.clock_gettime(_BOOT_CLOCK) - time.monotonic() if _BOOT_CLOCK is not None else 0.0
+
 
 class StoreClock:
-    """Nodes with wrong clocks neither fire early nor steal leases: they never use their own."""
+    """Nodes with wrong clocks neither fire early nor steal leases: they never use their own.
+
+    A reply that cannot be true, given what has passed since the last one, shows that the store's clock was set. Such
+    steps are kept in `steps` for whoever deals with them.
+    """
 
     def __init__(
-        self, ask: Callable[[], int], monotonic: Callable[[], float] = time.monotonic, *, step: int = 1
+        self,
+        ask: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        step: int = 1,
+        asleep: Callable[[], float] | None = None,
     ) -> None:
         self._ask = ask
         self._monotonic = monotonic
+        self._asleep = asleep or (time_asleep if monotonic is time.monotonic else lambda: 0.0)
         self._behind = (step - 1) / 1e6  # seconds that a reply may be behind the store's true time
         self._offset: float | None = None
+        self._slept = self._asleep()
+        self._lock = Lock()
+        self._stepped_at = float("-inf")  # what was asked before that tells of a time that is no more
+        self._ahead_at = float("-inf")
+        self.steps: deque[ClockStep] = deque(maxlen=MOST_STEPS)
 
     def sync(self, now: int, asked_at: float | None = None) -> None:
         """Remember what a reply said. It was true at some time since it was asked: a late one moves nothing back."""
-        least = now / 1e6 - self._monotonic()
-        most = least if asked_at is None else now / 1e6 + self._behind - asked_at
-        self._offset = least if self._offset is None else min(max(self._offset, least), most)
+        with self._lock:
+            if asked_at is not None and asked_at < self._stepped_at:
+                return
+            known = self._known()
+            least = now / 1e6 - self._monotonic()
+            most = least if asked_at is None else now / 1e6 + self._behind - asked_at
+            self._offset = least if known is None else min(max(known, least), most)
+            if known is not None and asked_at is not None and abs(self._offset - known) >= STEP:
+                self._note_step(known, now)
 
     def now(self) -> int:
         if self._offset is None:
@@ -34,3 +71,22 @@ class StoreClock:
 
     def monotonic(self) -> float:
         return self._monotonic()
+
+    def was_set_ahead_within(self, seconds: float) -> bool:
+        """Whether the store's clock went ahead lately: leases then seem to have run out that have not."""
+        return self._monotonic() < self._ahead_at + seconds
+
+    def _known(self) -> float | None:
+        """The offset; while the host is asleep the store's clock goes on and ours does not."""
+        slept = self._asleep() - self._slept
+        if slept < 1.0 or self._offset is None:
+            return self._offset
+        self._slept += slept
+        return self._offset + slept
+
+    def _note_step(self, known: float, now: int) -> None:
+        self._stepped_at = self._monotonic()
+        step = ClockStep(was=round((self._stepped_at + known) * 1e6), at=now)
+        if not step.is_back:
+            self._ahead_at = self._stepped_at
+        self.steps.append(step)

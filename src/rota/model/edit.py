@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadTrigger, Refused
-from rota.model.firing import Skip, count_slots, job_ahead, next_slot, run_now, run_since_start, skip_range
+from rota.model.firing import Skip, count_free, job_ahead, next_slot, run_now, run_since_start, skip_range
 from rota.model.job import Job, NewJob
 from rota.model.micros import datetime_of, micros_of
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
@@ -30,8 +30,10 @@ class Edit(Struct, frozen=True, kw_only=True):
 
     after: Schedule  # what it becomes; its version is one more than expected
     expect_version: int  # 0: there must be none yet
+    expect_created_at: int | None = None  # where the edit itself moves when it was made
     revoke: str | None = None  # why its waiting jobs are cancelled with it
     unmake_after: int | None = None  # waiting jobs of later occurrences were made ahead: they go without a trace
+    reopens: list[int] = []  # skipped ranges of the ledger that go, by their last time: those are decided again
     skips: list[Skip] = []
     jobs: list[NewJob] = []
     is_removal: bool = False
@@ -41,11 +43,16 @@ class Edit(Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         return self.after.id
 
+    @property
+    def made_at(self) -> int:
+        """When the schedule was made that it is decided on."""
+        return self.after.created_at if self.expect_created_at is None else self.expect_created_at
+
     def holds_for(self, version: int | None, created_at: int | None) -> bool:
         """Whether the schedule (None: there is none) still is the one that this was decided on."""
         if version is None:
             return self.expect_version == 0
-        return (version, created_at) == (self.expect_version, self.after.created_at)
+        return (version, created_at) == (self.expect_version, self.made_at)
 
     def unmakes(self, job: Job) -> bool:
         """Whether a waiting job that it revokes was made ahead: that leaves no record, for its time is to come."""
@@ -270,7 +277,8 @@ def _keep_next(existing: Schedule, spec: ScheduleSpec, now: int, new_id: Callabl
     first = _first_after(existing, edit.after, kept)
     done = None if first is None else edit.after.trigger.previous_before(first)
     through = kept if done is None else max(kept, micros_of(done))
-    after = msgspec.structs.replace(edit.after, ahead=Ahead(through, kept, through), run_count=edit.after.run_count + 1)
+    ahead = Ahead(through, kept, through, edit.after.taken)
+    after = msgspec.structs.replace(edit.after, ahead=ahead, run_count=edit.after.run_count + 1)
     after = msgspec.structs.replace(after, next_at=next_slot(after, through))
     job = job_ahead(after, kept, max(standing.fired_through, now), new_id())
     return msgspec.structs.replace(edit, after=after, jobs=[job])
@@ -290,13 +298,14 @@ def _first_after(existing: Schedule, moved: Schedule, kept: int) -> datetime | N
 def _unmade(schedule: Schedule, now: int) -> Schedule:
     """The schedule without the jobs that were made ahead and are yet to come; the edit that takes this revokes them."""
     ahead = schedule.ahead
+    taken = Ahead(0, taken=schedule.taken) if schedule.taken else None  # these stay: they have happened
     if ahead is None or schedule.problem:
-        return msgspec.structs.replace(schedule, ahead=None)
+        return msgspec.structs.replace(schedule, ahead=taken)
     settled = schedule.settled_through(now)
     low = max(settled, ahead.kept_through)
-    number = count_slots(schedule, low, ahead.through) + (ahead.kept_at is not None and ahead.kept_at > now)
+    number = count_free(schedule, low, ahead.through) + (ahead.kept_at is not None and ahead.kept_at > now)
     bare = msgspec.structs.replace(
-        schedule, ahead=None, fired_through=settled, run_count=max(0, schedule.run_count - number)
+        schedule, ahead=taken, fired_through=settled, run_count=max(0, schedule.run_count - number)
     )
     return msgspec.structs.replace(bare, next_at=next_slot(bare, settled))
 
@@ -394,4 +403,5 @@ def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None =
     standing = changed if revoke is None else _unmade(changed, now)
     after = msgspec.structs.replace(standing, version=before.version + 1, updated_at=now, **fields)
     is_ahead = revoke is not None and before.ahead is not None
-    return Edit(after=after, expect_version=before.version, revoke=revoke, unmake_after=now if is_ahead else None)
+    unmake_after = max([now, *(through for _, through in before.taken)]) if is_ahead else None
+    return Edit(after=after, expect_version=before.version, revoke=revoke, unmake_after=unmake_after)

@@ -93,11 +93,32 @@ def next_slot(schedule: Schedule, after: int) -> int | None:
     after = max(after, schedule.made_through)
     if spec.start is not None:
         after = max(after, spec.start - 1)
-    second = schedule.trigger.next_second(after // SECOND)
-    if second is None:
-        return None
-    slot = second * SECOND
-    return slot if spec.end is None or slot <= spec.end else None
+    slot = free_after(schedule, after)
+    return slot if slot is not None and (spec.end is None or slot <= spec.end) else None
+
+
+def free_after(schedule: Schedule, after: int) -> int | None:
+    """The trigger's first time later than `after` that was not decided while the clock stood ahead."""
+    while (second := schedule.trigger.next_second(after // SECOND)) is not None:
+        span = _taken_with(schedule, second * SECOND)
+        if span is None:
+            return second * SECOND
+        after = span[1]
+    return None
+
+
+def _free_until(schedule: Schedule, until: int) -> int | None:
+    """The trigger's last such time at or before `until`."""
+    while (second := schedule.trigger.second_before(until // SECOND + 1)) is not None:
+        span = _taken_with(schedule, second * SECOND)
+        if span is None:
+            return second * SECOND
+        until = span[0]
+    return None
+
+
+def _taken_with(schedule: Schedule, slot: int) -> tuple[int, int] | None:
+    return next((span for span in schedule.taken if span[0] < slot <= span[1]), None)
 
 
 def coming_slot(schedule: Schedule, after: int) -> int | None:
@@ -108,7 +129,7 @@ def coming_slot(schedule: Schedule, after: int) -> int | None:
     after = max(after, schedule.fired_through)
     if ahead.kept_at is not None and after < ahead.kept_at:
         return ahead.kept_at
-    bare = msgspec.structs.replace(schedule, ahead=None, run_count=0)
+    bare = msgspec.structs.replace(schedule, ahead=Ahead(0, taken=ahead.taken), run_count=0)
     made = next_slot(bare, max(after, ahead.kept_through))
     return made if made is not None and made <= ahead.through else next_slot(schedule, after)
 
@@ -119,10 +140,9 @@ def last_slot(schedule: Schedule, until: int) -> int | None:
         return None
     spec = schedule.spec
     until = until if spec.end is None else min(until, spec.end)
-    second = schedule.trigger.second_before(until // SECOND + 1)
-    if second is None:
+    slot = _free_until(schedule, until)
+    if slot is None:
         return None
-    slot = second * SECOND
     is_open = slot > schedule.made_through and (spec.start is None or slot >= spec.start)
     return slot if is_open else None
 
@@ -133,14 +153,35 @@ def count_slots(schedule: Schedule, after: int, through: int) -> int:
     return schedule.trigger.count_seconds(after // SECOND, through // SECOND) if through > after else 0
 
 
+def count_free(schedule: Schedule, after: int, through: int) -> int:
+    """How many of them were not decided while the clock stood ahead."""
+    return sum(count_slots(schedule, low, high) for low, high in _free_parts(schedule, after, through))
+
+
+def _free_parts(schedule: Schedule, after: int, through: int) -> list[tuple[int, int]]:
+    """The parts of after < t <= through that no taken span covers, in order."""
+    parts = []
+    for low, high in schedule.taken:
+        if low >= through:
+            break
+        if low > after:
+            parts.append((after, low))
+        after = max(after, high)
+    return [*parts, (after, through)] if through > after else parts
+
+
 def skip_range(schedule: Schedule, through: int, outcome: str, reason: str) -> list[Skip]:
-    """The skip of every open occurrence up to `through`; empty where there is none."""
+    """The skips of every open occurrence up to `through`: mostly one; empty where there is none."""
     last = last_slot(schedule, through)
     if last is None:
         return []
-    after = schedule.made_through
-    count = count_slots(schedule, after, last)
-    return [Skip(after_at=after, through_at=last, count=count, outcome=outcome, reason=reason)]
+    skips = []
+    for after, until in _free_parts(schedule, schedule.made_through, last):
+        count = count_slots(schedule, after, until)
+        if count:
+            end = _free_until(schedule, until) or until
+            skips.append(Skip(after_at=after, through_at=end, count=count, outcome=outcome, reason=reason))
+    return skips
 
 
 def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
@@ -177,8 +218,12 @@ def plan_early(schedule: Schedule, at: int, new_id: Callable[[], str]) -> Firing
 
 def _at_present(schedule: Schedule, now: int) -> Schedule:
     """The schedule as of now: what was made ahead and has come is behind it."""
-    ahead = schedule.ahead if schedule.ahead is not None and schedule.ahead.through > now else None
-    return msgspec.structs.replace(schedule, fired_through=schedule.settled_through(now), ahead=ahead)
+    settled = schedule.settled_through(now)
+    return msgspec.structs.replace(schedule, fired_through=settled, ahead=_still_ahead(schedule, settled, now))
+
+
+def _still_ahead(schedule: Schedule, fired_through: int, now: int) -> Ahead | None:
+    return None if schedule.ahead is None else schedule.ahead.as_of(fired_through, now)
 
 
 def _ahead_through(schedule: Schedule, through: int) -> Schedule:
@@ -316,6 +361,7 @@ def _end_pause(schedule: Schedule, pause: Pause, now: int) -> Firing:
         next_at=next_slot(advanced, until),
         fired_through=advanced.fired_through,
         ends_pause=True,
+        ahead=_still_ahead(schedule, advanced.fired_through, now),
     )
 
 
@@ -385,7 +431,7 @@ def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_misse
         run_at=slot + jitter_of(schedule),
         schedule_id=schedule.id,
         fire_at=slot,
-        after_at=after,
+        after_at=max([after, *(high for _, high in schedule.taken if high < slot)]),
         generation=schedule.generation,
         made_by="catchup" if is_missed else spec.trigger.partition(" ")[0],
         reason="caught up" if is_missed else "fired",

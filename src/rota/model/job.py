@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from rota.model.history import Move, pack_moves, scheduled_line
+from rota.model.micros import SECOND
 from rota.model.state import State
 
 
@@ -123,11 +124,14 @@ _NOTHING_MORE = (None, None, 0, None, None, None, None, "enqueued")
 
 
 def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
-    """A job that was simply enqueued has its first line implied, so that the common case stores none."""
+    """A job that was simply enqueued has its first line implied, so that the common case stores none. A span that was
+    asked for is told from an instant by its seconds in the line."""
+    span = {"delay": new.delay / SECOND} if new.delay and run_at == now + new.delay else {}
     match state:
         case State.SCHEDULED:
-            return pack_moves([scheduled_line(now, run_at, new.reason, "delay")])
+            line = scheduled_line(now, run_at, new.reason, "delay")
+            return pack_moves([line._replace(data={**(line.data or {}), **span})])
         case State.HELD:
-            return pack_moves([Move(state, now, new.reason, {"waits_for": new.waits_for})])
+            return pack_moves([Move(state, now, new.reason, {"waits_for": new.waits_for, **span})])
         case _:
             return b"" if new.reason == "enqueued" else pack_moves([Move(state, now, new.reason)])

@@ -87,11 +87,19 @@ class Pause(Struct, frozen=True, array_like=True):
 
 
 class Ahead(Struct, frozen=True, array_like=True):
-    """Jobs that were made before they are due."""
+    """Occurrences that were decided before their time: by look-ahead, or while the store's clock stood ahead."""
 
     through: int  # nothing at or before it needs to be made
     kept_at: int | None = None  # a run that was announced before the zone changed, and still happens
     kept_through: int = 0  # once that has come: until when the new zone's clock shows local times that had their run
+    taken: tuple[tuple[int, int], ...] = ()  # after < t <= through, in order: decided while the clock stood ahead
+
+    def as_of(self, fired_through: int, now: int) -> Ahead | None:
+        """What of it still lies ahead; None: nothing."""
+        taken = tuple(span for span in self.taken if span[1] > fired_through)
+        if self.through > now:
+            return msgspec.structs.replace(self, taken=taken)
+        return Ahead(0, taken=taken) if taken else None
 
 
 class LastRun(Struct, frozen=True, omit_defaults=True):
@@ -148,6 +156,11 @@ class Schedule(Struct, frozen=True, kw_only=True):
     def made_through(self) -> int:
         """Nothing at or before it is to be made (any more)."""
         return self.fired_through if self.ahead is None else max(self.fired_through, self.ahead.through)
+
+    @property
+    def taken(self) -> tuple[tuple[int, int], ...]:
+        """Later times whose occurrences were decided while the clock stood ahead: none of them happens again."""
+        return () if self.ahead is None else self.ahead.taken
 
     def settled_through(self, now: int) -> int:
         """Nothing at or before it can be undone: what was made for later can."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from rota.model.clock_record import ClockStep
+
 if TYPE_CHECKING:
     from rota.engine.events import Event, Events
 
@@ -24,6 +26,8 @@ _LEVELS = {
     "store.unavailable": logging.WARNING,
     "store.back": logging.INFO,
     "store.moved": logging.ERROR,
+    "store.clock_set": logging.ERROR,
+    "store.clock_repaired": logging.WARNING,
 }
 
 
@@ -72,8 +76,17 @@ def _about_the_store(event: Event) -> str:
             return f"{service} waits for the store: {error}"
         case "store.moved":
             return f"{service} gets no more work: {error}"
+        case "store.clock_set":
+            return f"{_clock_step(event)}; check the clock of the store's host"
+        case "store.clock_repaired":
+            moved = f"{event.data.get('schedules')} schedules and {event.data.get('jobs')} jobs"
+            return f"{moved} were ahead of the store's clock and were moved back"
         case _:
             return f"{service} reaches the store again"
+
+
+def _clock_step(event: Event) -> str:
+    return ClockStep(was=int(event.data["was"]), at=event.at).words
 
 
 def _first_line(error: object) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rota.model.occurrence import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rota.model.occurrence import Occurrence
     from rota.store.contract import Retention
@@ -27,6 +27,11 @@ class Ledger:
         lines = self.of(line.schedule_id)
         joined, replaced = fold(line, *lines)
         self._lines[line.schedule_id] = [other for other in lines if other not in replaced] + [joined]
+
+    def erase(self, schedule_id: str, ends: Sequence[int]) -> None:
+        """Drop the lines that end at these times."""
+        if ends:
+            self._lines[schedule_id] = [line for line in self.of(schedule_id) if line.through_at not in ends]
 
     def load(self, line: Occurrence) -> bool:
         """Keep a line as it is; False where there is one already."""

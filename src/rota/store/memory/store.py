@@ -355,6 +355,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         else:
             last = current.last if current else edit.after.last
             self._schedules[edit.id] = msgspec.structs.replace(edit.after, last=last)
+        self._ledger.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             self._ledger.record(of_skip(edit.id, skip))
         for new in edit.jobs:

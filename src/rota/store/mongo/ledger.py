@@ -52,6 +52,15 @@ class Ledger:
                 return
             document = step.space.ledger.find_one({"_id": name}, session=step.session)
 
+    def erase(self, step: Step, name: str, ends: Sequence[int], made_at: int) -> None:
+        """Drop the lines that end at these times; where none does any more, nothing is written."""
+        while ends:
+            document = step.space.ledger.find_one({"_id": name}, session=step.session)
+            lines = _of_this_schedule(name, made_at, document)
+            kept = [line for line in lines if line.through_at not in ends]
+            if len(kept) == len(lines) or self._put(step, name, made_at, kept, document):
+                return
+
     def _put(self, step: Step, name: str, made_at: int, lines: Sequence[Occurrence], before: Document | None) -> bool:
         fields: dict[str, Any] = {
             "made_at": made_at,
@@ -150,8 +159,10 @@ def _lines_in(document: Document) -> list[Occurrence]:
 
 
 def _of_this_schedule(name: str, made_at: int, document: Document | None) -> list[Occurrence]:
-    """The lines that are kept, unless they are of an earlier schedule of that name."""
-    if document is None or document.get("made_at") not in {made_at, 0}:
+    """The lines that are kept, unless they are of an earlier schedule of that name. A repair of the clock moves back
+    when a schedule was made, so a later date is this one's."""
+    known = document.get("made_at") if document is not None else None
+    if document is None or known is None or 0 < known < made_at:
         return []
     return lines_of(name, document.get("lines", []))
 

@@ -63,6 +63,7 @@ class Outbox(Struct, kw_only=True):
     turn: str  # the token of the write that it was part of
     now: int
     jobs: list[Job] = []
+    reopens: list[int] = []  # lines of the ledger that go, by their last time
     lines: list[Occurrence] = []
     notes: list[Note] = []
     stops: list[str] = []  # live jobs that the next occurrence replaces
@@ -74,7 +75,7 @@ class Outbox(Struct, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        said = self.jobs or self.lines or self.notes or self.stops or self.is_removal
+        said = self.jobs or self.reopens or self.lines or self.notes or self.stops or self.is_removal
         return not said and self.revoke is None
 
 
@@ -117,6 +118,8 @@ class Postman:
                 self._ledger.forget(step, outbox.schedule_id)
         jobs = [job for outbox in outboxes for job in outbox.jobs]
         self._make(step, self._missing(step, jobs) if is_edit else jobs, outboxes)
+        for outbox in outboxes:
+            self._ledger.erase(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
         lines = [line for outbox in outboxes for line in outbox.lines]
         self._ledger.record(step, lines, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
         self._notes.add(step.space, [note for outbox in outboxes for note in outbox.notes], step.session)

@@ -144,6 +144,7 @@ class Schedules:
             turn=secrets.token_hex(8),
             now=now,
             jobs=[accept(job, now) for job in edit.jobs],
+            reopens=edit.reopens,
             lines=[of_skip(edit.id, skip) for skip in edit.skips],
             notes=[edit.note] if edit.note else [],
             revoke=edit.revoke,
@@ -342,7 +343,7 @@ def _advance(firing: Firing, after: Schedule, outbox: Outbox, *, is_atomic: bool
 
 
 def _operation(edit: Edit, outbox: Outbox, *, is_atomic: bool) -> UpdateOne | InsertOne[Document] | DeleteOne:
-    mine = {"_id": edit.id, "version": edit.expect_version, "created_at": edit.after.created_at, "outbox": None}
+    mine = {"_id": edit.id, "version": edit.expect_version, "created_at": edit.made_at, "outbox": None}
     if edit.is_removal and is_atomic:
         return DeleteOne(mine)
     fields = _turned(document_of_schedule(edit.after), outbox, is_atomic=is_atomic)

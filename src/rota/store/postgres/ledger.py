@@ -54,6 +54,13 @@ class Ledger:
         )
         tx.run_many(_WRITE, [row_of_occurrence(line) for line in written.values()])
 
+    def erase(self, tx: Transaction, schedule_id: str, ends: Sequence[int]) -> None:
+        """Drop the lines that end at these times."""
+        if ends:
+            tx.run(
+                "DELETE FROM {ns}.occurrence WHERE schedule_id = %s AND through_at = ANY(%s)", (schedule_id, list(ends))
+            )
+
     def forget(self, tx: Transaction, schedule_id: str) -> None:
         tx.run("DELETE FROM {ns}.occurrence WHERE schedule_id = %s", (schedule_id,))
 

@@ -177,6 +177,7 @@ class Schedules:
 
     def _follow(self, tx: Transaction, edit: Edit, now: int) -> None:
         """What goes with an edit."""
+        self._ledger.erase(tx, edit.id, edit.reopens)
         self._ledger.record(tx, [of_skip(edit.id, skip) for skip in edit.skips])
         if edit.jobs:
             made = self._jobs.made(tx, [(edit.id, job.fire_at) for job in edit.jobs if job.fire_at is not None])

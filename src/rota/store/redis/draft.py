@@ -248,6 +248,14 @@ class Draft:
         self._writes.append(["ZREMRANGEBYSCORE", ledger, joined.through_at, joined.through_at])
         self._writes.append(["ZADD", ledger, joined.through_at, binary(packed)])
 
+    def erase(self, schedule_id: str, ends: Sequence[int]) -> None:
+        """Drop the lines of a shown ledger that end at these times."""
+        lines = self._lines.get(schedule_id, {})
+        for packed in [packed for packed, line in lines.items() if line.through_at in ends]:
+            self._gone.add(packed)
+            del lines[packed]
+        self._writes += [["ZREMRANGEBYSCORE", f"ledger:{schedule_id}", end, end] for end in ends]
+
     def lines_near(self, line: Occurrence) -> dict[bytes, Occurrence]:
         """The lines of a ledger that this one may touch."""
         known = self._lines.setdefault(line.schedule_id, {})

@@ -124,6 +124,7 @@ class ScheduleBook:
             put_schedule(draft, edit.after, current)
             if current is None and edit.after.last != LastRun():
                 draft.note(edit.id, pack_last(edit.after.last))
+        draft.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             draft.record(of_skip(edit.id, skip))
         gone = {job.fire_at for job in map(found.was, found.sights) if job and edit.unmakes(job)}

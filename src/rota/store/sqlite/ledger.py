@@ -37,6 +37,12 @@ class Ledger:
                 row_of_occurrence(joined),
             )
 
+    def erase(self, connection: sqlite3.Connection, schedule_id: str, ends: Sequence[int]) -> None:
+        """Drop the lines that end at these times."""
+        connection.executemany(
+            f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?", [(schedule_id, end) for end in ends]
+        )
+
     def forget(self, connection: sqlite3.Connection, schedule_id: str) -> None:
         connection.execute(f"DELETE FROM {self._name} WHERE schedule_id = ?", (schedule_id,))
 

@@ -53,6 +53,7 @@ class ScheduleTable:
         else:
             last = last_of(current[2]) if current else edit.after.last
             self._put(connection, msgspec.structs.replace(edit.after, last=last))
+        self._ledger.erase(connection, edit.id, edit.reopens)
         self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])
         fresh = [new for new in edit.jobs if not self._jobs.has_occurrence(connection, edit.id, new.fire_at)]
         self._jobs.add(connection, fresh, now, counts)

@@ -37,6 +37,15 @@ from rota.testing.store_suite.claiming import (
     TestPausedQueues,
     TestPromotion,
 )
+from rota.testing.store_suite.clock_repair import (
+    TestClockSetRight,
+    TestClockWronglySetBack,
+    TestDelaysUnderAWrongClock,
+    TestLeasesUnderAWrongClock,
+    TestLookaheadAndTheClock,
+    TestMadeUnderAWrongClock,
+    TestWhatIsNoWrongClock,
+)
 from rota.testing.store_suite.clocks import TestInjectedClock, TestStoresOwnClock
 from rota.testing.store_suite.due import TestDueSchedules, TestNextDueSchedule, TestPausesWithAnEnd
 from rota.testing.store_suite.early import TestChangesInBetween, TestFiringEarly, TestSomethingInTheWay
@@ -116,7 +125,10 @@ __all__ = [
     "TestClaimOrder",
     "TestClaiming",
     "TestClaimingAhead",
+    "TestClockSetRight",
+    "TestClockWronglySetBack",
     "TestCounters",
+    "TestDelaysUnderAWrongClock",
     "TestDeletingByHand",
     "TestDueSchedules",
     "TestDumping",
@@ -139,6 +151,7 @@ __all__ = [
     "TestKeysForAPeriod",
     "TestLapsedJobs",
     "TestLastRun",
+    "TestLeasesUnderAWrongClock",
     "TestLinesOfHeldJobs",
     "TestListingJobs",
     "TestListingSchedules",
@@ -148,7 +161,9 @@ __all__ = [
     "TestLoading",
     "TestLocks",
     "TestLogs",
+    "TestLookaheadAndTheClock",
     "TestLostLeases",
+    "TestMadeUnderAWrongClock",
     "TestMakingAhead",
     "TestMaxRuns",
     "TestNextDue",
@@ -192,6 +207,7 @@ __all__ = [
     "TestUnmaking",
     "TestVersionGuard",
     "TestWaitingForWhatHasEnded",
+    "TestWhatIsNoWrongClock",
     "TestWindows",
     "source",
     "store",

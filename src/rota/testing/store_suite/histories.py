@@ -103,7 +103,7 @@ class TestHistories:
     def test_a_delayed_job_says_when_it_is_due(self, store: Store) -> None:
         (line,) = history_of(read(store, add_job(store, delay=MINUTE, reason="enqueued by ann")))
         assert (line.state, line.reason) == (SCHEDULED, "enqueued by ann")
-        assert line.data == {"enqueue_at": "2026-01-01T00:01:00Z", "cause": "delay"}
+        assert line.data == {"enqueue_at": "2026-01-01T00:01:00Z", "cause": "delay", "delay": 60.0}
 
     def test_what_was_made_ahead_says_when_it_is_due(self, store: Store) -> None:
         add_schedule(store, lookahead=2 * MINUTE)

@@ -1,0 +1,143 @@
+"""Clock watch: notices that the store's clock was set, says so once, and moves back what the wrong time has left.
+
+Two things show a step: a reply that cannot be true, given what has passed since the last one (`StoreClock`), and a
+record in the store of the latest time that its clock has shown, which a node compares when it starts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.engine.clock_repairs import repair_jobs, repair_leases, repair_schedules
+from rota.engine.service import Service
+from rota.errors import StoreMoved
+from rota.liveness import SILENT_AFTER
+from rota.model.clock_record import (
+    KIND,
+    NAME,
+    ClockRecord,
+    ClockStep,
+    is_same_step,
+    missed_step,
+    pack_record,
+    unpack_record,
+    with_repair,
+    with_step,
+)
+from rota.model.entry import EntryEdit
+from rota.model.micros import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.engine.events import Events
+    from rota.engine.store_clock import StoreClock
+    from rota.store.contract import Store
+
+LOOK = 1.0  # seconds between two looks at what this node's replies have told
+RECORD = 60.0  # seconds between two records of the latest time
+SECOND_PASS = SILENT_AFTER / SECOND + 5.0  # seconds; by then live nodes have renewed, and old firings have come
+TAKE_OVER = 60.0  # seconds after which another node's repair that was not finished is done here
+MOST_TRIES = 5  # at a record that others write, too
+
+
+class Pending:
+    """A step whose traces are to be moved back, and when."""
+
+    def __init__(self, step: ClockStep, due_at: float, passes: int) -> None:
+        self.step = step
+        self.due_at = due_at
+        self.passes = passes  # that are left
+
+
+class ClockWatch(Service):
+    """Runs in every node. The node that records a step first repairs; the others see to it that somebody did."""
+
+    name = "clock watch"
+
+    def __init__(
+        self, store: Store, events: Events, clock: StoreClock, new_id: Callable[[], str], *, node_id: str
+    ) -> None:
+        super().__init__(events, clock)
+        self._store = store
+        self._new_id = new_id
+        self._node_id = node_id
+        self._pending: list[Pending] = []
+        self._recorded_at = float("-inf")
+
+    def turn(self) -> float:
+        try:
+            if self.clock.monotonic() >= self._recorded_at + RECORD:
+                self._record_time()
+            while self.clock.steps:
+                self._note(self.clock.steps[0])
+                self.clock.steps.popleft()
+            for pending in [one for one in self._pending if self.clock.monotonic() >= one.due_at]:
+                self._repair(pending)
+        except StoreMoved:
+            return LOOK  # it stands still on purpose
+        return LOOK
+
+    def _record_time(self) -> None:
+        """Keep the latest time; where an earlier record shows a later one, the clock was set back unseen."""
+        asked_at = self.clock.monotonic()
+        now = self._store.now()
+        self.clock.sync(now, asked_at)
+        self._recorded_at = asked_at
+        if self.clock.steps:
+            return  # the step itself is recorded next
+        missed = missed_step(self._read()[1], now, self._node_id)
+        if missed is not None:
+            self._note(missed)
+        else:
+            self._write(lambda record: msgspec.structs.replace(record, latest=max(record.latest, now)))
+
+    def _note(self, seen: ClockStep) -> None:
+        """Say that the clock was set, once, and plan the repair."""
+        step = msgspec.structs.replace(seen, by=self._node_id)
+        before, after = self._write(lambda record: with_step(record, step))
+        is_first = before.steps != after.steps
+        self.events.emit("store.clock_set", step.at, was=step.was, seconds=round(step.size / SECOND, 3))
+        if step.is_back:
+            now = self.clock.monotonic()
+            self._pending.append(Pending(step, now if is_first else now + TAKE_OVER, 2 if is_first else 1))
+
+    def _repair(self, pending: Pending) -> None:
+        step = pending.step
+        if pending.passes == 1 and self._is_done_elsewhere(step):
+            self._pending.remove(pending)
+            return
+        schedules = repair_schedules(self._store, self._new_id, by="clock watch")
+        jobs = repair_jobs(self._store)
+        if pending.passes == 1:
+            jobs += repair_leases(self._store, step.was)
+        self._write(lambda record: with_repair(record, step, schedules, jobs))
+        if schedules or jobs:
+            self.events.emit("store.clock_repaired", self.clock.now(), schedules=schedules, jobs=jobs)
+        pending.passes -= 1
+        pending.due_at = self.clock.monotonic() + SECOND_PASS
+        if not pending.passes:
+            self._pending.remove(pending)
+
+    def _is_done_elsewhere(self, step: ClockStep) -> bool:
+        """Whether another node that saw the same step has moved everything back."""
+        _, record = self._read()
+        return any(kept.is_repaired and kept.by != self._node_id and is_same_step(kept, step) for kept in record.steps)
+
+    def _read(self) -> tuple[int, ClockRecord]:
+        found = self._store.get_entries(KIND, [NAME])
+        return (found[0].version, unpack_record(found[0].data)) if found else (0, ClockRecord())
+
+    def _write(self, change: Callable[[ClockRecord], ClockRecord]) -> tuple[ClockRecord, ClockRecord]:
+        """Change the record, whoever else does; as it was, and as it is."""
+        for _ in range(MOST_TRIES):
+            version, before = self._read()
+            after = change(before)
+            if after == before:
+                return before, before
+            edit = EntryEdit(kind=KIND, name=NAME, expect_version=version, data=pack_record(after))
+            if not self._store.edit_entries([edit]):
+                return before, after
+        return before, before
