@@ -24,10 +24,11 @@ from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
 from rota.jobs import Job, Jobs
 from rota.locks import Lock
+from rota.model.codecs import Codec, Codecs
 from rota.model.micros import span_of
-from rota.model.names import check_name, check_schedule_id, new_id
+from rota.model.names import check_name, check_queues, check_schedule_id, new_id
 from rota.model.redaction import Redaction
-from rota.model.sizes import bytes_of
+from rota.model.sizes import bytes_of, jobs_of
 from rota.observe.loading import load_metrics
 from rota.observe.logs import log_events
 from rota.schedules import Schedules
@@ -97,6 +98,7 @@ class App:
         self.name = check_name("app", name)
         self.version = version
         self.registry = Registry()
+        self._codecs = Codecs()
         self.events = Events()
         log_events(self.events)
         self.folder = Path.cwd()  # where the default store goes; a loaded target sets its own
@@ -223,6 +225,10 @@ class App:
 
         return cast("Decorator", declare)
 
+    def codec(self, kind: type[R], *, encode: Callable[[R], Any], decode: Callable[[Any], R]) -> None:
+        """Register how values of a type of your own are kept: `app.codec(Money, encode=str, decode=Money.parse)`."""
+        self._codecs.add(kind, Codec(encode, decode))
+
     def on(self, event: str, handler: Callable[[Event], None]) -> None:
         """Call a handler for every such event: `app.on("job.failed", tell_me)`, `app.on("job.*", count)`."""
         self.events.on(event, handler)
@@ -290,7 +296,7 @@ class App:
         at_once = said.worker.concurrency if concurrency is None else concurrency
         if isinstance(at_once, bool) or not isinstance(at_once, int) or not 1 <= at_once <= 10_000:
             raise BadOption(f"concurrency={concurrency!r} must be a whole number from 1 to 10,000")
-        taken = _check_queues((said.worker.queues or ("default",)) if queues is None else queues)
+        taken = check_queues((said.worker.queues or ("default",)) if queues is None else queues)
         self.open()
         self.sync_schedules()
         warn_of_strangers(self.deploy)
@@ -301,7 +307,7 @@ class App:
                 queues=taken,
                 concurrency=at_once,
                 lease_for=self.lease_for,
-                recycle_jobs=said.worker.recycle_jobs if recycle_jobs is None else _check_recycle_jobs(recycle_jobs),
+                recycle_jobs=said.worker.recycle_jobs if recycle_jobs is None else jobs_of(recycle_jobs),
                 recycle_age=said.worker.recycle_age if recycle_age is None else span_of(recycle_age),
                 recycle_memory=said.worker.recycle_memory if recycle_memory is None else bytes_of(recycle_memory),
             ),
@@ -392,15 +398,10 @@ class App:
         """How long its workers own a job without a word (microseconds)."""
         return self.settings.lease
 
-    @property
-    def redact(self) -> tuple[str, ...]:
-        """Names, beside those that are always hidden, whose values nobody is shown."""
-        return self.settings.redact
-
     @cached_property
     def redaction(self) -> Redaction:
         """Decides which arguments and results are shown as "[redacted]"."""
-        return Redaction(self.redact)
+        return Redaction(self.settings.redact)
 
     @property
     def retention(self) -> Retention:
@@ -472,7 +473,7 @@ class App:
         keywords.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
         checked = make_options(**keywords)
         kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
-        task: Task[Any, Any] = kind(function, name, checked, self)
+        task: Task[Any, Any] = kind(function, name, checked, self, self._codecs)
         self.registry.add(task)
         return task
 
@@ -486,22 +487,10 @@ class App:
         if packed is None:
             return None
         task = self.registry.find(task_name)
-        return decode_value(packed, task.signature.returns if task else Any)
+        return decode_value(packed, task.signature.returns if task else Any, self._codecs)
 
     def _new_id(self) -> str:
         return new_id(_random, time.time_ns() // 1000)
 
     def __repr__(self) -> str:
         return f"<app {self.name}: {len(self.registry)} tasks, {len(self._declared)} schedules>"
-
-
-def _check_queues(queues: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(queues, str) or not queues:
-        raise BadOption(f"queues={queues!r} must be a list of at least one queue name")
-    return tuple(check_name("queue", queue) for queue in queues)
-
-
-def _check_recycle_jobs(jobs: object) -> int:
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise BadOption(f"recycle_jobs={jobs!r} must be a whole number of jobs, at least 1")
-    return jobs

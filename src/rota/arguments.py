@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.errors import BadPayload
-from rota.model.marks import Marks, hints_of, marks_of, secrets_of
+from rota.model.codecs import Codecs
+from rota.model.lossless import changed_type, is_open
+from rota.model.marks import Marks, hints_of, marks_of, positional, secrets_of
 from rota.model.redaction import Redaction, hidden, texts_in
 
 if TYPE_CHECKING:
@@ -16,21 +18,24 @@ if TYPE_CHECKING:
 
     from rota.model.payload import Call
 
+_CLOSED = object()  # a parameter whose hint says what its value is
 _PLAIN = {Any, str, int, float, bool, list, dict, type(None), inspect.Parameter.empty, object}
 
 
 class Signature:
     """One function's parameters, looked at once."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, codecs: Codecs | None = None) -> None:
         self._function = function
         self._name = name
+        self.codecs = codecs or Codecs()  # of the app's own types
         self._signature = inspect.signature(function)
         parameters = self._signature.parameters.values()
         simple = all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
         required = sum(parameter.default is parameter.empty for parameter in parameters)
         self._counts = range(required, len(parameters) + 1) if simple else range(0)
         self._types: dict[str, Any] | None = None
+        self._open: dict[str, Any] | None = None  # parameters whose hints say too little to make a value again
         self._marks: Marks | None = None
         self._names: frozenset[str] | None = None  # parameters that are hidden by a mark or by the names of always
 
@@ -71,7 +76,30 @@ class Signature:
         """A call's arguments as JSON, the same for `f(1, b=2)` and `f(b=2, a=1)`, defaults filled in."""
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return msgspec.json.encode(bound.arguments, order="sorted")
+        return msgspec.json.encode(bound.arguments, order="sorted", enc_hook=self.codecs.encode)
+
+    def refuse_changed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse a value that JSON would give back as something else, because its parameter has no hint."""
+        if self._open is None:
+            self._open = self._find_open()
+        if not self._open:
+            return
+        for name, value in [*zip(positional(self.parameters), args, strict=False), *kwargs.items()]:
+            hint = self._open.get(name if name in self.parameters else self._rest, _CLOSED)
+            changed = "" if hint is _CLOSED else changed_type(value, hint)
+            if changed:
+                raise BadPayload(
+                    f"argument '{name}' of {self._name} has a {changed}, and nothing says how to make that again from "
+                    f"JSON; annotate the parameter, as in `{name}: {changed.partition(' ')[0]}`, or pass plain values"
+                )
+
+    @property
+    def _rest(self) -> str:
+        return next((name for name, one in self.parameters.items() if one.kind is one.VAR_KEYWORD), "")
+
+    def _find_open(self) -> dict[str, Any]:
+        hints = hints_of(self._function)
+        return {name: hints.get(name, Any) for name in self.parameters if is_open(hints.get(name, Any))}
 
     def typed(self, call: Call) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as the hints ask for them: a date where JSON has text."""
@@ -84,18 +112,16 @@ class Signature:
             raise BadPayload(f"{self._name}{self._signature}: {err}") from err
         for name, hint in types.items():
             if name in bound.arguments:
-                bound.arguments[name] = self._convert(name, bound.arguments[name], hint)
+                bound.arguments[name] = self._converted(name, bound.arguments[name], hint)
         return list(bound.args), bound.kwargs
 
     def _find_types(self) -> dict[str, Any]:
         """The hints that JSON alone does not satisfy; one that cannot be resolved leaves the plain JSON value."""
         hints = hints_of(self._function)
-        kinds = {name: parameter.kind for name, parameter in self._signature.parameters.items()}
-        variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         self._types = {
             name: hint
             for name, hint in hints.items()
-            if name in kinds and kinds[name] not in variadic and not _is_plain(hint) and not isinstance(hint, str)
+            if name in self.parameters and not _is_plain(hint) and not isinstance(hint, str)
         }
         return self._types
 
@@ -105,23 +131,33 @@ class Signature:
         hint = hints_of(self._function).get("return", Any)
         return Any if hint is type(None) or isinstance(hint, str) else hint
 
+    def _converted(self, name: str, value: Any, hint: Any) -> Any:
+        """An argument as its hint asks for it; of `*rest` and `**rest`, each."""
+        match self.parameters[name].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                return tuple(self._convert(name, item, hint) for item in value)
+            case inspect.Parameter.VAR_KEYWORD:
+                return {key: self._convert(key, item, hint) for key, item in value.items()}
+            case _:
+                return self._convert(name, value, hint)
+
     def _convert(self, name: str, value: Any, hint: Any) -> Any:
         try:
-            return msgspec.convert(value, hint, strict=False)
+            return msgspec.convert(value, hint, strict=False, dec_hook=self.codecs.decode)
         except msgspec.ValidationError as err:
             if not self.is_secret(name):
                 raise BadPayload(f"argument '{name}' of {self._name}: {err}") from err
             words = hidden(str(err), texts_in([value]))
             raise BadPayload(f"argument '{name}' of {self._name}: {words}") from None  # the cause has the value
-        except TypeError:
+        except (TypeError, NotImplementedError):
             return value  # a hint that no JSON value can become: the function gets what was sent
 
 
-def decode_value(packed: bytes, hint: Any) -> Any:
+def decode_value(packed: bytes, hint: Any, codecs: Codecs) -> Any:
     """JSON as the type that a hint names; as plain JSON where it names none that JSON can become."""
     try:
-        return msgspec.json.decode(packed, type=hint, strict=False)
-    except (msgspec.ValidationError, TypeError):
+        return msgspec.json.decode(packed, type=hint, strict=False, dec_hook=codecs.decode)
+    except (msgspec.ValidationError, TypeError, NotImplementedError):
         return msgspec.json.decode(packed)
 
 

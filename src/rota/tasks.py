@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from rota.jobs import Job
+    from rota.model.codecs import Codecs
+    from rota.model.redaction import Redaction
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,8 +108,8 @@ class Sender(Protocol):
     """Who accepts requests: the app."""
 
     @property
-    def redact(self) -> tuple[str, ...]:
-        """Names, beside those of always, whose values are hidden."""
+    def redaction(self) -> Redaction:
+        """Which arguments are hidden from those who look."""
 
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
 
@@ -137,7 +139,14 @@ class Configured(Generic[P, R]):
 class Task(Generic[P, R]):
     """A function under a name. Calling it runs it here; enqueue() has a worker run it."""
 
-    def __init__(self, function: Callable[P, Any], name: str, options: TaskOptions, sender: Sender) -> None:
+    def __init__(
+        self,
+        function: Callable[P, Any],
+        name: str,
+        options: TaskOptions,
+        sender: Sender,
+        codecs: Codecs | None = None,
+    ) -> None:
         if options.executor == "process":
             check_findable(function, name)
         self.function = function
@@ -145,7 +154,7 @@ class Task(Generic[P, R]):
         self.options = options
         self.sender = sender
         self.is_async = inspect.iscoroutinefunction(function)
-        self.signature = Signature(function, name)
+        self.signature = Signature(function, name, codecs)
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", name)
         self.__wrapped__ = function
@@ -203,10 +212,12 @@ class Task(Generic[P, R]):
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: Overrides) -> Request:
         """The request for this call; refuses arguments that the function or JSON would not take."""
         self.signature.check(args, kwargs)
-        extra = self.sender.redact if args or kwargs else ()
+        extra = self.sender.redaction.extra if args or kwargs else ()
         secrets = self.signature.secrets(args, kwargs, extra)
         call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout, secrets)
-        payload = pack_call(call, what=self.name)
+        payload = pack_call(call, what=self.name, encode=self.signature.codecs.encode)
+        if args or kwargs:
+            self.signature.refuse_changed(args, kwargs)
         return Request(self.name, payload, self.options, overrides, self._unique_key(args, kwargs))
 
     def draft(self) -> Request:

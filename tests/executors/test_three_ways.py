@@ -10,7 +10,7 @@ import pytest
 
 from executors import three_ways
 from executors.bench import until
-from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, ORDER, WAIT, Point
+from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, ORDER, PAY, WAIT, Bill, Money, Point
 from rota import BadPayload, JobFailed
 from rota.engine.capture import MOST_BYTES, MOST_LINES
 from rota.store.memory import MemoryStore
@@ -135,3 +135,10 @@ def test_a_log_is_queried_by_time(app):
     hour = timedelta(hours=1)
     assert app.jobs.logs(job.id, start=middle - 2 * hour, end=middle - hour) == []
     assert app.jobs.logs(job.id, start=middle - hour, end=middle + hour) == lines[:200]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_types_of_an_apps_own_come_and_go_by_their_codec(app, way):
+    bill = Bill(Money(250, "EUR"), [Money(100, "EUR")], {"rest": Money(150, "EUR"), "none": None})
+    given = result(app, PAY[way].enqueue(bill, Money(1, "EUR"), tip=Money(2, "EUR")))
+    assert given == Bill(bill.total, [*bill.parts, Money(1, "EUR"), Money(2, "EUR")], bill.by_name)

@@ -44,6 +44,43 @@ class Order(msgspec.Struct):
 ORDER = Order(UUID(int=7), Decimal("19.90"), Colour.BLUE, Point(3, datetime(2026, 2, 28, 1, 2, 3, 4, tzinfo=UTC)))
 
 
+class Money:
+    """A type of an app's own: neither JSON nor msgspec knows it."""
+
+    def __init__(self, cents: int, currency: str) -> None:
+        self.cents = cents
+        self.currency = currency
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Money) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash((self.cents, self.currency))
+
+    def __str__(self) -> str:
+        return f"{self.cents} {self.currency}"
+
+    @classmethod
+    def parse(cls, text: str) -> Money:
+        cents, currency = text.split()
+        return cls(int(cents), currency)
+
+
+app.codec(Money, encode=str, decode=Money.parse)
+
+
+@dataclass
+class Bill:
+    total: Money
+    parts: list[Money]
+    by_name: dict[str, Money | None]
+
+
+def _pay(bill: Bill, *tips: Money, **more: Money) -> Bill:
+    assert all(isinstance(part, Money) for part in (bill.total, *bill.parts, *tips, *more.values()))
+    return Bill(bill.total, [*bill.parts, *tips, *more.values()], bill.by_name)
+
+
 def _count_aloud(number: int) -> None:
     for line in range(number):
         say(line)
@@ -161,6 +198,21 @@ def wait_apart(gate: str) -> None:
 
 
 @once
+def pay_in_a_thread(bill: Bill, *tips: Money, **more: Money) -> Bill:
+    return _pay(bill, *tips, **more)
+
+
+@once
+async def pay_on_the_loop(bill: Bill, *tips: Money, **more: Money) -> Bill:
+    return _pay(bill, *tips, **more)
+
+
+@apart
+def pay_apart(bill: Bill, *tips: Money, **more: Money) -> Bill:
+    return _pay(bill, *tips, **more)
+
+
+@once
 def echo_in_a_thread(order: Order, points: list[Point]) -> Order:
     return _echo(order, points)
 
@@ -198,3 +250,6 @@ def forks_and_returns() -> int:
     if child == 0:
         return 7
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+PAY = Three(pay_in_a_thread, pay_on_the_loop, pay_apart)

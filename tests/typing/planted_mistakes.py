@@ -1,10 +1,13 @@
-"""Seven mistakes, each on a line that says so: every type checker must report exactly these lines."""
+"""Nine mistakes, each on a line that says so: every type checker must report exactly these lines."""
 
 from __future__ import annotations
 
-from rota import App, every
+from typing import Annotated
+
+from rota import App, Secret, every
 
 app = App("memory://")
+app.codec(bytearray, encode=bytearray.upper, decode=str)  # mistake: decodes to another type
 
 
 @app.task
@@ -12,6 +15,12 @@ def greet(name: str, times: int = 1) -> str:
     return name * times
 
 
+@app.task
+def check(pin: Annotated[str, Secret]) -> None:
+    print(pin)  # noqa: T201
+
+
+check.enqueue(5)  # mistake: wrong type of a marked parameter
 greet.enqueue(5)  # mistake: wrong type
 greet.enqueue()  # mistake: missing
 greet.enqueue("a", 2, 3)  # mistake: extra

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import assert_type
+from typing import Annotated, assert_type
 
-from rota import App, Job, calendar, cron, every
+from rota import App, Job, Secret, calendar, cron, every
 
-app = App("memory://")
+app = App("memory://", redact=["iban"])
+
+
+class Money:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+app.codec(Money, encode=lambda money: money.text, decode=Money)
 
 
 @app.task
@@ -20,6 +28,11 @@ def greet(name: str, times: int = 1) -> str:
 )
 def send(to: str, *, urgent: bool = False) -> None:
     print(to, urgent)  # noqa: T201
+
+
+@app.task
+def pay(amount: Money, pin: Annotated[str, Secret]) -> Money:
+    return amount if pin else Money("0")
 
 
 @app.task
@@ -55,6 +68,7 @@ def from_a_function() -> None:
     assert_type(fetch.enqueue("http://localhost").result(), bytes)
     assert_type(count.using(priority=5, delay="5m").enqueue([1, 2]), Job[int])
     assert_type(report.enqueue(), Job[str])
+    assert_type(pay.enqueue(Money("3"), "1234").result(), Money)
     assert_type([job.state for job in app.jobs.list(state="failed", task="shop.*").items], list[str])
     app.enqueue_many([greet.job("a"), send.using(key="user-42").job("b", urgent=True)])
     app.schedules.put("monthly", greet.job("world"), calendar(months=1, at="00:05"), description="Greets")

@@ -67,10 +67,11 @@ def success(value: Any, run: Run) -> Outcome:
     """A return value is kept as JSON; one that cannot be is a failure told in plain words."""
     if value is None:
         return NOTHING_RETURNED
+    encode = None if run.task is None else run.task.signature.codecs.encode
     try:
-        result = msgspec.json.encode(value)
+        result = msgspec.json.encode(value, enc_hook=encode)
         if b"null" in result:
-            refuse_not_finite(value, f"the result of {run.job.task}")
+            refuse_not_finite(value, f"the result of {run.job.task}", encode)
     except Exception as err:  # noqa: BLE001 - a value's own code may run here
         return Failed(
             f"BadResult: {run.job.task} returned a value that JSON cannot keep: {words_of(err)}", may_retry=False

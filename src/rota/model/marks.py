@@ -76,7 +76,7 @@ def secrets_of(
     names = Redaction(tuple(extra))
     positions = [
         index
-        for index, name in zip(range(len(args)), _positional(parameters), strict=False)
+        for index, name in zip(range(len(args)), positional(parameters), strict=False)
         if name in marks.parameters or names.is_secret(name)
     ]
     rest = next((name for name, one in parameters.items() if one.kind is _PARAMETER.VAR_KEYWORD), "")
@@ -87,7 +87,7 @@ def secrets_of(
     return [*positions, *named, *fields, *endings, *([RESULT] if marks.is_result else [])]
 
 
-def _positional(parameters: Mapping[str, inspect.Parameter]) -> Iterator[str]:
+def positional(parameters: Mapping[str, inspect.Parameter]) -> Iterator[str]:
     """The names that arguments by position have; those of `*rest` all have its name."""
     for name, parameter in parameters.items():
         if parameter.kind is _PARAMETER.VAR_POSITIONAL:

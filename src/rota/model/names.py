@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rota.errors import BadName, BadOption, BadStoreUrl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,127}", re.ASCII)
@@ -64,3 +65,10 @@ def check_priority(priority: object) -> int:
 def new_id(random: Random, now: int) -> str:
     """A fresh id of 28 hex digits: the millisecond first, so that neighbours in time are neighbours in an index."""
     return f"{now // 1000:011x}{random.getrandbits(68):017x}"
+
+
+def check_queues(queues: Sequence[str]) -> tuple[str, ...]:
+    """The queues of a worker: a list of at least one name."""
+    if isinstance(queues, str) or not queues:
+        raise BadOption(f"queues={queues!r} must be a list of at least one queue name")
+    return tuple(check_name("queue", queue) for queue in queues)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from rota.errors import BadPayload, PayloadTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Encode = Callable[[Any], Any]
 
 LARGEST = 256 * 1024
 DEEPEST = 64
@@ -30,11 +35,11 @@ class Call(Struct, frozen=True, array_like=True, omit_defaults=True):
 _decoder = msgspec.json.Decoder(Call)
 
 
-def pack_call(call: Call, *, what: str) -> bytes:
-    """The call as JSON; `what` names the task in errors."""
+def pack_call(call: Call, *, what: str, encode: Encode | None = None) -> bytes:
+    """The call as JSON; `what` names the task in errors, `encode` knows the app's own types."""
     try:
-        packed = msgspec.json.encode(_shortened(call))
-    except (TypeError, ValueError, OverflowError, RecursionError) as err:
+        packed = msgspec.json.encode(_shortened(call), enc_hook=encode)
+    except Exception as err:  # a value's own code may run here
         raise BadPayload(f"the arguments of {what} cannot be kept as JSON: {err}") from err
     if _REDACTED_JSON in packed and (place := _redacted_place(call)):
         raise BadPayload(
@@ -46,7 +51,7 @@ def pack_call(call: Call, *, what: str) -> bytes:
             "Store the data elsewhere and pass its key"
         )
     if b"null" in packed:
-        refuse_not_finite([call.args, call.kwargs, call.meta], f"the arguments of {what}")
+        refuse_not_finite([call.args, call.kwargs, call.meta], f"the arguments of {what}", encode)
     if packed.count(b"[") + packed.count(b"{") > DEEPEST and _is_too_deep(packed):
         raise BadPayload(f"the arguments of {what} are nested deeper than {DEEPEST} levels")
     return packed
@@ -82,9 +87,9 @@ def unpack_call(payload: bytes) -> Call:
         raise BadPayload(f"the payload cannot be read: {err}") from err
 
 
-def refuse_not_finite(value: object, what: str) -> None:
+def refuse_not_finite(value: object, what: str, encode: Encode | None = None) -> None:
     """JSON has no NaN nor infinity; writing null in their place would lose them silently."""
-    _refuse(msgspec.to_builtins(value), what)
+    _refuse(msgspec.to_builtins(value, enc_hook=encode), what)
 
 
 def _refuse(value: object, what: str) -> None:

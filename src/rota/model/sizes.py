@@ -17,3 +17,10 @@ def bytes_of(size: object) -> int:
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not 1 <= number <= 2**60:
         raise BadOption(f"memory={size!r} is no size; write it as '512MB' or '2GB'")
     return int(number * 1024 ** "BKMGT".index(unit[:1] or "B"))
+
+
+def jobs_of(number: object) -> int:
+    """How many jobs a child process may run before it is replaced."""
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise BadOption(f"recycle_jobs={number!r} must be a whole number of jobs, at least 1")
+    return number

@@ -10,6 +10,7 @@ from rota.model.job import NewJob
 from rota.model.micros import SECOND, datetime_of
 from rota.model.names import new_id
 from rota.model.payload import Call, pack_call
+from rota.model.redaction import DEFAULT
 from rota.model.schedule import Origin, ScheduleSpec
 from rota.schedules import Schedules
 from rota.store.contract import JobFilter
@@ -176,7 +177,7 @@ class Hand:
 class _Nobody:
     """Simulated tasks enqueue nothing."""
 
-    redact = ()
+    redaction = DEFAULT
 
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
         raise NotImplementedError

@@ -95,7 +95,7 @@ _KINDS: dict[Any, Literal["positional", "either", "rest", "named", "rest_named"]
 
 
 def list_tasks(ask: Ask) -> TasksFacts:
-    registry, redact = ask.app.registry, ask.app.redact
+    registry, redact = ask.app.registry, ask.app.redaction.extra
     return TasksFacts(items=[task_facts(registry.get(name), redact) for name in registry.names()])
 
 
