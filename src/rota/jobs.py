@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from rota.errors import BadOption, JobFailed, JobNotFound, Refused, ResultTimeout
 from rota.model.history import history_of
-from rota.model.micros import SECOND, datetime_of, optional_datetime, optional_instant, span_of
+from rota.model.micros import datetime_of, optional_datetime, optional_instant, timeout_of
 from rota.model.payload import unpack_call
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
@@ -152,8 +152,11 @@ class Job(Generic[R_co]):
         """What the last attempt failed with: one line, then the traceback."""
         return self.record.error
 
-    def result(self, timeout: str | timedelta | None = None) -> R_co:
-        """What the task returned; waits for it, for ever or for a time. JobFailed where it has none to give."""
+    def result(self, timeout: str | timedelta | float | None = None) -> R_co:
+        """What the task returned; waits for it, for ever or for a time: `"10s"`, or a number of seconds.
+
+        JobFailed where it has none to give, ResultTimeout where it does not come in time.
+        """
         record = self._jobs.wait(self.id, timeout)
         self._record = record
         if record.state is not State.SUCCEEDED:
@@ -245,17 +248,18 @@ class Jobs:
         )
         return [LogEntry(line.number, datetime_of(line.at), line.level, line.text) for line in lines]
 
-    def result(self, job_id: str, *, timeout: str | timedelta | None = None) -> Any:
+    def result(self, job_id: str, *, timeout: str | timedelta | float | None = None) -> Any:
         """What a job's task returned; waits for it."""
         return Job[Any](self, job_id).result(timeout)
 
-    def wait(self, job_id: str, timeout: str | timedelta | None = None) -> JobRecord:
+    def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord:
         """The job once it has ended. It looks often at first, then less."""
-        deadline = None if timeout is None else time.monotonic() + span_of(timeout) / SECOND
+        waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
+        deadline = None if timeout is None else time.monotonic() + timeout_of(timeout)
         pause = 0.002
         while not (record := self.read(job_id)).state.is_final:
             if deadline is not None and time.monotonic() >= deadline:
-                raise ResultTimeout(f"job {job_id} ({record.task}) is still {record.state} after {timeout}; it goes on")
+                raise ResultTimeout(f"job {job_id} ({record.task}) is still {record.state} after {waited}; it goes on")
             time.sleep(pause)
             pause = min(pause * 1.5, 0.25)
         return record

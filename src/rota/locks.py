@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Self
 
 from rota.errors import LockHeld, LockLost
-from rota.model.micros import SECOND, span_of
+from rota.model.micros import span_of, timeout_of
 from rota.model.names import check_key
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Lock:
         self.fence = 0  # rises with every owner
         self._store = store
         self._ttl = span_of(ttl)
-        self._wait = 0.0 if wait is None else span_of(wait) / SECOND
+        self._wait = 0.0 if wait is None else timeout_of(wait)
         self._token = token_hex(16)
 
     def acquire(self) -> bool:

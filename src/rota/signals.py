@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.micros import span_of
+from rota.model.micros import fine_span_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -18,7 +18,7 @@ class Retry(JobSignal):
     """Try again, after a while; it spends a retry: `raise Retry(after="30s")`."""
 
     def __init__(self, reason: str = "asked for a retry", *, after: str | timedelta | None = None) -> None:
-        self.after = None if after is None else span_of(after)
+        self.after = None if after is None else fine_span_of(after)
         super().__init__(reason)
 
 
@@ -26,7 +26,7 @@ class Snooze(JobSignal):
     """Come back later; it spends nothing: `raise Snooze(after="1h")`."""
 
     def __init__(self, reason: str = "snoozed", *, after: str | timedelta) -> None:
-        self.after = span_of(after)
+        self.after = fine_span_of(after)
         super().__init__(reason)
 
 

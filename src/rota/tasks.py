@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from rota.arguments import Signature
 from rota.errors import BadOption, DuplicateName, UnknownTask
-from rota.model.micros import optional_instant, span_of
+from rota.model.micros import fine_span_of, optional_instant
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.payload import Call, pack_call
 from rota.model.redaction import DEFAULT
@@ -196,14 +196,14 @@ class Task(Generic[P, R]):
         if delay is not None and at is not None:
             raise BadOption("give delay= or at=, not both: each says when the job may run")
         overrides = Overrides(
-            delay=span_of(delay) if delay is not None else 0,
+            delay=fine_span_of(delay) if delay is not None else 0,
             at=optional_instant("at", at),
             priority=check_priority(priority) if priority is not None else None,
             queue=check_name("queue", queue) if queue is not None else None,
             key=check_key(key) if key is not None else None,
-            key_for=span_of(key_for) if key_for is not None else 0,
+            key_for=fine_span_of(key_for, least=1) if key_for is not None else 0,
             retries=check_retries(retries) if retries is not None else None,
-            timeout=span_of(timeout) if timeout is not None else None,
+            timeout=fine_span_of(timeout, least=1) if timeout is not None else None,
             meta=meta,
             transaction=tx,
         )
@@ -339,19 +339,24 @@ def make_options(
     if memory is not None and executor != "process":
         raise BadOption(f"memory={memory!r} caps a process of its own; add executor='process'")
     period = None if isinstance(unique, bool) else unique
-    pause = backoff if isinstance(backoff, Backoff) else Backoff() if backoff is None else Backoff(span_of(backoff))
     return TaskOptions(
         queue=check_name("queue", queue),
         priority=check_priority(priority),
-        retry=RetryPolicy(check_retries(retries), pause, tuple(give_up_on), tuple(retry_on)),
-        timeout=span_of(timeout) if timeout is not None else None,
+        retry=RetryPolicy(check_retries(retries), _backoff(backoff), tuple(give_up_on), tuple(retry_on)),
+        timeout=fine_span_of(timeout, least=1) if timeout is not None else None,
         keep=keep,
         unique=bool(unique),
-        unique_for=span_of(period) if period is not None else 0,
+        unique_for=fine_span_of(period, least=1) if period is not None else 0,
         description=description,
         executor=executor,
         memory=bytes_of(memory) if memory is not None else None,
     )
+
+
+def _backoff(given: str | timedelta | Backoff | None) -> Backoff:
+    if isinstance(given, Backoff):
+        return given
+    return Backoff() if given is None else Backoff(fine_span_of(given, least=1))
 
 
 def check_findable(function: Callable[..., Any], name: str) -> None:

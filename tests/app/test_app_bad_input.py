@@ -19,7 +19,9 @@ from rota import (
     BadStoreUrl,
     BadTrigger,
     NaiveDatetime,
+    Retry,
     RotaError,
+    Snooze,
     UnknownTask,
     UnknownZone,
     backoff,
@@ -201,7 +203,6 @@ def test_retries_are_a_whole_number(app, tick, retries):
 @pytest.mark.parametrize("duration", [5, 0.5, "", "5", "soon", "0s", "-5s", "1m1h", timedelta(seconds=-1)])
 def test_a_duration_has_a_unit_and_is_positive(app, tick, duration):
     for call in (
-        lambda: tick.using(delay=duration),
         lambda: tick.using(timeout=duration),
         lambda: tick.using(key="k", key_for=duration),
         lambda: app.task(name="x", timeout=duration)(lambda: None),
@@ -211,6 +212,20 @@ def test_a_duration_has_a_unit_and_is_positive(app, tick, duration):
         lambda: every(duration),
     ):
         with pytest.raises(BadDuration, match="duration"):
+            call()
+
+
+@pytest.mark.parametrize("span", [5, 0.5, "", "5", "soon", "-5s", "1m1h", "1s500", timedelta(seconds=-1), "1.5us"])
+def test_a_span_that_may_be_short_has_a_unit_and_is_not_negative(tick, span):
+    for call in (lambda: tick.using(delay=span), lambda: Retry(after=span), lambda: Snooze(after=span)):
+        with pytest.raises(BadDuration, match="duration"):
+            call()
+
+
+@pytest.mark.parametrize("timeout", [-1, -0.5, True, "", "5", float("nan"), float("inf")])
+def test_a_timeout_for_a_result_is_not_negative_and_text_has_a_unit(app, timeout):
+    for call in (lambda: app.jobs.result("any", timeout=timeout), lambda: app.lock("x", wait=timeout)):
+        with pytest.raises(BadDuration):
             call()
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from app.steps import work
-from rota import JobNotFound, current_job
+from rota import JobNotFound, ResultTimeout, current_job
 from rota.errors import StoreUnavailable
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_BATCH
@@ -364,3 +364,23 @@ def test_a_batch_that_is_not_taken_ends_the_sending_in_order(app, greet, monkeyp
         app.enqueue_many([greet.job(str(index)) for index in range(LARGEST_BATCH * 3)])
     assert taken == [LARGEST_BATCH]
     assert app.jobs.list(limit=1).items[0].args == [str(LARGEST_BATCH - 1)]
+
+
+@pytest.mark.parametrize(("delay", "micros"), [("0s", 0), ("250ms", 250_000), ("0.5s", 500_000), (timedelta(0), 0)])
+def test_a_delay_may_be_shorter_than_a_second_or_nothing(app, delay, micros):
+    @app.task
+    def job() -> None: ...
+
+    record = job.using(delay=delay).enqueue().record
+    assert record.run_at - record.created_at == micros
+    assert record.state == ("scheduled" if micros else "queued")
+
+
+def test_a_result_may_be_awaited_for_a_number_of_seconds(app):
+    @app.task
+    def job() -> None: ...
+
+    made = job.enqueue()
+    for timeout, told in ((0, "0 s"), (0.01, "0.01 s"), ("10ms", "10ms"), (timedelta(0), "0:00:00")):
+        with pytest.raises(ResultTimeout, match=f"is still queued after {told}; it goes on"):
+            made.result(timeout)

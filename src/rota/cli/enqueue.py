@@ -9,7 +9,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from rota.cli.options import app_option, check_duration, find_store, open_shared, output_option, store_option
+from rota.cli.options import app_option, check_fine_duration, find_store, open_shared, output_option, store_option
 from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
 from rota.cli.words import call, coarse, first_line, instant, instant_from, span
@@ -52,12 +52,12 @@ class Arguments(Struct, frozen=True):
 @click.argument("task_name", metavar="TASK")
 @click.argument("words", nargs=-1, metavar="[ARG | NAME=VALUE]...")
 @click.option("--at", metavar="TIME", help="Not before this time, such as 2026-10-14T09:00Z.")
-@click.option("--in", "delay", metavar="DURATION", callback=check_duration, help="Not before this long from now.")
+@click.option("--in", "delay", metavar="DURATION", callback=check_fine_duration, help="Not before this long from now.")
 @click.option("--priority", metavar="N", help="From -100 to 100, or low, normal, high; higher first.")
 @click.option("--queue", metavar="NAME", help="Another queue than the task's own.")
 @click.option("--key", help="At most one waiting or running job has this key.")
 @click.option("--wait", is_flag=True, help="Wait for the end; print the result, or exit with 7 where it failed.")
-@click.option("--timeout", metavar="DURATION", callback=check_duration, help="Wait no longer; exit with 8.")
+@click.option("--timeout", metavar="DURATION", callback=check_fine_duration, help="Wait no longer; exit with 8.")
 @app_option
 @store_option
 @output_option

@@ -20,7 +20,7 @@ from rota.cli.output import say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import instant
 from rota.errors import BadPayload
-from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
 from rota.model.payload import REDACTED, Call, unpack_call
 from rota.model.redaction import NOTHING_HIDDEN
 from rota.reading import all_schedules
@@ -184,7 +184,7 @@ def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
         kwargs=call.kwargs,
         meta=call.meta,
         retries=call.retries,
-        timeout=text_of(call.timeout // SECOND) if call.timeout else None,
+        timeout=span_text(call.timeout) if call.timeout else None,
         queue=spec.queue,
         priority=spec.priority,
         overlap=spec.overlap,

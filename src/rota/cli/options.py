@@ -16,7 +16,7 @@ from rota.config.environment import CONFIG
 from rota.config.loader import resolve
 from rota.errors import BadSettings, StoreError
 from rota.identity import whoami
-from rota.model.micros import span_of
+from rota.model.micros import fine_span_of, span_of
 from rota.store.sqlite import SqliteStore
 from rota.store.urls import store_from_url
 
@@ -96,6 +96,13 @@ def check_duration(_context: click.Context, _option: click.Parameter, text: str 
     """Refuse a duration that is none, before anything is done."""
     if text is not None:
         span_of(text)
+    return text
+
+
+def check_fine_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """As check_duration, where it may be shorter than a second, or nothing at all."""
+    if text is not None:
+        fine_span_of(text)
     return text
 
 

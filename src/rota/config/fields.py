@@ -7,7 +7,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from rota.config.kinds import Bound, Choice, Flag, Kind, Name, Priority, Span, Text, Whole, Zone
+from rota.config.kinds import Bound, Choice, FineSpan, Flag, Kind, Name, Priority, Span, Text, Whole, Zone
 from rota.model.collection import HIGHEST, LOWEST, MOST_KEPT
 from rota.model.retry import MOST_RETRIES
 from rota.model.schedule import CATCHUPS, OVERLAPS
@@ -84,7 +84,7 @@ SOURCE: dict[str, Field] = {
     "tz": Field(Zone(), "The timezone of its collections that name none; else the app's."),
     "keep": Field(Whole(1, MOST_KEPT), "Of each collection, the newest so many ended tasks are kept."),
     "retries": Field(Whole(0, MOST_RETRIES), "How often a failed sync is tried again before its next occurrence."),
-    "timeout": Field(Span(), "After which an attempt has failed; else the task's."),
+    "timeout": Field(FineSpan(), "After which an attempt has failed; else the task's."),
     "queue": Field(Name("queue"), "Of its jobs; else the task's."),
 }
 CALENDAR_PARTS = ("days", "weeks", "months", "quarters", "years", "at", "start", "end", "on", "nth", "month_end")

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rota.errors import BadOption
 from rota.model.masking import masked
-from rota.model.micros import SECOND, span_of
+from rota.model.micros import SECOND, fine_span_of, span_of
 from rota.model.names import NAMESPACE_WANTED, PRIORITIES, check_name, check_namespace, check_priority
 from rota.model.redaction import MOST_WORDS, words_of
 from rota.model.sizes import bytes_of
@@ -259,6 +259,15 @@ class Span(Duration, frozen=True):
 
     def read(self, text: Any) -> Any:
         return timedelta(microseconds=super().read(text))
+
+
+class FineSpan(_Plain, frozen=True):
+    """A span of time that may be shorter than a second, as the API takes it."""
+
+    wanted: str = "a duration such as 90s, 1h30m or 250ms"
+
+    def read(self, text: Any) -> Any:
+        return timedelta(microseconds=fine_span_of(text, least=1))
 
 
 class Bound(_Plain, frozen=True):

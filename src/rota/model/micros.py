@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from rota.errors import NaiveDatetime
+from rota.errors import BadDuration, NaiveDatetime
 from rota.triggers.bounds import FIRST, check_years
-from rota.triggers.duration import seconds_of
+from rota.triggers.duration import LONGEST, fine_text_of, milliseconds_of, seconds_of
 from rota.triggers.zone import EARLIEST, LATEST
 
 SECOND = 1_000_000
+MILLISECOND = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -60,5 +61,24 @@ def optional_datetime(micros: int | None) -> datetime | None:
 
 
 def span_of(duration: str | timedelta) -> int:
-    """A duration as microseconds."""
+    """A duration as microseconds: whole seconds, at least one."""
     return seconds_of(duration) * SECOND
+
+
+def fine_span_of(duration: str | timedelta, *, least: int = 0) -> int:
+    """A duration as microseconds, for what may be shorter than a second: whole milliseconds, at least so many."""
+    return milliseconds_of(duration, least=least) * MILLISECOND
+
+
+def timeout_of(timeout: str | timedelta | float) -> float:
+    """How long a caller waits, in seconds; a plain number is seconds, as in every timeout of Python's own."""
+    if isinstance(timeout, (int, float)):
+        if isinstance(timeout, bool) or not 0 <= timeout <= LONGEST:
+            raise BadDuration(f"timeout={timeout!r} must be from 0 seconds to 100 years", text=str(timeout))
+        return float(timeout)
+    return fine_span_of(timeout) / SECOND
+
+
+def span_text(micros: int) -> str:
+    """A duration in microseconds as people write it: "1h30m", "250ms", "0s"."""
+    return fine_text_of(micros // MILLISECOND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rota.errors import BadOption
-from rota.model.micros import SECOND, span_of
+from rota.model.micros import SECOND, fine_span_of
 
 MOST_RETRIES = 1_000
 MAX_DEATHS = 3  # a job that outlives this many dead workers is parked: it is probably what kills them
@@ -42,4 +42,4 @@ def backoff(first: str = "2s", *, factor: float = 3.0, longest: str = "1h") -> B
     """A back-off in the words of the API: `backoff("10s", factor=2, longest="30m")`."""
     if not 1 <= factor <= 100:
         raise BadOption(f"backoff factor={factor!r} must lie between 1 and 100")
-    return Backoff(span_of(first), float(factor), span_of(longest))
+    return Backoff(fine_span_of(first, least=1), float(factor), fine_span_of(longest, least=1))

@@ -8,11 +8,10 @@ import msgspec
 
 from rota.errors import BadPayload
 from rota.model.edit import describe_origin
-from rota.model.micros import SECOND, datetime_of
+from rota.model.micros import datetime_of, span_text
 from rota.model.payload import unpack_call
 from rota.model.redaction import DEFAULT, Redaction
 from rota.model.schedule import Origin, Pause, ScheduleSpec
-from rota.triggers.duration import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +73,7 @@ def _instant(micros: int) -> str:
 
 
 def _span(micros: int) -> str:
-    return text_of(micros // SECOND) if micros else "none"
+    return span_text(micros) if micros else "none"
 
 
 def _pause(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from rota.errors import BadOption
-from rota.model.micros import SECOND, datetime_of, micros_of, span_of
+from rota.model.micros import SECOND, datetime_of, fine_span_of, micros_of
 
 A_MONDAY = "2026-01-05T12:00:00Z"
 _MICROSECOND = timedelta(microseconds=1)
@@ -24,7 +24,7 @@ class ManualClock:
 
     def travel(self, duration: str | timedelta) -> datetime:
         """Move on by `"1h30m"` or a timedelta; nothing runs meanwhile, as if every process were down."""
-        span = duration // _MICROSECOND if isinstance(duration, timedelta) else span_of(duration)
+        span = duration // _MICROSECOND if isinstance(duration, timedelta) else fine_span_of(duration)
         return self.move_to(self._micros + span)
 
     def travel_to(self, instant: str | datetime) -> datetime:

@@ -1,18 +1,24 @@
-"""Durations: "90s", "1h30m" or a timedelta in, whole seconds out, and back to text."""
+"""Durations: "90s", "1h30m", "250ms" or a timedelta in, seconds or milliseconds out, and back to text."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 from rota.errors import BadDuration
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 LONGEST = 100 * 366 * 86_400  # a century; anything longer is a slip of the keyboard
 
+_MICROSECOND = timedelta(microseconds=1)
 _PART = re.compile(r"([0-9]{1,10})([wdhms])", re.ASCII)
 _WHOLE = re.compile(r"(?:[0-9]{1,10}[wdhms]){1,5}", re.ASCII)
+_FINE_PART = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(ms|[wdhms])", re.ASCII)
+_FINE_WHOLE = re.compile(r"(?:[0-9]{1,10}(?:\.[0-9]{1,9})?(?:ms|[wdhms])){1,6}", re.ASCII)
+_FINE_UNITS = {**{unit: size * 1_000 for unit, size in UNITS.items()}, "ms": 1}
 _HOW = "write it as '90s', '5m', '1h30m', '2d' or '1w', or give a timedelta"
+_FINE_HOW = "write it as '90s', '1h30m', '250ms' or '0.5s', or give a timedelta"
 
 
 def seconds_of(duration: object) -> int:
@@ -21,6 +27,24 @@ def seconds_of(duration: object) -> int:
     if not 1 <= seconds <= LONGEST:
         raise BadDuration(f"duration {duration!r} must lie between 1 second and 100 years", text=str(duration))
     return seconds
+
+
+def milliseconds_of(duration: object, *, least: int = 0) -> int:
+    """The duration in whole milliseconds: for what may be shorter than a second, or nothing at all."""
+    is_delta = isinstance(duration, timedelta)
+    exact = Decimal(duration // _MICROSECOND) / 1_000 if is_delta else _fine_from_text(duration)  # type: ignore[operator]
+    if exact != exact.to_integral_value():
+        raise BadDuration(f"duration {duration!r} must be whole milliseconds", text=str(duration))
+    if not least <= exact <= LONGEST * 1_000:
+        reason = f"duration {duration!r} must lie between {fine_text_of(least)} and 100 years"
+        raise BadDuration(reason, text=str(duration))
+    return int(exact)
+
+
+def fine_text_of(milliseconds: int) -> str:
+    """As text_of, to the millisecond: 1500 -> "1s500ms", 0 -> "0s"."""
+    seconds, rest = divmod(milliseconds, 1_000)
+    return f"{text_of(seconds)}{f'{rest}ms' if rest else ''}" or "0s"
 
 
 def text_of(seconds: int) -> str:
@@ -53,6 +77,20 @@ def _from_text(duration: object) -> int:
         reason = f"duration {duration!r} must name each unit once, the larger first"
         raise BadDuration(reason, text=duration, fix=_HOW)
     return sum(int(count) * UNITS[unit] for count, unit in parts)
+
+
+def _fine_from_text(duration: object) -> Decimal:
+    if not isinstance(duration, str):
+        raise BadDuration(f"duration {duration!r} has no unit", text=str(duration), fix=_FINE_HOW)
+    text = duration.strip().lower()
+    if not _FINE_WHOLE.fullmatch(text):
+        raise BadDuration(f"duration {_short(duration)!r} is not understood", text=duration, fix=_FINE_HOW)
+    parts = _FINE_PART.findall(text)
+    units = [unit for _, unit in parts]
+    if units != sorted(set(units), key=list(_FINE_UNITS).index):
+        reason = f"duration {duration!r} must name each unit once, the larger first"
+        raise BadDuration(reason, text=duration, fix=_FINE_HOW)
+    return sum((Decimal(count) * _FINE_UNITS[unit] for count, unit in parts), Decimal(0))
 
 
 def _short(text: str) -> str:

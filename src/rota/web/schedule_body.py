@@ -9,14 +9,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from rota.errors import BadPayload, BadTrigger, UnknownZone
-from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
 from rota.model.payload import unpack_call
 from rota.model.redaction import restored
 from rota.model.schedule import Catchup, Overlap
 from rota.tasks import Request, TaskOptions
 from rota.triggers import trigger_from_text
 from rota.triggers.bounds import bound_from_text
-from rota.triggers.duration import text_of
 from rota.triggers.zone import find_zone
 from rota.web.refusals import at_fault
 from rota.web.trigger_body import TriggerBody, read_trigger
@@ -201,7 +200,7 @@ def _kept(spec: ScheduleSpec) -> dict[str, Any]:
 
 
 def duration(micros: int) -> str | None:
-    return text_of(micros // SECOND) if micros else None
+    return span_text(micros) if micros else None
 
 
 def _kept_bound(spec: ScheduleSpec, name: str) -> date | None:

@@ -17,7 +17,7 @@ from rota.web.route import Answer, Ask, Follow, Route
 from rota.web.types import (
     Arguments,
     Body,
-    Duration,
+    FineDuration,
     Instant,
     JobId,
     Key,
@@ -74,14 +74,14 @@ class NewJobBody(Body, frozen=True, kw_only=True):
     task: Name  # one that the app has registered
     args: Arguments = []
     kwargs: Named = {}
-    delay: Duration | None = None
+    delay: FineDuration | None = None
     at: Instant | None = None
     priority: Priority | None = None
     queue: Name | None = None
     key: Key | None = None
-    key_for: Duration | None = None
+    key_for: FineDuration | None = None
     retries: Annotated[int, Meta(ge=0, le=1_000)] | None = None
-    timeout: Duration | None = None
+    timeout: FineDuration | None = None
     meta: Named | None = None
 
 
