@@ -65,6 +65,7 @@ class AsyncJobs(_Shell):
     get = _Awaited(Jobs.get)
     list = _Awaited(Jobs.list)
     history = _Awaited(Jobs.history)
+    why = _Awaited(Jobs.why)
     logs = _Awaited(Jobs.logs)
     cancel = _Awaited(Jobs.cancel)
     retry = _Awaited(Jobs.retry)

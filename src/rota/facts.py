@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.redaction import Redaction
     from rota.model.why import Verdict
+    from rota.model.why_job import JobVerdict
     from rota.store.contract import Node
 
 Facts = TypeVar("Facts", bound=Struct)
@@ -183,6 +184,22 @@ def why_facts(verdict: Verdict) -> WhyFacts:
         before=optional_datetime(verdict.before),
         after=optional_datetime(verdict.after),
     )
+
+
+class JobWhyFacts(Struct, kw_only=True):
+    """Where a job is, what it waits for, and what to do."""
+
+    job_id: str
+    state: State
+    outcome: str
+    sentence: str
+    fix: str
+    waits_for: str | None  # the job that must end first
+    due_at: datetime | None  # when it may run, where that is still to come
+
+
+def job_why_facts(verdict: JobVerdict) -> JobWhyFacts:
+    return filled(JobWhyFacts, verdict, due_at=optional_datetime(verdict.due_at))
 
 
 class ChangeFacts(Struct, kw_only=True):

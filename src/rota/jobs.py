@@ -13,6 +13,7 @@ from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
 from rota.noting import RANDOM, Deed, note_down
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
+from rota.surroundings import why_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from rota.model.job import Job as JobRecord
+    from rota.model.why_job import JobVerdict
     from rota.store.contract import Store
 
 R_co = TypeVar("R_co", covariant=True)
@@ -228,6 +230,10 @@ class Jobs:
         """Every move of a job, oldest first."""
         moves = history_of(self.read(job_id))
         return [HistoryLine(move.state.value, datetime_of(move.at), move.reason, move.data) for move in moves]
+
+    def why(self, job_id: str) -> JobVerdict:
+        """Where a job is, what it waits for, and what to do: an outcome, a sentence, a fix."""
+        return why_waits(self._store(), self.read(job_id))
 
     def logs(
         self,

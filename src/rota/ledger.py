@@ -7,27 +7,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.errors import BadTrigger
-from rota.liveness import is_alive
 from rota.model.clock_record import wrong_time_at
 from rota.model.firing import coming_slot, count_free, count_slots, overlapped_jobs
 from rota.model.micros import SECOND
 from rota.model.note import subject_of
-from rota.model.state import State
 from rota.model.why import Records, Verdict, instant_to_explain, timing_of, why, why_removed
-from rota.model.why_job import Around, JobVerdict, why_job
 from rota.reading import clock_record
 from rota.store.contract import LARGEST_PAGE, NoteFilter
+from rota.surroundings import around, awaited_by, job_of
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from rota.model.job import Job
     from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
-    from rota.store.contract import Node, Store
+    from rota.store.contract import Store
 
 
 class Coming:
@@ -56,11 +53,6 @@ def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | Non
     """The answer about a schedule that was removed; None where the audit records know of none."""
     notes = store.list_notes(NoteFilter(subject=subject_of("schedule", schedule_id)), limit=1).items
     return why_removed(schedule_id, at, notes[0]) if notes and notes[0].verb == "removed" else None
-
-
-def why_waits(store: Store, job: Job) -> JobVerdict:
-    """Where a job is, what it waits for, and what to do."""
-    return why_job(job, around(store, job.queue, job.task, store.now()), _job_of(store, _awaited_by(job)))
 
 
 def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) -> Iterator[Coming]:
@@ -110,24 +102,15 @@ def _line_at(store: Store, schedule_id: str, at: int) -> Occurrence | None:
     return next((line for line in lines if line.earliest_at <= at <= line.through_at), None)
 
 
-def _job_of(store: Store, job_id: str | None) -> Job | None:
-    found = store.get_jobs([job_id]) if job_id is not None else []
-    return found[0] if found else None
-
-
-def _awaited_by(job: Job | None) -> str | None:
-    return job.waits_for if job is not None and job.state is State.HELD else None
-
-
 def _records(store: Store, schedule: Schedule, at: int) -> Records:
     """What the store has about an instant; audit records are read only where the ledger has nothing."""
     line = _line_at(store, schedule.id, at)
     if line is None:
         return _from_notes(store, schedule, at)
-    job = _job_of(store, line.job_id)
+    job = job_of(store, line.job_id)
     met = overlapped_jobs(line.reason)
-    other = _awaited_by(job) if met is None else met[0]
-    return Records(line=line, job=job, other=_job_of(store, other))
+    other = awaited_by(job) if met is None else met[0]
+    return Records(line=line, job=job, other=job_of(store, other))
 
 
 def _from_notes(store: Store, schedule: Schedule, at: int) -> Records:
@@ -157,23 +140,3 @@ def _same_local_time(schedule: Schedule, at: int, tz: str) -> int | None:
         return find_zone(tz).instant_of(wall) * SECOND
     except BadTrigger:
         return None
-
-
-def around(store: Store, queue: str, task: str, now: int, tz: str = "UTC") -> Around:
-    """Who is there to fire schedules, and to run a task from a queue."""
-    alive = [node for node in store.list_nodes() if is_alive(node, now)]
-    workers = [node for node in alive if _takes_from(node, queue)]
-    info = next((info for info in store.list_queues() if info.name == queue), None)
-    return Around(
-        now=now,
-        tz=tz,
-        has_scheduler=any("scheduler" in node.roles for node in alive),
-        has_worker=bool(workers),
-        knows_task=any(task in node.tasks for node in workers),
-        is_queue_paused=info is not None and info.is_paused,
-        is_sealed=store.sealed() is not None,
-    )
-
-
-def _takes_from(node: Node, queue: str) -> bool:
-    return "worker" in node.roles and queue in node.queues

@@ -18,7 +18,7 @@ from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
 from rota.model.note import Author, subject_of
 from rota.model.redaction import DEFAULT
-from rota.model.schedule import Origin, Schedule, ScheduleSpec
+from rota.model.schedule import Origin, Schedule, ScheduleSpec, checked
 from rota.model.tenant import born_paused, followed
 from rota.planning import apply_edits, plan_schedules
 from rota.reading import all_schedules
@@ -175,7 +175,7 @@ class Schedules:
         """Schedules by id, a page at a time: all of them, or those of a tenant."""
         where = ScheduleFilter(tenant=tenant)
         page = self._store().list_schedules(where, cursor=cursor, limit=check_limit(limit))
-        return Page([self._view(record) for record in page.items], page.cursor)
+        return Page([self._view(checked(record)) for record in page.items], page.cursor)
 
     def remove(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> bool:
         """Remove a schedule and cancel what it has waiting; no error where there is none."""
@@ -295,7 +295,7 @@ class Schedules:
         found = self._store().get_schedules([schedule_id])
         if not found:
             raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
-        return found[0]
+        return checked(found[0])
 
 
 def _verb(before: Schedule | None, edit: Edit) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.steps import fire, work
-from rota import ScheduleNotFound, cron, every
+from rota import ScheduleNotFound, backoff, cron, every
 from rota.store.contract import Node
 
 
@@ -180,3 +180,70 @@ def test_a_spent_schedule_has_ended(app, tick, clock, why):
 def test_an_unknown_schedule_is_an_error(app):
     with pytest.raises(ScheduleNotFound):
         app.schedules.why("nobody")
+
+
+def test_a_failed_run_that_waits_for_its_retry_is_the_cause_of_an_overlap(app, clock, why):
+    @app.task(name="shop.flaky", retries=3, backoff=backoff("1h"))
+    def flaky() -> None:
+        raise OSError("full")
+
+    app.schedules.put("soon", flaky.job(), every("10s"))
+    clock.skip(10)
+    fire(app)
+    work(app)
+    view = app.schedules.get("soon")
+    assert (view.last_status, view.last_error.partition("\n")[0]) == ("retrying", "OSError: full")
+    clock.skip(10)
+    fire(app)
+    verdict = why()
+    assert "an attempt had failed (OSError: full), and it was waiting for the next one" in verdict.sentence
+    assert verdict.fix.startswith("Correct the error: `rota jobs show ")
+
+
+def test_a_task_that_no_worker_knows_is_the_cause_of_an_overlap(app, make_app, soon, why):
+    other = make_app()  # a deploy without the task
+    soon.skip(10)
+    fire(app)
+    work(other)
+    soon.skip(10)
+    fire(app)
+    assert "the worker that took it did not know the task shop.tick" in why().sentence
+    assert why().fix == "Deploy the code that has shop.tick, or correct the name of the task."
+    assert app.jobs.why(app.jobs.list().items[0].id).outcome == "waiting: task unknown to every worker"
+
+
+def test_a_queue_of_runs_is_told_as_such(app, tick, clock, why):
+    app.schedules.put("soon", tick.job(), every("10s"), overlap="queue")
+    for _ in range(3):
+        clock.skip(10)
+        fire(app)
+    assert 'With overlap="queue", one time waits for the job before it' in why().sentence
+    assert 'overlap="queue"' not in why().fix
+    held = app.jobs.list(state="held").items[0]
+    assert (app.jobs.why(held.id).outcome, why(-10).outcome) == ("waiting: another job", "waiting: another job")
+
+
+def test_a_schedule_that_its_tenant_paused_before_its_first_run_is_paused(app, tick):
+    app.tenants.put("acme", tz="UTC")
+    app.tenants.pause("acme", by="ann")
+    app.schedules.put("soon", tick.job(), every("10s"), tenant="acme")
+    verdict = app.schedules.why("soon")
+    assert (verdict.outcome, verdict.fix) == ("skipped: paused with tenant acme by ann", "`rota tenants resume acme`.")
+
+
+def test_changed_times_are_named_with_who_changed_them(app, tick, clock, why):
+    app.schedules.put("soon", tick.job(), every("1h"))
+    clock.skip(1800)
+    app.schedules.put("soon", tick.job(), every("10s"), by="ann")
+    verdict = why(-600)
+    assert verdict.outcome == "not expected"
+    assert "Its times were changed by ann at" in verdict.sentence
+    assert "(trigger: every 1h → every 10s)" in verdict.sentence
+
+
+def test_a_removed_schedule_says_who_removed_it(app, soon):
+    app.schedules.remove("soon", by="ann")
+    verdict = app.schedules.why("soon")
+    assert (verdict.outcome, verdict.at) == ("removed", soon.time)
+    assert "removed by ann at" in verdict.sentence
+    assert app.schedules.why("soon", soon.now + timedelta(hours=1)).outcome == "removed"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from rota.cli.why import time_from
 from rota.errors import BadOption
+from rota.model.edit import Edit
 from rota.triggers.zone import find_zone
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)  # a Monday, 07:00 in New York
@@ -36,6 +38,50 @@ def test_why_in_json_has_all_facts(synced):
 def test_why_of_nobody_and_of_no_time_are_errors(synced):
     assert "no schedule has the id 'nobody'" in synced("why", "nobody", code=5).stderr
     assert "'soon' is not a time" in synced("why", "tick", "soon", code=2).stderr
+
+
+def test_why_of_a_job_says_what_it_waits_for(rota):
+    job_id = rota.enqueue("greet", "ann")
+    told = rota("why", job_id).stdout
+    assert told.startswith(
+        f"waiting: no worker for this queue\njob {job_id} (jobs.greet): The job waits, and no worker"
+    )
+    assert "what to do: Start one: `rota worker TARGET -q default`." in told
+    assert rota.data("why", job_id)["state"] == "queued"
+    assert "leave '09:00' out" in rota("why", job_id, "09:00", code=2).stderr
+
+
+def test_why_of_a_removed_schedule_says_who_removed_it_and_when(synced):
+    synced("schedules", "remove", "tick", "--by", "ann")
+    told = synced("why", "tick").stdout
+    assert told.startswith("removed\ntick: The schedule was removed by ann at ")
+
+
+def test_a_schedule_in_an_unknown_zone_is_shown_explained_and_mended(rota, store):
+    app_args = ("schedules", "add", "night", "jobs.greet", "ann", "--cron", "0 9 * * *", "--app", "jobs.py")
+    rota(*app_args)
+    (known,) = store.get_schedules(["night"])
+    spec = msgspec.structs.replace(known.spec, tz="Mars/Olympus")
+    after = msgspec.structs.replace(known, spec=spec, version=known.version + 1)
+    assert store.edit_schedules([Edit(after=after, expect_version=known.version)]) == []
+    assert rota.data("schedules", "list")[0]["state"] == "broken"
+    assert "Mars/Olympus" in rota("schedules", "show", "night").stdout
+    assert rota("why", "night", "09:00").stdout.startswith("broken\n")
+    rota("schedules", "edit", "night", "--queue", "mail")
+    said = rota("schedules", "edit", "night", "--tz", "Europe/Paris")
+    assert "its next run is at" in said.stderr + said.stdout
+    assert rota.data("schedules", "list")[0]["state"] == "on"
+
+
+def test_a_rule_that_cannot_be_read_is_replaced(rota, store):
+    rota("schedules", "add", "night", "jobs.greet", "ann", "--cron", "0 9 * * *", "--app", "jobs.py")
+    (known,) = store.get_schedules(["night"])
+    spec = msgspec.structs.replace(known.spec, trigger="lunar 3 tz=Mars/Olympus")
+    after = msgspec.structs.replace(known, spec=spec, version=known.version + 1)
+    assert store.edit_schedules([Edit(after=after, expect_version=known.version)]) == []
+    assert rota.data("schedules", "list")[0]["state"] == "broken"
+    rota("schedules", "edit", "night", "--every", "1h")
+    assert rota.data("schedules", "list")[0]["state"] == "on"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,18 @@ def test_a_job_is_enqueued_run_and_looked_at(stage):
     assert stage.get(f"{path}/logs?end=2020-01-01T00:00:00Z").json()["items"] == []
 
 
+def test_a_job_says_what_it_waits_for(stage):
+    path = f"{JOBS}/{enqueue(stage, delay='1h').json()['id']}/why"
+    why = stage.get(path).json()
+    assert (why["state"], why["outcome"], why["waits_for"]) == ("scheduled", "waiting", None)
+    assert why["due_at"] > "2026"
+    assert "The job is due at" in why["sentence"]
+    ready = stage.get(f"{JOBS}/{enqueue(stage).json()['id']}/why").json()
+    assert (ready["outcome"], ready["due_at"]) == ("waiting: no worker for this queue", None)
+    assert ready["fix"] == "Start one: `rota worker TARGET -q default`."
+    assert stage.get(f"{JOBS}/nobody/why").status_code == 404
+
+
 def test_a_bare_name_will_do_where_it_is_clear_and_an_unknown_one_is_told(stage):
     response = enqueue(stage, task="nope")
     assert (response.status_code, response.json()["error"]["code"]) == (422, "unknown_task")

@@ -145,8 +145,14 @@ def test_pause_resume_disable_enable_run_now_and_remove(stage):
     assert why["outcome"] == "not expected"
     assert stage.ask("DELETE", ONE).status_code == 204
     assert stage.ask("DELETE", ONE).status_code == 404
-    verbs = [change["verb"] for change in stage.get(f"{ONE}/changes").json()["items"]]
+    changes = stage.get(f"{ONE}/changes").json()["items"]
+    verbs = [change["verb"] for change in changes]
     assert verbs == ["removed", "run by hand", "enabled", "disabled", "resumed", "paused", "created"]
+    why = stage.get(f"{ONE}/why").json()
+    assert (why["outcome"], f"The schedule was removed by {changes[0]['by']} at" in why["sentence"]) == (
+        "removed",
+        True,
+    )
 
 
 def test_every_change_carries_its_author(stage):

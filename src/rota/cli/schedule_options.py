@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from rota.cli.words import instant_from
-from rota.errors import BadOption
+from rota.errors import BadOption, BadTrigger, UnknownZone
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_priority
 from rota.model.schedule import CATCHUPS, OVERLAPS, check_spec
@@ -73,7 +73,7 @@ def reworded(spec: ScheduleSpec, trigger: Trigger | None, given: dict[str, Any])
     said = dict(given)
     if trigger is not None:
         spec = msgspec.structs.replace(spec, trigger=str(trigger))
-    zone = trigger_from_text(spec.trigger).tz
+    zone = _zone_of(spec.trigger)
     if trigger is not None and trigger.tz and "tz" not in said:
         said["tz"] = trigger.tz
     own = {name for name in FOLLOWED if said.get(name)} | ({"tz"} if zone else set())
@@ -83,6 +83,14 @@ def reworded(spec: ScheduleSpec, trigger: Trigger | None, given: dict[str, Any])
         if name in said:
             spec = _said_anew(spec, name, said.pop(name))
     return check_spec(msgspec.structs.replace(_bounded(spec, said), **{name: _read(name, said[name]) for name in said}))
+
+
+def _zone_of(text: str) -> str | None:
+    """The zone that a rule names itself; a rule that cannot be read may still be reworded."""
+    try:
+        return trigger_from_text(text).tz
+    except BadTrigger:
+        return next((word.removeprefix("tz=") for word in text.split() if word.startswith("tz=")), None)
 
 
 def _with_tenant(spec: ScheduleSpec, tenant: str, own: set[str]) -> ScheduleSpec:
@@ -111,9 +119,27 @@ def _said_anew(spec: ScheduleSpec, name: str, value: Any) -> ScheduleSpec:
 def _in_zone(spec: ScheduleSpec, tz: str) -> ScheduleSpec:
     """In another zone, with its bounds on the same local days; a rule that names its zone names this one now."""
     name = find_zone(zone_name(tz) or "UTC").name
-    rule = trigger_from_text(spec.trigger)
-    text = str(rule.rezoned(name)) if rule.tz else spec.trigger
+    text = _rezoned(spec.trigger, name)
+    if not _is_known(spec.tz):  # then its days are unknown too, and the new zone cannot keep them
+        return msgspec.structs.replace(spec, trigger=text, tz=name)
     return followed(msgspec.structs.replace(spec, trigger=text, follows={"tz": name}), None)
+
+
+def _rezoned(text: str, tz: str) -> str:
+    """A rule in another zone. Of one whose own zone is unknown, only the name of that is replaced."""
+    try:
+        rule = trigger_from_text(text)
+    except UnknownZone:
+        return " ".join(f"tz={tz}" if word.startswith("tz=") else word for word in text.split())
+    return str(rule.rezoned(tz)) if rule.tz else text
+
+
+def _is_known(tz: str) -> bool:
+    try:
+        find_zone(tz)
+    except UnknownZone:
+        return False
+    return True
 
 
 def _bounded(spec: ScheduleSpec, said: dict[str, Any]) -> ScheduleSpec:

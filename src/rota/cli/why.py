@@ -1,4 +1,4 @@
-"""why: what became of one expected time of a schedule, in one sentence, and what to do about it."""
+"""why: what became of one expected time of a schedule, or what a job waits for, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import click
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading
 from rota.cli.words import printable
-from rota.errors import BadOption
-from rota.facts import why_facts
+from rota.errors import BadOption, BadTrigger
+from rota.facts import job_why_facts, why_facts
 from rota.model.micros import datetime_of
 from rota.triggers.zone import find_zone
 
@@ -21,26 +21,46 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.model.why import Verdict
+    from rota.model.why_job import JobVerdict
     from rota.triggers.zone import Zone
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
 @click.command("why")
-@click.argument("schedule_id", metavar="SCHEDULE")
+@click.argument("name", metavar="SCHEDULE|JOB")
 @click.argument("at", metavar="[TIME]", required=False)
 @on_a_store
 @output_option
-def why(app: App, schedule_id: str, at: str | None, out: Output) -> None:
-    """Why SCHEDULE did or did not run at TIME.
+def why(app: App, name: str, at: str | None, out: Output) -> None:
+    """Why SCHEDULE did or did not run at TIME, or what JOB waits for.
 
     TIME is a wall time in the schedule's zone (02:30, or 2026-03-08 02:30) or an instant (2026-03-08T07:30Z). Without
-    it, the last time at which it was to run is looked at.
+    it, the last expected time is looked at, or the first one to come. A name that no schedule has is the id of a job.
     """
-    view = app.schedules.get(schedule_id)
-    now = datetime_of(app.open().now())
-    verdict = app.schedules.why(schedule_id, time_from(at, find_zone(view.tz), now) if at else None)
-    out.page(why_facts(verdict), lambda: _page(verdict))
+    store = app.open()
+    found = store.get_schedules([name])
+    if not found and store.get_jobs([name]):
+        _why_job(app, name, at, out)
+        return
+    zone = _zone_of(found[0].spec.tz if found else "UTC")
+    verdict = app.schedules.why(name, time_from(at, zone, datetime_of(store.now())) if at else None)
+    out.page(why_facts(verdict), lambda: _page(verdict, verdict.job_id))
+
+
+def _why_job(app: App, job_id: str, at: str | None, out: Output) -> None:
+    if at:
+        raise BadOption(f"{job_id} is a job, and the answer is about now; leave {at!r} out")
+    verdict = app.jobs.why(job_id)
+    out.page(job_why_facts(verdict), lambda: _page(verdict, verdict.waits_for))
+
+
+def _zone_of(tz: str) -> Zone:
+    """A schedule's zone; UTC where what is stored is none, so that such a schedule can be asked about."""
+    try:
+        return find_zone(tz)
+    except BadTrigger:
+        return find_zone("UTC")
 
 
 def time_from(text: str, zone: Zone, now: datetime) -> datetime:
@@ -70,10 +90,10 @@ def _instant(wall: datetime, zone: Zone) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _page(verdict: Verdict) -> Iterator[str]:
+def _page(verdict: Verdict | JobVerdict, job_id: str | None) -> Iterator[str]:
     yield heading(verdict.outcome)
     yield printable(verdict.sentence)
     if verdict.fix:
         yield f"{click.style('what to do:', fg='yellow')} {verdict.fix}"
-    if verdict.job_id:
-        yield f"job: {verdict.job_id}"
+    if job_id:
+        yield f"job: {job_id}"

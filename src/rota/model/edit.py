@@ -16,7 +16,7 @@ from rota.model.firing import Skip, count_free, job_ahead, next_slot, run_now, r
 from rota.model.job import Job, NewJob
 from rota.model.micros import datetime_of, micros_of
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
-from rota.model.schedule import Ahead, Origin, Pause, Schedule, ScheduleSpec
+from rota.model.schedule import Ahead, Origin, Pause, Schedule, ScheduleSpec, checked
 from rota.model.sync import start_sync
 from rota.triggers.rezoned import WallTrigger
 
@@ -75,6 +75,7 @@ def register(
     """Add a schedule, or change it where its author changed what it says. None where nothing changed."""
     if existing is None:
         return _create(schedule_id, spec, origin, now, new_id)
+    existing = checked(existing)
     is_kin = _is_kin(existing.origin, origin)
     if is_kin and is_older(origin.version, existing.origin.version):
         return None
@@ -312,7 +313,8 @@ def _unmade(schedule: Schedule, now: int) -> Schedule:
 
 def _elsewhere(schedule: Schedule, spec: ScheduleSpec) -> Schedule:
     """Under another spec; where that moves it, it remembers where it was made."""
-    zone = schedule.origin.zone or ("" if schedule.spec.tz == spec.tz else schedule.spec.tz)
+    stays = schedule.spec.tz == spec.tz or schedule.problem is not None  # a zone that is unknown cannot be left
+    zone = "" if schedule.problem else schedule.origin.zone or ("" if stays else schedule.spec.tz)
     return msgspec.structs.replace(schedule, spec=spec, origin=msgspec.structs.replace(schedule.origin, zone=zone))
 
 
@@ -374,6 +376,8 @@ def _lift(schedule: Schedule, lifted: Pause | None, now: int, **fields: Any) -> 
 
 def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, **fields: Any) -> Edit:
     """Fire again; what fell into the silence, up to now or to its announced end, is recorded as skipped."""
+    if schedule.problem:
+        return _edit(schedule, schedule, now, **fields)  # its times cannot be told until it is mended
     end = now if until is None else until
     skips = skip_range(schedule, end, "skipped", why)
     ahead = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, end))

@@ -199,6 +199,12 @@ def problem_of(schedule: Schedule) -> str | None:
     return None
 
 
+def checked(schedule: Schedule) -> Schedule:
+    """The schedule with its problem, where it cannot be evaluated and no scheduler has found that out yet."""
+    problem = problem_of(schedule)
+    return schedule if problem == schedule.problem else msgspec.structs.replace(schedule, problem=problem)
+
+
 @lru_cache(maxsize=4096)
 def bound_trigger(text: str, tz: str, anchor: int, born_in: str = "") -> Trigger:
     """The rule in a zone. One that has moved keeps the day on which it began by the clock of where it was made."""

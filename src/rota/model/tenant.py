@@ -10,7 +10,7 @@ from msgspec import Struct
 from rota.errors import BadOption
 from rota.model.edit import Edit, follow_pause, follow_spec
 from rota.model.micros import SECOND
-from rota.model.schedule import Pause, Schedule, ScheduleSpec
+from rota.model.schedule import Pause, Schedule, ScheduleSpec, problem_of
 from rota.triggers.zone import DAY, find_zone
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
 
 def derive(schedule: Schedule, tenant: Tenant | None, now: int, new_id: Callable[[], str]) -> Edit | None:
     """The next edit that brings a schedule to what its tenant says; None where it is there."""
-    if schedule.problem:
+    if problem_of(schedule) is not None:
         return None  # whoever mends it says anew what holds
     keeps_next = tenant is not None and tenant.on_zone_change == "keep_next"
     spec = followed(schedule.spec, tenant)

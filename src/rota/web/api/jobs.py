@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from rota.errors import BadPayload
-from rota.facts import JobFacts, LineFacts, MoveFacts, job_facts, move_facts
+from rota.facts import JobFacts, JobWhyFacts, LineFacts, MoveFacts, job_facts, job_why_facts, move_facts
 from rota.model.job import NewJob, accept
 from rota.model.micros import optional_instant
 from rota.model.state import State
@@ -120,6 +120,10 @@ def get_history(ask: Ask) -> History:
     return History(items=move_facts(ask.app.jobs.read(ask.path.job_id)))
 
 
+def get_job_why(ask: Ask) -> JobWhyFacts:
+    return job_why_facts(ask.app.jobs.why(ask.path.job_id))
+
+
 def get_logs(ask: Ask) -> Lines | Follow:
     query: LogsQuery = ask.query
     ask.app.jobs.read(ask.path.job_id)
@@ -183,6 +187,8 @@ ROUTES = (
           params=JobPath, status=204, also=_WRONG_STATE),
     Route(method="GET", path=f"{_JOB}/history", role="read", handle=get_history, params=JobPath, answer=History,
           says="Every move of a job, oldest first."),
+    Route(method="GET", path=f"{_JOB}/why", role="read", handle=get_job_why, params=JobPath, answer=JobWhyFacts,
+          says="Where a job is, what it waits for, and what to do."),
     Route(method="GET", path=f"{_JOB}/logs", role="read", handle=get_logs, params=JobPath, query=LogsQuery,
           answer=Lines, streams="follow=true", says="What a job wrote, in order; or as it is written."),
     Route(method="POST", path=f"{_JOB}/retry", role="operate", handle=retry_job, params=JobPath, body=ReasonBody,
