@@ -151,7 +151,7 @@ def written(signature: inspect.Signature) -> str:
     parameters = [
         parameter.replace(annotation=_raw(parameter.annotation))
         for name, parameter in signature.parameters.items()
-        if name != "self"
+        if name != "self" and parameter.annotation != "Never"  # the latter refuses what is no option
     ]
     plain = signature.replace(parameters=parameters, return_annotation=_raw(signature.return_annotation))
     if len(str(plain)) <= WIDEST:

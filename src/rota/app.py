@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack, cast, overload
 
 from rota.arguments import decode_value
 from rota.changes import Change, list_changes
@@ -27,6 +27,7 @@ from rota.locks import Lock
 from rota.model.codecs import Codec, Codecs
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_queues, check_schedule_id, new_id
+from rota.model.option_names import FOR_APP, refuse_unknown
 from rota.model.redaction import Redaction
 from rota.model.sizes import bytes_of, jobs_of
 from rota.observe.loading import load_metrics
@@ -94,7 +95,9 @@ class App:
         lease: str | None = None,
         retention: Retention | None = None,
         redact: Sequence[str] | None = None,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown("App()", unknown, App.__init__.__annotations__.keys() - {"unknown", "return"}, FOR_APP)
         self.name = check_name("app", name)
         self.version = version
         self.registry = Registry()
@@ -197,17 +200,17 @@ class App:
         """Register a function and have it run by a trigger: `@app.schedule(cron("0 9 * * *"))`."""
 
         def declare(function: Any) -> Any:
-            task = function if isinstance(function, Task) else self._add_task(function, {})
-            schedule_id = check_schedule_id(id or task.__name__)
-            if schedule_id in self._declared:
-                raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
+            with self.registry.task_of(function, self._add_task) as task:
+                schedule_id = check_schedule_id(id or task.__name__)
+                if schedule_id in self._declared:
+                    raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
 
-            def make(tz: str) -> ScheduleSpec:
-                request = task.request((), {}, Overrides()) if tz else task.draft()
-                return make_spec(trigger, request, default_tz=tz, **options)
+                def make(tz: str) -> ScheduleSpec:
+                    request = task.request((), {}, Overrides()) if tz else task.draft()
+                    return make_spec(trigger, request, default_tz=tz, **options)
 
-            make("")  # mistakes are told where they are made; the app's timezone is known when it is read
-            self._declared[schedule_id] = make
+                make("")  # mistakes are told where they are made; the app's timezone is known when it is read
+                self._declared[schedule_id] = make
             return task
 
         return cast("Decorator", declare)
@@ -219,8 +222,8 @@ class App:
         from rota.sources.declaring import declare_source  # noqa: PLC0415 - who has none does not pay for it
 
         def declare(function: Any) -> Any:
-            task = function if isinstance(function, Task) else self._add_task(function, {})
-            declare_source(self._declared, name, task, collections, options)
+            with self.registry.task_of(function, self._add_task) as task:
+                declare_source(self._declared, name, task, collections, options)
             return task
 
         return cast("Decorator", declare)

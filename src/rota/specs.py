@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Never, TypedDict
 
 import msgspec
 
 from rota.errors import BadOption, BadTrigger
 from rota.model.micros import check_instant, span_of
 from rota.model.names import check_name, check_priority
+from rota.model.option_names import FOR_SCHEDULE, refuse_unknown
 from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_spec
 from rota.model.tenant import day_bound
+from rota.tasks import Configured, Request, Task
 from rota.triggers import Trigger
 from rota.triggers.bounds import FIRST, OLDEST_START, check_years
 from rota.triggers.zone import zone_name
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rota.model.schedule import Catchup, Overlap
-    from rota.tasks import Request
 
 EPOCH = date(1970, 1, 1)
 
@@ -67,10 +68,13 @@ def make_spec(
     tz: object = None,
     lookahead: str | timedelta | None = None,
     tenant: str | None = None,
+    **unknown: Never,
 ) -> ScheduleSpec:
     """A schedule's definition from the words of the API."""
+    refuse_unknown("a schedule", unknown, ScheduleKeywords.__annotations__, FOR_SCHEDULE)
     if not isinstance(trigger, Trigger):
         raise BadTrigger(f"{trigger!r} is not a trigger", fix="write cron('0 9 * * *'), every('5m') or calendar(…)")
+    _check_request(request)
     if request.overrides.delay or request.overrides.at is not None:
         raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
     if overlap not in OVERLAPS or catchup not in CATCHUPS:
@@ -104,6 +108,14 @@ def make_spec(
         "priority": priority if priority is not None else request.overrides.priority,
     }
     return check_spec(_following(spec, own))
+
+
+def _check_request(request: object) -> None:
+    if isinstance(request, (Task, Configured)):
+        name = request.name if isinstance(request, Task) else "task.using(…)"
+        raise BadOption(f"a schedule needs a call, and {request!r} is none yet; write {name}.job(…) with its arguments")
+    if not isinstance(request, Request):
+        raise BadOption(f"a schedule needs a call such as task.job(…), got {request!r}; the trigger comes after it")
 
 
 def _following(spec: ScheduleSpec, own: Mapping[str, object]) -> ScheduleSpec:

@@ -7,9 +7,22 @@ from __future__ import annotations
 
 import inspect
 import sys
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Never,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    overload,
+)
 
 from msgspec import Struct
 
@@ -17,6 +30,7 @@ from rota.arguments import Signature
 from rota.errors import BadOption, DuplicateName, UnknownTask
 from rota.model.micros import fine_span_of, optional_instant
 from rota.model.names import check_key, check_name, check_priority
+from rota.model.option_names import FOR_REQUEST, FOR_TASK, refuse_unknown
 from rota.model.payload import Call, pack_call
 from rota.model.redaction import DEFAULT
 from rota.model.retry import MOST_RETRIES, Backoff, RetryPolicy
@@ -104,6 +118,9 @@ class Request(Struct, frozen=True, gc=False):
         return self.overrides.key_for or (self.options.unique_for if self.overrides.key is None else 0)
 
 
+USING = ("delay", "at", "priority", "queue", "key", "key_for", "retries", "timeout", "meta", "tx")
+
+
 class Sender(Protocol):
     """Who accepts requests: the app."""
 
@@ -188,11 +205,14 @@ class Task(Generic[P, R]):
         timeout: str | timedelta | None = None,
         meta: dict[str, Any] | None = None,
         tx: object = None,
+        **unknown: Never,
     ) -> Configured[P, R]:
         """This task with other options for one request: `greet.using(delay="5m").enqueue("world")`.
 
         `tx` is the caller's own connection: the job exists if and when its transaction commits.
         """
+        if unknown:
+            refuse_unknown("using()", unknown, USING, FOR_REQUEST)
         if delay is not None and at is not None:
             raise BadOption("give delay= or at=, not both: each says when the job may run")
         overrides = Overrides(
@@ -282,6 +302,19 @@ class Registry:
         if self._tasks.setdefault(task.name, task) is not task:  # one step, whatever other threads register
             raise DuplicateName(f"a task named '{task.name}' is registered already; give one of them another name=")
 
+    @contextmanager
+    def task_of(self, function: Any, add: Callable[[Any, TaskKeywords], Task[Any, Any]]) -> Iterator[Task[Any, Any]]:
+        """The task to declare something with; one that is added for it goes again where the declaration fails."""
+        if isinstance(function, Task):
+            yield function
+            return
+        task = add(function, {})
+        try:
+            yield task
+        except BaseException:
+            del self._tasks[task.name]
+            raise
+
     def find(self, name: str) -> Task[Any, Any] | None:
         return self._tasks.get(name)
 
@@ -332,8 +365,10 @@ def make_options(
     description: str = "",
     executor: ExecutorName = "thread",
     memory: str | int | None = None,
+    **unknown: Never,
 ) -> TaskOptions:
     """Check a task's options as they are declared."""
+    refuse_unknown("a task", unknown, TaskKeywords.__annotations__, FOR_TASK)
     if executor not in {"thread", "process"}:
         raise BadOption(f"executor={executor!r} must be 'thread' or 'process'; a coroutine function needs none")
     if memory is not None and executor != "process":

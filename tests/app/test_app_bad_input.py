@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -32,6 +34,9 @@ from rota import (
 )
 from rota.errors import PayloadTooLarge
 from rota.model.job import NewJob
+from rota.model.option_names import FOR_APP, FOR_REQUEST, FOR_SCHEDULE, FOR_TASK
+from rota.specs import ScheduleKeywords
+from rota.tasks import USING, Task, TaskKeywords
 
 NAIVE = datetime(2026, 1, 1, 12)
 
@@ -269,10 +274,66 @@ def test_an_option_of_the_wrong_type_is_refused(app, tick, options):
         app.schedules.put("s", tick.job(), every("1h"), **options)
 
 
-@pytest.mark.parametrize("options", [{"retrys": 3}, {"que": "mail"}])
-def test_an_option_that_no_task_has_is_refused(app, options):
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
-        app.task(**options)(lambda: None)
+OPTIONS = {
+    "a task": lambda app, _tick, options: app.task(**options)(lambda: None),
+    "using()": lambda _app, tick, options: tick.using(**options),
+    "a schedule": lambda app, tick, options: app.schedules.put("s", tick.job(), every("1h"), **options),
+    "App()": lambda _app, _tick, options: App("memory://", **options),
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "advice"),
+    [
+        ("a task", "retrys", "did you mean retries=?"),
+        ("a task", "que", "did you mean queue=?"),
+        ("a task", "max_retries", "did you mean retries=?"),
+        ("a task", "max_retry", "did you mean retries=?"),
+        ("a task", "soft_time_limit", "did you mean timeout=?"),
+        ("a task", "colour", "options are backoff, description, executor, "),
+        ("using()", "countdown", "did you mean delay=?"),
+        ("using()", "eta", "did you mean at=?"),
+        ("using()", "expires", "a job does not expire: let the task look at the time, or cancel the job"),
+        ("using()", "priorty", "did you mean priority=?"),
+        ("using()", "kwargs", "arguments go to enqueue() or job()"),
+        ("a schedule", "overlaps", "did you mean overlap=?"),
+        ("a schedule", "cron", "give the trigger first, as in schedule(cron('0 9 * * *')) or schedule(every('5m'))"),
+        ("a schedule", "timezone", "did you mean tz=?"),
+        ("a schedule", "max_instances", "did you mean overlap=?"),
+        ("a schedule", "retries", "that is an option of the task: put @app.task(retries=…) under @app.schedule(…)"),
+        ("a schedule", "max_retries", "that is an option of the task: put @app.task(retries=…) under @app.schedule(…)"),
+        ("App()", "broker", "did you mean store=?"),
+        ("App()", "timezone", "did you mean tz=?"),
+        ("App()", "naem", "did you mean name=?"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_told_with_the_one_that_was_meant(app, tick, what, name, advice):
+    with pytest.raises(BadOption, match=re.escape(f"{what} has no option {name!r}; {advice}")):
+        OPTIONS[what](app, tick, {name: 3})
+
+
+def test_every_word_of_another_system_leads_to_an_option_that_exists():
+    known = {
+        "task": (TaskKeywords.__annotations__, FOR_TASK),
+        "request": (inspect.signature(Task.using).parameters, FOR_REQUEST),
+        "schedule": ({*ScheduleKeywords.__annotations__, "id"}, FOR_SCHEDULE),
+        "app": (inspect.signature(App).parameters, FOR_APP),
+    }
+    for options, words in known.values():
+        assert {meant for meant in words.values() if meant.isidentifier()} <= set(options)
+        assert not set(words) & set(options)
+    assert set(USING) == set(inspect.signature(Task.using).parameters) - {"self", "unknown"}
+
+
+def test_a_schedule_needs_a_call(app, tick):
+    for given, told in (
+        (tick, r"<task shop.tick> is none yet; write shop.tick.job\(…\)"),
+        (tick.using(priority=5), r"is none yet; write task.using\(…\).job\(…\)"),
+        (every("1h"), r"needs a call such as task.job\(…\), got"),
+        (print, r"needs a call such as task.job\(…\), got"),
+    ):
+        with pytest.raises(BadOption, match=told):
+            app.schedules.put("s", given, every("1h"))
 
 
 def test_an_unknown_task_is_told_with_those_that_are_known(app):

@@ -385,7 +385,31 @@ def test_a_policy_that_does_not_exist_is_refused_when_it_is_declared(app, option
 
 
 def test_an_unknown_option_is_refused(app):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'overlaps'"):
+    with pytest.raises(BadOption, match="a schedule has no option 'overlaps'; did you mean overlap="):
 
         @app.schedule(every("1h"), overlaps="skip")
         def tick() -> None: ...
+
+
+@pytest.mark.parametrize("options", [{"overlap": "sometimes"}, {"overlaps": "skip"}, {"id": "no spaces"}])
+def test_a_declaration_that_fails_leaves_no_task(app, options):
+    for _ in range(2):  # the second time, too, the mistake is told, and not that the name is taken
+        with pytest.raises(BadOption, match=r"overlap|id"):
+
+            @app.schedule(every("1h"), **options)
+            def tick() -> None: ...
+
+    with pytest.raises(BadOption):
+
+        @app.source("shop", [])
+        def sync(source: str, collection: str) -> None: ...
+
+    assert len(app.registry) == 0
+    assert app.declared == {}
+
+    @app.task
+    def known() -> None: ...
+
+    with pytest.raises(BadOption):
+        app.schedule(every("1h"), overlap="sometimes")(known)
+    assert [task.name for task in app.registry] == [known.name]

@@ -1,4 +1,4 @@
-"""Nine mistakes, each on a line that says so: every type checker must report exactly these lines."""
+"""Ten mistakes, each on a line that says so: every type checker must report exactly these lines."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ greet.enqueue()  # mistake: missing
 greet.enqueue("a", 2, 3)  # mistake: extra
 greet.enqueue("a", tims=2)  # mistake: unknown keyword
 greet.using(priority=5).enqueue("a", "b")  # mistake: wrong type through using
+greet.using(countdown=5)  # mistake: wrong name of option of one request
 
 
 @app.task(retries="three")  # mistake: wrong type of option

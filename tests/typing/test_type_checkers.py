@@ -79,5 +79,5 @@ def test_nothing_else_is_reported(reported):
     assert {line for name, line, _ in reported if name == WRONG.name} == set(planted().values())
 
 
-def test_there_are_nine_mistakes():
-    assert len(planted()) == 9
+def test_there_are_ten_mistakes():
+    assert len(planted()) == 10
