@@ -115,6 +115,17 @@ class Signature:
                 bound.arguments[name] = self._converted(name, bound.arguments[name], hint)
         return list(bound.args), bound.kwargs
 
+    def misfit(self, call: Call) -> str:
+        """Why the function, as it is now, does not take a call that was kept; "" where it does."""
+        try:
+            self.check(tuple(call.args), call.kwargs)
+            self.typed(call)
+        except BadPayload as err:
+            return str(err)
+        except Exception as err:  # noqa: BLE001 - a type's own code may raise anything
+            return f"{type(err).__name__}: {err}"
+        return ""
+
     def _find_types(self) -> dict[str, Any]:
         """The hints that JSON alone does not satisfy; one that cannot be resolved leaves the plain JSON value."""
         hints = hints_of(self._function)

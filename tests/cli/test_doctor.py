@@ -39,7 +39,8 @@ def test_all_is_well_where_a_node_runs(rota, started, store, monkeypatch):
     assert lines[-1] == "all is well"
     assert {line.split()[0] for line in lines[:-2]} == {"ok"}
     assert [line.split()[1] for line in lines[:-2]] == [
-        "store", "file", "counters", "clock", "nodes", "queues", "tasks", "schedules"
+        "store", "file", "counters", "clock", "nodes", "queues", "tasks", "arguments",
+        "schedules",
     ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
+from rota.cli.misfits import misfits
 from rota.cli.schedule_page import read_schedules
 from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line, listed, relative
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rota.app import App
     from rota.store.contract import QueueInfo, Store
 
 MOST_JOBS = 10_000  # waiting jobs that are looked through for unknown tasks
@@ -77,9 +79,10 @@ class SchedulesSeen:
 class Examination:
     """What the checks look at: read once, so that they speak of one moment."""
 
-    def __init__(self, store: Store, version: tuple[str, str] | None) -> None:
+    def __init__(self, store: Store, app: App | None) -> None:
         self.store = store
-        self.version = version  # of the app that was named
+        self.app = app  # the one that was named
+        self.version = None if app is None else (app.name, app.version)
         self.now = store.now()
         self.nodes = store.list_nodes()
         self.alive = [node for node in self.nodes if is_alive(node, self.now)]
@@ -98,6 +101,7 @@ def examine(seen: Examination) -> Iterator[Check]:
     yield from _nodes(seen)
     yield from _queues(seen)
     yield from _tasks(seen)
+    yield from _signatures(seen)
     yield from _schedules(seen)
 
 
@@ -228,6 +232,20 @@ def _tasks(seen: Examination) -> Iterator[Check]:
         yield Check("tasks", "problem", f"{task} has jobs or schedules, and no live worker knows it", todo)
     if wanted <= known:
         yield Check("tasks", "ok", "live workers know the task of every waiting job and schedule")
+
+
+def _signatures(seen: Examination) -> Iterator[Check]:
+    """Whether the code of the app that was named takes the arguments that wait for it."""
+    if seen.app is None:
+        return
+    found = list(misfits(seen.app, seen.store))
+    for one in found:
+        way = f"`rota jobs cancel --where task:{one.task}`" if one.what == "job" else "change its arguments"
+        yield Check(
+            "arguments", "problem", one.sentence, f"deploy code that takes both the old and the new call, or {way}"
+        )
+    if not found:
+        yield Check("arguments", "ok", "the code takes those of all waiting jobs and schedules that were looked at")
 
 
 def _schedules(seen: Examination) -> Iterator[Check]:

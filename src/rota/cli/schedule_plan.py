@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
+from rota.cli.misfits import misfits
 from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, heading, say, warn, write
 from rota.cli.words import count, local
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rota.app import App
+    from rota.cli.misfits import Misfit
     from rota.deploying import DeployPlan
     from rota.filed_tenants import PlannedTenant
     from rota.model.planning import Planned
@@ -34,6 +36,7 @@ MARKS = {
     "change": ("~", "yellow"),
     "refused": ("!", "red"),
     "newer": ("!", "yellow"),
+    "unfit": ("!", "red"),
 }
 
 
@@ -45,7 +48,7 @@ class PlannedFacts(Struct, kw_only=True):
     says: list[str]
     runs_before: list[datetime]
     runs_after: list[datetime]
-    what: str  # schedule or tenant
+    what: str  # schedule or tenant; of what is unfit, schedule or job
     origin: str  # where it is declared: code or file
 
 
@@ -84,12 +87,13 @@ def _planned(app: App) -> DeployPlan:
 
 def _write_plan(app: App, planned: DeployPlan, out: Output) -> None:
     now = app.open().now()
+    unfit = list(misfits(app, app.open(), but={one.id for _, one in planned.schedules}))
     if out.form == "table":
-        for line in _page(app, planned, now):
+        for line in (*_page(app, planned, now), *_unfit_lines(unfit)):
             write(line)
         return
     facts = [*map(_tenant_facts, planned.tenants), *(_facts(origin, one, now) for origin, one in planned.schedules)]
-    out.rows(facts, [], PlannedFacts, lambda fact: fact, empty="")
+    out.rows([*facts, *map(_unfit_facts, unfit)], [], PlannedFacts, lambda fact: fact, empty="")
 
 
 def _page(app: App, planned: DeployPlan, now: int) -> Iterator[str]:
@@ -129,6 +133,21 @@ def _runs(one: Planned, schedule: Schedule | None, now: int) -> str:
     if schedule is None or not runs:
         return "none"
     return ", ".join(local(find_zone(schedule.spec.tz).datetime_of(run // SECOND)) for run in runs)
+
+
+def _unfit_lines(unfit: list[Misfit]) -> Iterator[str]:
+    """What waits and will fail, because the signature of its task has changed."""
+    mark, colour = MARKS["unfit"]
+    if unfit:
+        yield "arguments that the code does not take"
+    yield from (f"{click.style(mark, fg=colour)} {one.sentence}" for one in unfit)
+
+
+def _unfit_facts(one: Misfit) -> PlannedFacts:
+    """One entry for each task; its id is that of one job or schedule."""
+    return PlannedFacts(
+        id=one.example, kind="unfit", says=[one.sentence], runs_before=[], runs_after=[], what=one.what, origin="code"
+    )
 
 
 def _facts(origin: Origin, one: Planned, now: int) -> PlannedFacts:
