@@ -90,7 +90,7 @@ def test_a_scheduler_makes_jobs_and_leaves_them_to_workers(rota, started):
     rota.sync()
     rota("schedules", "enable", "tick")
     process = started("scheduler", "jobs.py")
-    process.wait_for("schedule tick fired jobs.tick; next at 20")
+    process.wait_for("schedule tick fired jobs.tick as job ")
     process.signal(signal.SIGTERM)
     assert process.end() == 0
     assert "does   fires schedules" in process.stderr

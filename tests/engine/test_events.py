@@ -219,6 +219,16 @@ def test_a_job_that_just_worked_writes_no_line(stage, caplog):
     assert caplog.records == []
 
 
+def test_a_job_whose_task_is_unknown_is_returned_and_the_line_says_so(stage, caplog):
+    stage.app.open().add_jobs([NewJob(id="one", task="shop.gone", payload=b"[]")])
+    with caplog.at_level(logging.INFO, "rota"):
+        stage.work_off(stage.a_worker())
+    (record,) = [record for record in caplog.records if record.name == "rota.job"]
+    words = "task 'shop.gone' is unknown to this worker; it is offered again in 30 s"
+    assert record.getMessage() == f"job one (shop.gone) was returned to its queue: {words}"
+    assert record.rota["reason"] == words
+
+
 def test_a_firing_lost_to_another_scheduler_is_logged_quietly(stage, caplog):
     @stage.app.task
     def work() -> None: ...

@@ -52,7 +52,9 @@ def test_a_due_schedule_makes_its_job_and_others_wait(stage, tick):
     assert fired.data == {
         "schedule_id": "soon",
         "task": "engine.tick",
+        "description": "",
         "priority": 0,
+        "job_id": job.id,
         "jobs": [job.id],
         "next_at": NOON + 20 * SECOND,
     }
@@ -194,6 +196,40 @@ def test_a_firing_that_fails_leaves_the_occurrence_due(stage, tick):
     (job,) = stage.app.jobs.list().items
     assert job.record.fire_at == NOON + 10 * SECOND
     assert stage.names() == ["schedule.refused", "store.unavailable", "schedule.fired", "store.back"]
+
+
+def test_a_store_that_fails_names_the_schedules_that_were_due_as_errors(stage, tick, caplog):
+    stage.app.schedules.put("soon", tick.job(), every("10s"), description="the soonest")
+    stage.app.schedules.put("later", tick.job(), every("1h"))
+    scheduler = stage.a_scheduler()
+    stage.skip(10)
+    stage.store.fail("fire", 3)
+    for _ in range(3):
+        assert scheduler._guarded_turn() > 0
+    (record,) = [each for each in caplog.records if each.name == "rota.schedule"]
+    assert (record.levelname, record.rota["schedule_id"], record.rota["task"]) == ("ERROR", "soon", "engine.tick")
+    assert "is due and could not be fired; it is tried again" in record.getMessage()
+    assert record.rota["error"]
+    (outage,) = [each for each in caplog.records if each.name == "rota.store"]
+    assert outage.levelname == "ERROR"
+    assert scheduler._guarded_turn() == 0.0
+    assert stage.states() == ["queued"]
+
+
+def test_a_schedule_that_came_due_while_the_store_could_not_be_asked_is_named_when_it_answers(stage, tick, caplog):
+    stage.app.schedules.put("soon", tick.job(), every("10s"))
+    scheduler = stage.a_scheduler()
+    scheduler.turn()
+    stage.skip(10)
+    stage.store.fail("due_schedules", 2)
+    for _ in range(2):
+        assert scheduler._guarded_turn() > 0
+    assert scheduler._guarded_turn() == 0.0
+    named = [(each.levelname, each.rota["schedule_id"]) for each in caplog.records if each.name == "rota.schedule"]
+    assert named == [("ERROR", "soon")]
+    stage.skip(10)
+    assert scheduler._guarded_turn() == 0.0  # the outage is over
+    assert len([each for each in caplog.records if each.levelname == "ERROR" and each.name == "rota.schedule"]) == 1
 
 
 def test_what_overlaps_is_skipped_and_told(stage, tick):

@@ -97,7 +97,7 @@ def test_a_process_writes_json_lines_and_nothing_else(rota, started, folder):
         jobs.read_text()
         + """
 
-@app.schedule(every("1s"), id="often", priority=7)
+@app.schedule(every("1s"), id="often", priority=7, description="as often as can be")
 def often():
     import logging
     logging.getLogger("shop").warning("written inside")
@@ -110,7 +110,7 @@ def breaks(word):
     )
     rota("enqueue", "jobs.breaks", "canary-argument", "--app", "jobs.py")
     process = started("run", "jobs.py", "--processes", "0", "--log-format", "json")
-    process.wait_for("schedule often fired")
+    process.wait_for("schedule often (as often as can be) fired")
     process.wait_for("written inside")
     process.wait_for("failed for good")
     process.signal(15)
@@ -120,6 +120,8 @@ def breaks(word):
     assert fired["job_name"] == "jobs.often"
     assert fired["priority"] == 7
     assert fired["next_run"].endswith("Z")
+    assert (fired["description"], bool(fired["job_id"])) == ("as often as can be", True)
+    assert f"fired jobs.often as job {fired['job_id']}; next at" in fired["msg"]
     (inside, *_) = [each for each in told if each["msg"] == "written inside"]
     assert (inside["component"], inside["schedule_id"], inside["priority"]) == ("app", "often", 7)
     assert inside["job_id"]

@@ -158,7 +158,7 @@ def _note(event: Event) -> str:
         case "job.cancelled":
             return first_line(data.get("reason"))
         case "job.returned":
-            return "given back to its queue"
+            return f"returned to its queue: {first_line(data.get('reason'))}"
         case "job.refused":
             return "ended too late: its lease was lost"
         case "job.rescued":

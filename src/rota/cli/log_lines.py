@@ -90,7 +90,16 @@ def _log_success(event: Event) -> None:
 def _log_firing(event: Event) -> None:
     data = event.data
     then = f"next at {instant(datetime_of(data['next_at']))}" if data["next_at"] else "that was its last run"
-    schedule_log.info("schedule %s fired %s; %s", data["schedule_id"], data["task"], then, extra=_extra(event))
+    about = f" ({data['description']})" if data["description"] else ""
+    schedule_log.info(
+        "schedule %s%s fired %s as job %s; %s",
+        data["schedule_id"],
+        about,
+        data["task"],
+        data["job_id"],
+        then,
+        extra=_extra(event),
+    )
 
 
 def _extra(event: Event) -> dict[str, object]:

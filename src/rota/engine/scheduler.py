@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rota.engine.aside import Aside
 from rota.engine.service import LONGEST_PAUSE, Service
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
     from rota.model.schedule import Schedule
-    from rota.store.contract import Bell, Fired, Store
+    from rota.store.contract import Bell, Due, Fired, Store
 
     Decide = Callable[[Schedule, int, Callable[[], str]], Firing | None]
 
@@ -39,6 +39,14 @@ LOOK = 5 * BATCH  # schedules read in one turn: memory is bounded by it, however
 EARLY = 0.025  # seconds before an instant in which what is due then is fired already: only the claim is left to do then
 NEAR = 0.004  # seconds before an instant in which no bell is heard
 LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
+
+
+class Outage(NamedTuple):
+    """A time in which the store did not do what it was asked."""
+
+    error: str
+    until: int  # when it last failed, by what is known of its clock
+    told: set[str]  # the schedules that were said to be delayed by it
 
 
 class Neighbour(Protocol):
@@ -71,6 +79,7 @@ class Scheduler(Service):
         self._share = share  # which of many due ones are its own, where others are there too
         self._bell: Bell | None = None
         self._early_at = 0  # the instant for which that was done
+        self._outage: Outage | None = None  # since the store last did what it was asked
 
     def has_beside(self, worker: Neighbour) -> None:
         """Hear of a worker in the same process: it need not wait for a bell, nor for an occurrence to be due."""
@@ -85,11 +94,13 @@ class Scheduler(Service):
             self.tell_open()
         asked_at = self.clock.monotonic()
         share = self._share()
-        due = self._store.due_schedules(LOOK * share.of)
+        due = self._ask_due(LOOK * share.of)
         self.clock.sync(due.now, asked_at)
         if due.schedules:
             mine = share.first_of(due.schedules, due.now, LOOK)
+            self._tell_delayed(mine, due.now)
             self.fire(mine, due.now)
+            self._outage = None
             return 0.0 if mine else PATIENCE / SECOND
         if due.next_due_at is None:
             return LONGEST_WAIT
@@ -99,6 +110,22 @@ class Scheduler(Service):
             self.fire_early(due.next_due_at, self._worker)
             return 0.0  # what is due next is known now
         return min(LONGEST_WAIT, max(0.0, left))
+
+    def _ask_due(self, limit: int) -> Due:
+        try:
+            return self._store.due_schedules(limit)
+        except StoreUnavailable as err:
+            told = self._outage.told if self._outage is not None else set()
+            self._outage = Outage(str(err), self.clock.now(), told)
+            raise
+
+    def _tell_delayed(self, schedules: list[Schedule], now: int) -> None:
+        """Name the schedules that were due while the store could not even be asked what was due."""
+        if self._outage is None:
+            return
+        for schedule in schedules:
+            if schedule.due_at is not None and schedule.due_at <= self._outage.until:
+                self._tell_unfired(schedule, now, self._outage.error)
 
     def fire_early(self, at: int, worker: Neighbour) -> None:
         """Fire what is due in a moment, just makes its job, and is awaited; the rest is left for its time."""
@@ -151,7 +178,9 @@ class Scheduler(Service):
         except StoreMoved:
             raise
         except StoreUnavailable as err:
-            self._tell_refused(firings, now, str(err))
+            self._outage = self._outage or Outage(str(err), now, set())
+            for firing in firings:
+                self._tell_unfired(firing.schedule, now, str(err))
             raise  # nothing was fired, so everything is still due
         except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
             self._take_apart(firings, now, err)
@@ -201,7 +230,7 @@ class Scheduler(Service):
             schedule.id,
             schedule.spec.task,
             problem,
-            extra={"rota": {"schedule_id": schedule.id, "task": schedule.spec.task}},
+            extra={"rota": {"schedule_id": schedule.id, "task": schedule.spec.task, "error": problem}},
         )
         author = Author(note_id=self._new_id(), by="scheduler", verb="set aside")
         self._store.edit_schedules([with_note(park(schedule, now, problem), schedule, author)])
@@ -210,7 +239,9 @@ class Scheduler(Service):
     def _tell(self, firing: Firing, result: Fired, now: int) -> None:
         schedule = firing.schedule
         if not result.is_accepted:
-            self._tell_refused([firing], now, "somebody else fired or edited it first")
+            error = "somebody else fired or edited it first"
+            data = {"schedule_id": schedule.id, "task": schedule.spec.task, "error": error}
+            self.events.emit("schedule.refused", now, **data, is_fault=False)
             return
         if result.jobs and self.events.wants("schedule.fired"):
             self.events.emit(
@@ -218,7 +249,9 @@ class Scheduler(Service):
                 now,
                 schedule_id=schedule.id,
                 task=schedule.spec.task,
+                description=schedule.spec.description,
                 priority=schedule.spec.priority,
+                job_id=result.jobs[-1],
                 jobs=result.jobs,
                 next_at=firing.next_at,
             )
@@ -226,9 +259,14 @@ class Scheduler(Service):
             reasons = _reasons(firing, result.skipped)
             self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped, reasons=reasons)
 
-    def _tell_refused(self, firings: list[Firing], now: int, error: str) -> None:
-        for firing in firings:
-            self.events.emit("schedule.refused", now, schedule_id=firing.schedule.id, error=error)
+    def _tell_unfired(self, schedule: Schedule, now: int, error: str) -> None:
+        """Say that a due schedule could not be fired, once per outage; the next turns try again."""
+        told = self._outage.told if self._outage is not None else set()
+        if schedule.id in told:
+            return
+        told.add(schedule.id)
+        data = {"schedule_id": schedule.id, "task": schedule.spec.task, "error": error}
+        self.events.emit("schedule.refused", now, **data, is_fault=True)
 
 
 def _reasons(firing: Firing, skipped: int) -> dict[str, int]:

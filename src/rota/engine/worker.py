@@ -28,7 +28,7 @@ from rota.engine.runner import success
 from rota.engine.service import Service
 from rota.errors import StoreError, StoreMoved
 from rota.model.micros import SECOND
-from rota.model.outcome import Died, Failed, GivenBack
+from rota.model.outcome import Died, Failed, GivenBack, TaskUnknown
 from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange
@@ -421,8 +421,19 @@ class Worker(Service):
                 started_at=job.started_at,
                 run_at=change.run_at,
                 error=change.error,
-                reason=change.cancel_reason,
+                reason=change.cancel_reason or _why_returned(job, report.outcome),
             )
+
+
+def _why_returned(job: Job, outcome: Outcome) -> str | None:
+    """Why a worker gave a job back; None where it did not."""
+    match outcome:
+        case TaskUnknown():
+            return f"task '{job.task}' is unknown to this worker; it is offered again in 30 s"
+        case GivenBack(reason):
+            return reason
+        case _:
+            return None
 
 
 def _was_taken(report: Report, refusal: Refusal | None) -> bool:

@@ -42,11 +42,16 @@ def differences(
 ) -> list[str]:
     """What one form says otherwise than the other; what is left out says what the default says."""
     old, new = {**defaults, **before}, {**defaults, **after}
-    names = [name for name in {**before, **after} if old.get(name) != new.get(name)]
+    names = [name for name in {**before, **after} if old.get(name) != new.get(name) and not _is_same(name, old, new)]
     return [
         f"{_label(name)}: {words_of(name, old.get(name), redaction)} → {words_of(name, new.get(name), redaction)}"
         for name in names
     ]
+
+
+def _is_same(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether only what nobody is told of a field has changed: an origin also keeps where a schedule was made."""
+    return name == "origin" and words_of(name, old.get(name)) == words_of(name, new.get(name))
 
 
 def contents(form: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:

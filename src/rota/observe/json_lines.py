@@ -15,7 +15,7 @@ from rota.observe.secrets import without_secrets
 _COMPONENTS = {"schedule": "scheduler", "job": "worker"}  # which part of Rota speaks, where its logger has another name
 _NAMES = {"task": "job_name"}
 _COME_BACK = ("job.retried", "job.snoozed")
-_LEFT_OUT = {"jobs", "next_at", "run_at", "started_at"}  # lists, and times that are told otherwise
+_LEFT_OUT = {"jobs", "next_at", "run_at", "started_at", "is_fault"}  # lists, and times that are told otherwise
 
 
 class JsonLines(logging.Formatter):

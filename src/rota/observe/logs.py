@@ -39,9 +39,15 @@ def log_events(events: Events) -> None:
 
 def _write(event: Event) -> None:
     logger = {"job": jobs, "schedule": schedules}.get(event.name.partition(".")[0], store)
-    level = _LEVELS[event.name]
+    level = logging.ERROR if _is_error(event) else _LEVELS[event.name]
     if logger.isEnabledFor(level):
         logger.log(level, "%s", sentence(event), extra={"rota": {"event": event.name, **event.data}})
+
+
+def _is_error(event: Event) -> bool:
+    """Whether schedules are not fired in time: that is an error, whatever the event usually is."""
+    is_outage = event.name == "store.unavailable" and event.data.get("service") == "scheduler"
+    return is_outage or bool(event.data.get("is_fault"))
 
 
 def sentence(event: Event) -> str:
@@ -58,15 +64,23 @@ def sentence(event: Event) -> str:
         case "job.refused":
             return f"{job} ended here too late: its lease was lost, and what this worker reports is dropped"
         case "job.returned":
-            return f"{job} was given back"
+            return f"{job} was returned to its queue: {data.get('reason') or 'the worker stops'}"
         case "job.cancelled":
             return f"{job} was cancelled: {data.get('reason')}"
         case "schedule.skipped":
             return f"schedule {data.get('schedule_id')} skipped {data.get('count')} occurrences"
         case "schedule.refused":
-            return f"schedule {data.get('schedule_id')} was fired or edited by somebody else first"
+            return _about_a_refusal(event)
         case _:
             return _about_the_store(event)
+
+
+def _about_a_refusal(event: Event) -> str:
+    schedule = f"schedule {event.data.get('schedule_id')}"
+    if event.data.get("is_fault"):
+        task, error = event.data.get("task"), event.data.get("error")
+        return f"{schedule} ({task}) is due and could not be fired; it is tried again: {error}"
+    return f"{schedule} was fired or edited by somebody else first"
 
 
 def _about_the_store(event: Event) -> str:

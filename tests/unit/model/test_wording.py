@@ -59,3 +59,13 @@ def test_pauses_and_origins_are_told_without_what_the_label_says():
 def test_the_contents_of_a_thing_are_what_it_says_beyond_the_defaults():
     form = {"trigger": "every 5m", "payload": "[[]]", "queue": "default", "is_enabled": True, "runs": ["j1"]}
     assert contents(form, OF_SCHEDULE) == ["trigger: every 5m", "runs: job j1"]
+
+
+def test_an_origin_that_reads_the_same_is_no_difference():
+    before, after = Origin(), Origin(zone="Asia/Kolkata")  # a move keeps where the schedule was made
+    said = forms(
+        {"origin": msgspec.to_builtins(before)}, {"origin": msgspec.to_builtins(after), "tz": "UTC"}, OF_SCHEDULE
+    )
+    assert said == []
+    moved = forms({"origin": msgspec.to_builtins(before)}, {"origin": ["code", "shop"]}, OF_SCHEDULE)
+    assert moved == ["origin: the API → the code of app 'shop'"]
