@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
-from rota.app import App
-from rota.engine.events import Event
-from rota.engine.run import current_job
-from rota.errors import (
-    BadCron,
-    BadCronField,
-    BadDuration,
-    BadInterval,
-    BadName,
-    BadOption,
-    BadPayload,
-    BadStoreUrl,
-    BadTarget,
-    BadTrigger,
-    CollectionNotFound,
-    DuplicateName,
-    JobFailed,
-    JobNotFound,
-    LeaseLost,
-    LockHeld,
-    LockLost,
-    NaiveDatetime,
-    NotFound,
-    PayloadTooLarge,
-    Refused,
-    ResultTimeout,
-    RotaError,
-    ScheduleNotFound,
-    SchemaMismatch,
-    SourceNotFound,
-    StoreError,
-    StoreUnavailable,
-    TaskNotFound,
-    TenantNotFound,
-    TokenNotFound,
-    UnknownTask,
-    UnknownZone,
-    UnlawfulMove,
-    VersionConflict,
-)
-from rota.jobs import Job
-from rota.model.redaction import Secret
-from rota.model.retry import backoff
-from rota.signals import Cancel, Retry, Snooze
-from rota.tasks import Task
-from rota.triggers import Caveat, Trigger, calendar, cron, every, once, trigger_from_text
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.engine.events import Event
+    from rota.engine.run import current_job
+    from rota.errors import (
+        BadCron,
+        BadCronField,
+        BadDuration,
+        BadInterval,
+        BadName,
+        BadOption,
+        BadPayload,
+        BadStoreUrl,
+        BadTarget,
+        BadTrigger,
+        CollectionNotFound,
+        DuplicateName,
+        JobFailed,
+        JobNotFound,
+        LeaseLost,
+        LockHeld,
+        LockLost,
+        NaiveDatetime,
+        NotFound,
+        PayloadTooLarge,
+        Refused,
+        ResultTimeout,
+        RotaError,
+        ScheduleNotFound,
+        SchemaMismatch,
+        SourceNotFound,
+        StoreError,
+        StoreUnavailable,
+        TaskNotFound,
+        TenantNotFound,
+        TokenNotFound,
+        UnknownTask,
+        UnknownZone,
+        UnlawfulMove,
+        VersionConflict,
+    )
+    from rota.jobs import Job
+    from rota.model.redaction import Secret
+    from rota.model.retry import backoff
+    from rota.signals import Cancel, Retry, Snooze
+    from rota.tasks import Task
+    from rota.triggers import Caveat, Trigger, calendar, cron, every, once, trigger_from_text
 
 __version__ = "0.1.0"
 
@@ -105,3 +109,37 @@ __all__ = [
     "once",
     "trigger_from_text",
 ]
+
+_PUBLIC = {  # module -> what it gives; loaded when it is first asked for, so that a command hears signals before that
+    "rota.app": "App",
+    "rota.engine.events": "Event",
+    "rota.engine.run": "current_job",
+    "rota.errors": (
+        "BadCron BadCronField BadDuration BadInterval BadName BadOption BadPayload BadStoreUrl BadTarget "
+        "BadTrigger CollectionNotFound DuplicateName JobFailed JobNotFound LeaseLost LockHeld LockLost "
+        "NaiveDatetime NotFound PayloadTooLarge Refused ResultTimeout RotaError ScheduleNotFound "
+        "SchemaMismatch SourceNotFound StoreError StoreUnavailable TaskNotFound TenantNotFound TokenNotFound "
+        "UnknownTask UnknownZone UnlawfulMove VersionConflict"
+    ),
+    "rota.jobs": "Job",
+    "rota.model.redaction": "Secret",
+    "rota.model.retry": "backoff",
+    "rota.signals": "Cancel Retry Snooze",
+    "rota.tasks": "Task",
+    "rota.triggers": "Caveat Trigger calendar cron every once trigger_from_text",
+}
+_WHERE = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+_MODULES = {module.split(".")[1] for module in _PUBLIC}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"rota.{name}")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'rota' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

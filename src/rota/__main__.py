@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.cli.main import main
+from rota.cli.entry import start
 
 if __name__ == "__main__":
-    main(prog_name="rota")
+    start()

@@ -95,7 +95,7 @@ def copy(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Move everything that one namespace holds from one store to another."""
+    """Move everything of a namespace to another store."""
     named = namespace or App().namespace
     if is_undo:
         if target_url is not None or into is not None or dry_run:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from rota import __version__
+from rota.cli import early
 from rota.cli.agenda import agenda
 from rota.cli.completion import completion, offer
 from rota.cli.config import config
@@ -45,6 +46,8 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Move": (copy, export),
 }
 
+SERVICES = {"run", "worker", "scheduler"}
+
 
 class Rota(Group):
     """The root command: its help has sections, and every error ends in one place."""
@@ -65,6 +68,14 @@ class Rota(Group):
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for what is flushed at exit
             return 0
         return result
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        found = super().resolve_command(ctx, args)
+        if found[0] not in SERVICES:
+            early.release()  # those see to the signals that came before them
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

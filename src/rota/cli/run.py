@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota.cli import early
 from rota.cli.banner import banner
 from rota.cli.log_lines import LEVELS, log_successes, set_up_logging
 from rota.cli.observing import Address, observed, open_port, own_address
@@ -113,6 +114,7 @@ def serve(
     tether: Tether | None = None,
 ) -> None:
     """Load the app, say what will run, run it, and end with the code that the reason to stop asks for."""
+    early.heed()
     loaded = load(target, store_url, needs_tasks=worker)
     app = loaded.app
     form = log_format or app.settings.log.format

@@ -1,4 +1,4 @@
-"""Stopping: the first SIGTERM or Ctrl-C drains, the second hands back what still runs at once."""
+"""Stopping: the first SIGTERM, SIGHUP or Ctrl-C drains, the second hands back what still runs at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from rota.cli.endings import INTERRUPTED
+from rota.supervisor.plan import HEEDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +41,9 @@ class Stopping:
         self.on_replaced: Callable[[], object] = lambda: None  # what a successor needs of this process, it lets go of
 
     def listen(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _frame: self._news.put(number))
+        for number in HEEDED:
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                signal.signal(number, lambda number, _frame: self._news.put(number))
 
     def ask(self, why: str) -> None:
         """Drain, if that has not begun yet; any thread may say so."""

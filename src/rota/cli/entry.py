@@ -1,0 +1,27 @@
+"""Starts and ends the command's process: signals count from the first moment, and nothing keeps it from ending.
+
+`rota` and `python -m rota` begin here, before the library is imported: a signal that comes meanwhile waits until it is
+known what it means. They also end here: what a job has left behind, such as a thread, must not hold the process.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rota.cli import early
+
+
+def start() -> None:
+    """Run the command that was typed."""
+    early.hold()
+    from rota.cli.leaving import watch_exit  # noqa: PLC0415 - these bring in the whole library
+    from rota.cli.main import main  # noqa: PLC0415
+
+    try:
+        main(prog_name="rota")
+    except early.EndedEarly:
+        code: object = 0
+    except SystemExit as end:
+        code = end.code
+    watch_exit(code if isinstance(code, int) else 0)
+    sys.exit(code)  # type: ignore[arg-type]  # whatever it was
