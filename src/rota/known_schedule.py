@@ -95,7 +95,7 @@ def shared_facts(known: KnownSchedule, redaction: Redaction) -> dict[str, Any]:
         "origin": describe_origin(record.origin),
         "created_at": datetime_of(record.created_at),
         "next_run": utc(known.next_run),
-        "run_count": record.run_count,
+        "run_count": record.runs,
         "last_run": optional_datetime(last.enqueued_at),
         "last_status": last.status,
         "last_success": optional_datetime(last.success_at),

@@ -41,7 +41,7 @@ class ScheduleView:
         self.problem = record.problem  # why it cannot be evaluated, where it cannot
         self.last_error = record.problem or record.last.error
         self.last_duration = None if record.last.duration is None else record.last.duration / SECOND
-        self.run_count = record.run_count
+        self.run_count = record.runs  # by its trigger and by hand
         self.version = record.version
         self.origin = edits.describe_origin(record.origin)
 

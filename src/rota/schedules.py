@@ -177,10 +177,19 @@ class Schedules:
         page = self._store().list_schedules(where, cursor=cursor, limit=check_limit(limit))
         return Page([self._view(checked(record)) for record in page.items], page.cursor)
 
-    def remove(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> bool:
-        """Remove a schedule and cancel what it has waiting; no error where there is none."""
+    def remove(self, schedule_id: str, *, by: str = "", expect_version: int | None = None, force: bool = False) -> bool:
+        """Remove a schedule and cancel what it has waiting; no error where there is none.
+
+        What code or a file declares is removed there; `force` removes it all the same, such as that of an app which
+        is gone for good.
+        """
+        origin = None if force else Origin()
+
+        def decide(schedule: Schedule, now: int) -> Edit:
+            return edits.remove(schedule, now, origin)
+
         try:
-            self._change(schedule_id, edits.remove, "removed", by, expect_version)
+            self._change(schedule_id, decide, "removed", by, expect_version)
         except ScheduleNotFound:
             return False
         return True
@@ -309,6 +318,8 @@ def _verb(before: Schedule | None, edit: Edit) -> str:
 def _check_version(names: Sequence[str], existing: dict[str, Schedule], expect: int | None) -> None:
     for name in names if expect is not None else ():
         version = existing[name].version if name in existing else 0
+        if version and expect == 0:
+            raise VersionConflict(f"there is a schedule '{name}' already, in version {version}")
         if version != expect:
             raise VersionConflict(f"schedule '{name}' has version {version}, not {expect}: somebody changed it first")
 

@@ -140,7 +140,7 @@ def test_run_on_start_runs_once_and_not_at_every_deploy(make_app, clock):
     assert ran == ["start"]
     app = deploy()
     assert ran == ["start"]
-    assert app.schedules.get("tick").run_count == 0
+    assert app.schedules.get("tick").run_count == 1
     clock.skip(3600)
     fire(app)
     work(app)
@@ -261,7 +261,9 @@ def test_a_removed_schedule_of_the_code_comes_back_with_the_next_start(app):
     def tick() -> None: ...
 
     app.sync_schedules()
-    assert app.schedules.remove("tick") is True
+    with pytest.raises(Refused, match="the API cannot remove it; remove it there"):
+        app.schedules.remove("tick")
+    assert app.schedules.remove("tick", force=True) is True
     assert app.schedules.list().items == []
     with app.running(worker=False):
         assert [view.id for view in app.schedules.list().items] == ["tick"]

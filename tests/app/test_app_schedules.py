@@ -21,7 +21,7 @@ from rota import (
     once,
 )
 from rota.model.edit import Edit
-from rota.model.micros import SECOND
+from rota.model.micros import SECOND, micros_of
 from rota.model.schedule import Schedule, ScheduleSpec
 
 
@@ -281,7 +281,8 @@ def test_a_run_by_hand_comes_at_once_whatever_the_schedule_does(app, soon, clock
     assert (job.refresh().state, job.result()) == ("succeeded", 7)
     assert "run now by ann" in app.jobs.history(job.id)[0].reason
     after = app.schedules.get("soon")
-    assert (after.next_run, after.run_count) == (before.next_run, 0)
+    assert (after.next_run, after.run_count, after.record.run_count) == (before.next_run, 2, 0)
+    assert micros_of(after.last_run) == NOON <= micros_of(after.last_success)
     assert clock.time == NOON
 
 

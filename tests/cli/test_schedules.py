@@ -110,7 +110,8 @@ def test_changes_answer_machines_with_what_is_now(synced):
 
 
 def test_a_schedule_of_the_code_comes_back_and_that_is_said(synced):
-    said = synced("schedules", "remove", "report").stderr
+    assert "so the API cannot remove it" in synced("schedules", "remove", "report", code=6).stderr
+    said = synced("schedules", "remove", "report", "--force").stderr
     assert said.startswith("removed report\nwarning: report is declared in the code of app 'app'")
     assert [item["id"] for item in synced.data("schedules", "list")] == ["tick"]
 

@@ -47,11 +47,11 @@ def test_a_task_over_its_memory_cap_is_killed(bench, tmp_path):
     assert works(bench)
 
 
-def test_a_cancelled_task_that_looks_may_end_in_its_own_way(bench, tmp_path):
+def test_a_cancelled_task_that_looks_and_returns_ends_as_cancelled(bench, tmp_path):
     doing = bench.begin(deeds.looks_whether_cancelled.job(str(tmp_path / "word")))
     pid_in(tmp_path / "word")
     doing.run.stop("not wanted")
-    assert doing.outcome() == Succeeded(b'"saved"')
+    assert doing.outcome() == Stopped("not wanted")
 
 
 def test_a_cancelled_task_that_does_not_look_is_interrupted_and_cleans_up(bench, tmp_path):

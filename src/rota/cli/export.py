@@ -209,7 +209,7 @@ def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
         origin=_origin_of(schedule.origin),
         retired=schedule.origin.is_retired,
         created_at=datetime_of(schedule.created_at),
-        run_count=schedule.run_count,
+        run_count=schedule.runs,
         problem=schedule.problem or problem,
     )
 

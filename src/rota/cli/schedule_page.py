@@ -159,7 +159,8 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
             yield ["paused", f"since {beside(datetime_of(pause.at), now)}, {pause_words(pause)}"]
     yield ["next run", next_words(shown, now)]
     yield ["last run", _last_long(shown, now)]
-    yield ["runs", f"{record.run_count:,}" + (f" of {spec.max_runs:,}" if spec.max_runs else "")]
+    counted = f" ({record.run_count:,} of {spec.max_runs:,} by its trigger)" if spec.max_runs else ""
+    yield ["runs", f"{record.runs:,}{counted}"]
     yield ["rule", spec.trigger if " tz=" in spec.trigger else f"{spec.trigger} tz={spec.tz}"]
     yield ["overlap", f"{spec.overlap}: {OVERLAPS[spec.overlap]}"]
     yield ["catch-up", f"{spec.catchup}: {CATCHUPS[spec.catchup]}"]

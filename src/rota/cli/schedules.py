@@ -83,12 +83,13 @@ for _command in (schedule_changes, add_schedule, edit_schedule, plan_command, ap
 
 @schedules.command("remove")
 @ids_argument
+@click.option("--force", is_flag=True, help="Also what code or a file declares; a deploy that has it brings it back.")
 @by_option
 @on_a_store
-def remove_schedules(app: App, ids: tuple[str, ...], by: str) -> None:
+def remove_schedules(app: App, ids: tuple[str, ...], by: str, *, force: bool) -> None:
     """Remove schedules and cancel what they have waiting."""
     for shown in _read(app, ids):
-        app.schedules.remove(shown.id, by=by)
+        app.schedules.remove(shown.id, by=by, force=force)
         say(f"removed {shown.id}")
         where = {"code": "the code", "file": "the rota.yaml"}.get(shown.record.origin.kind)
         if where is not None:

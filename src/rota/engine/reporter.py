@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.outcome import Succeeded
 from rota.model.settle import settle
 
 if TYPE_CHECKING:
@@ -58,5 +59,7 @@ class Reporter:
 
     def _decide(self, run: Run, outcome: Outcome, now: int) -> Report:
         keep = run.task is None or run.task.options.keep
+        if run.stop_reason is not None and run.job.cancel_reason is None and isinstance(outcome, Succeeded):
+            run.job = msgspec.structs.replace(run.job, cancel_reason=run.stop_reason)  # it came too late: say so
         change = settle(run.job, outcome, run.policy, now, self._random.random(), keep=keep)
         return Report(run, outcome, change)

@@ -58,6 +58,7 @@ class Run:
     log: JobLog | None = None  # made with the first line
     progress: str | None = None  # what it last said, until the store has it
     stop_reason: str | None = None
+    knows_of_stop = False  # it read that it was asked to stop
     on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
     is_lost = False
     is_over = False
@@ -189,8 +190,15 @@ class CurrentJob:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was asked to stop, or no longer owns its job. Long loops look at this."""
-        return self._run.stop_reason is not None
+        """Whether it was asked to stop, or no longer owns its job. Long loops look at this.
+
+        A task that has read True here and then returns ends as cancelled.
+        """
+        run = self._run
+        if run.stop_reason is None:
+            return False
+        run.knows_of_stop = True
+        return True
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far it is: `current_job.progress(3, 10)`. It is kept within a second, the last word counts."""

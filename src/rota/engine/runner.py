@@ -64,7 +64,12 @@ async def run_async(run: Run) -> Outcome:
 
 
 def success(value: Any, run: Run) -> Outcome:
-    """A return value is kept as JSON; one that cannot be is a failure told in plain words."""
+    """A return value is kept as JSON; one that cannot be is a failure told in plain words.
+
+    A task that knew that it was asked to stop, and returned, has stopped: what it returns is not its work's result.
+    """
+    if run.knows_of_stop and run.stop_reason is not None:
+        return Stopped(run.stop_reason)
     if value is None:
         return NOTHING_RETURNED
     encode = None if run.task is None else run.task.signature.codecs.encode

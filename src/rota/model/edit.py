@@ -16,7 +16,7 @@ from rota.model.firing import Skip, count_free, job_ahead, next_slot, run_now, r
 from rota.model.job import Job, NewJob
 from rota.model.micros import datetime_of, micros_of
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
-from rota.model.schedule import Ahead, Origin, Pause, Schedule, ScheduleSpec, checked
+from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, checked
 from rota.model.sync import start_sync
 from rota.triggers.rezoned import WallTrigger
 
@@ -76,16 +76,13 @@ def register(
     if existing is None:
         return _create(schedule_id, spec, origin, now, new_id)
     existing = checked(existing)
-    is_kin = _is_kin(existing.origin, origin)
-    if is_kin and is_older(origin.version, existing.origin.version):
+    check_origin(existing, origin, "change", "edit it there, or choose another id")
+    if is_older(origin.version, existing.origin.version):
         return None
     has_moved = existing.origin.name != origin.name
-    if not is_kin or (has_moved and not _may_hand_over(existing.origin, origin)):
-        way = ", or move it with a higher version of the app" if is_kin else ""
-        raise Refused(
-            f"schedule '{schedule_id}' is defined by {describe_origin(existing.origin)}, so "
-            f"{describe_origin(origin)} cannot change it; edit it there, or choose another id{way}"
-        )
+    if has_moved and not _may_hand_over(existing.origin, origin):
+        todo = "edit it there, or choose another id, or move it with a higher version of the app"
+        raise _belongs_elsewhere(existing, origin, "change", todo)
     if existing.origin.is_retired:
         return _restore(existing, spec, origin, now)
     if existing.spec == spec:
@@ -153,7 +150,11 @@ def disable(schedule: Schedule, now: int) -> Edit | None:
     return _edit(schedule, schedule, now, revoke="schedule disabled", is_enabled=False)
 
 
-def remove(schedule: Schedule, now: int) -> Edit:
+def remove(schedule: Schedule, now: int, origin: Origin | None = None) -> Edit:
+    """Remove it in the name of an origin; None: whoever declares it. What nobody declares any more, anyone may."""
+    if origin is not None and not schedule.origin.is_retired:
+        todo = "remove it there, or disable it; if that app is gone for good, remove it with force"
+        check_origin(schedule, origin, "remove", todo)
     removal = _edit(schedule, schedule, now, revoke="schedule removed", is_enabled=False)
     return msgspec.structs.replace(removal, is_removal=True)
 
@@ -171,19 +172,47 @@ def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit
     if schedule.spec.sync is not None:
         raise Refused(f"schedule '{schedule.id}' keeps a collection in sync, one task at a time: start that instead")
     reason = f"run now by {by}" if by else "run now"
-    edit = _edit(schedule, schedule, now)
-    return msgspec.structs.replace(edit, jobs=[run_now(schedule, now, job_id, reason=reason)])
+    return _with_run(_edit(schedule, schedule, now), run_now(schedule, now, job_id, reason=reason), now)
 
 
 def start_edit(schedule: Schedule, now: int, fresh: str, by: str) -> Edit:
     """A collection's task, started by hand: it is made only where no tick and no other hand came first."""
-    edit = _edit(schedule, schedule, now)
-    return msgspec.structs.replace(edit, jobs=[start_sync(schedule, fresh, by)])
+    return _with_run(_edit(schedule, schedule, now), start_sync(schedule, fresh, by), now)
+
+
+def _with_run(edit: Edit, job: NewJob, now: int) -> Edit:
+    """The edit with a job that its trigger did not make: a run as any other, which max_runs does not count."""
+    known = edit.after.last
+    last = msgspec.structs.replace(known, enqueued_at=now, job_id=job.id, by_hand=known.by_hand + 1)
+    return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, last=last), jobs=[*edit.jobs, job])
+
+
+def last_after(edit: Edit, current: LastRun) -> LastRun:
+    """What is known of a schedule's jobs after an edit: what workers wrote meanwhile stays, what it makes is added."""
+    if not edit.jobs:
+        return current
+    made = edit.after.last
+    return msgspec.structs.replace(
+        current, enqueued_at=made.enqueued_at, job_id=made.job_id or current.job_id, by_hand=made.by_hand
+    )
 
 
 def park(schedule: Schedule, now: int, problem: str) -> Edit:
     """Set a schedule aside that cannot be evaluated; its record says why, and the others go on."""
     return _edit(schedule, schedule, now, problem=problem)
+
+
+def check_origin(schedule: Schedule, origin: Origin, verb: str, todo: str) -> None:
+    """Refuse to change or remove what another origin declares: its next deploy would bring it back."""
+    if not _is_kin(schedule.origin, origin):
+        raise _belongs_elsewhere(schedule, origin, verb, todo)
+
+
+def _belongs_elsewhere(schedule: Schedule, origin: Origin, verb: str, todo: str) -> Refused:
+    return Refused(
+        f"schedule '{schedule.id}' is defined by {describe_origin(schedule.origin)}, so {describe_origin(origin)} "
+        f"cannot {verb} it; {todo}"
+    )
 
 
 def _is_kin(defined_by: Origin, origin: Origin) -> bool:
@@ -216,9 +245,12 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
     begun = run_since_start(fresh, now, new_id) if spec.enabled else None
     created = msgspec.structs.replace(fresh, run_count=0 if begun is None else 1)
     created = msgspec.structs.replace(created, next_at=next_slot(created, now))
-    starts = spec.run_on_start and spec.enabled
-    jobs = [run_now(created, now, new_id(), made_by="start", reason="run on start")] if starts else []
-    return Edit(after=created, expect_version=0, jobs=[*jobs, begun] if begun else jobs)
+    if begun is not None:
+        created = msgspec.structs.replace(created, last=LastRun(enqueued_at=now, job_id=begun.id))
+    edit = Edit(after=created, expect_version=0, jobs=[begun] if begun else [])
+    if not (spec.run_on_start and spec.enabled):
+        return edit
+    return _with_run(edit, run_now(created, now, new_id(), made_by="start", reason="run on start"), now)
 
 
 def _by(edit: Edit, origin: Origin) -> Edit:

@@ -108,7 +108,7 @@ def _open_lines(job: Job, before: State) -> Iterable[Move]:
 def _final_reason(job: Job) -> str:
     match job.state:
         case State.SUCCEEDED:
-            return "returned"
+            return f"returned; the cancel came too late ({job.cancel_reason})" if job.cancel_reason else "returned"
         case State.CANCELLED:
             return job.cancel_reason or "cancelled"
         case _:

@@ -112,6 +112,7 @@ class LastRun(Struct, frozen=True, omit_defaults=True):
     duration: int | None = None
     error: str | None = None
     job_id: str | None = None
+    by_hand: int = 0  # jobs that were made outside its trigger: run now, run on start
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
@@ -128,11 +129,16 @@ class Schedule(Struct, frozen=True, kw_only=True):
     pause: Pause | None = None
     next_at: int | None = None  # the next nominal time; None: exhausted or broken
     fired_through: int  # nothing at or before it is ever fired again
-    run_count: int = 0  # jobs made by the trigger
+    run_count: int = 0  # jobs made by the trigger, which max_runs counts
     last: LastRun = LastRun()
     problem: str | None = None  # why it cannot be evaluated, where it cannot
     tenant_pause: Pause | None = None  # that of its tenant, beside its own
     ahead: Ahead | None = None
+
+    @property
+    def runs(self) -> int:
+        """All jobs that it ever made, by its trigger and by hand."""
+        return self.run_count + self.last.by_hand
 
     @property
     def due_at(self) -> int | None:

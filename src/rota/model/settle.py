@@ -69,6 +69,7 @@ class Change(Struct, frozen=True, gc=False):
         job = self.job
         return (
             self.finished_at is not None
+            and job.cancel_reason is None
             and (self.run_at, self.queued_at, self.started_at) == (job.run_at, job.queued_at, job.started_at)
             and (self.failures, self.deaths, self.cancel_reason) == (job.failures, job.deaths, job.cancel_reason)
             and (self.error, self.key, self.past) == (job.error, job.key, job.past)
@@ -79,7 +80,8 @@ def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: fl
     """What becomes of a running job. `keep=False` removes it once it has succeeded."""
     now = _no_earlier_than_its_start(job, now)
     if type(outcome) is Succeeded:  # most do, so it is asked first, and a match is slower
-        return _finish(job, State.SUCCEEDED, now, result=outcome.result, is_removal=not keep)
+        late = job.cancel_reason  # its history says that the cancel came too late
+        return _finish(job, State.SUCCEEDED, now, result=outcome.result, cancel_reason=late, is_removal=not keep)
     return _settle_unusual(job, outcome, policy, now, random)
 
 
@@ -164,7 +166,7 @@ def cancel(job: Job, now: int, reason: str) -> Change:
 
 
 def retry_by_hand(job: Job, now: int, reason: str) -> Change:
-    """A failed or cancelled job, tried anew with fresh budgets."""
+    """A failed or cancelled job, tried again with fresh budgets; not before its time, where that is still to come."""
     if job.state not in {State.FAILED, State.CANCELLED}:
         raise UnlawfulMove(f"a {job.state} job cannot be retried; only a failed or cancelled one can")
     if (names := collection_of(job)) is not None:
@@ -172,8 +174,9 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
             f"job {job.id} kept {'/'.join(names)} in sync, which another may do by now; start a new one instead: "
             f"`rota sources run {' '.join(names)}`"
         )
-    past = folded(job, Move(State.QUEUED, now, reason))
-    change = _change(job, State.QUEUED, now, past=past, failures=0, deaths=0)
+    state = State.SCHEDULED if job.run_at > now else State.QUEUED
+    past = folded(job, Move(state, now, reason))
+    change = _change(job, state, max(job.run_at, now), past=past, failures=0, deaths=0)
     return msgspec.structs.replace(change, key=job.key if job.key_until > now else None)
 
 

@@ -36,8 +36,8 @@ MOVES: dict[State, frozenset[State]] = {
     State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, *FINAL}),
     State.HELD: frozenset({State.QUEUED, State.SCHEDULED, State.CANCELLED}),  # scheduled: released before its time
     State.SUCCEEDED: frozenset(),
-    State.FAILED: frozenset({State.QUEUED}),  # retried by hand
-    State.CANCELLED: frozenset({State.QUEUED}),
+    State.FAILED: frozenset({State.QUEUED, State.SCHEDULED}),  # retried by hand; scheduled: its time is still to come
+    State.CANCELLED: frozenset({State.QUEUED, State.SCHEDULED}),
 }
 FIRST = frozenset({State.SCHEDULED, State.QUEUED, State.HELD})  # where a new job may begin
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadOption, UnlawfulMove
+from rota.model.history import history_of
 from rota.model.micros import SECOND
 from rota.model.outcome import (
     Failed,
@@ -185,7 +186,8 @@ def test_what_would_have_been_another_attempt_ends_a_stopped_job_as_cancelled(ou
 
 def test_a_job_that_returned_although_it_was_asked_to_stop_has_succeeded():
     job = settled(a_job(cancel_reason="not wanted"), Succeeded(b"1"))
-    assert (job.state, job.cancel_reason) == (State.SUCCEEDED, None)
+    assert (job.state, job.cancel_reason) == (State.SUCCEEDED, "not wanted")
+    assert history_of(job)[-1].reason == "returned; the cancel came too late (not wanted)"
 
 
 # The two budgets.

@@ -10,6 +10,8 @@ from rota.errors import Refused, UnlawfulMove
 from rota.model.state import FINAL, FIRST, MOVES, WAITING, State, check_move
 
 LAWFUL = {
+    ("failed", "scheduled"),  # retried by hand, before its time
+    ("cancelled", "scheduled"),
     ("scheduled", "queued"),
     ("scheduled", "cancelled"),
     ("queued", "running"),

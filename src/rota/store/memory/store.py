@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.edit import last_after
 from rota.model.firing import fired, place
 from rota.model.job import Job, NewJob, accept, overlap_key
 from rota.model.lookahead import is_ahead, judge
@@ -353,7 +354,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             del self._schedules[edit.id]
             self._ledger.forget(edit.id)
         else:
-            last = current.last if current else edit.after.last
+            last = last_after(edit, current.last) if current else edit.after.last
             self._schedules[edit.id] = msgspec.structs.replace(edit.after, last=last)
         self._ledger.erase(edit.id, edit.reopens)
         for skip in edit.skips:

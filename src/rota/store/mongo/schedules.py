@@ -10,9 +10,11 @@ from pymongo import DeleteOne, InsertOne, UpdateOne
 from pymongo.errors import BulkWriteError
 
 from rota.failpoints import reach
+from rota.model.edit import last_after
 from rota.model.firing import fired, place
 from rota.model.job import accept, overlap_key
 from rota.model.occurrence import of_skip
+from rota.model.schedule import LastRun
 from rota.model.state import State
 from rota.store.contract import Due, Fired, Page
 from rota.store.mongo.documents import changed, document_of_last, document_of_schedule, last_of, schedule_of
@@ -353,4 +355,7 @@ def _operation(edit: Edit, outbox: Outbox, *, is_atomic: bool) -> UpdateOne | In
         last = document_of_last(edit.after.last)
         fresh = {name: value for name, value in fields.items() if value is not None}
         return InsertOne({"_id": edit.id, **fresh, "last": last})
+    if edit.jobs:
+        made = last_after(edit, LastRun())
+        fields |= {f"last.{name}": getattr(made, name) for name in ("enqueued_at", "job_id", "by_hand")}
     return UpdateOne(mine, changed(fields))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rota.model.edit import last_after
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
@@ -164,7 +165,7 @@ class Schedules:
             tx.run("DELETE FROM {ns}.schedule WHERE id = %s", (edit.id,))
             self._ledger.forget(tx, edit.id)
         elif guard is not None:
-            last = guard[2]  # as it was: what is revoked here is no run
+            last = last_after(edit, guard[2])  # what is revoked here is no run
             batch.current[edit.id] = (edit.after.version, edit.after.created_at, last)
             batch.after[edit.id] = msgspec.structs.replace(edit.after, last=last)
 

@@ -393,7 +393,7 @@ def pack_last(last: LastRun) -> list[Any]:
     return pairs
 
 
-UNKNOWN_LAST = LastRun(UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED)
+UNKNOWN_LAST = LastRun(**dict.fromkeys(LastRun.__struct_fields__, UNTOUCHED))
 
 
 def _last_of(pairs: list[bytes]) -> LastRun:

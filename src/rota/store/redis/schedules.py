@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rota.model.edit import last_after
 from rota.model.job import overlap_key
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
@@ -13,6 +14,7 @@ from rota.store.matching import schedule_matches
 from rota.store.redis.desk import text_of
 from rota.store.redis.draft import Draft
 from rota.store.redis.packing import (
+    UNKNOWN_LAST,
     Sight,
     job_of,
     pack_last,
@@ -124,6 +126,8 @@ class ScheduleBook:
             put_schedule(draft, edit.after, current)
             if current is None and edit.after.last != LastRun():
                 draft.note(edit.id, pack_last(edit.after.last))
+            elif current is not None and edit.jobs:
+                draft.note(edit.id, pack_last(last_after(edit, UNKNOWN_LAST)))
         draft.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             draft.record(of_skip(edit.id, skip))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rota.model.edit import last_after
 from rota.model.job import overlap_key
 from rota.model.lookahead import judge
 from rota.model.occurrence import of_skip
@@ -51,7 +52,7 @@ class ScheduleTable:
             connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
             self._ledger.forget(connection, edit.id)
         else:
-            last = last_of(current[2]) if current else edit.after.last
+            last = last_after(edit, last_of(current[2])) if current else edit.after.last
             self._put(connection, msgspec.structs.replace(edit.after, last=last))
         self._ledger.erase(connection, edit.id, edit.reopens)
         self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])

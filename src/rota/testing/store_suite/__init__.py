@@ -28,7 +28,13 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_
 
 from rota.testing.store_suite.adding import TestAddingJobs, TestAddingMany, TestPreparing, TestUniqueKeys
 from rota.testing.store_suite.bells import TestBells
-from rota.testing.store_suite.by_hand import TestCancellingByHand, TestDeletingByHand, TestRetryingByHand
+from rota.testing.store_suite.by_hand import (
+    TestCancellingByHand,
+    TestCancelsThatComeTooLate,
+    TestDeletingByHand,
+    TestRetryingByHand,
+    TestRunningByHand,
+)
 from rota.testing.store_suite.claiming import (
     TestClaiming,
     TestClaimingAhead,
@@ -119,6 +125,7 @@ __all__ = [
     "TestCancelRequestedMeanwhile",
     "TestCancelRequests",
     "TestCancellingByHand",
+    "TestCancelsThatComeTooLate",
     "TestCatchUp",
     "TestChains",
     "TestChangesInBetween",
@@ -195,6 +202,7 @@ __all__ = [
     "TestRescuing",
     "TestRetryingByHand",
     "TestRevoking",
+    "TestRunningByHand",
     "TestRunningOutOnASealedStore",
     "TestRunsBeforeTheSchedule",
     "TestSealing",

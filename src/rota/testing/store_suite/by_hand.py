@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from rota.model.edit import trigger_now
+from rota.model.history import history_of
 from rota.model.outcome import Stopped
 from rota.model.settle import cancel, retry_by_hand, settle
 from rota.model.state import State
@@ -14,15 +17,20 @@ from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, a_line, a
 from rota.testing.store_suite.steps import (
     add,
     add_job,
+    add_schedule,
     cancel_waiting,
     cancelled_job,
+    change_schedule,
     claim,
     claim_one,
     failed_job,
+    fire,
+    history,
     ids,
     is_kept,
     queue_info,
     read,
+    read_schedule,
     running_job,
     succeed,
     succeeded_job,
@@ -119,6 +127,72 @@ class TestRetryingByHand:
         store.change_jobs([retry_by_hand(read(store, job_id), T0, "by ann")], now=T0)
         succeed(store, claim_one(store))
         assert queue_info(store).totals == {"failed": 1, "succeeded": 1}
+
+    @pytest.mark.parametrize("how", ["waiting", "made ahead"])
+    def test_a_job_whose_time_is_still_to_come_waits_for_it(self, store: Store, how: str) -> None:
+        if how == "waiting":
+            job_id = add_job(store, run_at=T0 + HOUR)
+        else:
+            add_schedule(store, lookahead=HOUR)
+            job_id = fire(store, now=T0).jobs[0]
+        due = read(store, job_id).run_at
+        cancel_waiting(store, job_id)
+        assert store.change_jobs([retry_by_hand(read(store, job_id), T0 + 1, "by ann")], now=T0 + 1) == []
+        kept = read(store, job_id)
+        assert (kept.state, kept.run_at, kept.finished_at) == (State.SCHEDULED, due, None)
+        assert job_id not in ids(claim(store, now=due - 1))
+        assert job_id in ids(claim(store, now=due))
+
+    def test_a_retried_job_whose_time_is_still_to_come_is_counted_as_scheduled(self, store: Store) -> None:
+        job_id = add_job(store, run_at=T0 + HOUR)
+        cancel_waiting(store, job_id)
+        store.change_jobs([retry_by_hand(read(store, job_id), T0, "by ann")], now=T0)
+        assert queue_info(store).counts == {"scheduled": 1}
+        assert history(store, job_id) == [State.SCHEDULED, State.CANCELLED, State.SCHEDULED]
+
+
+class TestRunningByHand:
+    def test_a_run_by_hand_is_the_last_run_and_counts(self, store: Store) -> None:
+        add_schedule(store, max_runs=2)
+        for number in (1, 2):
+            edit = trigger_now(read_schedule(store), T0 + number, f"by-hand-{number}")
+            kept = change_schedule(store, edit, now=T0 + number)
+            assert (kept.runs, kept.last.enqueued_at, kept.last.job_id) == (number, T0 + number, f"by-hand-{number}")
+
+    def test_max_runs_counts_the_triggers_runs_alone(self, store: Store) -> None:
+        add_schedule(store, max_runs=1)
+        change_schedule(store, trigger_now(read_schedule(store), T0, "by-hand"))
+        succeed(store, claim_one(store))
+        assert len(fire(store, now=T0 + MINUTE).jobs) == 1
+        kept = read_schedule(store)
+        assert (kept.runs, kept.run_count, kept.next_at) == (2, 1, None)
+
+    def test_what_workers_wrote_stays_when_a_run_is_started_by_hand(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + 2 * MINUTE)
+        change_schedule(store, trigger_now(read_schedule(store), T0 + HOUR, "by-hand"), now=T0 + HOUR)
+        last = read_schedule(store).last
+        assert (last.status, last.success_at, last.enqueued_at) == ("succeeded", T0 + 2 * MINUTE, T0 + HOUR)
+        succeed(store, claim_one(store, now=T0 + HOUR), now=T0 + HOUR + 1)
+        fire(store, now=T0 + 2 * HOUR)
+        assert read_schedule(store).last.by_hand == 1
+
+    def test_a_run_on_start_is_the_first_run(self, store: Store) -> None:
+        kept = add_schedule(store, run_on_start=True)
+        assert (kept.runs, kept.run_count, kept.last.enqueued_at) == (1, 0, T0)
+        assert kept.last.job_id == claim_one(store).id
+
+
+class TestCancelsThatComeTooLate:
+    def test_a_job_that_returned_all_the_same_succeeded_and_its_history_says_so(self, store: Store) -> None:
+        job = running_job(store)
+        store.request_cancels([job.id], "by ann", now=T0)
+        told = msgspec.structs.replace(job, cancel_reason="by ann")  # its worker has heard of it
+        assert succeed(store, told, now=T0 + 1) == []
+        kept = read(store, job.id)
+        assert kept.state is State.SUCCEEDED
+        assert history_of(kept)[-1].reason == "returned; the cancel came too late (by ann)"
 
 
 class TestDeletingByHand:
