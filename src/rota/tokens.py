@@ -23,7 +23,7 @@ from rota.model.note import Author, note_of, subject_of
 from rota.store.contract import Page, check_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
     from rota.model.entry import Entry
@@ -42,6 +42,7 @@ class Identity(Struct, frozen=True):
 
     name: str
     role: Role
+    token_id: str = ""  # of a token that the store keeps; empty for the settings' own, and for nobody's
 
     def may(self, role: Role) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
@@ -147,12 +148,24 @@ class Tokens:
         is_right = hmac.compare_digest(token.hash if token else _NO_HASH, hash_of(secret))
         if token is None or not is_right or token.is_over(self._store().now()):
             return None
-        return Identity(token.name, token.role)
+        return Identity(token.name, token.role, found[1])
+
+    def good_ids(self, token_ids: Iterable[str]) -> set[str]:
+        """Which of these tokens still let their bearers in: neither revoked nor expired."""
+        store = self._store()
+        entries, now = store.get_entries(KIND, sorted(set(token_ids))), store.now()
+        return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.is_over(now)}
 
     def _noted(self, edit: EntryEdit, before: Token | None, after: Token | None, by: str, at: int) -> EntryEdit:
         author = Author(note_id=self._new_id(), by=by, verb="created" if after else "revoked")
         note = note_of(author, subject_of(KIND, edit.name), _facts(before), _facts(after), at)
         return msgspec.structs.replace(edit, note=note)
+
+
+def id_in(secret: str) -> str:
+    """The public id that a secret begins with; empty where it is none of ours. It may be logged."""
+    found = _SECRET.fullmatch(secret)
+    return found[1] if found else ""
 
 
 def hash_of(secret: str) -> str:

@@ -13,11 +13,13 @@ import pytest
 from cli.processes import wait_until
 from rota import App
 from rota.store.contract import LogLine
+from rota.tokens import Identity
 from rota.web.hub import MOST_WAITING, Hub, Listener
 from rota.web.server import WebServer
 from web.stage import declare
 
 PATIENCE = 20.0
+READER = Identity("ann", "read", "0123456789ab")
 
 
 @pytest.fixture
@@ -137,7 +139,7 @@ def test_a_server_that_stops_says_so_and_lets_go(app, served):
 
 def test_a_listener_that_reads_too_slowly_is_cut_off_with_a_last_word():
     async def scene() -> list[bytes | None]:
-        listener = Listener()
+        listener = Listener(READER)
         for number in range(MOST_WAITING + 1):
             listener.send(b"%d" % number)
         listener.send(b"later")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"[a-z][a-z0-9+]*:\S+", re.ASCII)
 _SECRET = re.compile(r"[!-~]{16,256}", re.ASCII)
+_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]{0,251}[a-z0-9])?", re.ASCII)
 _TARGET = re.compile(r"[^\s:]+(:[^\s:]+)?")
 
 
@@ -178,6 +180,42 @@ class Hidden(_Plain, frozen=True):
 
     def text(self, value: Any) -> str:
         return ", ".join(value)
+
+
+class Networks(_Plain, frozen=True):
+    """Addresses of machines: a list, or text with commas."""
+
+    wanted: str = "a list of addresses or networks such as [127.0.0.1, 10.0.0.0/8, fd00::/8]"
+
+    def read(self, text: Any) -> tuple[str, ...]:
+        try:
+            return tuple(str(ip_network(word, strict=False)) for word in _words(text))
+        except ValueError as err:
+            raise BadOption(f"{err}") from err
+
+    def text(self, value: Any) -> str:
+        return ", ".join(value)
+
+
+class Hosts(_Plain, frozen=True):
+    """Names of machines: a list, or text with commas."""
+
+    wanted: str = "a list of host names without ports, such as [jobs.example.org]"
+
+    def read(self, text: Any) -> tuple[str, ...]:
+        names = _words(text)
+        for name in names:
+            if not _HOST.fullmatch(name):
+                raise BadOption(f"{name!r} is no host name")
+        return tuple(names)
+
+    def text(self, value: Any) -> str:
+        return ", ".join(value)
+
+
+def _words(text: Any) -> list[str]:
+    words: Sequence[str] = text.split(",") if isinstance(text, str) else text
+    return [word.strip().lower() for word in words if word.strip()]
 
 
 class Secret(_Plain, frozen=True):

@@ -10,7 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from msgspec import Struct
 
-from rota.config.kinds import Choice, Duration, Hidden, Kind, Namespace, Queues, Secret, Size, Target, Url, Whole, Zone
+from rota.config.kinds import (
+    Choice,
+    Duration,
+    Hidden,
+    Hosts,
+    Kind,
+    Namespace,
+    Networks,
+    Queues,
+    Secret,
+    Size,
+    Target,
+    Url,
+    Whole,
+    Zone,
+)
 from rota.model.micros import SECOND
 from rota.store.contract import Retention
 
@@ -148,6 +163,24 @@ class WebPart(Struct, frozen=True, kw_only=True):
             "nothing",
         ),
     ] = None
+    hosts: Annotated[
+        tuple[str, ...],
+        Says(
+            Hosts(),
+            "Under which names, beside those of the loopback address, `web.anonymous: read` answers without a token.",
+            "none",
+            "[jobs.localhost]",
+        ),
+    ] = ()
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        Says(
+            Networks(),
+            "Reverse proxies whose `X-Forwarded-For` is believed; failed logins count for the address behind them.",
+            "none",
+            "[127.0.0.1, 10.0.0.0/8]",
+        ),
+    ] = ()
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
+import logging
 import time
 from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.tokens import Identity, hash_of
+from rota.tokens import Identity, hash_of, id_in
+from rota.web.origins import is_loopback, is_own_host
 from rota.web.refusals import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rota.app import App
     from rota.web.route import Route
+
+log = logging.getLogger("rota.web")
 
 FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0  # seconds that a failed try waits for its answer
 MOST_FAILURES = 20  # of one address, until it is turned away …
@@ -82,8 +85,11 @@ class Guard:
 class Gate:
     """Lets requests in whose bearer may do what their route asks for."""
 
-    def __init__(self, app: App, *, token: str | None, is_read_only: bool, anonymous: bool) -> None:
+    def __init__(
+        self, app: App, *, token: str | None, is_read_only: bool, anonymous: bool, hosts: Sequence[str] = ()
+    ) -> None:
         self._app = app
+        self._hosts = hosts
         self._admin = hash_of(token) if token else None
         self._is_read_only = is_read_only
         self._anonymous = anonymous
@@ -94,7 +100,9 @@ class Gate:
         if route.role is None:
             return ANYBODY
         secret = _secret(headers)
-        who = await self._identify(secret, address) if secret is not None else self._stranger(server)
+        who = (
+            await self._identify(secret, address) if secret is not None else self._stranger(server, headers.get("host"))
+        )
         if self._is_read_only and route.is_change:
             raise Refusal(403, "read_only", "this server only shows: it was started with --read-only")
         if not who.may(route.role):
@@ -110,30 +118,34 @@ class Gate:
         else:
             who = await self._app.aio.call(partial(self._app.tokens.check, secret))
         if who is None:
+            log.warning(
+                "a bad token was refused: it came from %s, token id %s", address or "?", id_in(secret) or "none"
+            )
             await self.guard.note_bad(address)
-            raise Refusal(401, "bad_token", "this token is unknown, revoked or over", headers=CHALLENGE)
+            raise Refusal(
+                401,
+                "bad_token",
+                "the token is unknown, revoked or expired; create one with `rota token create`",
+                headers=CHALLENGE,
+            )
         self.guard.note_good(digest)
         return who
 
-    def _stranger(self, server: str) -> Identity:
+    def _stranger(self, server: str, host: str | None) -> Identity:
         if self._anonymous and is_loopback(server):
-            return ANYBODY
+            if is_own_host(host, self._hosts):
+                return ANYBODY
+            message = (
+                f"reading without a token works under a loopback name alone, not as {(host or '')[:100]!r}; name it in "
+                "web.hosts, or send a token"
+            )
+            raise Refusal(403, "unknown_host", message, field="Host")
         raise Refusal(
             401,
             "token_missing",
             "a token is needed: send Authorization: Bearer TOKEN; `rota token create` makes one",
             headers=CHALLENGE,
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 def _secret(headers: Mapping[str, str]) -> str | None:

@@ -15,7 +15,8 @@ from starlette.routing import Router
 
 from rota.errors import RotaError, VersionConflict
 from rota.web.access import Gate
-from rota.web.hub import Hub
+from rota.web.hub import Hub, Listener
+from rota.web.origins import Network, check_framing, client_address, forwarded_for, networks_of
 from rota.web.reading import read_body, read_params, read_query, read_version
 from rota.web.refusals import Refusal, refusal_of
 from rota.web.route import Answer, Ask, Follow, Watch
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from rota.app import App
+    from rota.tokens import Identity
     from rota.web.route import Route
 
 log = logging.getLogger("rota.web")
@@ -60,6 +62,11 @@ class Web:
         self._router = Router(places, redirect_slashes=False, default=_nowhere)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            check_framing(scope.get("headers", ()))
+        except Refusal as refusal:
+            await refused(refusal)(scope, receive, send)
+            return
         await self._router(scope, receive, send)
 
     @cached_property
@@ -71,18 +78,25 @@ class Web:
             token=options.get("token") or said.token,
             is_read_only=options.get("read_only", False),
             anonymous=options.get("anonymous", said.anonymous == "read"),
+            hosts=said.hosts,
         )
+
+    @cached_property
+    def trusted(self) -> tuple[Network, ...]:
+        """The proxies whose X-Forwarded-For is believed."""
+        return networks_of(self.app.settings.web.trusted_proxies)
 
     async def respond(self, route: Route, request: Request) -> Response:
         headers, pairs = request.headers, request.query_params.multi_items()
-        address = request.client.host if request.client else ""
+        peer, raw = request.client.host if request.client else "", request.headers.raw
+        address = client_address(peer, forwarded_for(raw), self.trusted)
         who = await self.gate.admit(route, headers, address, str((request.scope.get("server") or ("",))[0]))
         ask = Ask(
             app=self.app,
             who=who,
             path=read_params(route, request.path_params),
             query=read_query(route, pairs),
-            expect_version=read_version(route, pairs, headers.get("if-match")),
+            expect_version=read_version(route, pairs, headers),
             last_event=_last_event(headers),
             accept=headers.get("accept", ""),
             mounted=request.scope.get("root_path", ""),
@@ -90,7 +104,8 @@ class Web:
                 route, headers.get("content-type", ""), headers.get("content-length"), request.stream()
             ),
         )
-        return self._response(route, await self._handle(route, ask, by_header="if-match" in headers))
+        by_header = "if-match" in headers or "if-none-match" in headers
+        return self._response(route, await self._handle(route, ask, by_header=by_header), who, address)
 
     async def _handle(self, route: Route, ask: Ask, *, by_header: bool) -> Any:
         try:
@@ -102,9 +117,10 @@ class Web:
         except RotaError as err:
             raise refusal_of(err) from err
 
-    def _response(self, route: Route, answer: Any) -> Response:
+    def _response(self, route: Route, answer: Any, who: Identity, address: str) -> Response:
         if isinstance(answer, (Watch, Follow)):
-            events = self.hub.watch() if isinstance(answer, Watch) else self.hub.follow(answer.job_id, answer.after)
+            job_id, after = (None, 0) if isinstance(answer, Watch) else (answer.job_id, answer.after)
+            events = self.hub.stream(Listener(who, address, job_id, after))
             return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
         if not isinstance(answer, Answer):
             answer = Answer(answer, route.status)

@@ -1,4 +1,8 @@
-"""The hub: many listeners, one look a second. It looks only while somebody listens; whoever reads too slowly goes."""
+"""Serves event streams: many listeners, one look at the store a second, and only while somebody listens.
+
+Every stream counts from its first byte to its last, also while it replays a log. One token or address has a share of
+the streams, and some are kept for admins. A stream ends when its token is revoked or expires, or its client is slow.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +16,45 @@ from rota.web.refusals import Refusal
 from rota.web.watching import EndEvent, Watcher, event, lines_after, lines_chunk, new_lines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from rota.app import App
+    from rota.facts import LineFacts
+    from rota.tokens import Identity
 
 log = logging.getLogger("rota.web")
 
 PACE = 1.0  # seconds between two looks
 HEARTBEAT = 15  # looks between two heartbeats
 MOST_LISTENERS = 1_000
-MOST_WAITING = 100  # chunks that a listener may leave unread
+MOST_OF_ONE = 100  # streams of one token, or of one address that has none
+RESERVED = 50  # streams that only admins get
+MOST_WAITING = 100  # chunks that a listener may leave unread …
+MOST_BYTES = 256 * 1024  # … and bytes
+REPLAYED = 50  # lines of a log that are read at once while it is replayed
 ALIVE = b": alive\n\n"
 
 
 class Listener:
     """One stream: what it is still to be sent, and of a job's log, which line it has got to."""
 
-    def __init__(self, job_id: str | None = None, after: int = 0) -> None:
+    def __init__(self, who: Identity, address: str = "", job_id: str | None = None, after: int = 0) -> None:
+        self.who = who
+        self.owner = who.token_id or f"{who.name} from {address}"
         self.job_id = job_id
         self.after = after
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING + 2)
+        self._size = 0
         self.is_over = False
 
     def send(self, chunk: bytes) -> None:
         if not chunk or self.is_over:
             return
-        if self._waiting.qsize() >= MOST_WAITING:
+        if self._waiting.qsize() >= MOST_WAITING or (self._size and self._size + len(chunk) > MOST_BYTES):
             self._forget()
             self.end("too slow: what happened was not read in time; connect again")
         else:
+            self._size += len(chunk)
             self._waiting.put_nowait(chunk)
 
     def end(self, reason: str) -> None:
@@ -51,11 +65,14 @@ class Listener:
             self._waiting.put_nowait(None)
 
     async def next(self) -> bytes | None:
-        return await self._waiting.get()
+        chunk = await self._waiting.get()
+        self._size -= min(self._size, len(chunk or b""))
+        return chunk
 
     def _forget(self) -> None:
         while not self._waiting.empty():
             self._waiting.get_nowait()
+        self._size = 0
 
 
 class Hub:
@@ -63,44 +80,51 @@ class Hub:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._listeners: set[Listener] = set()
+        self._open: set[Listener] = set()  # all streams, also those that still replay a log
+        self._listeners: set[Listener] = set()  # those that hear of what happens
         self._looking: asyncio.Task[None] | None = None
         self._watcher = Watcher(app)
         self._is_closed = False
 
-    def watch(self) -> AsyncIterator[bytes]:
-        """What happens from now on."""
-        self._check_room()
-        return self._stream(Listener())
-
-    def follow(self, job_id: str, after: int) -> AsyncIterator[bytes]:
-        """What a job has written after a line, then what it writes, until it has ended."""
-        self._check_room()
-        return self._stream(Listener(job_id, after))
+    def stream(self, listener: Listener) -> AsyncIterator[bytes]:
+        """What happens from now on; or what a job has written, then what it writes, until it has ended."""
+        self._check_room(listener)
+        return self._stream(listener)
 
     def close(self) -> None:
         """End all streams; no new one begins."""
         self._is_closed = True
-        for listener in self._listeners:
+        for listener in self._open:
             listener.end("the server stops; connect again later")
 
     async def _stream(self, listener: Listener) -> AsyncIterator[bytes]:
-        yield ALIVE  # so that the other side knows at once that it is heard
-        if listener.job_id is not None:
-            async for chunk in self._past(listener):
-                yield chunk
-        self._join(listener)
         try:
+            self._check_room(listener)  # many may have asked before any of them began
+        except Refusal as refusal:
+            yield event("end", EndEvent(reason=refusal.fault.message))
+            return
+        self._open.add(listener)
+        self._look_on()
+        try:
+            yield ALIVE  # so that the other side knows at once that it is heard
+            if listener.job_id is not None:
+                async for chunk in self._past(listener):
+                    yield chunk
+            self._join(listener)
             while (news := await listener.next()) is not None:
                 yield news
         finally:
+            self._open.discard(listener)
             self._listeners.discard(listener)
 
     async def _past(self, listener: Listener) -> AsyncIterator[bytes]:
         """What is there already, at the pace at which it is read."""
-        while lines := await self._app.aio.call(partial(lines_after, self._app, str(listener.job_id), listener.after)):
+        while not listener.is_over and (lines := await self._app.aio.call(partial(self._lines, listener))):
             yield lines_chunk(lines)
             listener.after = lines[-1].number
+
+    def _lines(self, listener: Listener) -> Sequence[LineFacts]:
+        return lines_after(self._app, str(listener.job_id), listener.after, REPLAYED)
 
     def _join(self, listener: Listener) -> None:
         if self._is_closed:
@@ -108,19 +132,27 @@ class Hub:
         elif listener.job_id is None:
             listener.send(self._watcher.standing())
         self._listeners.add(listener)
+
+    def _look_on(self) -> None:
         if self._looking is None or self._looking.done():
             self._watcher = Watcher(self._app)
             self._looking = asyncio.get_running_loop().create_task(self._look())
 
-    def _check_room(self) -> None:
-        if len(self._listeners) >= MOST_LISTENERS or self._is_closed:
+    def _check_room(self, listener: Listener) -> None:
+        own = sum(other.owner == listener.owner for other in self._open)
+        if own >= MOST_OF_ONE:
+            message = f"this token has {own} streams open, which is as many as one may have; close some of them"
+            raise Refusal(429, "too_many_streams", message)
+        room = MOST_LISTENERS if listener.who.role == "admin" else MOST_LISTENERS - RESERVED
+        if len(self._open) >= room or self._is_closed:
             raise Refusal(503, "too_many_listeners", "no more streams are served here now; try again later")
 
     async def _look(self) -> None:
         """Look once a second, as long as anybody listens."""
         looks = 0
-        while self._listeners:
+        while self._open:
             try:
+                await self._end_revoked()
                 await self._tell()
             except RotaError as err:
                 log.warning("the store could not be looked at for those who listen: %s", err)
@@ -128,6 +160,15 @@ class Hub:
             if looks % HEARTBEAT == 0:
                 self._send_all(ALIVE)
             await asyncio.sleep(PACE)
+
+    async def _end_revoked(self) -> None:
+        """End the streams whose tokens let nobody in any more."""
+        held = {listener.who.token_id for listener in self._open if listener.who.token_id}
+        if not held:
+            return
+        good = await self._app.aio.call(partial(self._app.tokens.good_ids, held))
+        for listener in [one for one in self._open if one.who.token_id in held - good]:
+            listener.end("the token of this stream was revoked, or has expired")
 
     async def _tell(self) -> None:
         if any(listener.job_id is None for listener in self._listeners):

@@ -60,13 +60,19 @@ def read_query(route: Route, pairs: Sequence[tuple[str, str]]) -> Any:
         raise misfit(err, 400, "bad_parameter") from err
 
 
-def read_version(route: Route, pairs: Sequence[tuple[str, str]], if_match: str | None) -> int | None:
-    """The version that what is changed must still have, by If-Match or expect_version."""
+def read_version(route: Route, pairs: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> int | None:
+    """The version that what is changed must still have, by If-Match or expect_version; 0 for If-None-Match: *."""
     if not route.is_versioned:
         return None
+    if_match, if_none = headers.get("if-match"), headers.get("if-none-match")
     said = [text for name, text in pairs if name == EXPECT]
     if len(said) > 1 or (said and not (_WHOLE.fullmatch(said[0]) and int(said[0]) >= 0)):
         raise Refusal(400, "bad_parameter", f"{EXPECT} is one whole number: the version that was read", field=EXPECT)
+    if if_none is not None:
+        if if_none.strip() != "*" or if_match is not None or said:
+            message = "If-None-Match is *, which says that there is none yet; it goes with no version"
+            raise Refusal(400, "bad_header", message, field="If-None-Match")
+        return 0
     if if_match is None or if_match.strip() == "*":
         return int(said[0]) if said else None
     found = _VERSION.fullmatch(if_match.strip())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from rota.errors import BadOption
-from rota.web.access import is_loopback
 from rota.web.asgi import Web
+from rota.web.origins import is_loopback
 from rota.web.patience import PATIENCE, protocol_with
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _config(web: Web, patience: float) -> uvicorn.Config:
         lifespan="off",
         log_config=None,
         log_level="warning",
-        proxy_headers=False,  # who asks is who connects: a header can say anything
+        proxy_headers=False,  # the ASGI app reads them itself, from proxies that the settings trust
         server_header=False,
         timeout_graceful_shutdown=GRACE,
         ws="none",

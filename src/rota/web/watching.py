@@ -129,9 +129,9 @@ def _end_of(state: State | None) -> str | None:
     return state.value if state.is_final else None
 
 
-def lines_after(app: App, job_id: str, number: int) -> list[LineFacts]:
+def lines_after(app: App, job_id: str, number: int, limit: int = LARGEST_PAGE) -> list[LineFacts]:
     """A page of lines."""
-    lines = app.jobs.logs(job_id, after=number, limit=LARGEST_PAGE)
+    lines = app.jobs.logs(job_id, after=number, limit=limit)
     return [LineFacts(number=line.number, at=line.at, level=line.level, text=line.text) for line in lines]
 
 

@@ -1,0 +1,95 @@
+"""Says where a request comes from, and whether its headers may be believed: proxies, the Host header, framing."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from rota.web.refusals import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST_CHAIN = 50  # hops of X-Forwarded-For that are looked at
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_LOOPBACK_NAMES = frozenset({"localhost"})
+
+
+def networks_of(texts: Sequence[str]) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(text, strict=False) for text in texts)
+
+
+def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Network]) -> str:
+    """The address that asks: the peer's, or behind trusted proxies the last one that is not such a proxy.
+
+    Each proxy appends the address that it saw, so that only the right end of X-Forwarded-For can be believed.
+    """
+    address = peer
+    hops = [hop for value in forwarded for hop in value.split(",")][-LONGEST_CHAIN:]
+    while _is_in(address, trusted) and hops:
+        hop = _plain(hops.pop())
+        if hop is None:
+            break
+        address = hop
+    return address
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host.lower() in _LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def is_own_host(header: str | None, hosts: Sequence[str]) -> bool:
+    """Whether a Host header names this server: a page elsewhere can make a browser ask under a name of its own."""
+    if not header:
+        return False
+    name = _host_name(header)
+    return is_loopback(name) or name in {host.lower() for host in hosts}
+
+
+def check_framing(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse a request whose length is said twice: a proxy in front may have read another end than this server."""
+    names = {name.lower() for name, _ in headers}
+    if b"content-length" in names and b"transfer-encoding" in names:
+        message = "a request has Content-Length or Transfer-Encoding, not both"
+        raise Refusal(400, "ambiguous_length", message, field="Content-Length", headers={"Connection": "close"})
+
+
+def forwarded_for(headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
+    return [value.decode("latin-1") for name, value in headers if name.lower() == b"x-forwarded-for"]
+
+
+def _host_name(header: str) -> str:
+    """Without the port; brackets belong to an IPv6 address."""
+    text = header.strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0].rstrip(".")
+
+
+def _plain(hop: str) -> str | None:
+    """A hop as an address without its port; None where it is no address."""
+    text = hop.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return None
+
+
+def _is_in(address: str, networks: Sequence[Network]) -> bool:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None) or found
+    return any(mapped in network for network in networks if network.version == mapped.version)
