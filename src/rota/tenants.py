@@ -238,5 +238,7 @@ def _not_found(name: str) -> TenantNotFound:
 
 def _check_version(entry: Entry | None, name: str, expect: int | None) -> None:
     version = entry.version if entry else 0
+    if version and expect == 0:
+        raise VersionConflict(f"there is a tenant '{name}' already, in version {version}")
     if expect is not None and version != expect:
         raise VersionConflict(f"tenant '{name}' has version {version}, not {expect}: somebody changed it first")

@@ -33,7 +33,7 @@ def openapi_document(routes: Sequence[Route], server: str = "") -> dict[str, Any
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind, components)
-    return {
+    document = {
         "openapi": "3.1.0",
         "info": {
             "title": "Rota",
@@ -50,6 +50,21 @@ def openapi_document(routes: Sequence[Route], server: str = "") -> dict[str, Any
             },
         },
     }
+    _give_items(document)
+    return document
+
+
+def _give_items(part: Any) -> None:
+    """Say of every array what it holds, also where that is anything: generators of clients skip what does not."""
+    if isinstance(part, dict):
+        kind = part.get("type")
+        if kind == "array" or (isinstance(kind, list) and "array" in kind):
+            part.setdefault("items", {})
+        for value in part.values():
+            _give_items(value)
+    elif isinstance(part, list):
+        for value in part:
+            _give_items(value)
 
 
 def _kinds(routes: Iterable[Route]) -> Iterator[Any]:
@@ -97,6 +112,13 @@ def _parameters(route: Route, components: Mapping[str, Any]) -> Iterator[dict[st
             "required": False,
             "schema": {"type": "string", "pattern": '^((W/)?"?[0-9]{1,18}"?|[*])$'},
         }
+        yield {
+            "name": "If-None-Match",
+            "in": "header",
+            "required": False,
+            "description": "*: only where there is none yet",
+            "schema": {"type": "string", "pattern": "^[*]$"},
+        }
 
 
 def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +158,7 @@ def _errors(route: Route) -> Iterator[tuple[int, str]]:
         yield 404, "There is no such thing."
     if route.is_versioned:
         yield 409, "It was changed meanwhile, or its state does not allow it."
-        yield 412, "It no longer has the version of If-Match."
+        yield 412, "It no longer has the version of If-Match, or there is one and If-None-Match is *."
     if route.body is not None:
         yield 413, "The body is larger than 1 MiB, or the arguments than 256 KiB."
         yield 415, "The body is not said to be JSON."

@@ -139,8 +139,9 @@ def disable_schedule(ask: Ask) -> Answer:
     return _shown(ask, view.record)
 
 
-def run_schedule_now(ask: Ask) -> JobFacts:
-    return job_facts(ask.app.schedules.run_now(ask.path.schedule_id, by=ask.by).record, ask.app.redaction)
+def run_schedule_now(ask: Ask) -> Answer:
+    job = ask.app.schedules.run_now(ask.path.schedule_id, by=ask.by)
+    return Answer(job_facts(job.record, ask.app.redaction), 200 if job.existed else 201)
 
 
 def get_next(ask: Ask) -> Runs:
@@ -210,7 +211,8 @@ ROUTES = (
           answer=ScheduleFacts, is_versioned=True, says="Turn a schedule off, whatever is deployed."),
     Route(method="POST", path=f"{_ONE}/run-now", role="operate", handle=run_schedule_now, params=SchedulePath,
           answer=JobFacts, status=201, says="One run at once; the job is answered.",
-          also={409: "Its state does not allow it, or it kept changing."}),
+          also={200: "It keeps a collection in sync, whose task waits or runs already: that is answered.",
+                409: "Its state does not allow it, or it kept changing."}),
     Route(method="GET", path=f"{_ONE}/next", role="read", handle=get_next, params=SchedulePath, query=NextQuery,
           answer=Runs, says="The next times at which it will fire."),
     Route(method="GET", path=f"{_ONE}/occurrences", role="read", handle=list_occurrences, params=SchedulePath,
