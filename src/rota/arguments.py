@@ -29,6 +29,7 @@ class Signature:
         self._function = function
         self._name = name
         self.codecs = codecs or Codecs()  # of the app's own types
+        self.encode = self.codecs.encode
         self._signature = inspect.signature(function)
         parameters = self._signature.parameters.values()
         simple = all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
@@ -37,7 +38,7 @@ class Signature:
         self._types: dict[str, Any] | None = None
         self._open: dict[str, Any] | None = None  # parameters whose hints say too little to make a value again
         self._marks: Marks | None = None
-        self._names: frozenset[str] | None = None  # parameters that are hidden by a mark or by the names of always
+        self.shows_all: bool | None = None  # nothing of it is hidden by a mark or by the names of always
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -57,9 +58,9 @@ class Signature:
 
     def secrets(self, args: tuple[Any, ...], kwargs: dict[str, Any], extra: tuple[str, ...] = ()) -> list[int | str]:
         """What a payload of this call must say is secret; most say nothing."""
-        if self._names is None:
-            self._names = frozenset(name for name in self.parameters if self.is_secret(name))
-        if not self._names and not extra and not self.marks:
+        if self.shows_all is None:
+            self.shows_all = not self.marks and not any(map(self.is_secret, self.parameters))
+        if self.shows_all and not extra:
             return []
         return secrets_of(self.parameters, self.marks, extra, args, kwargs)
 
@@ -76,14 +77,12 @@ class Signature:
         """A call's arguments as JSON, the same for `f(1, b=2)` and `f(b=2, a=1)`, defaults filled in."""
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return msgspec.json.encode(bound.arguments, order="sorted", enc_hook=self.codecs.encode)
+        return msgspec.json.encode(bound.arguments, order="sorted", enc_hook=self.encode)
 
     def refuse_changed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse a value that JSON would give back as something else, because its parameter has no hint."""
         if self._open is None:
             self._open = self._find_open()
-        if not self._open:
-            return
         for name, value in [*zip(positional(self.parameters), args, strict=False), *kwargs.items()]:
             hint = self._open.get(name if name in self.parameters else self._rest, _CLOSED)
             changed = "" if hint is _CLOSED else changed_type(value, hint)

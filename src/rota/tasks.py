@@ -28,6 +28,7 @@ from msgspec import Struct
 
 from rota.arguments import Signature
 from rota.errors import BadOption, DuplicateName, UnknownTask
+from rota.model.lossless import SCALARS
 from rota.model.micros import fine_span_of, optional_instant
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_REQUEST, FOR_TASK, refuse_unknown
@@ -231,13 +232,14 @@ class Task(Generic[P, R]):
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: Overrides) -> Request:
         """The request for this call; refuses arguments that the function or JSON would not take."""
-        self.signature.check(args, kwargs)
+        signature = self.signature
+        signature.check(args, kwargs)
         extra = self.sender.redaction.extra if args or kwargs else ()
-        secrets = self.signature.secrets(args, kwargs, extra)
+        secrets = [] if signature.shows_all and not extra else signature.secrets(args, kwargs, extra)
         call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout, secrets)
-        payload = pack_call(call, what=self.name, encode=self.signature.codecs.encode)
-        if args or kwargs:
-            self.signature.refuse_changed(args, kwargs)
+        payload = pack_call(call, what=self.name, encode=signature.encode)
+        if not (SCALARS.issuperset(map(type, args)) and SCALARS.issuperset(map(type, kwargs.values()))):
+            signature.refuse_changed(args, kwargs)  # text and numbers come back as they are
         return Request(self.name, payload, self.options, overrides, self._unique_key(args, kwargs))
 
     def draft(self) -> Request:

@@ -72,7 +72,7 @@ def success(value: Any, run: Run) -> Outcome:
         return Stopped(run.stop_reason)
     if value is None:
         return NOTHING_RETURNED
-    encode = None if run.task is None else run.task.signature.codecs.encode
+    encode = None if run.task is None else run.task.signature.encode
     try:
         result = msgspec.json.encode(value, enc_hook=encode)
         if b"null" in result:

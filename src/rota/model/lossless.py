@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 OPEN = (Any, object, inspect.Parameter.empty)  # hints that say nothing
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+SCALARS = frozenset({str, int, float, bool, type(None)})
 _UNIONS = (Union, types.UnionType)
 _BARE = frozenset({list, dict, tuple, set, frozenset})  # containers of anything
 
@@ -45,7 +45,7 @@ def _is_open(hint: Any) -> bool:
 def changed_type(value: Any, hint: Any = Any) -> str:
     """The type of the first value that would come back as another; "" where all come back as they are."""
     kind = type(value)
-    if kind in _SCALARS or not is_open(hint):
+    if kind in SCALARS or not is_open(hint):
         return ""
     if not any(hint is one for one in OPEN) and not (isinstance(hint, Hashable) and _is_known(hint)):
         hint = Any
