@@ -8,6 +8,7 @@ import pytest
 
 from observe.scraping import scrape
 from rota import App, every
+from rota.model.firing import plan
 from rota.observe import census
 from rota.observe.numbers import MOST_QUEUES, MOST_SCHEDULES, MOST_TASKS, Counts, FirstIds, Histograms
 
@@ -67,6 +68,25 @@ def test_the_first_thousand_schedules_by_id_have_their_own_numbers(app):
     assert seen.value("scheduler_runs_total", schedule_id="s00999", status="succeeded") == 1
     assert seen.value("scheduler_runs_total", schedule_id="other", status="succeeded") == 2
     assert seen.value("scheduler_run_duration_seconds_count", schedule_id="other") == 2
+    assert len(seen.labels("rota_schedule_failing", "schedule_id")) == MOST_SCHEDULES + 1
+    assert len(seen.labels("scheduler_runs_total", "schedule_id")) == MOST_SCHEDULES + 1
+
+
+def test_of_the_other_schedules_the_newest_last_run_and_the_earliest_next_one_are_told(app):
+    task = app.task(name="t")(lambda: None)
+    put_schedules(app, task, MOST_SCHEDULES + 3)
+    store = app.open()
+    lasts = {}
+    for number, name in enumerate(("s01000", "s01001")):
+        (known,) = store.get_schedules([name])
+        at = known.next_at + number * 3_600_000_000
+        firing = plan(known, at, lambda name=name: f"job-{name}")
+        assert store.fire([firing], now=at)[0].jobs
+        lasts[name] = at / 1e6
+    seen = scrape(app)
+    assert seen.value("scheduler_last_run_timestamp", schedule_id="other") == max(lasts.values())
+    nexts = [one.next_at for one in store.get_schedules(["s01000", "s01001", "s01002"])]
+    assert seen.value("scheduler_next_run_timestamp", schedule_id="other") == min(nexts) / 1e6
 
 
 def test_no_more_schedules_are_read_than_a_bound_and_that_is_told(app, monkeypatch):

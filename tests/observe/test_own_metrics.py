@@ -154,7 +154,8 @@ def test_what_falls_into_a_pause_is_skipped_for_that_reason(stage, app, tick):
     app.schedules.pause("still", until=shown.created_at + timedelta(seconds=25), reason="month end: wait", by="ann")
     fire(stage, stage.a_scheduler(), 26)
     seen = scrape(app)
-    assert seen.labels("rota_schedule_skipped_total", "reason") == {"paused"}
+    skips = {one.labels["reason"] for one in seen.samples if one.name == "rota_schedule_skipped_total" and one.value}
+    assert skips == {"paused"}
     assert seen.value("rota_schedule_skipped_total", reason="paused") == 2
     assert seen.value("scheduler_runs_total", schedule_id="still", status="skipped") == 2
 

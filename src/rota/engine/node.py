@@ -65,6 +65,7 @@ class Node:
         self.worker: Worker | None = None
         self.services: list[Service] = []
         self._share = Share()
+        self.tasks = registry.names()
         self._build(registry)
 
     def start(self) -> None:
@@ -141,7 +142,7 @@ class Node:
             Pruner(store, events, clock, retention=settings.retention),
             Follower(store, events, clock, self._new_id),
             ClockWatch(store, events, clock, self._new_id, node_id=self.id),
-            Beater(self._store, self, registry.names()),
+            Beater(self._store, self, self.tasks),
         ]
 
     def look_around(self, nodes: Sequence[NodeRecord]) -> None:

@@ -35,7 +35,7 @@ class Seen(Struct, frozen=True):
     """What one reading of the schedules came to."""
 
     states: dict[tuple[str, ...], float]
-    failing: int
+    failing: dict[tuple[str, ...], float]
     last_runs: dict[tuple[str, ...], float]
     next_runs: dict[tuple[str, ...], float]
     is_cut: bool
@@ -57,8 +57,13 @@ class Census:
         yield gauge("scheduler_next_run_timestamp", "When a schedule makes its next job.", of, seen.next_runs)
         yield gauge("rota_schedules", "Schedules by what they are.", ("state",), seen.states)
         yield gauge(
-            "rota_schedules_failing", "Schedules that are on, and whose last run failed.", (), {(): seen.failing}
+            "rota_schedules_failing",
+            "Schedules that are on, and whose last run failed.",
+            (),
+            {(): sum(seen.failing.values())},
         )
+        text = "Whether the last run of a schedule that is on has failed (of other: how many have)."
+        yield gauge("rota_schedule_failing", text, of, seen.failing)
         text = f"Whether there are more schedules than the {MOST_READ:,} that these numbers are about."
         yield gauge("rota_schedules_truncated", text, (), {(): float(seen.is_cut)})
 
@@ -73,23 +78,25 @@ class Census:
 
     def _read(self, store: Store, now: int) -> Seen:
         states: dict[tuple[str, ...], float] = {(state,): 0.0 for state in STATES}
-        failing, last_id = 0, None
+        failing: dict[tuple[str, ...], float] = {}
+        own: list[str] = []  # those with numbers of their own
         last_runs: dict[tuple[str, ...], float] = {}
         next_runs: dict[tuple[str, ...], float] = {}
         schedules = all_schedules(store)
         for place, schedule in enumerate(islice(schedules, MOST_READ)):
-            if place == MOST_SCHEDULES - 1:
-                last_id = schedule.id
+            if place < MOST_SCHEDULES:
+                own.append(schedule.id)
             state = state_of(schedule)
             states[state,] += 1
-            failing += state == "on" and schedule.last.status == "failed"
             label = (schedule.id if place < MOST_SCHEDULES else OTHER,)
+            if state == "on":
+                failing[label] = failing.get(label, 0.0) + (schedule.last.status == "failed")
             last, coming = schedule.last.enqueued_at, _next_run(schedule, state, now)
             if last is not None:
                 last_runs[label] = max(last / SECOND, last_runs.get(label, 0.0))
             if coming is not None:
                 next_runs[label] = min(coming / SECOND, next_runs.get(label, coming / SECOND))
-        self._first.last = last_id
+        self._first.note(own, is_all=len(own) < MOST_SCHEDULES)
         return Seen(states, failing, last_runs, next_runs, next(schedules, None) is not None)
 
 

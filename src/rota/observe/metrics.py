@@ -40,11 +40,11 @@ class Metrics:
         first = FirstIds()
         own, kept = OwnMetrics(events, node, first), KeptMetrics(store, Census(first))
         self._own, self._all = CollectorRegistry(), CollectorRegistry()
+        self._all.register(kept)  # first: it finds the schedules whose counters begin at zero
         for registry in (self._own, self._all):
             ProcessCollector(registry=registry)
             registry.register(own)
             registry.register(self)
-        self._all.register(kept)
 
     def text(self) -> bytes:
         """What this process saw and what the store keeps."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 OTHER = "other"  # stands for every name beyond the bound
 
@@ -36,8 +37,15 @@ class Counts:
             count = self._counts.get(key, 0)
         self._counts[key] = count + number
 
-    def items(self) -> Iterator[tuple[tuple[str, str], int]]:
-        yield from self._counts.items()
+    def items(self, names: Iterable[str] = (), words: Iterable[str] = ("",)) -> Iterator[tuple[tuple[str, str], int]]:
+        """Every count; known names that were not counted yet, with each of these words, are zero."""
+        counts = self._counts
+        yield from counts.items()
+        kept = islice((name for name in names if self._may_keep(name)), self._most)
+        yield from (((name, word), 0) for name in kept for word in words if (name, word) not in counts)
+
+    def _may_keep(self, name: str) -> bool:
+        return name in self._names or self._accepts(name)
 
     def _kept(self, name: str) -> str:
         if name in self._names:
@@ -86,6 +94,12 @@ class FirstIds:
 
     def __init__(self) -> None:
         self.last: str | None = None  # the last of them; None: there are fewer
+        self.known: tuple[str, ...] = ()  # their counters begin at zero, so that a first failure is an increase
+
+    def note(self, ids: list[str], *, is_all: bool) -> None:
+        """What a reading of the schedules has found."""
+        self.known = tuple(ids)
+        self.last = None if is_all or not ids else ids[-1]
 
     def __call__(self, schedule_id: str) -> bool:
         return self.last is None or schedule_id <= self.last

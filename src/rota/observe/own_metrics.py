@@ -24,6 +24,8 @@ DURATIONS = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0) 
 WAITS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
 FINAL = ("succeeded", "failed", "cancelled")
 REASONS = ("overlap", "paused", "disabled", "catch-up", "coalesced")
+STATUSES = (*FINAL, "skipped")
+ENDS = ("succeeded", "failed", "retried")  # of attempts: what begins at zero for every task of a worker
 MOST_SERVICES = 20  # there are nine
 
 
@@ -32,6 +34,7 @@ class OwnMetrics:
 
     def __init__(self, events: Events, node: Callable[[], Node | None], first: FirstIds) -> None:
         self._node = node
+        self._first = first
         self._lock = threading.Lock()  # several loops and lanes emit at once
         self._attempts = Counts(MOST_TASKS)
         self._run_times = Histograms(RUN_TIMES, MOST_TASKS)
@@ -133,7 +136,7 @@ class OwnMetrics:
             "scheduler_runs_total",
             "Runs of a schedule that ended here, and occurrences that were skipped here.",
             ("schedule_id", "status"),
-            self._runs.items(),
+            self._runs.items(self._first.known, STATUSES),
         )
         yield histogram(
             "scheduler_run_duration_seconds",
@@ -145,13 +148,13 @@ class OwnMetrics:
             "scheduler_lock_failures_total",
             "Firings that the store refused because another came first, or could not take.",
             of,
-            self._lock_failures.items(),
+            self._lock_failures.items(self._first.known),
         )
         yield counter(
             "rota_schedule_skipped_total",
             "Occurrences that made no job, by reason.",
             ("reason",),
-            self._skipped.items(),
+            self._skipped.items(REASONS),
         )
         yield histogram(
             "rota_schedule_lateness_seconds",
@@ -162,10 +165,18 @@ class OwnMetrics:
 
     def _of_jobs(self) -> Iterator[Metric]:
         yield counter(
-            "rota_job_attempts_total", "Attempts that ended here.", ("task", "outcome"), self._attempts.items()
+            "rota_job_attempts_total",
+            "Attempts that ended here.",
+            ("task", "outcome"),
+            self._attempts.items(self._tasks(), ENDS),
         )
         yield histogram("rota_job_run_seconds", "How long attempts took.", "task", self._run_times)
         yield histogram("rota_job_wait_seconds", "How long jobs were ready before they began.", "queue", self._waits)
+
+    def _tasks(self) -> tuple[str, ...]:
+        """What this process may run, if it is a worker."""
+        node = self._node()
+        return () if node is None or node.worker is None else node.tasks
 
     def _of_faults(self) -> Iterator[Metric]:
         alone = [
@@ -176,8 +187,12 @@ class OwnMetrics:
         for name, text, number in alone:
             yield counter(name, text, (), [((), number)])
         of = ("service",)
-        yield counter("rota_store_outages_total", "How often the store was out of reach.", of, self._outages.items())
-        yield counter("rota_service_failures_total", "Errors of a service's own; it went on.", of, self._faults.items())
+        node = self._node()
+        names = [] if node is None else [service.name for service in node.services]
+        text = "How often the store was out of reach."
+        yield counter("rota_store_outages_total", text, of, self._outages.items(names))
+        text = "Errors of a service's own; it went on."
+        yield counter("rota_service_failures_total", text, of, self._faults.items(names))
 
     def _of_node(self) -> Iterator[Metric]:
         node = self._node()
