@@ -16,7 +16,8 @@ import pytest
 
 from app.steps import PATIENCE, work
 from rota import App, SchemaMismatch, StoreError, StoreUnavailable, every
-from rota.store.sqlite import SqliteStore
+from rota.engine import service
+from rota.store.sqlite import SqliteStore, connection
 
 
 @pytest.fixture
@@ -356,3 +357,28 @@ def test_opening_an_open_store_again_takes_nothing_more(tmp_path):
         store.open()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     store.close()
+
+
+def test_a_thread_waits_no_longer_for_its_neighbour_than_for_another_process(tmp_path, monkeypatch):
+    """Loops that queue up behind one that waits would look stuck to the parent process."""
+    monkeypatch.setattr("rota.store.sqlite.connection.LOCK_PATIENCE", 0.05)
+    store = SqliteStore(tmp_path / "rota.db")
+    store.open()
+    ends = []
+
+    def write() -> None:
+        try:
+            store.pause_queue("mail", paused=True)
+        except StoreUnavailable as err:
+            ends.append(str(err))
+
+    with store._database.write():  # a transaction of this process that does not end
+        neighbour = threading.Thread(target=write, daemon=True)
+        neighbour.start()
+        neighbour.join(PATIENCE)
+    assert "has been locked by another process" in ends[0]
+    store.close()
+
+
+def test_a_write_gives_up_before_its_loop_counts_as_stuck():
+    assert connection.LOCK_PATIENCE < service.PATIENCE

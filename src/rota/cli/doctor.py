@@ -27,13 +27,14 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command()
 @app_option
 @store_option
+@click.option("--recount", is_flag=True, help="Compare the counters with all jobs, however many there are.")
 @output_option
-def doctor(target: str | None, store_url: str | None, out: Output) -> None:
+def doctor(target: str | None, store_url: str | None, out: Output, *, recount: bool) -> None:
     """Look for what is wrong; exit with 1 on a problem."""
     app = load_target(target).app if target else App()
     is_named = target is not None and not store_url
     store = app.find_store() if is_named else find_store(store_url, app.namespace)
-    found = list(_checks(store, app if target else None))
+    found = list(_checks(store, app if target else None, recounts_all=recount))
     if out.form == "table":
         for line in _lines(found):
             write(line)
@@ -42,7 +43,7 @@ def doctor(target: str | None, store_url: str | None, out: Output) -> None:
     click.get_current_context().exit(FAILED if any(check.verdict == "problem" for check in found) else 0)
 
 
-def _checks(store: Store, app: App | None) -> Iterator[Check]:
+def _checks(store: Store, app: App | None, *, recounts_all: bool) -> Iterator[Check]:
     reason = why_unusable(store)
     if reason:
         yield Check("store", "problem", reason, "the other checks need it; mend this, then ask again")
@@ -55,7 +56,7 @@ def _checks(store: Store, app: App | None) -> Iterator[Check]:
             yield Check("store", "problem", finding, todo)
             return
         yield Check("store", "ok", f"{store.describe()} answers; its tables are current")
-        yield from examine(Examination(store, app))
+        yield from examine(Examination(store, app), recounts_all=recounts_all)
     except StoreError as err:
         yield Check("store", "problem", str(err), "see to the store, then ask again")
     finally:

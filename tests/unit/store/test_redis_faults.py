@@ -8,21 +8,30 @@ from redis import exceptions
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 from rota.store.redis.faults import told
 
+OLD = "Error running script (call to f_9b1): @user_script:12: @user_script: 12: "  # Redis 6.2
+NEW = "script: 9b1, on @user_script:12."  # Redis 7, Valkey
+
 PASSING = [
     (exceptions.ConnectionError("Error 111 connecting to h:1. Connection refused."), "Check that it runs"),
     (exceptions.TimeoutError("Timeout reading from socket"), "did not answer in time"),
     (exceptions.BusyLoadingError("Redis is loading the dataset in memory"), "still loading"),
     (exceptions.ReadOnlyError("You can't write against a read only replica."), "Name its primary"),
     (exceptions.OutOfMemoryError("OOM command not allowed when used memory > 'maxmemory'."), "Raise maxmemory"),
-    (exceptions.ResponseError("MISCONF Redis is configured to save RDB snapshots"), "see to its disk"),
+    (exceptions.ResponseError("MISCONF Redis is configured to save RDB snapshots"), "Free space on its disk"),
     (exceptions.ResponseError("BUSY Redis is busy running a script."), "BUSY"),
     (exceptions.ResponseError("CLUSTERDOWN Hash slot not served"), "CLUSTERDOWN"),
+    (exceptions.ResponseError(f"{OLD}-MISCONF Redis is configured to save RDB snapshots"), "Free space on its disk"),
+    (exceptions.ResponseError(f"{OLD}OOM command not allowed when used memory > 'maxmemory'."), "Raise maxmemory"),
+    (exceptions.ResponseError(f"{OLD}READONLY You can't write against a read only replica."), "Name its primary"),
+    (exceptions.ResponseError(f"NOREPLICAS Not enough good replicas to write. {NEW}"), "NOREPLICAS"),
+    (exceptions.ResponseError(f"MASTERDOWN Link with MASTER is down {NEW}"), "MASTERDOWN"),
     (exceptions.MaxConnectionsError("Too many connections"), "raise max_connections"),
     (OSError(32, "Broken pipe"), "Broken pipe"),
 ]
 LASTING = [
     (exceptions.AuthenticationError("WRONGPASS invalid username-password pair"), "check the user and the password"),
     (exceptions.ResponseError("NOAUTH Authentication required."), "check the user and the password"),
+    (exceptions.ResponseError(f"{OLD}-NOPERM this user has no permissions to run the 'set' command"), "server's ACL"),
     (exceptions.NoPermissionError("this user has no permissions to run the 'evalsha' command"), "server's ACL"),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
@@ -9,6 +11,7 @@ from redis.exceptions import (
     MaxConnectionsError,
     MovedError,
     NoPermissionError,
+    OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
     ResponseError,
@@ -18,21 +21,29 @@ from redis.exceptions import (
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 
 _LOGIN = ("NOAUTH", "WRONGPASS", "invalid password", "invalid username-password", "Authentication required")
-_PASSING = ("BUSY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "LOADING", "ASK ")
+_FORBIDDEN = ("ACL failure in script", "can't run this command or subcommand")  # what a script says without a code
+_PASSING = {"BUSY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "ASK", "FAILOVER"}
+# A refusal may come from within a script. Redis 6.2 puts its code behind "Error running script (call to f_…):
+# @user_script:12: ", Redis 7 and Valkey keep it in front and name the script behind it.
+_CODE = re.compile(
+    r"(?:^|[:\s-])(MISCONF|OOM|READONLY|LOADING|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|NOREPLICAS|UNBLOCKED|ASK|FAILOVER|"
+    r"NOPERM|NOAUTH|WRONGPASS|MOVED)(?=\s)"
+)
 
 
 def told(err: Exception, place: str) -> StoreError:
     """The error to raise for one of the driver's."""
     text = str(err)
+    code = code_of(text)
     if isinstance(err, AuthenticationError) or any(word in text for word in _LOGIN):
         return BadStoreUrl(f"{place} refused the login; check the user and the password in the store's URL")
-    if isinstance(err, NoPermissionError):
+    if isinstance(err, NoPermissionError) or code == "NOPERM" or any(words in text for words in _FORBIDDEN):
         return BadStoreUrl(f"{place}: this user may not do what Rota needs ({text}); allow it in the server's ACL")
-    if isinstance(err, ReadOnlyError) or "READONLY" in text:
+    if isinstance(err, ReadOnlyError) or code == "READONLY":
         return StoreUnavailable(f"{place} is a read-only replica; nothing was written. Name its primary instead")
-    if isinstance(err, MovedError):
+    if isinstance(err, MovedError) or code == "MOVED":
         return StoreError(f"{place} is one node of a cluster, and the data live on another; give a RedisCluster client")
-    if isinstance(err, BusyLoadingError):
+    if isinstance(err, BusyLoadingError) or code == "LOADING":
         return StoreUnavailable(f"{place} is still loading its data; try again soon")
     if isinstance(err, MaxConnectionsError):
         return StoreUnavailable(f"{place}: all connections of the pool are in use; raise max_connections")
@@ -41,16 +52,25 @@ def told(err: Exception, place: str) -> StoreError:
     if isinstance(err, (ConnectionError, RedisClusterException, OSError)):
         return StoreUnavailable(f"cannot reach {place}: {_cause(err)}. Check that it runs, and the address")
     if isinstance(err, ResponseError):
-        return _of_response(text, place)
+        return _of_response(text, "OOM" if isinstance(err, OutOfMemoryError) else code, place)
     return StoreError(f"{place}: {text}")
 
 
-def _of_response(text: str, place: str) -> StoreError:
-    if text.startswith("OOM") or "OOM command" in text:
+def code_of(text: str) -> str:
+    """The code of a refusal, wherever the server has put it; empty where there is none."""
+    found = _CODE.search(text)
+    return found[1] if found else ""
+
+
+def _of_response(text: str, code: str, place: str) -> StoreError:
+    if code == "OOM":  # the driver may have taken the code off
         return StoreUnavailable(f"{place} has no memory left; nothing was written. Raise maxmemory, or prune")
-    if text.startswith("MISCONF"):
-        return StoreUnavailable(f"{place} cannot save its data and takes no writes; see to its disk")
-    if text.startswith(_PASSING):
+    if code == "MISCONF":
+        return StoreUnavailable(
+            f"{place} cannot save its data and takes no writes; nothing was written. Free space on its disk, and see "
+            "its log"
+        )
+    if code in _PASSING:
         return StoreUnavailable(f"{place}: {text}")
     if "unknown command" in text.lower():
         return StoreError(f"{place} is too old, or forbids a command that Rota needs: {text}")

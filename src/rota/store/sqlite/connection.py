@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.store.sqlite")
 
-LOCK_PATIENCE = 15.0  # seconds that a write waits for another process's transaction
+LOCK_PATIENCE = 8.0  # seconds that a write waits for other transactions; a loop that waits for longer counts as stuck
 LONGEST_PAUSE = 0.003  # seconds between two tries: transactions of others take a few milliseconds
 OLDEST = (3, 35, 0)  # RETURNING came with it
 
@@ -90,10 +90,12 @@ class Writing:
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> sqlite3.Connection:
-        self._database.write_lock.acquire()
+        deadline = time.monotonic() + LOCK_PATIENCE
+        if not self._database.write_lock.acquire(timeout=LOCK_PATIENCE):  # whoever has it waits for another process
+            raise self._database.locked()
         try:
             with self._database.told:
-                self._connection = self._database.begin()
+                self._connection = self._database.begin(deadline)
         except BaseException:
             self._database.write_lock.release()
             raise
@@ -203,10 +205,9 @@ class Database:
             finally:
                 connection.close()
 
-    def begin(self) -> sqlite3.Connection:
+    def begin(self, deadline: float) -> sqlite3.Connection:
         """Take the write lock, waiting for other processes in small jittered steps."""
         connection = self._writer_here()
-        deadline = time.monotonic() + LOCK_PATIENCE
         pause = 0.0005
         while True:
             try:
@@ -363,13 +364,16 @@ class Database:
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
 
+    def locked(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self.path} has been locked by another process for {LOCK_PATIENCE:.0f} s; nothing was written. "
+            "End the program that keeps a transaction open, then try again"
+        )
+
     def in_our_words(self, err: sqlite3.Error) -> StoreError:
         text = str(err)
         if _is_busy(err):
-            return StoreUnavailable(
-                f"{self.path} has been locked by another process for {LOCK_PATIENCE:.0f} s; nothing was written. "
-                "End the program that keeps a transaction open, then try again"
-            )
+            return self.locked()
         if "full" in text or getattr(err, "sqlite_errorname", "") in _NO_SPACE:
             return StoreUnavailable(f"no space is left for {self.path}; nothing was written. Free some, then go on")
         if "not a database" in text or "malformed" in text:
