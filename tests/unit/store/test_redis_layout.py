@@ -28,6 +28,7 @@ from rota.store.redis.packing import (
     pack_plain_record,
     pack_record,
     standing_of,
+    unreadable,
 )
 from rota.store.redis.places import count, departure, moves, places_of
 from rota.store.redis.scripts import script
@@ -233,3 +234,10 @@ def test_a_script_is_known_by_the_digest_of_what_is_sent():
     assert first.source.startswith("-- What every script begins with")
     assert script("add_one").source.startswith("-- Accept one new job")
     assert len({script(name).digest for name in ("add", "exchange", "commit", "look")}) == 4
+
+
+def test_a_job_without_a_record_says_that_there_is_none():
+    for record in (None, b""):
+        job = unreadable("gone", record, AttributeError("'NoneType' object has no attribute 'split'"))
+        assert job.error == "the stored job cannot be read: Redis has no record of it any more"
+    assert "torn" in unreadable("torn", b"1|0|x", ValueError("torn")).error

@@ -216,7 +216,7 @@ def unreadable(job_id: str, record: bytes | None, err: Exception) -> Job:
         created_at=0,
         run_at=0,
         finished_at=0,
-        error=f"the stored job cannot be read: {err}",
+        error=f"the stored job cannot be read: {err if record else 'Redis has no record of it any more'}",
     )
 
 
