@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         BadName,
         BadOption,
         BadPayload,
+        BadResult,
         BadStoreUrl,
         BadTarget,
         BadTrigger,
@@ -64,6 +65,7 @@ __all__ = [
     "BadName",
     "BadOption",
     "BadPayload",
+    "BadResult",
     "BadStoreUrl",
     "BadTarget",
     "BadTrigger",
@@ -115,8 +117,8 @@ _PUBLIC = {  # module -> what it gives; loaded when it is first asked for, so th
     "rota.engine.events": "Event",
     "rota.engine.run": "current_job",
     "rota.errors": (
-        "BadCron BadCronField BadDuration BadInterval BadName BadOption BadPayload BadStoreUrl BadTarget "
-        "BadTrigger CollectionNotFound DuplicateName JobFailed JobNotFound LeaseLost LockHeld LockLost "
+        "BadCron BadCronField BadDuration BadInterval BadName BadOption BadPayload BadResult BadStoreUrl "
+        "BadTarget BadTrigger CollectionNotFound DuplicateName JobFailed JobNotFound LeaseLost LockHeld LockLost "
         "NaiveDatetime NotFound PayloadTooLarge Refused ResultTimeout RotaError ScheduleNotFound "
         "SchemaMismatch SourceNotFound StoreError StoreUnavailable TaskNotFound TenantNotFound TokenNotFound "
         "UnknownTask UnknownZone UnlawfulMove VersionConflict"

@@ -21,11 +21,15 @@ RotaError
 │   ├── ScheduleNotFound
 │   ├── TenantNotFound
 │   ├── TokenNotFound
+│   ├── SourceNotFound
+│   ├── CollectionNotFound
+│   ├── TaskNotFound            a work item of a collection
 │   └── UnknownTask             a task that no app here has registered
 ├── Refused                     a change that the state of things does not allow
 │   ├── UnlawfulMove            a move that the table of states does not have
 │   ├── VersionConflict         somebody else changed it first
 │   └── LockHeld                somebody else has the lock
+├── BadResult (TypeError)       in a job's error: what its task returned cannot be kept as JSON, or is too large
 ├── JobFailed                   a result was asked of a job that failed or was cancelled
 ├── ResultTimeout (TimeoutError)    a result did not come in time
 ├── LockLost                    a lock was not extended in time
@@ -123,6 +127,10 @@ class BadPayload(RotaError, TypeError):
 
 class PayloadTooLarge(BadPayload):
     """Arguments that are larger than a store should carry."""
+
+
+class BadResult(RotaError, TypeError):
+    """A task returned what cannot be kept as JSON, or more than 256 KiB; its job has failed with this error."""
 
 
 class BadSettings(RotaError, ValueError):

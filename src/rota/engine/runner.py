@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.engine.run import _current, words_of
-from rota.errors import StoreMoved
+from rota.errors import BadResult, StoreMoved
 from rota.failpoints import reach
 from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded
 from rota.model.payload import LARGEST, refuse_not_finite
@@ -78,12 +78,15 @@ def success(value: Any, run: Run) -> Outcome:
         if b"null" in result:
             refuse_not_finite(value, f"the result of {run.job.task}", encode)
     except Exception as err:  # noqa: BLE001 - a value's own code may run here
-        return Failed(
-            f"BadResult: {run.job.task} returned a value that JSON cannot keep: {words_of(err)}", may_retry=False
-        )
+        return _bad_result(run, f"a value that JSON cannot keep: {words_of(err)}")
     if len(result) > LARGEST:
-        return Failed(f"BadResult: {run.job.task} returned {len(result):,} bytes; at most {LARGEST:,}", may_retry=False)
+        return _bad_result(run, f"{len(result):,} bytes; at most {LARGEST:,}")
     return Succeeded(result)
+
+
+def _bad_result(run: Run, what: str) -> Failed:
+    """The same call would return the same again, so it is not tried again."""
+    return Failed(f"{BadResult.__name__}: {run.job.task} returned {what}", may_retry=False)
 
 
 def outcome_of(err: BaseException, run: Run) -> Outcome:
