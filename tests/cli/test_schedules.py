@@ -29,6 +29,21 @@ def test_a_list_has_sentence_next_run_last_run_and_state(synced):
     assert lines[2].endswith("disabled")
 
 
+def test_a_long_list_is_cut_for_people_and_says_what_is_left_out(rota):
+    many = "".join(f"  s{number:03}: {{task: jobs.report, every: 1h}}\n" for number in range(60))
+    (rota.folder / "rota.yaml").write_text(f"schedules:\n{many}")
+    rota.sync()
+    told = rota("schedules", "list")
+    total = len(rota.data("schedules", "list"))
+    assert total >= 60
+    assert len(told.stdout.splitlines()) == 1 + 50
+    assert f"… and {total - 50} more: --all shows all of them" in told.stderr
+    assert len(rota("schedules", "list", "--all").stdout.splitlines()) == 1 + total
+    assert len(rota("schedules", "list", "-n", "3").stdout.splitlines()) == 1 + 3
+    assert len(rota.data("schedules", "list", "--limit", "3")) == 3
+    assert "contradict" in rota("schedules", "list", "--all", "-n", "3", code=2).stderr
+
+
 def test_a_list_in_json_has_all_facts(synced):
     report = synced.data("schedules", "list")[0]
     assert (report["task"], report["tz"], report["description"]) == (

@@ -104,6 +104,17 @@ def test_what_is_no_time_is_refused(text):
         time_from(text, find_zone("UTC"), NOW)
 
 
+def test_the_agenda_tells_days_and_times_in_the_timezone_of_the_settings(synced):
+    assert "(UTC)" in synced("agenda").stdout
+    (synced.folder / "rota.yaml").write_text("tz: Asia/Tokyo\n")
+    lines = synced("agenda").stdout.splitlines()
+    assert any(line.endswith("(Asia/Tokyo)") for line in lines)
+    runs = [line for line in lines if " report " in line]
+    assert runs
+    assert all(line.split()[0] in {"22:00:00", "23:00:00"} for line in runs)  # 09:00 in New York
+    assert all(run["at"].endswith("Z") for run in synced.data("agenda"))
+
+
 def test_the_agenda_lists_days_and_sums_up_what_runs_all_the_time(synced):
     synced("schedules", "enable", "tick")
     lines = synced("agenda", "--days", "7").stdout.splitlines()

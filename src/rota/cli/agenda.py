@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo
 
 import click
 from msgspec import Struct
@@ -55,10 +56,10 @@ def agenda(app: App, days: int, out: Output) -> None:
     entries = list(_entries(coming_runs(schedules, now, now + days * DAY, OFTEN * days + 1), days))
     entries.sort(key=lambda entry: (entry.at, entry.coming.schedule_id))
     if out.form == "table":
-        for line in _page(entries, datetime_of(now), days):
+        for line in _page(entries, datetime_of(now), days, ZoneInfo(app.tz)):
             write(line)
     else:
-        out.rows(entries, _columns(datetime_of(now)), AgendaFacts, _facts, empty="")
+        out.rows(entries, [], AgendaFacts, _facts, empty="")
 
 
 def _entries(everything: Iterator[Coming], days: int) -> Iterator[Entry]:
@@ -69,7 +70,8 @@ def _entries(everything: Iterator[Coming], days: int) -> Iterator[Entry]:
             yield from (Entry(run, coming) for run in coming.runs)
 
 
-def _page(entries: list[Entry], now: datetime, days: int) -> Iterator[str]:
+def _page(entries: list[Entry], now: datetime, days: int, zone: ZoneInfo) -> Iterator[str]:
+    """Days and times in the app's timezone; the last but one column has each schedule's own."""
     often = [entry for entry in entries if entry.number > 1]
     listed = [entry for entry in entries if entry.number == 1]
     if not entries:
@@ -78,15 +80,15 @@ def _page(entries: list[Entry], now: datetime, days: int) -> Iterator[str]:
         yield heading("all the time")
         cells = [[entry.coming.schedule_id, entry.coming.sentence, count(entry.number, "run")] for entry in often]
         yield from aligned(cells, indent="  ")
-    for day, of_day in groupby(listed, key=lambda entry: entry.at.astimezone(UTC).date()):
+    for day, of_day in groupby(listed, key=lambda entry: entry.at.astimezone(zone).date()):
         yield ""
-        yield heading(f"{day:%A %Y-%m-%d} (UTC)")
-        yield from aligned([[column.cell(entry) for column in _columns(now)] for entry in of_day], indent="  ")
+        yield heading(f"{day:%A %Y-%m-%d} ({zone.key})")
+        yield from aligned([[column.cell(entry) for column in _columns(now, zone)] for entry in of_day], indent="  ")
 
 
-def _columns(now: datetime) -> list[Column[Entry]]:
+def _columns(now: datetime, zone: ZoneInfo) -> list[Column[Entry]]:
     return [
-        Column("UTC", lambda entry: f"{entry.at.astimezone(UTC):%H:%M:%S}"),
+        Column("time", lambda entry: f"{entry.at.astimezone(zone):%H:%M:%S}"),
         Column("away", lambda entry: relative(entry.at, now)),
         Column("schedule", lambda entry: entry.coming.schedule_id),
         Column("local", lambda entry: local(entry.at)),

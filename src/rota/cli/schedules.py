@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from rota.app import App
 
+SHOWN_SCHEDULES = 50  # rows of a table where nothing is said
+
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 
 
@@ -51,17 +53,32 @@ def schedules() -> None:
 
 @schedules.command("list")
 @click.option("--tenant", metavar="NAME", help="Only those of this tenant.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Show this many at most.  [default: 50 in a table]",
+)
+@click.option("--all", "is_all", is_flag=True, help="Show all of them.")
 @on_a_store
 @output_option
-def list_schedules(app: App, tenant: str | None, out: Output) -> None:
-    """All schedules, or those of a tenant."""
+def list_schedules(app: App, tenant: str | None, limit: int | None, out: Output, *, is_all: bool) -> None:
+    """Schedules by their id, all or those of a tenant."""
+    if is_all and limit is not None:
+        raise click.UsageError("--all and --limit contradict each other; give one")
+    most = limit or (None if is_all or out.form != "table" else SHOWN_SCHEDULES)
     store = app.open()
     owner = app.tenants.get(tenant).name if tenant is not None else None
     shown = list(read_schedules(store, owner))
     told = partial(facts_of, redaction=app.redaction)
+    left_out = 0 if most is None else max(0, len(shown) - most)
+    shown = shown[:most]
     has_tenants = owner is None and any(one.record.spec.tenant for one in shown)
     empty = f"tenant {owner} has no schedules" if owner else f"{store.describe()} has no schedules"
     out.rows(shown, columns(datetime_of(store.now()), has_tenants=has_tenants), ScheduleFacts, told, empty=empty)
+    if left_out:
+        say(f"… and {left_out:,} more: --all shows all of them, --limit N so many, --tenant those of one tenant")
 
 
 @schedules.command("show")
