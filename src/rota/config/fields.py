@@ -7,7 +7,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from rota.config.kinds import Bound, Choice, FineSpan, Flag, Kind, Name, Priority, Span, Text, Whole, Zone
+from rota.config.kinds import Bound, Choice, FineSpan, Flag, Kind, Name, PartName, Priority, Span, Text, Whole, Zone
 from rota.model.collection import HIGHEST, LOWEST, MOST_KEPT
 from rota.model.retry import MOST_RETRIES
 from rota.model.schedule import CATCHUPS, OVERLAPS
@@ -68,7 +68,7 @@ TENANT: dict[str, Field] = {
     "description": Field(Text(), "For people."),
 }
 COLLECTION: dict[str, Field] = {
-    "name": Field(Name("collection"), "What is kept in sync."),
+    "name": Field(PartName(), "What is kept in sync."),
     "schedule": Field(CRON, "When it is synced by itself; else its source's."),
     "dialect": Field(Choice(DIALECTS), "How `schedule` is read, where its fields do not say it."),
     "tz": Field(Zone(), "The timezone of its schedule; else its source's, else the app's."),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from rota.errors import BadOption
+from rota.model.collection import PART_CHARACTERS, check_part
 from rota.model.masking import masked
 from rota.model.micros import SECOND, fine_span_of, span_of
 from rota.model.names import NAMESPACE_WANTED, PRIORITIES, check_name, check_namespace, check_priority
@@ -270,6 +271,15 @@ class Name(_Plain, frozen=True):
 
     def read(self, text: Any) -> str:
         return check_name(self.of, text)
+
+
+class PartName(_Plain, frozen=True):
+    """The name of a collection."""
+
+    wanted: str = f"a collection's name: {PART_CHARACTERS}"
+
+    def read(self, text: Any) -> str:
+        return check_part("collection", text)
 
 
 class Priority(_Plain, frozen=True):

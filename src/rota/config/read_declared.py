@@ -15,6 +15,7 @@ from rota.config.read_trigger import TRIGGER_KEYS, read_cron, read_trigger
 from rota.config.read_value import read_value
 from rota.config.words import misfit, unknown_key
 from rota.errors import BadName, RotaError
+from rota.model.collection import check_part
 from rota.model.names import check_name, check_schedule_id
 from rota.model.payload import Call, pack_call
 
@@ -52,7 +53,7 @@ class DeclarationReader:
         readers: dict[str, tuple[Callable[[str], str], Callable[[str, str, Any, Any], None]]] = {
             "schedules": (check_schedule_id, self._read_schedule),
             "tenants": (lambda name: check_name("tenant", name), self._read_tenant),
-            "sources": (lambda name: check_name("source", name), self._read_source),
+            "sources": (lambda name: check_part("source", name), self._read_source),
         }
         check, read = readers[part]
         for name, key_node, inner in self._entries(part, node):

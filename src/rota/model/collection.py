@@ -55,12 +55,13 @@ def check_sync(sync: Sync) -> Sync:
     return sync
 
 
+PART_CHARACTERS = "letters and digits, with single . _ or - between them, 100 characters at most"
+
+
 def check_part(kind: str, name: object) -> str:
     """The name of a source or of a collection."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 100:
-        raise BadName(
-            f"{kind} name {name!r}: use letters and digits, with single . _ or - between them, 100 characters at most"
-        )
+        raise BadName(f"{kind} name {name!r}: use {PART_CHARACTERS}")
     return name
 
 
