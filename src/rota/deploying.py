@@ -15,6 +15,7 @@ from rota.config.words import meant
 from rota.errors import BadSettings, RotaError, UnknownTask
 from rota.model.collection import Sync
 from rota.model.payload import Call
+from rota.model.redaction import DEFAULT, hidden
 from rota.model.schedule import Origin, ScheduleSpec
 from rota.sources.declaring import read_sources
 from rota.specs import make_spec
@@ -169,12 +170,13 @@ def _spec_of(one: FileSchedule, registry: Registry, tz: str, code: Mapping[str, 
     task = registry.get(one.task)
     if one.id in code:
         raise BadSettings(f"{one.place}: schedules.{one.id}: the code declares a schedule of this id too; keep one")
+    key = "kwargs" if one.kwargs else "args"
     try:
         request = task.request(tuple(one.args), one.kwargs, NOTHING_ELSE)
-        task.signature.typed(Call(one.args, one.kwargs))
     except RotaError as err:
-        key = "kwargs" if one.kwargs else "args"
         raise BadSettings(f"{one.at(key)}: schedules.{one.id}.{key}: do not fit the task ({err})") from err
+    if misfit := hidden(task.signature.misfit(Call(one.args, one.kwargs)), DEFAULT.texts(request.payload)):
+        raise BadSettings(f"{one.at(key)}: schedules.{one.id}.{key}: do not fit the task ({misfit})")
     try:
         return make_spec(trigger_from_text(one.trigger), request, default_tz=tz, **one.options)
     except RotaError as err:

@@ -20,6 +20,7 @@ from app.steps import work
 from every_store import DURABLE, fresh_place
 from rota import App, every
 from rota.cli.live_lines import LiveLines
+from rota.cli.log_lines import Formatter
 from rota.cli.main import main
 from rota.cli.target import load_target
 from rota.model.payload import REDACTED
@@ -95,6 +96,15 @@ schedules:
   filed: {{task: login, every: 1h, args: [ann, {json.dumps(CANARY)}]}}
   named: {{task: told, every: 1h, kwargs: {{card: {json.dumps(CANARY)}, user: ann}}}}
 """
+KIND = """
+
+import enum
+
+
+class Kind(enum.Enum):
+    A = "a"
+"""
+WRONG = f"args: [{{token: {json.dumps(CANARY)}}}]"
 SERVING = {"dev", "demo", "run", "worker", "scheduler", "web", "init"}  # they are other tests' matter
 
 
@@ -154,7 +164,10 @@ def test_the_worker_gets_the_value_and_no_command_shows_it(project, monkeypatch,
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
+    plain = logging.StreamHandler(stream)
+    plain.setFormatter(Formatter(has_colours=False))
     logging.getLogger().addHandler(handler)
+    logging.getLogger().addHandler(plain)
     monkeypatch.setattr("rota.cli.live_lines.LOOK", 0.01)
     app = load_target("jobs.py").app
     lines = LiveLines(app, shows_tracebacks=True)
@@ -165,6 +178,7 @@ def test_the_worker_gets_the_value_and_no_command_shows_it(project, monkeypatch,
     finally:
         lines.stop()
         logging.getLogger().removeHandler(handler)
+        logging.getLogger().removeHandler(plain)
         logging.getLogger("rota.job").setLevel(logging.NOTSET)
         ids = [job.id for job in app.open().list_jobs(JobFilter(), limit=100).items]
         app.close()
@@ -293,6 +307,13 @@ def test_a_stored_value_does_not_move_to_another_task(shop):
     body = {"task": "told", "args": [], "kwargs": {"user": REDACTED, "card": REDACTED}, "trigger": {"every": "1h"}}
     answer = client.put("/api/v1/schedules/audited", json=body, headers=headers)
     assert answer.status_code == 422
+    for patch in ({"task": "told"}, {"task": "told", "args": ["x"]}, {"task": "told", "kwargs": {}}):
+        shop.schedules.put("audited", shop.registry.get("login").job(user="ann", password=CANARY), every("1h"))
+        shop.schedules.put("by-place", shop.registry.get("login").job("ann", CANARY), every("1h"))
+        for name in ("audited", "by-place"):
+            client.patch(f"/api/v1/schedules/{name}", json=patch, headers=headers)
+            spec = shop.schedules.get(name).record.spec
+            assert spec.task == "login" or PLANTED not in spec.payload, (name, patch)
 
 
 def test_the_catalogue_says_which_parameters_are_secret(shop):
@@ -314,6 +335,14 @@ def test_an_export_has_secrets_only_where_asked_and_in_a_file_of_its_owner(proje
     assert PLANTED in (folder / "jobs.jsonl").read_text()
     project("export", "--to", "shown.yaml")
     assert PLANTED not in (folder / "shown.yaml").read_text()
+
+
+def test_a_file_whose_arguments_do_not_fit_is_refused_without_their_secrets(project, folder):
+    (folder / "jobs.py").write_text(KIND + JOBS.replace("def nested(data: dict)", "def nested(data: dict[str, Kind])"))
+    (folder / "rota.yaml").write_text(f"app: jobs.py\nschedules:\n  filed: {{task: nested, every: 1h, {WRONG}}}\n")
+    said = project("schedules", "apply", code=2).stderr
+    assert "Invalid enum value" in said
+    assert PLANTED not in said
 
 
 def test_a_file_with_the_mark_of_a_hidden_value_is_refused_by_name(project, folder):

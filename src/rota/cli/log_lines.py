@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.words import instant, span
+from rota.engine.run import current_run
 from rota.model.micros import SECOND, datetime_of
 from rota.observe.json_lines import JsonLines
 from rota.observe.secrets import without_secrets
@@ -39,7 +40,8 @@ class Formatter(logging.Formatter):
         self._colours = _COLOURS if has_colours else {}
 
     def format(self, record: logging.LogRecord) -> str:
-        return without_secrets(super().format(record))
+        text, run = super().format(record), current_run()
+        return without_secrets(text if run is None else run.hide(text))  # in a job these are its own words
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         level = f"{record.levelname:<7}"

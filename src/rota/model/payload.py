@@ -38,7 +38,7 @@ _decoder = msgspec.json.Decoder(Call)
 def pack_call(call: Call, *, what: str, encode: Encode | None = None) -> bytes:
     """The call as JSON; `what` names the task in errors, `encode` knows the app's own types."""
     try:
-        packed = msgspec.json.encode(_shortened(call), enc_hook=encode)
+        packed = msgspec.json.encode(shortened(call), enc_hook=encode)
     except Exception as err:  # a value's own code may run here
         raise BadPayload(f"the arguments of {what} cannot be kept as JSON: {err}") from err
     if _REDACTED_JSON in packed and (place := _redacted_place(call)):
@@ -57,7 +57,7 @@ def pack_call(call: Call, *, what: str, encode: Encode | None = None) -> bytes:
     return packed
 
 
-def _shortened(call: Call) -> object:
+def shortened(call: Call) -> object:
     """The call without what it leaves unsaid at its end: most say no more than their arguments."""
     if call.retries is not None or call.timeout is not None or call.secrets:
         return call

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadPayload
-from rota.model.payload import DEEPEST, REDACTED, Call, unpack_call
+from rota.model.payload import DEEPEST, REDACTED, Call, shortened, unpack_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,7 +85,7 @@ class Redaction(Struct, frozen=True):
             shown = self.shown(unpack_call(payload.encode()))
         except BadPayload:
             return ""
-        return msgspec.json.encode(shown).decode()
+        return msgspec.json.encode(shortened(shown)).decode()
 
     def result(self, result: bytes | None, payload: bytes) -> Any:
         """A job's result as people may see it; None where it cannot be read."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from rota.errors import BadPayload, BadTrigger, UnknownZone
+from rota.errors import BadPayload, BadTrigger, UnknownTask, UnknownZone
 from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
 from rota.model.payload import unpack_call
 from rota.model.redaction import restored
@@ -115,7 +116,7 @@ def as_stored(
 
     Only for the same task: another might show what this one keeps to itself.
     """
-    if stored is None or app.registry.find(stored.spec.task) is not app.registry.find(task):
+    if stored is None or not _is_same_task(app, stored.spec.task, task):
         return args, kwargs
     try:
         made = unpack_call(stored.spec.payload.encode())
@@ -173,8 +174,19 @@ def _patched_call(app: App, schedule: Schedule, said: dict[str, Any]) -> Request
         return Request(spec.task, spec.payload.encode(), options)
     made = unpack_call(spec.payload.encode())
     task = said.get("task", spec.task)
+    if not _is_same_task(app, spec.task, task):
+        made = app.redaction.shown(made)  # the other task gets what the caller can see, and no secret
     args, kwargs = as_stored(app, schedule, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
     return read_call(app, task, args, kwargs)
+
+
+def _is_same_task(app: App, one: str, other: str) -> bool:
+    """Whether two names are those of one task; a bare function name may stand for a whole one."""
+    if one == other:
+        return True
+    with suppress(UnknownTask):
+        return app.registry.get(other).name == one
+    return False
 
 
 def _open(spec: ScheduleSpec, name: str, value: Any) -> Any:
