@@ -12,6 +12,7 @@ from rota.liveness import is_alive
 from rota.model.history import history_of
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar
 from rota.model.state import State
+from rota.model.wording import plain_form
 
 if TYPE_CHECKING:
     from rota.changes import Change
@@ -211,12 +212,17 @@ class ChangeFacts(Struct, kw_only=True):
     verb: str
     kind: str
     name: str
-    before: dict[str, Any]  # only what differs
+    before: dict[str, Any]  # only what differs; instants are ISO text, spans are text such as 1h30m
     after: dict[str, Any]
 
 
 def change_facts(change: Change) -> ChangeFacts:
-    return filled(ChangeFacts, change)
+    return filled(ChangeFacts, change, **change_forms(change))
+
+
+def change_forms(change: Change) -> dict[str, Any]:
+    """What differs, as programs read it; one form for the command line, HTTP and the event stream."""
+    return {"before": plain_form(change.before), "after": plain_form(change.after)}
 
 
 def filled(kind: type[Facts], thing: object, **own: Any) -> Facts:

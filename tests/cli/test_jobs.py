@@ -199,7 +199,10 @@ def test_a_dry_run_counts_and_changes_nothing(worked):
 def test_all_that_match_and_fit_are_changed(worked):
     assert worked("jobs", "cancel", "--where", "since:1h").stdout == "cancelled 2 jobs\n"
     assert worked("jobs", "retry", "--where", "state:failed").stdout == "retried 1 job\n"
-    assert worked("jobs", "delete", "--where", "task:jobs.*").stdout == "deleted 3 jobs\n"
+    refused = worked("jobs", "delete", "--where", "task:jobs.*", code=2).stderr
+    assert "--where matches 3 jobs, and nobody can be asked here" in refused
+    assert "add --yes" in refused
+    assert worked("jobs", "delete", "--where", "task:jobs.*", "--yes").stdout == "deleted 3 jobs\n"
     assert states(worked) == {"good": "gone", "bad": "queued", "later": "gone", "ready": "gone"}
     assert worked("jobs", "retry", "--where", "state:failed").stdout == "retried 0 jobs\n"
 

@@ -10,7 +10,7 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading, say, write
 from rota.cli.words import beside, printable
 from rota.errors import ScheduleNotFound
-from rota.facts import ChangeFacts, filled
+from rota.facts import ChangeFacts, change_forms, filled
 from rota.model import wording
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE
@@ -80,7 +80,7 @@ def write_changes(
 
 
 def facts_of_change(change: Change) -> ToldChange:
-    return filled(ToldChange, change, says=says_of(change))
+    return filled(ToldChange, change, **change_forms(change), says=says_of(change))
 
 
 def says_of(change: Change) -> list[str]:

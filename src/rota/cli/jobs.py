@@ -149,7 +149,7 @@ def cancel_jobs(app: App, out: Output, **options: Any) -> None:
 @on_a_store
 @output_option
 def delete_jobs(app: App, out: Output, **options: Any) -> None:
-    """Delete jobs that have ended."""
+    """Delete jobs that have ended. With --where it asks first; where nobody can be asked, it needs --yes."""
     _change(app, DELETE, out, **options)
 
 
@@ -203,12 +203,17 @@ def _show_plan(app: App, verb: Verb, ids: list[str], out: Output) -> None:
 
 
 def _ask(verb: Verb, number: int) -> None:
-    """Have a person confirm; a script that gave a filter meant it."""
+    """Have a person confirm. A script that gave a filter meant it, but what cannot be taken back it must say twice."""
     if sys.stdin.isatty() and sys.stderr.isatty():
         if click.confirm(f"{verb.name} {count(number, 'job')}?", err=True):
             return
         say("nothing was changed")
         click.get_current_context().exit(FAILED)
+    elif verb is DELETE:
+        raise click.UsageError(
+            f"--where matches {count(number, 'job')}, and nobody can be asked here whether to delete them; add --yes, "
+            "or look first with --dry-run"
+        )
 
 
 def _progress(verb: Verb, total: int) -> Callable[[int], None]:

@@ -56,6 +56,11 @@ def _is_in_calendar(micros: int) -> bool:
     return EARLIEST * SECOND <= micros <= LATEST * SECOND
 
 
+def iso_text(micros: int) -> str:
+    """An instant as JSON shows it: 2026-01-31T09:00:00Z."""
+    return datetime_of(micros).isoformat().replace("+00:00", "Z")
+
+
 def optional_datetime(micros: int | None) -> datetime | None:
     return None if micros is None else datetime_of(micros)
 

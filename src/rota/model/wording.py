@@ -8,7 +8,7 @@ import msgspec
 
 from rota.errors import BadPayload
 from rota.model.edit import describe_origin
-from rota.model.micros import datetime_of, span_text
+from rota.model.micros import datetime_of, iso_text, span_text
 from rota.model.payload import unpack_call
 from rota.model.redaction import DEFAULT, Redaction
 from rota.model.schedule import Origin, Pause, ScheduleSpec
@@ -67,6 +67,49 @@ def words_of(name: str, value: Any, redaction: Redaction = DEFAULT) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return _arguments(value, redaction) if name == "payload" else _READERS.get(name, str)(value)
+
+
+def plain_form(form: Mapping[str, Any]) -> dict[str, Any]:
+    """A form for programs, as the facts of schedules and tenants have it: instants are ISO text, spans are "1h30m"."""
+    shown: dict[str, Any] = {}
+    for name, value in form.items():
+        try:
+            shown |= _PLAIN[name](name, value) if name in _PLAIN and value is not None else {name: value}
+        except (BadPayload, msgspec.ValidationError, TypeError):  # written by another version, or by hand
+            shown[name] = value
+    return shown
+
+
+def _plain_instant(name: str, micros: int) -> dict[str, Any]:
+    return {name: iso_text(micros)}
+
+
+def _plain_span(name: str, micros: int) -> dict[str, Any]:
+    return {name: span_text(micros) if micros else ("0s" if name == "grace" else None)}
+
+
+def _plain_pause(name: str, value: Any) -> dict[str, Any]:
+    pause = msgspec.structs.asdict(msgspec.convert(value, Pause))
+    until = pause["until"]
+    return {name: {**pause, "at": iso_text(pause["at"]), "until": None if until is None else iso_text(until)}}
+
+
+def _plain_origin(name: str, value: Any) -> dict[str, Any]:
+    return {name: _origin(value)}
+
+
+def _plain_call(_name: str, payload: str) -> dict[str, Any]:
+    call = unpack_call(payload.encode())
+    return {"args": call.args, "kwargs": call.kwargs}
+
+
+_PLAIN: dict[str, Callable[[str, Any], dict[str, Any]]] = {
+    **dict.fromkeys(("start", "end", "expires_at"), _plain_instant),
+    **dict.fromkeys(("grace", "jitter", "lookahead"), _plain_span),
+    **dict.fromkeys(("pause", "tenant_pause"), _plain_pause),
+    "origin": _plain_origin,
+    "payload": _plain_call,
+}
 
 
 def _label(name: str) -> str:
