@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 APP = "from rota import App, cron, every, once\napp = App()\n"
 
@@ -47,6 +48,54 @@ def test_code_that_cannot_be_loaded_is_a_problem_with_its_traceback(rota):
     assert "broken.py cannot be imported (ZeroDivisionError" in result.stdout
     assert 'broken.py", line 1' in result.stderr
     assert found(rota, "gone.py", code=1)[-1][0] == "problem"
+
+
+MANY_MISTAKES = """
+from __future__ import annotations
+from rota import App, cron, every
+app = App()
+
+@app.schedule(every("1h"), overlaps="skip")
+def tick() -> None: ...
+
+RULE = cron("99 * * * *")
+
+@app.schedule(RULE)
+def tock() -> None: ...
+
+again = tock
+
+@app.task(max_retries=3)
+def send(to: Later) -> None: ...
+
+class Later: ...
+
+@app.task
+def fine() -> None: ...
+
+@app.schedule(every("1x"))
+def last() -> None: ...
+"""
+
+
+def test_all_mistakes_in_code_are_told_at_once(rota):
+    (rota.folder / "many.py").write_text(MANY_MISTAKES)
+    told = [
+        finding for verdict, about, finding in found(rota, "many.py", code=1) if (verdict, about) == ("problem", "app")
+    ]
+    assert told[0].startswith("many.py cannot be imported (BadOption: a schedule has no option 'overlaps'")
+    assert [line.split(": ")[0] for line in told[1:]] == ["many.py:9", "many.py:16", "many.py:24"]
+    assert "minute field '99'" in told[1]
+    assert "did you mean retries=?" in told[2]
+    assert "'1x' is not understood" in told[3]
+    assert "many" not in sys.modules
+
+
+def test_code_that_fails_by_itself_after_a_mistake_is_not_run_further(rota):
+    (rota.folder / "two.py").write_text("from rota import cron\ncron('x')\n1 / 0\ncron('y')\n")
+    told = [finding for _, about, finding in found(rota, "two.py", code=1) if about == "app"]
+    assert len(told) == 1
+    assert "two.py cannot be imported (BadCron" in told[0]
 
 
 def test_code_is_looked_at_though_the_settings_are_bad(rota):

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.cli.checks import Check
+from rota.cli.checks import Check, Verdict
+from rota.cli.lint_code import mistakes_from
 from rota.cli.lint_schedules import file_timings, schedule_findings, tenant_findings, timing_of
 from rota.cli.output import say
 from rota.cli.target import BrokenTarget, load_target, make_importable, target_from
@@ -82,7 +83,10 @@ def _target(text: str | None, found: Resolved | None, *, must_load: bool) -> Ite
     except BadTarget as err:
         if isinstance(err, BrokenTarget):
             say(f"{err.trace}\n")
-        yield Check("app", "problem" if must_load else "warning", f"{err}{_unchecked(found)}")
+        verdict: Verdict = "problem" if must_load else "warning"
+        yield Check("app", verdict, f"{err}{_unchecked(found)}")
+        for mistake in mistakes_from(err.__cause__)[1:]:  # the first is what ended the import
+            yield Check("app", verdict, mistake)
         return
     app = loaded.app
     yield Check("app", "ok", f"{loaded.name} is loaded: {count(len(app.registry), 'task')}")

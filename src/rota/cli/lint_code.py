@@ -1,0 +1,88 @@
+"""All that Rota refuses in a file of code, not only the first: the rest of the file is run without what it refuses.
+
+An import ends at the first mistake. Lint runs the statements of the same file one by one, in a module of its own, and
+goes on after each that Rota refuses. What needs a name that such a statement would have given is left out too.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import sys
+import traceback
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
+
+from rota.cli.words import first_line
+from rota.config.words import shown_path
+from rota.errors import RotaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def mistakes_from(err: BaseException | None) -> list[str]:
+    """Each mistake of the file that could not be imported for this reason, with its place; none if it is another's."""
+    frame = _of_module(err) if isinstance(err, RotaError) else None
+    if frame is None:
+        return []
+    file = Path(frame.f_code.co_filename)
+    module = ModuleType(frame.f_globals["__name__"])
+    module.__dict__.update(__file__=str(file), __package__=frame.f_globals.get("__package__"))
+    known = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        return list(_refused(file, module))
+    finally:
+        if known is None:
+            sys.modules.pop(module.__name__, None)
+        else:
+            sys.modules[module.__name__] = known
+
+
+def _of_module(err: BaseException) -> FrameType | None:
+    """The last frame that runs a module's own statements."""
+    frames = [frame for frame, _ in traceback.walk_tb(err.__traceback__) if frame.f_code.co_name == "<module>"]
+    return frames[-1] if frames else None
+
+
+def _refused(file: Path, module: ModuleType) -> Iterator[str]:
+    tree = ast.parse(file.read_bytes(), str(file))
+    flags = __future__.annotations.compiler_flag if _has_future_annotations(tree) else 0
+    missing: set[str] = set()
+    for statement in tree.body:
+        code = compile(ast.Module([statement], []), str(file), "exec", flags=flags, dont_inherit=True)
+        try:
+            exec(code, module.__dict__)  # noqa: S102 - the user's own code, which lint imports anyway
+        except RotaError as err:
+            missing |= _names_of(statement)
+            yield f"{shown_path(file)}:{_line_of(err, file)}: {first_line(f'{type(err).__name__}: {err}')}"
+        except NameError as err:
+            if err.name not in missing:
+                return
+            missing |= _names_of(statement)
+        except BaseException:  # noqa: BLE001 - another kind of mistake: the file cannot be run beyond it
+            return
+
+
+def _has_future_annotations(tree: ast.Module) -> bool:
+    return any(
+        isinstance(statement, ast.ImportFrom)
+        and statement.module == "__future__"
+        and any(alias.name == "annotations" for alias in statement.names)
+        for statement in tree.body
+    )
+
+
+def _names_of(statement: ast.stmt) -> set[str]:
+    """What it would have given a value."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {statement.name}
+    stored = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return {node.id for node in stored}
+
+
+def _line_of(err: BaseException, file: Path) -> int:
+    lines = [line for frame, line in traceback.walk_tb(err.__traceback__) if frame.f_code.co_filename == str(file)]
+    return lines[-1] if lines else 0
