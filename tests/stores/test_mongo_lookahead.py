@@ -15,7 +15,6 @@ from pymongo.collection import Collection
 from rota import failpoints
 from rota.model.edit import pause, resume
 from rota.model.entry import EntryEdit
-from rota.model.job import overlap_key
 from rota.model.state import State
 from rota.store.contract import NoteFilter, Retention, ScheduleFilter
 from rota.store.mongo import schedules
@@ -327,12 +326,13 @@ class TestRivals:
         assert list(lines(store).values()) == ["succeeded", "running"]
         check_store(store)
 
-    def test_one_whose_key_another_takes_meanwhile_is_judged_anew(self, store, meanwhile):
+    @pytest.mark.parametrize("taken", [{"slot": "tick"}, {"key": "k"}], ids=str)
+    def test_one_whose_slot_or_key_another_takes_meanwhile_is_judged_anew(self, store, meanwhile, taken):
         """It was about to be ready: now it overlaps."""
-        _, second, _ = made_ahead(store, overlap="skip")
+        _, second, _ = made_ahead(store, overlap="skip", key="k")
         first = claim_one(store, now=T0 + MINUTE)
         succeed(store, first, now=T0 + MINUTE)
-        meanwhile(lambda: add(store, a_job(key=overlap_key("tick"), queue="other")))
+        meanwhile(lambda: add(store, a_job(**taken, queue="other")))
         assert claim(store, 9, now=T0 + 2 * MINUTE) == []
         assert not is_kept(store, second.id)
         assert lines(store)[T0 + 2 * MINUTE] == "skipped"
@@ -386,7 +386,7 @@ class TestDeliveriesThatComeLate:
 class TestOddities:
     def test_one_that_cannot_be_read_is_parked_and_the_others_go_on(self, store):
         first, *_ = made_ahead(store, overlap="allow")
-        documents(store).jobs.update_one({"_id": first.id}, {"$set": {"payload": "text", "waits_for": "schedule:tick"}})
+        documents(store).jobs.update_one({"_id": first.id}, {"$set": {"payload": "text", "ahead": ""}})
         claim(store, now=T0 + MINUTE)
         assert read(store, first.id).state is State.FAILED
 

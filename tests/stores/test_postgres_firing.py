@@ -155,8 +155,8 @@ class TestSameAsByTurns:
             add_schedule(store, name, queue=f"q-{name}", overlap="allow" if name == "a" else "skip")
         store.fire([planned(store, name, now=T0 + MINUTE) for name in names], now=T0 + MINUTE)
         assert [job.schedule_id for job in sorted(all_jobs(store), key=lambda job: job.seq)] == names
-        assert {(job.queue, job.key) for job in all_jobs(store)} == {
-            (f"q-{name}", None if name == "a" else f"schedule:{name}") for name in names
+        assert {(job.queue, job.slot) for job in all_jobs(store)} == {
+            (f"q-{name}", None if name == "a" else name) for name in names
         }
         for name in names:
             assert len(store.list_jobs(JobFilter(queue=f"q-{name}")).items) == 1
@@ -201,9 +201,10 @@ class TestInTheWay:
         assert fire(store, now=T0 + MINUTE).jobs == []
         assert len(all_jobs(store)) == 1
 
-    def test_a_key_that_is_taken_meanwhile_is_met(self, store, namespace):
-        """Somebody else takes the schedule's key in a transaction that is open while it fires."""
-        add_schedule(store)
+    @pytest.mark.parametrize("taken", ["overlap_slot VALUES ('tick'", "unique_key VALUES ('k'"])
+    def test_a_slot_or_key_that_is_taken_meanwhile_is_met(self, store, namespace, taken):
+        """Somebody else takes it in a transaction that is open while the schedule fires."""
+        add_schedule(store, key="k")
         firing = planned(store, now=T0 + MINUTE)
 
         def fire_or_commit(handle, number):
@@ -213,7 +214,7 @@ class TestInTheWay:
             return other.commit()
 
         with psycopg.connect(shared_url()) as other:
-            other.execute(f"INSERT INTO {namespace}.unique_key VALUES ('schedule:tick', -1, 'theirs')")
+            other.execute(f"INSERT INTO {namespace}.{taken}, -1, 'theirs')")
             _, (fired,) = in_threads(fire_or_commit, [store, store])
         assert (fired.is_accepted, fired.jobs, fired.skipped) == (True, [], 1)
 

@@ -17,7 +17,7 @@ from rota.engine.sharing import PATIENCE, Share
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.edit import park, with_note
-from rota.model.firing import Firing, plan, plan_early
+from rota.model.firing import UNIQUE, Firing, plan, plan_early
 from rota.model.micros import SECOND
 from rota.model.note import Author
 
@@ -256,7 +256,7 @@ class Scheduler(Service):
                 next_at=firing.next_at,
             )
         if result.skipped:
-            reasons = _reasons(firing, result.skipped)
+            reasons = _reasons(firing, result)
             self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped, reasons=reasons)
 
     def _tell_unfired(self, schedule: Schedule, now: int, error: str) -> None:
@@ -269,10 +269,10 @@ class Scheduler(Service):
         self.events.emit("schedule.refused", now, **data, is_fault=True)
 
 
-def _reasons(firing: Firing, skipped: int) -> dict[str, int]:
-    """How many occurrences were skipped why, in the few words of `Skip.word`; what the plan did not skip, the live job
-    did."""
-    reasons = Counter({"overlap": skipped})
+def _reasons(firing: Firing, result: Fired) -> dict[str, int]:
+    """How many occurrences were skipped why, in the few words of `Skip.word`; what neither the plan skipped nor a key
+    refused, the live job did."""
+    reasons = Counter({"overlap": result.skipped - result.unique, UNIQUE: result.unique})
     for skip in firing.skips:
         reasons[skip.word] += skip.count
         reasons["overlap"] -= skip.count

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from rota.model.job import NewJob, overlap_key
+from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.model.schedule import Ahead, Overlap, Schedule
 from rota.triggers.zone import DAY, find_zone
@@ -21,10 +21,12 @@ from rota.triggers.zone import DAY, find_zone
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rota.model.job import Job
     from rota.model.schedule import Pause
 
 MOST_JOBS = 100  # made by one firing of one schedule; the rest follows in the next round
 LATE = SECOND  # from here on the ledger says "late"
+UNIQUE = "unique"  # the word for what another job's key refused
 
 
 class Skip(Struct, frozen=True, kw_only=True):
@@ -34,11 +36,11 @@ class Skip(Struct, frozen=True, kw_only=True):
     through_at: int
     count: int
     outcome: str  # skipped | coalesced
-    reason: str  # overlap (job …) | paused … | disabled | catch-up
+    reason: str  # overlap (job …) | unique (job …) | paused … | disabled | catch-up
 
     @property
     def word(self) -> str:
-        """Why, as one word of a few: overlap, paused, disabled, catch-up or coalesced."""
+        """Why, as one word of a few: overlap, unique, paused, disabled, catch-up or coalesced."""
         return "coalesced" if self.outcome == "coalesced" else self.reason.partition(" ")[0].rstrip(":")
 
 
@@ -66,15 +68,25 @@ class Firing(Struct, frozen=True, kw_only=True):
     def is_plain(self) -> bool:
         """Whether it makes one job that waits for nobody, and nothing else, unless something stands in its way."""
         is_all = not self.skips and not self.ends_pause
-        return is_all and len(self.shots) == 1 and self.shots[0].job.waits_for is None
+        return is_all and len(self.shots) == 1 and self.shots[0].job.ahead is None
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that its jobs ask for when they are made; mostly none."""
+        return [shot.job.key for shot in self.shots if shot.job.key is not None] if self.schedule.spec.key else []
 
     def holds_for(self, version: int | None, created_at: int | None) -> bool:
         """Whether the schedule (None: there is none) still is the one that this was decided on."""
         return (version, created_at) == (self.schedule.version, self.schedule.created_at)
 
-    def must_wait(self, live: str | None) -> bool:
-        """Whether it is for its own time to tell what becomes of it: the live job may have ended by then."""
-        return self.is_early and live is not None and any(shot.when_busy != "allow" for shot in self.shots)
+    def must_wait(self, live: str | None, holder: str | None = None) -> bool:
+        """Whether it is for its own time to tell what becomes of it: what stands in its way may have ended by then.
+
+        That is the live job in the schedule's slot, or the holder of the key that its job asks for.
+        """
+        if not self.is_early:
+            return False
+        return holder is not None or (live is not None and any(shot.when_busy != "allow" for shot in self.shots))
 
 
 class Placement(Struct, frozen=True, kw_only=True):
@@ -244,20 +256,37 @@ def _shots_ahead(schedule: Schedule, now: int, most: int, new_id: Callable[[], s
 
 
 def job_ahead(schedule: Schedule, slot: int, after: int, job_id: str) -> NewJob:
-    """A job for a time to come. Whether it overlaps is judged when it is due, so it waits for that without a key."""
+    """A job for a time to come. It takes its schedule's slot and its own key when it is due, if they are free then."""
     job = _job_for(schedule, slot, after, job_id, is_missed=False)
-    waits_for = None if job.key is None else overlap_key(schedule.id)
-    return msgspec.structs.replace(job, key=None, waits_for=waits_for, reason="made ahead")
+    ahead = None if job.slot is None and job.key is None else job.key or ""
+    return msgspec.structs.replace(job, key=None, slot=None, ahead=ahead, reason="made ahead")
 
 
-def place(shot: Shot, live: str | None, last_held: str | None) -> Placement:
-    """What becomes of a shot, given the schedule's live job and the last one that is held behind it."""
+def place(shot: Shot, live: str | None, last_held: str | None, holder: str | None = None) -> Placement:
+    """What becomes of a shot, given the schedule's live job, the last one that is held behind it, and the job that
+    holds the shot's key.
+
+    Overlap decides first, then the key: a job that its key refuses is not made, so it replaces no other.
+    """
+    placement = _overlap(shot, live, last_held)
+    if placement.job is None or holder is None:
+        return placement
+    return Placement(skip=not_unique(shot.job, holder))
+
+
+def not_unique(job: NewJob | Job, holder: str) -> Skip:
+    """The record of an occurrence whose key another job holds."""
+    return _skip(job, f"{UNIQUE} (job {holder})")
+
+
+def _overlap(shot: Shot, live: str | None, last_held: str | None) -> Placement:
     if live is None or shot.when_busy == "allow":
         return Placement(job=shot.job)
     if shot.chained:
         return Placement(job=_held(shot.job, last_held or live))
     if shot.when_busy == "skip" or last_held is not None:
-        return Placement(skip=_overlapped(shot.job, live, last_held if shot.when_busy != "skip" else None))
+        held = last_held if shot.when_busy != "skip" else None
+        return Placement(skip=_skip(shot.job, overlap_reason(live, held)))
     cancels = live if shot.when_busy == "cancel" else None
     return Placement(job=_held(shot.job, live), cancels=cancels)
 
@@ -285,15 +314,14 @@ def fired(firing: Firing, made: int, now: int, last_job: str | None) -> Schedule
 
 
 def _held(job: NewJob, behind: str) -> NewJob:
-    """The key stays with the live job; the held one takes it over when it is released."""
+    """The slot stays with the live job; the held one takes it over when it is released. Its key is its own at once."""
     return msgspec.structs.replace(
-        job, waits_for=behind, run_at=None, key=None, reason=f"{job.reason}; waits for {behind}"
+        job, waits_for=behind, run_at=None, slot=None, reason=f"{job.reason}; waits for {behind}"
     )
 
 
-def _overlapped(job: NewJob, live: str, held: str | None) -> Skip:
+def _skip(job: NewJob | Job, reason: str) -> Skip:
     fire_at, after_at = job.fire_at or 0, job.after_at or 0
-    reason = overlap_reason(live, held)
     return Skip(after_at=after_at, through_at=fire_at, count=1, outcome="skipped", reason=reason)
 
 
@@ -334,13 +362,15 @@ def _is_same_day(schedule: Schedule, first: int, second: int) -> bool:
 
 
 def run_now(schedule: Schedule, now: int, job_id: str, *, made_by: str = "manual", reason: str) -> NewJob:
-    """A job outside the schedule's times: it ignores overlap, and is never revoked."""
+    """A job outside the schedule's times: it ignores overlap, keeps its key, and is never revoked."""
     return NewJob(
         id=job_id,
         task=schedule.spec.task,
         payload=schedule.spec.payload.encode(),
         queue=schedule.spec.queue,
         priority=schedule.spec.priority,
+        key=schedule.spec.key or None,
+        key_for=schedule.spec.key_for,
         run_at=now,
         schedule_id=schedule.id,
         generation=schedule.generation,
@@ -427,7 +457,9 @@ def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_misse
         payload=spec.payload.encode(),
         queue=spec.queue,
         priority=spec.priority,
-        key=None if spec.overlap == "allow" else overlap_key(schedule.id),
+        key=spec.key or None,
+        key_for=spec.key_for,
+        slot=None if spec.overlap == "allow" else schedule.id,
         run_at=slot + jitter_of(schedule),
         schedule_id=schedule.id,
         fire_at=slot,

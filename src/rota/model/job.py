@@ -17,8 +17,9 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     payload: bytes
     queue: str = "default"
     priority: int = 0
-    key: str | None = None  # at most one live job has it
+    key: str | None = None  # the user's own: at most one job holds it
     key_for: int = 0  # the key also holds for this long after creation (microseconds)
+    slot: str | None = None  # the schedule whose overlap slot it occupies: at most one live job does
     run_at: int | None = None  # not before this instant …
     delay: int = 0  # … nor before this long from now
     schedule_id: str | None = None
@@ -26,7 +27,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     after_at: int | None = None  # what the schedule had fired through before
     generation: int = 0  # of the schedule's timing when this was made
     made_by: str | None = None  # cron, calendar, every, once, catchup, manual or start; None: enqueued by code
-    waits_for: str | None = None  # held until that job ends; made ahead, scheduled until that key is judged
+    waits_for: str | None = None  # held until that job ends
+    ahead: str | None = None  # made before its time: the key that it asks for when it is due, or "" for none
     reason: str = "enqueued"
 
 
@@ -64,20 +66,17 @@ class Job(Struct, frozen=True, gc=False):
     result: bytes | None = None
     past: bytes = b""  # packed moves of earlier attempts
     progress: str | None = None  # how far the running attempt says it is: "3/10 note"
+    slot: str | None = None
+    ahead: str | None = None
 
     @property
     def is_live(self) -> bool:
         return not self.state.is_final
 
 
-def overlap_key(schedule_id: str) -> str:
-    """The unique key of a schedule's live job."""
-    return f"schedule:{schedule_id}"
-
-
-def awaits_key(job: NewJob | Job) -> bool:
-    """Whether what it waits for, or once did, is its schedule's key and no other job: it was made ahead."""
-    return job.waits_for is not None and job.waits_for == overlap_key(job.schedule_id or "")
+def holds_key(state: State, key_until: int, now: int) -> bool:
+    """Whether a job that has a key still holds it: while it is live, and until the key's period is over."""
+    return not state.is_final or key_until > now
 
 
 def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Job:
@@ -86,8 +85,8 @@ def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Jo
     `must_wait` is False where the job that it waits for has ended already: then it waits for nobody.
     """
     run_at = max(new.run_at or now, now + new.delay)
-    is_ahead = awaits_key(new)
-    is_held = new.waits_for is not None and must_wait and not is_ahead
+    is_ahead = new.ahead is not None
+    is_held = new.waits_for is not None and must_wait
     state = State.HELD if is_held else State.SCHEDULED if is_ahead or run_at > now else State.QUEUED
     return Job(
         id=new.id,
@@ -100,15 +99,22 @@ def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Jo
         created_at=now,
         run_at=run_at,
         key=new.key,
-        key_until=now + new.key_for if new.key_for else 0,
+        key_until=_key_until(new, run_at if is_ahead else now),
         schedule_id=new.schedule_id,
         fire_at=new.fire_at,
         after_at=new.after_at,
         generation=new.generation,
         made_by=new.made_by,
-        waits_for=new.waits_for if is_held or is_ahead else None,
+        waits_for=new.waits_for if is_held else None,
         past=_first_line(state, now, new, run_at),
+        slot=new.slot,
+        ahead=new.ahead,
     )
+
+
+def _key_until(new: NewJob, since: int) -> int:
+    """Until when its key holds in any case; a period without a key says nothing."""
+    return since + new.key_for if new.key_for and (new.key or new.ahead) else 0
 
 
 OWN_FIELDS = ("id", "task", "payload", "queue", "priority")  # what plain requests differ in, and their jobs alike
@@ -117,7 +123,9 @@ OWN_FIELDS = ("id", "task", "payload", "queue", "priority")  # what plain reques
 def is_plain(new: NewJob) -> bool:
     """Whether a request says no more than its own fields: plain ones accepted at one instant differ in those alone."""
     said = (new.key, new.run_at, new.delay, new.schedule_id, new.fire_at, new.made_by, new.waits_for, new.reason)
-    return said == _NOTHING_MORE and not new.key_for and new.after_at is None and not new.generation
+    if said != _NOTHING_MORE or new.key_for or new.after_at is not None or new.generation:
+        return False
+    return new.slot is None and new.ahead is None
 
 
 _NOTHING_MORE = (None, None, 0, None, None, None, None, "enqueued")

@@ -1,7 +1,7 @@
 """Look-ahead: what becomes of a job that was made before its time, once that has come.
 
-Such a job waits as scheduled, for its schedule's key, which it does not have yet. The claim that makes it ready judges
-whether the run before it still goes on, in the same step.
+Such a job waits as scheduled, without its schedule's slot and without its key. The claim that makes it ready judges
+whether the run before it still goes on and whether its key is free, in the same step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rota.model.firing import Shot, Skip, place
 from rota.model.history import Move, folded
-from rota.model.job import Job, NewJob, awaits_key, overlap_key
+from rota.model.job import Job, NewJob
 from rota.model.state import State, check_move
 
 if TYPE_CHECKING:
@@ -30,13 +30,16 @@ class Judgement(Struct, frozen=True, kw_only=True):
 
 def is_ahead(job: Job) -> bool:
     """Whether it is yet to be judged: one that was held or claimed before, and waits again, is not."""
-    return job.state is State.SCHEDULED and job.lease_no == 0 and awaits_key(job)
+    return job.state is State.SCHEDULED and job.lease_no == 0 and job.ahead is not None
 
 
-def judge(job: Job, overlap: Overlap, live: str | None, last_held: str | None, now: int) -> Judgement:
-    """Decide about a due job, by its schedule's policy, its live job, and the last one that is held behind that."""
+def judge(
+    job: Job, overlap: Overlap, live: str | None, last_held: str | None, holder: str | None, now: int
+) -> Judgement:
+    """Decide about a due job, by its schedule's policy, its live job, the last one that is held behind that, and the
+    job that holds the key that it asks for."""
     new = NewJob(id=job.id, task="", payload=b"", fire_at=job.fire_at, after_at=job.after_at, reason="due")
-    placement = place(Shot(job=new, when_busy=overlap), live, last_held)
+    placement = place(Shot(job=new, when_busy=overlap), live, last_held, holder)
     if placement.job is None:
         return Judgement(skip=placement.skip)
     if placement.job.waits_for is None:
@@ -46,11 +49,13 @@ def judge(job: Job, overlap: Overlap, live: str | None, last_held: str | None, n
 
 def _ready(job: Job, overlap: Overlap, now: int) -> Job:
     check_move(job.state, State.QUEUED)
-    key = None if overlap == "allow" or job.schedule_id is None else overlap_key(job.schedule_id)
-    return msgspec.structs.replace(job, state=State.QUEUED, waits_for=None, queued_at=now, key=key)
+    slot = None if overlap == "allow" else job.schedule_id
+    return msgspec.structs.replace(job, state=State.QUEUED, ahead=None, queued_at=now, key=job.ahead or None, slot=slot)
 
 
 def _held(job: Job, placed: NewJob, now: int) -> Job:
     check_move(job.state, State.HELD)
     past = folded(job, Move(State.HELD, now, placed.reason, {"waits_for": placed.waits_for}))
-    return msgspec.structs.replace(job, state=State.HELD, waits_for=placed.waits_for, past=past)
+    return msgspec.structs.replace(
+        job, state=State.HELD, waits_for=placed.waits_for, ahead=None, key=job.ahead or None, past=past
+    )

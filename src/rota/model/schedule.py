@@ -28,6 +28,8 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     payload: str = "[]"  # the call as JSON text
     queue: str = "default"
     priority: int = 0
+    key: str = ""  # the unique key of its jobs; empty: none
+    key_for: int = 0  # how long the key holds after a job's creation, even if that ends before (microseconds)
     tz: str = "UTC"
     overlap: Overlap = "skip"
     catchup: Catchup = "latest"

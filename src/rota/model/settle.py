@@ -15,7 +15,7 @@ from msgspec import Struct
 from rota.errors import Refused, UnlawfulMove
 from rota.model.collection import collection_of
 from rota.model.history import Move, folded, history_of, scheduled_line
-from rota.model.job import Job, overlap_key
+from rota.model.job import Job, holds_key
 from rota.model.outcome import (
     Died,
     Failed,
@@ -51,6 +51,7 @@ class Change(Struct, frozen=True, gc=False):
     deaths: int
     past: bytes
     key: str | None = None
+    slot: str | None = None
     queued_at: int | None = None
     started_at: int | None = None
     finished_at: int | None = None
@@ -72,7 +73,7 @@ class Change(Struct, frozen=True, gc=False):
             and job.cancel_reason is None
             and (self.run_at, self.queued_at, self.started_at) == (job.run_at, job.queued_at, job.started_at)
             and (self.failures, self.deaths, self.cancel_reason) == (job.failures, job.deaths, job.cancel_reason)
-            and (self.error, self.key, self.past) == (job.error, job.key, job.past)
+            and (self.error, self.key, self.slot, self.past) == (job.error, job.key, job.slot, job.past)
         )
 
 
@@ -138,13 +139,13 @@ def _no_earlier_than_its_start(job: Job, now: int) -> int:
 
 
 def release(job: Job, now: int) -> Change:
-    """A held job whose predecessor has ended: it goes on, and an occurrence takes over its schedule's key."""
+    """A held job whose predecessor has ended: it goes on, and an occurrence takes over its schedule's slot."""
     if job.run_at > now:
         change = _change(job, State.SCHEDULED, job.run_at, past=folded(job, _released_line(job, now)))
     else:
         change = _change(job, State.QUEUED, job.run_at, past=job.past, queued_at=now)
     is_occurrence = job.schedule_id is not None and job.fire_at is not None
-    return msgspec.structs.replace(change, key=overlap_key(job.schedule_id or "")) if is_occurrence else change
+    return msgspec.structs.replace(change, slot=job.schedule_id) if is_occurrence else change
 
 
 def _released_line(job: Job, now: int) -> Move:
@@ -166,7 +167,11 @@ def cancel(job: Job, now: int, reason: str) -> Change:
 
 
 def retry_by_hand(job: Job, now: int, reason: str) -> Change:
-    """A failed or cancelled job, tried again with fresh budgets; not before its time, where that is still to come."""
+    """A failed or cancelled job, tried again with fresh budgets; not before its time, where that is still to come.
+
+    It gave up its slot and its key when it ended, and takes neither back: others may have them by now, and who retries
+    a job wants this one to run. A key whose period is not over is its own still. One made ahead asks when it is due.
+    """
     if job.state not in {State.FAILED, State.CANCELLED}:
         raise UnlawfulMove(f"a {job.state} job cannot be retried; only a failed or cancelled one can")
     if (names := collection_of(job)) is not None:
@@ -177,7 +182,7 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
     state = State.SCHEDULED if job.run_at > now else State.QUEUED
     past = folded(job, Move(state, now, reason))
     change = _change(job, state, max(job.run_at, now), past=past, failures=0, deaths=0)
-    return msgspec.structs.replace(change, key=job.key if job.key_until > now else None)
+    return msgspec.structs.replace(change, key=_kept_key(job, now))
 
 
 def _fail(job: Job, error: str, policy: RetryPolicy, now: int, random: float, *, after: int | None = None) -> Change:
@@ -234,10 +239,10 @@ def _finish(
     cancel_reason: str | None = None,
     is_removal: bool = False,
 ) -> Change:
-    """A final move. Its line stays in the fields, so nothing is packed; the key goes unless it holds for a period."""
+    """A final move. Its line stays in the fields, so nothing is packed; the slot goes, and the key unless it holds."""
     check_move(job.state, state)
     ended = job.attempts + 1 if deaths is None else job.attempts
-    holds_on = job.key_until > now  # a key that still holds needs its job
+    key = None if job.key is None else _kept_key(job, now)  # most have none
     return Change(
         job,
         state,
@@ -246,14 +251,15 @@ def _finish(
         job.failures if failures is None else failures,
         job.deaths if deaths is None else deaths,
         job.past,
-        job.key if holds_on else None,
+        key,
+        None,
         job.queued_at,
         job.started_at,
         now,
         cancel_reason,
         error,
         result,
-        is_removal and not holds_on,
+        is_removal and key is None,  # a key that still holds needs its job
     )
 
 
@@ -271,7 +277,7 @@ def _change(
     cancel_reason: str | None = None,
     error: str | None = None,
 ) -> Change:
-    """A move that is not final: the key stays with the job."""
+    """A move that is not final: the slot and the key stay with the job."""
     check_move(job.state, state)
     return Change(
         job=job,
@@ -286,7 +292,13 @@ def _change(
         error=error,
         past=past,
         key=job.key,
+        slot=job.slot,
     )
+
+
+def _kept_key(job: Job, now: int) -> str | None:
+    """The key that a job still has once it has ended."""
+    return job.key if holds_key(State.SUCCEEDED, job.key_until, now) else None
 
 
 def apply(change: Change) -> Job:
@@ -307,6 +319,7 @@ def apply(change: Change) -> Job:
         result=change.result,
         past=change.past,
         key=change.key,
+        slot=change.slot,
         holder=job.holder if change.state.is_final else None,
         lease_until=None,
     )

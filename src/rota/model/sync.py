@@ -1,4 +1,4 @@
-"""Syncs: one run of one collection, started by its schedule or by hand under the same key; and how it stands."""
+"""Syncs: one run of one collection, started by its schedule or by hand in the same slot; and how it stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rota.model.collection import MANUAL
-from rota.model.job import NewJob, overlap_key
+from rota.model.job import NewJob
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def level_of(job: Job) -> int:
 
 
 def start_sync(schedule: Schedule, fresh: str, by: str) -> NewJob:
-    """A task started by hand. It has the key of those that the schedule makes, so that there is one or the other."""
+    """A task started by hand. It takes the slot of those that the schedule makes, so that there is one or the other."""
     spec = schedule.spec
     return NewJob(
         id=spec.sync.task_id(fresh) if spec.sync else fresh,
@@ -50,7 +50,9 @@ def start_sync(schedule: Schedule, fresh: str, by: str) -> NewJob:
         payload=spec.payload.encode(),
         queue=spec.queue,
         priority=spec.priority + MANUAL,
-        key=overlap_key(schedule.id),
+        key=spec.key or None,
+        key_for=spec.key_for,
+        slot=schedule.id,
         schedule_id=schedule.id,
         generation=schedule.generation,
         made_by="manual",

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rota.model import wording
 from rota.model.edit import describe_origin
-from rota.model.firing import LATE, count_slots, jitter_of, overlapped_jobs
+from rota.model.firing import LATE, UNIQUE, count_slots, jitter_of, overlapped_jobs
 from rota.model.history import history_of
 from rota.model.job import Job
 from rota.model.micros import SECOND
@@ -206,6 +206,8 @@ def _skip_words(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
     match line.reason:
         case "catch-up":
             return _not_caught_up(schedule, line)
+        case unique if unique.startswith(f"{UNIQUE} "):
+            return _refused_by_key(schedule, unique.removeprefix(f"{UNIQUE} (job ").removesuffix(")"))
         case "disabled":
             fix = "" if schedule.is_enabled else f"`rota schedules enable {schedule.id}`."
             return "It was skipped, because the schedule was disabled.", fix
@@ -234,6 +236,14 @@ def _not_caught_up(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
             return words, "A larger catchup_limit= makes up for more of them."
         case _:
             return f"{missed} The schedule's catchup= of that time did not make up for it.", ""
+
+
+def _refused_by_key(schedule: Schedule, holder: str) -> tuple[str, str]:
+    """What is said of an occurrence whose key another job held."""
+    key = f"the unique key {schedule.spec.key!r}" if schedule.spec.key else "the unique key that this schedule had then"
+    words = f"It was skipped, because job {holder} held {key}. One job at a time has a key."
+    fix = "If the schedule should run beside that job, give its jobs a key of their own."
+    return words, f"`rota why {holder}` says what the job did. {fix}"
 
 
 def _silence(schedule: Schedule, line: Occurrence) -> str:

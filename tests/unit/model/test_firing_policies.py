@@ -110,7 +110,7 @@ def check_shots(schedule, shots):
         is_missed = shot.job.made_by == "catchup"
         assert shot.when_busy == spec.overlap
         assert shot.chained == (is_missed and spec.catchup == "all" and spec.overlap != "allow")
-        assert shot.job.key == (None if spec.overlap == "allow" else f"schedule:{schedule.id}")
+        assert shot.job.slot == (None if spec.overlap == "allow" else schedule.id)
         assert shot.job.run_at == shot.job.fire_at + jitter_of(schedule)
         assert 0 <= jitter_of(schedule) < max(spec.jitter, 1)
         assert shot.job.generation == schedule.generation
@@ -339,7 +339,7 @@ def test_skip_records_the_overlap():
 def test_queue_holds_one_job_and_records_the_others():
     shot = a_shot("queue")
     held = place(shot, "live", None)
-    assert (held.job.waits_for, held.job.key, held.cancels) == ("live", None, None)
+    assert (held.job.waits_for, held.job.slot, held.cancels) == ("live", None, None)
     assert place(shot, "live", "held").skip.reason == "overlap (job live, then job held)"
 
 
@@ -355,6 +355,34 @@ def test_missed_runs_wait_for_each_other_in_a_chain(overlap):
     assert place(shot, "live", None).job.waits_for == "live"
     behind = place(shot, "live", "held")
     assert (behind.job.waits_for, behind.cancels) == ("held", None)
+
+
+@pytest.mark.parametrize("overlap", ["allow", "skip", "queue", "cancel"])
+def test_a_key_that_another_job_holds_is_recorded(overlap):
+    placement = place(a_shot(overlap), None, None, "holder")
+    assert (placement.job, placement.skip.word) == (None, "unique")
+    assert (placement.skip.outcome, placement.skip.reason, placement.skip.count) == (
+        "skipped",
+        "unique (job holder)",
+        1,
+    )
+
+
+@pytest.mark.parametrize("overlap", ["queue", "cancel"])
+def test_a_successor_that_its_key_refuses_neither_waits_nor_replaces(overlap):
+    placement = place(a_shot(overlap), "live", None, "live")
+    assert (placement.job, placement.cancels, placement.skip.reason) == (None, None, "unique (job live)")
+
+
+def test_overlap_decides_before_the_key():
+    assert place(a_shot("skip"), "live", None, "holder").skip.reason == "overlap (job live)"
+
+
+def test_a_held_job_keeps_its_key_and_leaves_the_slot():
+    shot = a_shot("queue")
+    keyed = msgspec.structs.replace(shot, job=msgspec.structs.replace(shot.job, key="k", slot="nightly"))
+    job = place(keyed, "live", None).job
+    assert (job.key, job.slot, job.waits_for) == ("k", None, "live")
 
 
 def test_a_firing_never_changes_what_it_was_decided_on():

@@ -351,10 +351,10 @@ def test_a_key_that_holds_for_a_period_outlives_its_job():
     assert settled(a_job(key="user-42", key_until=NOON), Succeeded()).key is None
 
 
-def test_a_released_occurrence_takes_over_its_schedules_key():
+def test_a_released_occurrence_takes_over_its_schedules_slot():
     held = a_job(State.HELD, schedule_id="nightly", fire_at=NOON, run_at=NOON)
     job = apply(release(held, NOON))
-    assert (job.state, job.key, job.queued_at) == (State.QUEUED, "schedule:nightly", NOON)
+    assert (job.state, job.slot, job.key, job.queued_at) == (State.QUEUED, "nightly", None, NOON)
 
 
 def test_a_released_job_that_is_no_occurrence_keeps_its_own_key():

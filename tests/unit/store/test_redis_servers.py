@@ -34,14 +34,14 @@ def test_a_replica_that_takes_writes_is_taken():
 
 
 def test_a_store_of_this_layout_is_known():
-    assert check_version(b"2", "here")
-    assert check_version("2", "here")
+    assert check_version(b"3", "here")
+    assert check_version("3", "here")
     assert not check_version(None, "here")
     assert not check_version(b"1", "here")
 
 
 @pytest.mark.parametrize(
-    ("found", "words"), [(b"3", "layout version 3"), (b"x", "did not make"), (b"", "did not make")]
+    ("found", "words"), [(b"4", "layout version 4"), (b"x", "did not make"), (b"", "did not make")]
 )
 def test_another_layout_is_refused(found: bytes, words: str):
     with pytest.raises(SchemaMismatch, match=words):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from msgspec import Struct
 
 from rota.errors import BadOption
+from rota.model.firing import UNIQUE
 from rota.model.job import Job
 from rota.model.micros import SECOND
 from rota.model.schedule import Schedule
@@ -14,7 +15,9 @@ from rota.model.settle import Change
 from rota.model.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from rota.model.firing import Skip
 
 Item = TypeVar("Item")
 
@@ -116,6 +119,19 @@ class Fired(Struct, frozen=True, kw_only=True):
     is_accepted: bool
     jobs: list[str] = []
     skipped: int = 0
+    unique: int = 0  # of the skipped, those whose key another job holds
+
+    @classmethod
+    def of(cls, schedule_id: str, jobs: list[str], skips: Iterable[Skip]) -> Fired:
+        """What an accepted firing became: the jobs that it made, and all that was skipped with it."""
+        numbers = [(skip.count, skip.word == UNIQUE) for skip in skips]
+        return cls(
+            schedule_id=schedule_id,
+            is_accepted=True,
+            jobs=jobs,
+            skipped=sum(number for number, _ in numbers),
+            unique=sum(number for number, is_unique in numbers if is_unique),
+        )
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):

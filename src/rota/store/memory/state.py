@@ -33,6 +33,7 @@ class MemoryState(Store):
         self._jobs: dict[str, Job] = {}
         self._made: set[tuple[str, int]] = set()  # occurrences that have a job
         self._keys: dict[str, str] = {}  # unique key -> the id of the job that has it
+        self._slots: dict[str, str] = {}  # schedule -> the id of the live job in its overlap slot
         self._schedules: dict[str, Schedule] = {}
         self._entries: dict[tuple[str, str], Entry] = {}  # by kind and name
         self._notes: dict[str, Note] = {}
@@ -70,11 +71,20 @@ class MemoryState(Store):
 
     def _put(self, job: Job) -> None:
         before = self._jobs.get(job.id)
-        if before is not None and before.key and before.key != job.key:
-            self._keys.pop(before.key, None)
+        if before is not None:
+            self._free(before)
         if job.key:
             self._keys[job.key] = job.id
+        if job.slot:
+            self._slots[job.slot] = job.id
         self._jobs[job.id] = job
+
+    def _free(self, job: Job) -> None:
+        """Its key and its slot are free for others."""
+        if job.key:
+            self._keys.pop(job.key, None)
+        if job.slot:
+            self._slots.pop(job.slot, None)
 
     def _keep_notes(self, notes: Iterable[Note]) -> None:
         for note in notes:
@@ -91,8 +101,7 @@ class MemoryState(Store):
         """A job goes without a trace."""
         self._counts.remove(job.queue, job.state)
         self._made.discard((job.schedule_id or "", job.fire_at or 0))
-        if job.key:
-            self._keys.pop(job.key, None)
+        self._free(job)
         self._logs.forget(job.id)
         del self._jobs[job.id]
 

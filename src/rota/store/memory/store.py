@@ -8,7 +8,7 @@ import msgspec
 
 from rota.model.edit import last_after
 from rota.model.firing import fired, place
-from rota.model.job import Job, NewJob, accept, overlap_key
+from rota.model.job import Job, NewJob, accept, holds_key
 from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import is_noted, is_record_of, noted, of_job, of_skip
 from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
@@ -214,7 +214,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     def _add(self, new: NewJob, now: int) -> Added:
         if new.id in self._jobs:
             return Added(new.id, existed=True)
-        taken = self._key_holder(new.key, now) if new.key else None
+        taken = self._slots.get(new.slot or "") or self._key_holder(new.key, now)
         if taken:
             return Added(taken, existed=True)
         awaited = self._jobs.get(new.waits_for or "")
@@ -222,12 +222,12 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         self._insert(accept(new, now, self._next_seq(), must_wait=must_wait))
         return Added(new.id)
 
-    def _key_holder(self, key: str, now: int) -> str | None:
+    def _key_holder(self, key: str | None, now: int) -> str | None:
         """The job that has a key; a key that only held for a period is free once that is over."""
-        job = self._jobs.get(self._keys.get(key, ""))
+        job = self._jobs.get(self._keys.get(key or "", ""))
         if job is None:
             return None
-        if job.is_live or job.key_until > now:
+        if holds_key(job.state, job.key_until, now):
             return job.id
         self._put(msgspec.structs.replace(job, key=None))
         return None
@@ -318,8 +318,9 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         """A job that was made ahead is due: it is ready, held behind the run before it, or goes."""
         schedule = self._schedules.get(job.schedule_id or "")
         overlap = schedule.spec.overlap if schedule else "skip"
-        live = self._key_holder(overlap_key(job.schedule_id or ""), now)
-        became = judge(job, overlap, live, self._last_held(job.schedule_id or ""), now)
+        live = self._slots.get(job.schedule_id or "")
+        holder = self._key_holder(job.ahead, now)
+        became = judge(job, overlap, live, self._last_held(job.schedule_id or ""), holder, now)
         if became.job is None:
             self._unmake([job], now)
         else:
@@ -375,15 +376,16 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         schedule = self._schedules.get(firing.schedule.id)
         if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
             return Fired(schedule_id=firing.schedule.id, is_accepted=False)
-        if firing.must_wait(self._key_holder(overlap_key(schedule.id), now)):
+        holders = (self._key_holder(key, now) for key in firing.keys)
+        if firing.must_wait(self._slots.get(schedule.id), next(filter(None, holders), None)):
             return Fired(schedule_id=firing.schedule.id, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
         for shot in firing.shots:
             if (schedule.id, shot.job.fire_at) in self._made:
                 continue  # by a schedule of that name, before the clock stepped back
-            live = self._key_holder(overlap_key(schedule.id), now)
-            placement = place(shot, live, self._last_held(schedule.id))
+            live, holder = self._slots.get(schedule.id), self._key_holder(shot.job.key, now)
+            placement = place(shot, live, self._last_held(schedule.id), holder)
             if placement.skip is not None:
                 skips.append(placement.skip)
             if placement.job is not None:
@@ -395,8 +397,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             self._ledger.record(of_skip(schedule.id, skip))
         current = msgspec.structs.replace(firing, schedule=schedule)
         self._schedules[schedule.id] = fired(current, len(made), now, made[-1] if made else None)
-        skipped = sum(skip.count for skip in skips)
-        return Fired(schedule_id=schedule.id, is_accepted=True, jobs=made, skipped=skipped)
+        return Fired.of(schedule.id, made, skips)
 
     def _stop(self, job_id: str, reason: str, now: int) -> None:
         job = self._jobs[job_id]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pymongo.errors import BulkWriteError
 
 from rota.errors import StoreError
-from rota.model.job import Job, accept
+from rota.model.job import Job, accept, holds_key
 from rota.model.state import FINAL, State
 from rota.store.contract import Added
 from rota.store.mongo.documents import document_of_new, jobs_of
@@ -31,12 +31,12 @@ class Jobs:
     """One namespace's jobs."""
 
     def add(self, step: Step, jobs: Sequence[NewJob], now: int, made: set[str], *, is_careful: bool) -> list[Added]:
-        """Insert jobs; those that are there already, by id or by key, answer with the job that is.
+        """Insert jobs; those that are there already, by id, by slot or by key, answer with the job that is.
 
-        Most are new and have no key: then nothing is looked up first, unless `is_careful`. `made` outlives a batch
+        Most are new and have neither: then nothing is looked up first, unless `is_careful`. `made` outlives a batch
         that another caller broke into.
         """
-        look = is_careful or any(new.key or new.waits_for for new in jobs)
+        look = is_careful or any(new.key or new.slot or new.waits_for for new in jobs)
         known = self._known(step, jobs, now) if look else _Known()
         answers: list[Added] = []
         fresh: list[Job] = []
@@ -50,7 +50,7 @@ class Jobs:
             fresh.append(job)
             answers.append(Added(new.id))
         collided = self.insert(step, fresh, made)
-        if not all(_is_of(error, "_id", "key", "seq") for error in collided):
+        if not all(is_of(error, "_id", "key", "slot", "seq") for error in collided):
             raise StoreError(f"an occurrence has its job already: {collided[0].get('errmsg')}")
         return self.add(step, jobs, now, made, is_careful=True) if collided else answers
 
@@ -73,6 +73,14 @@ class Jobs:
             step.counts.add(queue, state, number)
         return collided
 
+    def live(self, step: Step, slots: Iterable[str]) -> dict[str, str]:
+        """The live jobs in the slots of these schedules."""
+        wanted = list(slots)
+        if not wanted:
+            return {}
+        found = step.space.jobs.find({"slot": {"$in": wanted}}, {"slot": 1}, session=step.session, hint="slot")
+        return {document["slot"]: document["_id"] for document in found}
+
     def holders(self, step: Step, keys: Iterable[str], now: int) -> dict[str, str]:
         """The jobs that have these keys; a key that only held for a period is freed once that is over."""
         wanted = list(keys)
@@ -83,7 +91,7 @@ class Jobs:
         )
         holders: dict[str, str] = {}
         for document in found:
-            if document["state"] not in _ENDED or document.get("key_until", 0) > now:
+            if holds_key(State(document["state"]), document.get("key_until", 0), now):
                 holders[document["key"]] = document["_id"]
             else:
                 step.space.jobs.update_one(
@@ -113,13 +121,14 @@ class Jobs:
         return {(document["schedule_id"], document["fire_at"]) for document in found}
 
     def _known(self, step: Step, jobs: Sequence[NewJob], now: int) -> _Known:
-        """Which of these are there already, which keys are taken, and which of the awaited jobs are live."""
+        """Which of these are there already, which slots and keys are taken, and which of the awaited jobs are live."""
         ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
         found = step.space.jobs.find({"_id": {"$in": ids}}, {"state": 1}, session=step.session, hint="_id_")
         states = {document["_id"]: document.get("state") for document in found}
         live = {job_id for job_id, state in states.items() if state is not None and state not in _ENDED}
         holders = self.holders(step, {new.key for new in jobs if new.key}, now)
-        return _Known(set(states), live, holders)
+        slots = self.live(step, {new.slot for new in jobs if new.slot})
+        return _Known(set(states), live, holders, slots)
 
     # Reading.
 
@@ -170,20 +179,26 @@ class _Known:
         ids: set[str] | None = None,
         live: set[str] | None = None,
         holders: dict[str, str] | None = None,
+        slots: dict[str, str] | None = None,
     ) -> None:
         self._ids = ids or set()
         self._holders = holders or {}
+        self._slots = slots or {}
         self.live = live or set()
 
     def of(self, new: NewJob) -> str | None:
         """The job that is there already in place of this one."""
-        return new.id if new.id in self._ids else self._holders.get(new.key or "")
+        if new.id in self._ids:
+            return new.id
+        return self._slots.get(new.slot or "") or self._holders.get(new.key or "")
 
     def note(self, job: Job) -> None:
         self._ids.add(job.id)
         self.live.add(job.id)
         if job.key:
             self._holders[job.key] = job.id
+        if job.slot:
+            self._slots[job.slot] = job.id
 
 
 def is_duplicate(err: BulkWriteError) -> bool:
@@ -192,7 +207,7 @@ def is_duplicate(err: BulkWriteError) -> bool:
     return not err.details.get("writeConcernErrors") and all(error.get("code") == DUPLICATE for error in errors)
 
 
-def _is_of(error: Document, *names: str) -> bool:
+def is_of(error: Document, *names: str) -> bool:
     """Whether a duplicate was met in an index of one of these fields."""
     return bool(set(error.get("keyPattern", {})) & set(names))
 

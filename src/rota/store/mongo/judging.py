@@ -2,8 +2,9 @@
 
 Each is one guarded write to the job's own document, on every server: it is ready, held, or a tombstone that owes the
 ledger its line. That write decides, once, however many claims meet there: the job must still be scheduled, and still
-wait for its schedule's key. Whoever is ready takes the key in the same write, and the key is unique: where another was
-faster, the job is still scheduled, and is judged anew. What a process that dies can leave, and who goes on from there:
+be unjudged. Whoever is ready takes its schedule's slot and its own key in the same write, and both are unique: where
+another was faster, the job is still scheduled, and is judged anew. What a process that dies can leave, and who goes on
+from there:
 
 - a live job that was asked to stop, with the next one not held yet: that one is judged anew by the next claim. (The
   other way round, the live job would never be asked.) What is met is read before the job itself, so that nobody is
@@ -23,7 +24,6 @@ from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
 from rota.failpoints import reach
-from rota.model.job import overlap_key
 from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import of_skip
 from rota.model.state import State
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.waiters import Waiters
 
 Became = TypeVar("Became")
-ABOUT: Document = {"waits_for": 1, "schedule_id": 1, "lease_no": 1}  # what tells a job that was made ahead
+ABOUT: Document = {"ahead": 1, "schedule_id": 1, "lease_no": 1}  # what tells a job that was made ahead
 MOST_WAVES = 100  # where each replaces the one before it, a wave judges one; what is left is left to the next claim
 
 
@@ -62,15 +62,16 @@ class Verdict(NamedTuple):
     def is_last(self) -> bool:
         """Whether what the schedule's next job meets is another than what this one met."""
         after = self.became.job
-        return after is not None and (after.key is not None or after.state is State.HELD)
+        return after is not None and (bool(after.slot or after.key) or after.state is State.HELD)
 
 
 class Sight(NamedTuple):
     """What due jobs meet."""
 
     schedules: dict[str, Schedule]
-    live: dict[str, str]  # the jobs that have the schedules' keys
+    live: dict[str, str]  # the jobs in the schedules' slots
     held: dict[str, str]
+    keys: dict[str, str]  # the jobs that hold the keys that are asked for
 
 
 class Judges:
@@ -88,36 +89,35 @@ class Judges:
 
     def judge(self, step: Step, due: Sequence[Document], now: int) -> None:
         """Decide about due jobs, each schedule's in their order."""
-        names = {str(document.get("schedule_id")) for document in due}
-        ids = [document["_id"] for document in due]
         for _ in range(MOST_WAVES):
-            verdicts = self._verdicts(step, ids, names, now)
+            verdicts = self._verdicts(step, due, now)
             if not verdicts:
                 return
             reach("exchange.before_commit")
             self._write(step, verdicts, now)
             self._skip(step, verdicts, now)
 
-    def _verdicts(self, step: Step, ids: Sequence[str], names: set[str], now: int) -> list[Verdict]:
+    def _verdicts(self, step: Step, due: Sequence[Document], now: int) -> list[Verdict]:
         """Of each schedule, the jobs up to the first that changes what the next one meets."""
-        sight = self._look(step, names, now)
+        keys = {document["ahead"] for document in due if document.get("ahead")}
+        sight = self._look(step, {str(document.get("schedule_id")) for document in due}, keys, now)
         verdicts: dict[str, list[Verdict]] = {}
-        for job in self._still_ahead(step, ids, now):
+        for job in self._still_ahead(step, [document["_id"] for document in due], now):
             name = job.schedule_id or ""
             mine = verdicts.setdefault(name, [])
             if mine and mine[-1].is_last:
                 continue
             schedule = sight.schedules.get(name)
             overlap = schedule.spec.overlap if schedule else "skip"
-            mine.append(Verdict(job, judge(job, overlap, sight.live.get(name), sight.held.get(name), now)))
+            live, held, holder = sight.live.get(name), sight.held.get(name), sight.keys.get(job.ahead or "")
+            mine.append(Verdict(job, judge(job, overlap, live, held, holder, now)))
         return [verdict for mine in verdicts.values() for verdict in mine]
 
-    def _look(self, step: Step, names: set[str], now: int) -> Sight:
+    def _look(self, step: Step, names: set[str], keys: set[str], now: int) -> Sight:
         found = self._schedules.current(step, list(names))
         schedules = {name: schedule_of(document) for name, document in found.items()}
-        holders = self._jobs.holders(step, [overlap_key(name) for name in names], now)
-        live = {name: holders[overlap_key(name)] for name in names if overlap_key(name) in holders}
-        return Sight(schedules, live, self._jobs.last_held(step, list(live)))
+        live = self._jobs.live(step, names)
+        return Sight(schedules, live, self._jobs.last_held(step, list(live)), self._jobs.holders(step, keys, now))
 
     def _still_ahead(self, step: Step, ids: Sequence[str], now: int) -> list[Job]:
         """Those that are yet to be judged. One that cannot be read becomes ready, as others do, and is parked then."""
@@ -127,7 +127,7 @@ class Judges:
             try:
                 jobs.append(readable_job(document))
             except msgspec.ValidationError:
-                ready = {"$set": {"state": "queued", "queued_at": now}, "$unset": {"waits_for": ""}}
+                ready = {"$set": {"state": "queued", "queued_at": now}, "$unset": {"ahead": ""}}
                 step.space.jobs.update_one({"_id": document["_id"], "state": "scheduled"}, ready)
                 step.counts.move(str(document.get("queue")), State.SCHEDULED, State.QUEUED)
         return sorted(filter(is_ahead, jobs), key=lambda job: (job.run_at, job.seq))
@@ -169,7 +169,7 @@ class Judges:
         try:
             if step.space.jobs.bulk_write(operations, ordered=False).matched_count == len(writes):
                 return pairs
-        except BulkWriteError as err:  # the key was taken since that was looked at
+        except BulkWriteError as err:  # the slot or the key was taken since that was looked at
             if not is_duplicate(err):
                 raise
         ids = [job.id for job, _ in pairs]
@@ -211,12 +211,7 @@ def _is_owed_to(document: Document, made_at: int | None) -> bool:
 
 def is_unjudged(document: Document) -> bool:
     """Whether what is known of a scheduled job says that it was made ahead, and not judged yet."""
-    waits_for = document.get("waits_for")
-    return (
-        waits_for is not None
-        and waits_for == overlap_key(document.get("schedule_id") or "")
-        and not document.get("lease_no")
-    )
+    return document.get("ahead") is not None and not document.get("lease_no")
 
 
 def _unjudged(job: Job) -> Document:
@@ -224,7 +219,7 @@ def _unjudged(job: Job) -> Document:
     return {
         "_id": job.id,
         "state": "scheduled",
-        "waits_for": job.waits_for,
+        "ahead": job.ahead,
         "lease_no": 0,
         "run_at": job.run_at,
         "past": job.past or None,
@@ -240,8 +235,9 @@ def _skipped(verdicts: Sequence[Verdict]) -> Iterator[tuple[Job, Skip]]:
 
 
 def _moved(after: Job, token: str) -> Document:
-    fields = {"state": after.state.value, "queued_at": after.queued_at, "waits_for": after.waits_for, "key": after.key}
-    return changed({**fields, "past": after.past or None, "touch": token})
+    fields = {"state": after.state.value, "queued_at": after.queued_at, "waits_for": after.waits_for}
+    taken = {"key": after.key, "slot": after.slot, "ahead": after.ahead}
+    return changed({**fields, **taken, "past": after.past or None, "touch": token})
 
 
 def _row_of(job: Job, skip: Skip) -> list[Any]:

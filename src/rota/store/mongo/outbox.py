@@ -7,6 +7,7 @@ it, and every part of it is harmless to repeat:
 
 - jobs have their ids, and occurrences are unique, so a second delivery finds them there; a removed job's tombstone
   keeps its place for a day (see `removing`);
+- a job whose slot was taken since it was decided waits its turn; one whose key was taken becomes a line of the ledger;
 - a line that the ledger covers already is left out;
 - a note has its id;
 - revoking touches only jobs with a place in line up to the edit's own, so a late delivery leaves later ones alone.
@@ -30,17 +31,19 @@ from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
 from rota.model.edit import is_unmade
+from rota.model.firing import not_unique
 from rota.model.history import closed_lines, pack_moves
-from rota.model.job import Job, overlap_key
+from rota.model.job import Job
 from rota.model.note import Note
-from rota.model.occurrence import Occurrence
+from rota.model.occurrence import Occurrence, of_skip
 from rota.model.settle import cancel
 from rota.model.state import State
 from rota.store.mongo.documents import changed
 from rota.store.mongo.guards import is_same
+from rota.store.mongo.jobs import is_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.leases import Leases
@@ -108,19 +111,21 @@ class Postman:
         self._remover = remover
         self._notes = notes
 
-    def deliver(self, step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False) -> None:
+    def deliver(self, step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False) -> list[str]:
         """Do what they say; where they were written down, take them off their schedules. `is_edit`: nobody has looked
-        yet whether the occurrences have jobs."""
+        yet whether the occurrences have jobs. Gives the jobs that another with their key came before."""
         for outbox in outboxes:
             if outbox.revoke is not None:
                 self._revoke(step, outbox)
             if outbox.is_removal:
                 self._ledger.forget(step, outbox.schedule_id)
         jobs = [job for outbox in outboxes for job in outbox.jobs]
-        self._make(step, self._missing(step, jobs) if is_edit else jobs, outboxes)
+        now = {job.id: outbox.now for outbox in outboxes for job in outbox.jobs}
+        refused = self._make(step, self._missing(step, jobs, now) if is_edit else jobs, now)
         for outbox in outboxes:
             self._ledger.erase(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
         lines = [line for outbox in outboxes for line in outbox.lines]
+        lines += [of_skip(job.schedule_id or "", not_unique(job, holder)) for job, holder in refused if job.fire_at]
         self._ledger.record(step, lines, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
         self._notes.add(step.space, [note for outbox in outboxes for note in outbox.notes], step.session)
         for outbox in outboxes:
@@ -128,6 +133,7 @@ class Postman:
                 self.stop(step, job_id, outbox.now, is_noted=False)
         if not step.is_atomic:
             self._clear(step, outboxes)
+        return [job.id for job, _ in refused]
 
     def _revoke(self, step: Step, outbox: Outbox) -> None:
         """Cancel what the schedule's trigger made and nobody has started; runs by hand stay. None was a last run. What
@@ -145,38 +151,45 @@ class Postman:
         if gone:
             self._settler.waiters.let_go(step, gone, outbox.now)
 
-    def _missing(self, step: Step, jobs: list[Job]) -> list[Job]:
-        """Those whose occurrences have no job yet. A collision would end a transaction; elsewhere it tells the same."""
-        slots = [(job.schedule_id, job.fire_at) for job in jobs if job.schedule_id and job.fire_at]
-        if not step.is_atomic or not slots:
+    def _missing(self, step: Step, jobs: list[Job], now: Mapping[str, int]) -> list[Job]:
+        """Those that are not there yet, by occurrence, slot or key. A collision would end a transaction; elsewhere it
+        tells the same."""
+        if not step.is_atomic or not jobs:
             return jobs
-        made = self._jobs.made(step, [name for name, _ in slots], [at for _, at in slots])
-        return [job for job in jobs if (job.schedule_id, job.fire_at) not in made]
+        times = [(job.schedule_id, job.fire_at) for job in jobs if job.schedule_id and job.fire_at]
+        made = self._jobs.made(step, [name for name, _ in times], [at for _, at in times]) if times else set()
+        live = self._jobs.live(step, [job.slot for job in jobs if job.slot])
+        holders = self._jobs.holders(step, [job.key for job in jobs if job.key], max(now.values()))
+        free = [job for job in jobs if job.slot not in live and job.key not in holders]
+        return [job for job in free if (job.schedule_id, job.fire_at) not in made]
 
-    def _make(self, step: Step, jobs: list[Job], outboxes: Sequence[Outbox]) -> None:
-        """Insert the jobs that are not there yet."""
+    def _make(self, step: Step, jobs: list[Job], now: Mapping[str, int]) -> list[tuple[Job, str]]:
+        """Insert the jobs that are not there yet; gives those whose key another job holds, with that."""
         collided = self._jobs.insert(step, jobs, set())
-        taken = {error["op"]["_id"] for error in collided if "key" in error.get("keyPattern", {})}
+        taken = {error["op"]["_id"] for error in collided if is_of(error, "slot", "key")}
+        refused = []
         for job in (job for job in jobs if job.id in taken):
-            self._make_behind(step, job)
-        now = {job.id: outbox.now for outbox in outboxes for job in outbox.jobs}
+            holder = self._make_after_all(step, job, now[job.id])
+            if holder is not None:
+                refused.append((job, holder))
         for job in jobs:
             if job.state is State.HELD:  # what it waits for may have ended since that was decided
                 current = self._jobs.find(step, job.id)
                 if current is not None and current.state is State.HELD:
                     self._settler.waiters.look_at(step, current, now[job.id])
+        return refused
 
-    def _make_behind(self, step: Step, job: Job) -> None:
-        """The schedule's key was taken over by a released job since this one was decided: it waits its turn."""
-        key = overlap_key(job.schedule_id or "")
+    def _make_after_all(self, step: Step, job: Job, now: int) -> str | None:
+        """Another took a job's slot or key since it was decided. An occurrence whose slot a released job has taken over
+        waits its turn; one whose key is held is not made: gives the holder. By hand, a job needs both."""
         while True:
-            holder = step.space.jobs.find_one({"key": key}, {"_id": 1})
-            behind = job
-            if holder is not None:
-                behind = _held_behind(job, holder["_id"])
-            collided = self._jobs.insert(step, [behind], set())
-            if not any("key" in error.get("keyPattern", {}) for error in collided):
-                return
+            live = self._jobs.live(step, [job.slot] if job.slot else []).get(job.slot or "")
+            holder = self._jobs.holders(step, [job.key] if job.key else [], now).get(job.key or "")
+            if holder is not None or (live is not None and job.fire_at is None):
+                return holder or live
+            collided = self._jobs.insert(step, [job if live is None else _held_behind(job, live)], set())
+            if not any(is_of(error, "slot", "key") for error in collided):
+                return None
 
     def stop(self, step: Step, job_id: str, now: int, *, is_noted: bool) -> None:
         """Ask a job that is replaced to stop; one that nobody has started is cancelled. `is_noted`: whether its
@@ -210,8 +223,8 @@ def _any(values: Iterable[Any]) -> Any:
 
 
 def _held_behind(job: Job, holder: str) -> Job:
-    """As it would have been decided, had the holder of the key been seen: it began as a job that waits."""
+    """As it would have been decided, had the holder of the slot been seen: it began as a job that waits."""
     first = closed_lines(job)[0]
     reason = f"{first.reason}; waits for {holder}"
     line = first._replace(state=State.HELD, reason=reason, data={"waits_for": holder})
-    return msgspec.structs.replace(job, state=State.HELD, waits_for=holder, key=None, past=pack_moves([line]))
+    return msgspec.structs.replace(job, state=State.HELD, waits_for=holder, slot=None, past=pack_moves([line]))

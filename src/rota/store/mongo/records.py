@@ -79,7 +79,7 @@ class Entries:
     def edit(self, step: Step, edits: Sequence[EntryEdit]) -> list[str]:
         """Apply edits in their order; the names of those that were refused because the version had moved on."""
         refused: list[str] = []
-        for wave in waves(edits, lambda edit: (edit.kind, edit.name)):
+        for wave in waves(edits, lambda edit: ((edit.kind, edit.name),)):
             refused += self._edit(step, wave)
         return refused
 

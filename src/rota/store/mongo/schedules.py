@@ -12,7 +12,7 @@ from pymongo.errors import BulkWriteError
 from rota.failpoints import reach
 from rota.model.edit import last_after
 from rota.model.firing import fired, place
-from rota.model.job import accept, overlap_key
+from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.state import State
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rota.model.edit import Edit
     from rota.model.firing import Firing
+    from rota.model.job import Job
     from rota.model.schedule import Schedule
     from rota.store.contract import ScheduleFilter
     from rota.store.mongo.jobs import Jobs
@@ -121,7 +122,7 @@ class Schedules:
     def edit(self, step: Step, edits: Sequence[Edit], now: int) -> list[str]:
         """Apply edits; the ids of those that were refused because the version had moved on."""
         refused: list[str] = []
-        for wave in waves(edits, lambda edit: edit.id):
+        for wave in waves(edits, lambda edit: (edit.id,)):
             refused += self._edit(step, wave, now)
         return refused
 
@@ -161,7 +162,7 @@ class Schedules:
     def fire(self, step: Step, firings: Sequence[Firing], now: int) -> list[Fired]:
         """Make the jobs and advance the schedules, each unless somebody else changed it first."""
         results: dict[int, Fired] = {}
-        for wave in waves(list(enumerate(firings)), lambda pair: pair[1].schedule.id):
+        for wave in waves(list(enumerate(firings)), lambda pair: _names(pair[1])):
             answers = self._fire(step, [firing for _, firing in wave], now)
             results.update(zip((number for number, _ in wave), answers, strict=True))
         return [results[number] for number in range(len(firings))]
@@ -191,24 +192,24 @@ class Schedules:
             operations.append(_advance(firing, after, outbox, is_atomic=step.is_atomic))
         won = self._commit(step, operations, outboxes)
         reach("fire.before_commit")
-        self._postman.deliver(step, [outbox for outbox in won if not outbox.is_empty])
+        refused = self._postman.deliver(step, [outbox for outbox in won if not outbox.is_empty])
         names = {outbox.schedule_id for outbox in won}
         return [
-            answers[name] if name in names else Fired(schedule_id=name, is_accepted=False)
+            _without(answers[name], refused) if name in names else Fired(schedule_id=name, is_accepted=False)
             for name in (firing.schedule.id for firing in firings)
         ]
 
     def _look_around(self, step: Step, firings: Sequence[Firing], now: int) -> Street:
-        """What the firings may meet: live jobs under their keys, held ones, and occurrences that were made before."""
+        """What firings may meet: jobs in slots, held ones, holders of keys, and occurrences that were made before."""
         shy = [firing.schedule.id for firing in firings if any(shot.when_busy != "allow" for shot in firing.shots)]
-        holders = self._jobs.holders(step, [overlap_key(name) for name in shy], now)
-        live = {name: holders[overlap_key(name)] for name in shy if overlap_key(name) in holders}
+        live = self._jobs.live(step, shy)
+        keys = self._jobs.holders(step, {key for firing in firings for key in firing.keys}, now)
         held = self._jobs.last_held(step, list(live))
         idle = self._idle(step, firings, live)
         slots = {shot.job.fire_at or 0 for firing in firings for shot in firing.shots}
         names = [firing.schedule.id for firing in firings if firing.shots]
         made = self._jobs.made(step, names, slots) if names else set()
-        return Street(live, held, made, idle)
+        return Street(live, held, made, idle, keys)
 
     def _idle(self, step: Step, firings: Sequence[Firing], live: dict[str, str]) -> set[str]:
         """Those of the live jobs that nobody has started, as far as a later shot of the same firing meets that."""
@@ -257,14 +258,23 @@ class Schedules:
 class Street:
     """What a batch of firings meets, and what it adds to that itself."""
 
-    def __init__(self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]], idle: set[str]) -> None:
+    def __init__(
+        self,
+        live: dict[str, str],
+        held: dict[str, str],
+        made: set[tuple[str, int]],
+        idle: set[str],
+        keys: dict[str, str],
+    ) -> None:
         self._live = live
+        self._keys = keys
         self._held = held
         self._made = made
         self._idle = idle  # live jobs that are cancelled, and not asked to stop, when they are replaced
 
     def holds_up(self, firing: Firing) -> bool:
-        return firing.must_wait(self._live.get(firing.schedule.id))
+        holder = next((self._keys[key] for key in firing.keys if key in self._keys), None)
+        return firing.must_wait(self._live.get(firing.schedule.id), holder)
 
     def place(self, firing: Firing, now: int) -> tuple[Outbox, Fired]:
         """What becomes of each shot, one after another: an earlier one may be in the way of a later one."""
@@ -281,34 +291,48 @@ class Street:
         for shot in firing.shots:
             if (name, shot.job.fire_at) in self._made:
                 continue  # by a schedule of that name, before the clock stepped back
-            placement = place(shot, self._live.get(name), self._held.get(name))
+            holder = self._keys.get(shot.job.key or "")
+            placement = place(shot, self._live.get(name), self._held.get(name), holder)
             if placement.skip is not None:
                 skips.append(placement.skip)
             if placement.job is not None:
                 job = accept(placement.job, now)
                 outbox.jobs.append(job)
-                if job.state is State.HELD:
-                    self._held[name] = job.id
-                elif job.key:
-                    self._live[name] = job.id
-                    self._idle.add(job.id)
+                self._note(name, job)
             if placement.cancels is not None:
                 outbox.stops.append(placement.cancels)
                 self._follow(name, placement.cancels)
         outbox.lines = [of_skip(name, skip) for skip in skips]
-        answer = Fired(
-            schedule_id=name,
-            is_accepted=True,
-            jobs=[job.id for job in outbox.jobs],
-            skipped=sum(skip.count for skip in skips),
-        )
-        return outbox, answer
+        return outbox, Fired.of(name, [job.id for job in outbox.jobs], skips)
+
+    def _note(self, name: str, job: Job) -> None:
+        if job.key:
+            self._keys[job.key] = job.id
+        if job.state is State.HELD:
+            self._held[name] = job.id
+        elif job.slot:
+            self._live[name] = job.id
+            self._idle.add(job.id)
 
     def _follow(self, name: str, replaced: str) -> None:
         """Where the replaced job is cancelled at once, the one that is held behind it goes on in its place."""
         if replaced in self._idle:
             self._live[name] = self._held.pop(name)
             self._idle.add(self._live[name])
+
+
+def _names(firing: Firing) -> list[str | tuple[str, str]]:
+    """What a batch may have once: a schedule, and a key, whose holder must be there before the next asks for it."""
+    return [firing.schedule.id, *(("key", key) for key in firing.keys[:1])]
+
+
+def _without(answer: Fired, refused: Sequence[str]) -> Fired:
+    """What a firing came to, where keys that its jobs asked for were taken at the last moment."""
+    made = [job_id for job_id in answer.jobs if job_id not in refused]
+    late = len(answer.jobs) - len(made)
+    if not late:
+        return answer
+    return msgspec.structs.replace(answer, jobs=made, skipped=answer.skipped + late, unique=answer.unique + late)
 
 
 def _conditions(where: ScheduleFilter) -> tuple[Document, str]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from rota.store.mongo.space import Space
 
-VERSION = 3  # 1 had places in line that were reserved, see places.py; 2 listed jobs by their place in line alone
+VERSION = 4  # 1 had places in line that were reserved, see places.py; 2 listed jobs by their place in line alone;
+# 3 kept a schedule's slot among the users' keys
 OLDEST_SERVER = (5, 0)
 TOMBSTONES_FOR = 24 * 3600  # seconds: how long a removed job of a schedule still holds its place, see outbox.py
 BELLS_SIZE = 64 * 1024  # bytes: a capped collection, whose old rings fall off its end
@@ -61,6 +62,7 @@ INDEXES = (
     Index("job", "held", {"waits_for": _UP}, {"state": "held"}),
     Index("job", "ended", {"state": _UP, "finished_at": _UP}, {"finished_at": _EXISTS}),
     Index("job", "key", {"key": _UP}, {"key": _EXISTS}, is_unique=True),
+    Index("job", "slot", {"slot": _UP}, {"slot": _EXISTS}, is_unique=True),
     Index("job", "made", {"schedule_id": _UP, "seq": _DOWN}, {"schedule_id": _EXISTS}),
     # The last word on "each occurrence makes exactly one job", whatever the code above it does.
     Index("job", "occurrence", {"schedule_id": _UP, "fire_at": _UP}, {"fire_at": _EXISTS}, is_unique=True),
@@ -77,6 +79,16 @@ INDEXES = (
     Index("node", "beat", {"beat_at": _UP}),
 )
 RETIRED = ("line", "owed")  # what earlier versions had
+_OLD_SLOT = {"$concat": ["schedule:", "$schedule_id"]}
+MOVED: tuple[
+    tuple[dict[str, Any], list[dict[str, Any]]], ...
+] = (  # fields that earlier versions had under other names: which documents, and what becomes of them
+    ({"key": _EXISTS, "$expr": {"$eq": ["$key", _OLD_SLOT]}}, [{"$set": {"slot": "$schedule_id"}}, {"$unset": "key"}]),
+    (
+        {"state": "scheduled", "$expr": {"$eq": ["$waits_for", _OLD_SLOT]}},
+        [{"$set": {"ahead": ""}}, {"$unset": "waits_for"}],
+    ),
+)
 
 
 def check_server(version: Sequence[int]) -> None:
@@ -122,6 +134,8 @@ def migrate(space: Space) -> None:
 def _retire(space: Space) -> None:
     """Take away what earlier versions had."""
     space.jobs.update_many({"owed": _EXISTS, "gone_at": None}, {"$set": {"gone_at": OWING}})
+    for which, becomes in MOVED:
+        space.jobs.update_many(which, becomes)
     for name in RETIRED:
         with suppress(OperationFailure):  # another process was faster
             space.jobs.drop_index(name)
@@ -177,7 +191,8 @@ def _retiring(namespace: str) -> list[str]:
     owed = (
         f'db.{namespace}_job.updateMany({{owed: {{$exists: true}}, gone_at: null}}, {{$set: {{gone_at: "{OWING}"}}}})'
     )
-    return ["\n".join([owed, *(f'db.{namespace}_job.dropIndex("{name}")' for name in RETIRED)])]
+    moved = (f"db.{namespace}_job.updateMany({json.dumps(which)}, {json.dumps(becomes)})" for which, becomes in MOVED)
+    return ["\n".join([owed, *moved, *(f'db.{namespace}_job.dropIndex("{name}")' for name in RETIRED)])]
 
 
 def scripts(namespace: str) -> list[str]:

@@ -42,7 +42,7 @@ NOTE_WITHIN = (
 
 _FIELDS = (
     *("run_at", "queued_at", "started_at", "finished_at", "attempts", "failures", "deaths"),
-    *("error", "result", "past", "key"),
+    *("error", "result", "past", "key", "slot"),
 )
 _fields_of = attrgetter(*_FIELDS)
 _EMPTY: dict[str, object] = {"past": b"", "attempts": 0, "failures": 0, "deaths": 0}

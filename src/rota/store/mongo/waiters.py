@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pymongo.errors import BulkWriteError
 
-from rota.model.job import overlap_key
 from rota.model.settle import release, still_awaited
 from rota.store.mongo.documents import jobs_of
 from rota.store.mongo.guards import is_same
@@ -51,8 +50,7 @@ class Waiters:
     def look_at(self, step: Step, job: Job, now: int) -> None:
         """Release a held job, unless it still has to wait."""
         awaited = still_awaited(job, lambda job_id: self._jobs.find(step, job_id))
-        change = release(job, now)
-        if awaited is None and change.key != job.key and change.key is not None:
+        if awaited is None and release(job, now).slot is not None:
             awaited = self._holder_of(step, job)
         if awaited is None:
             self._release(step, job, now)
@@ -85,9 +83,9 @@ class Waiters:
                 self._wait_for(step, job, holder)
 
     def _holder_of(self, step: Step, job: Job) -> str | None:
-        """Who has the key that an occurrence takes over when it is released."""
-        key = overlap_key(job.schedule_id or "")
-        found = step.space.jobs.find_one({"key": key, "_id": {"$ne": job.id}}, {"_id": 1}, session=step.session)
+        """Who has the slot that an occurrence takes over when it is released."""
+        mine = {"slot": job.schedule_id, "_id": {"$ne": job.id}}
+        found = step.space.jobs.find_one(mine, {"_id": 1}, session=step.session)
         return found["_id"] if found else None
 
     def _wait_for(self, step: Step, job: Job, awaited: str) -> None:

@@ -10,15 +10,16 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-def waves(items: Sequence[Item], key: Callable[[Item], Hashable]) -> Iterator[list[Item]]:
-    """The items in order, in batches in which each key comes once."""
+def waves(items: Sequence[Item], names_of: Callable[[Item], Sequence[Hashable]]) -> Iterator[list[Item]]:
+    """The items in order, in batches in which each name comes once."""
     wave: list[Item] = []
     names: set[Hashable] = set()
     for item in items:
-        if key(item) in names:
+        mine = names_of(item)
+        if not names.isdisjoint(mine):
             yield wave
             wave, names = [], set()
         wave.append(item)
-        names.add(key(item))
+        names.update(mine)
     if wave:
         yield wave

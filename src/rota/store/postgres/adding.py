@@ -1,4 +1,4 @@
-"""Adding jobs: those that are new become rows; those whose id or key is taken answer with the job that has it."""
+"""Adding jobs: those that are new become rows; those whose id, slot or key is taken answer with the job that has it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ class Adding:
         """Accept jobs of any kind; nothing here ends the transaction, so that it may be the caller's own."""
         known = self._known(tx, [new.id for new in jobs])
         keys = self._keys.holders(tx, [new.key for new in jobs if new.key], now)
+        slots = self._keys.live(tx, [new.slot for new in jobs if new.slot])
         live = self._live(tx, [new.waits_for for new in jobs if new.waits_for])
         fresh: list[Job] = []
         answers: dict[int, Added] = {}
         for number, new in enumerate(jobs):
-            taken = keys.get(new.key) if new.key else None
+            taken = slots.get(new.slot or "") or keys.get(new.key or "")
             if new.id in known:
                 answers[number] = Added(new.id, existed=True)
             elif taken:
@@ -41,6 +42,8 @@ class Adding:
                 live.add(new.id)
                 if new.key:
                     keys[new.key] = new.id
+                if new.slot:
+                    slots[new.slot] = new.id
         made = self._write(tx, fresh, now)
         return [answers.get(number) or made[new.id] for number, new in enumerate(jobs)]
 
@@ -49,12 +52,15 @@ class Adding:
         self._jobs.tell(tx, fresh)
         keyed = [job for job in fresh if job.key]
         if not keyed:
-            made = {job.id for job in self._jobs.insert(tx, fresh, may_copy=False)}
+            placed = self._jobs.insert(tx, fresh, may_copy=False)
+            self._keys.put_slots(tx, placed)
+            made = {job.id for job in placed}
             return {job.id: Added(job.id, existed=job.id not in made) for job in fresh}
         taken = self._keys.claim(tx, keyed, now)
         free = [job for job in fresh if job.id not in taken]
         placed = self._jobs.insert(tx, free, may_copy=False)
         self._keys.settle_places(tx, [job for job in placed if job.key])
+        self._keys.put_slots(tx, placed)
         made = {job.id for job in placed}
         self._keys.give_up(tx, [job for job in free if job.key and job.id not in made])
         answers = {job_id: Added(holder, existed=True) for job_id, holder in taken.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.job import overlap_key
 from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import of_skip
 from rota.store.contract import MOST_PROMOTED
@@ -71,7 +70,8 @@ class Judging:
         stopped: str | None = None
         for job in jobs:
             name = job.schedule_id or ""
-            became = judge(job, policies[name], situation.live.get(name), situation.held.get(name), now)
+            live, held, holder = situation.live.get(name), situation.held.get(name), situation.keys.get(job.ahead or "")
+            became = judge(job, policies[name], live, held, holder, now)
             verdicts.append((job, became))
             if became.job is not None:
                 situation.note(name, became.job)
@@ -84,10 +84,9 @@ class Judging:
         return jobs[len(verdicts) :]
 
     def _look(self, tx: Transaction, jobs: Sequence[Job], now: int) -> Situation:
-        names = {overlap_key(job.schedule_id or ""): job.schedule_id or "" for job in jobs}
-        holders = self._keys.holders(tx, list(names), now)
-        live = {names[key]: job_id for key, job_id in holders.items()}
-        return Situation(live, self._jobs.last_held(tx, sorted(live)), set())
+        live = self._keys.live(tx, [job.schedule_id or "" for job in jobs])
+        keys = self._keys.holders(tx, [job.ahead for job in jobs if job.ahead], now)
+        return Situation(live, self._jobs.last_held(tx, sorted(live)), set(), keys)
 
     def _write(self, tx: Transaction, verdicts: Sequence[Verdict], now: int) -> None:
         """What became of the jobs; what waited for those that go is let go once the others stand."""

@@ -65,7 +65,7 @@ class Changes:
         self._jobs.take(tx, [job for _, job in changes])
         after = [_changed(change, job) for change, job in changes]
         self._jobs.put(tx, after)
-        self._move_keys(tx, changes, after)
+        self._keys.move(tx, [(before, job) for (_, before), job in zip(changes, after, strict=True)])
         tx.counts.move_all((change.job.queue, change.job.state, change.state) for change, _ in changes)
         if tx.counts.grew(*(job.state for job in after if job.is_live)):
             tx.ring("jobs")
@@ -114,11 +114,6 @@ class Changes:
         ended = [current[job.seq] for job in known if job.seq in current]
         self.remove(tx, ended)
         return [job.id for job in ended]
-
-    def _move_keys(self, tx: Transaction, changes: Sequence[tuple[Change, Job]], after: Sequence[Job]) -> None:
-        moved = [(before, job) for (_, before), job in zip(changes, after, strict=True) if before.key != job.key]
-        self._keys.free(tx, [before.seq for before, _ in moved if before.key])
-        self._keys.put(tx, [job for _, job in moved if job.key])
 
     def _let_go(self, tx: Transaction, over: list[str], now: int) -> None:
         """The jobs that waited for these go on, or wait for what a cancelled link of their chain waited for."""

@@ -92,7 +92,7 @@ class Exchanging:
         """The server's answer; and whether it did what was asked, or first wants jobs judged that were made ahead."""
         who = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.slot or 0)
         rows = tx.call(_EXCHANGE, (*who, is_judged, ask.ahead, *_columns(settled)))
-        (_, at, to_do, _, _, _, _, next_due, *_, seal, _) = rows.pop()
+        (_, at, to_do, _, _, _, _, next_due, *_, seal, _, _, _) = rows.pop()
         if seal is not None:
             raise Sealed(seal)
         return Exchanged(now=at, claimed=_claimed(rows, ask, at), next_due_at=next_due), to_do is None
@@ -220,6 +220,5 @@ def _claimed(rows: list[Row], ask: Exchange, now: int) -> list[Job]:
 def _job(row: Row, holder: str, now: int, until: int) -> Job:
     queued_at = row[16]
     started_at = now if queued_at is None or queued_at < now else queued_at
-    return Job(
-        *(*row[:4], _RUNNING, *row[4:17], started_at, None, *row[17:21], holder, until, None, row[21], None, row[22])
-    )
+    ended = (None, row[21], None, row[22], None)
+    return Job(*(*row[:4], _RUNNING, *row[4:17], started_at, None, *row[17:21], holder, until, *ended, *row[23:]))

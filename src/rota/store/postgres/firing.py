@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.firing import fired, place
-from rota.model.job import accept, overlap_key
+from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.model.state import State
 from rota.store.contract import Fired
@@ -31,16 +31,28 @@ REPLACED = "replaced by the next occurrence"
 class Situation:
     """What is known of the schedules' jobs while a batch is placed."""
 
-    def __init__(self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]]) -> None:
-        self.live = live  # schedule -> the job that has its key
+    def __init__(
+        self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]], keys: dict[str, str]
+    ) -> None:
+        self.live = live  # schedule -> the job in its slot
         self.held = held  # schedule -> the last job that is held
         self.made = made  # occurrences that have a job already
+        self.keys = keys  # key -> the job that holds it
 
     def note(self, name: str, job: Job) -> None:
         if job.state is State.HELD:
             self.held[name] = job.id
-        elif job.key:
+        elif job.slot:
             self.live[name] = job.id
+        if job.key:
+            self.keys[job.key] = job.id
+
+    def holder(self, firing: Firing) -> str | None:
+        """A job that holds a key which the firing asks for."""
+        return next((self.keys[key] for key in firing.keys if key in self.keys), None)
+
+    def must_wait(self, firing: Firing) -> bool:
+        return firing.must_wait(self.live.get(firing.schedule.id), self.holder(firing))
 
 
 class Volley:
@@ -75,7 +87,7 @@ class Shooting:
             if guard is not None and firing.schedule.id not in holding and firing.holds_for(*guard[:2]):
                 holding[firing.schedule.id] = Volley(firing)
         situation = self._look(tx, list(holding.values()), now)
-        holding = {name: one for name, one in holding.items() if not one.firing.must_wait(situation.live.get(name))}
+        holding = {name: one for name, one in holding.items() if not situation.must_wait(one.firing)}
         self._place(tx, list(holding.values()), situation, now)
         self._advance(tx, holding, guards, now)
         return [_told(firing, holding.get(firing.schedule.id)) for firing in firings]
@@ -86,6 +98,7 @@ class Shooting:
             if by_turns:
                 for volley in group:
                     self._place_by_turns(tx, volley, now)
+                situation.keys = self._holders(tx, volleys, now)
             else:
                 self._place_at_once(tx, list(group), situation, now)
 
@@ -109,7 +122,8 @@ class Shooting:
         name = volley.firing.schedule.id
         if (name, shot.job.fire_at or 0) in situation.made:
             return None  # made already, by a schedule of that name before the clock stepped back
-        placement = place(shot, situation.live.get(name), situation.held.get(name))
+        holder = situation.keys.get(shot.job.key or "")
+        placement = place(shot, situation.live.get(name), situation.held.get(name), holder)
         if placement.skip is not None:
             volley.skips.append(placement.skip)
         if placement.job is not None:
@@ -119,15 +133,16 @@ class Shooting:
         return placement.cancels
 
     def _look(self, tx: Transaction, volleys: Sequence[Volley], now: int) -> Situation:
-        """Everything that the placing of a batch must know, in three questions."""
+        """Everything that the placing of a batch must know, in three questions, or four where keys are asked for."""
         shots = [(volley.firing.schedule.id, shot) for volley in volleys for shot in volley.firing.shots]
         if not shots:
-            return Situation({}, {}, set())
+            return Situation({}, {}, set(), {})
         made = self._jobs.made(tx, [(name, shot.job.fire_at) for name, shot in shots])
-        names = {overlap_key(name): name for name, shot in shots if shot.when_busy != "allow"}
-        holders = self._keys.holders(tx, list(names), now)
-        live = {names[key]: job_id for key, job_id in holders.items()}
-        return Situation(live, self._jobs.last_held(tx, sorted(live)), made)
+        live = self._keys.live(tx, [name for name, shot in shots if shot.when_busy != "allow"])
+        return Situation(live, self._jobs.last_held(tx, sorted(live)), made, self._holders(tx, volleys, now))
+
+    def _holders(self, tx: Transaction, volleys: Sequence[Volley], now: int) -> dict[str, str]:
+        return self._keys.holders(tx, [key for volley in volleys for key in volley.firing.keys], now)
 
     def _insert(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         if jobs:
@@ -157,5 +172,4 @@ def _told(firing: Firing, volley: Volley | None) -> Fired:
     name = firing.schedule.id
     if volley is None or volley.firing is not firing:
         return Fired(schedule_id=name, is_accepted=False)
-    skipped = sum(skip.count for skip in volley.skips)
-    return Fired(schedule_id=name, is_accepted=True, jobs=volley.made, skipped=skipped)
+    return Fired.of(name, volley.made, volley.skips)

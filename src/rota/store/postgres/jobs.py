@@ -226,10 +226,10 @@ class Jobs:
         return current
 
     def delete(self, tx: Transaction, jobs: Sequence[Job]) -> None:
-        """Take jobs away with their logs and keys; their transaction has locked them."""
+        """Take jobs away with their logs, keys and slots; their transaction has locked them."""
         self.take(tx, jobs)
         seqs = [job.seq for job in jobs]
-        for table in ("unique_key", "log", "job"):
+        for table in ("unique_key", "overlap_slot", "log", "job"):
             tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", (seqs,))
         for job in jobs:
             tx.counts.remove(job.queue, job.state)
@@ -273,7 +273,8 @@ def _filled(values: list[Any]) -> list[Any] | None:
 
 def is_simply_ready(job: Job) -> bool:
     """Whether a new job is in line at once and has nothing that most jobs do not have."""
-    return job.state is State.QUEUED and not job.past and not job.key and not job.key_until and job.fire_at is None
+    taken = job.key or job.slot or job.key_until
+    return job.state is State.QUEUED and not job.past and not taken and job.fire_at is None
 
 
 def _renewed(job: Job, values: dict[str, Any]) -> Job:

@@ -1,4 +1,4 @@
-"""Unique keys: a row while the job that has the key is live, or while the key holds for a period."""
+"""Unique keys and overlap slots: a row while the job that has one is live, or while a key holds for a period."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
 
 class Keys:
-    """One namespace's keys."""
+    """One namespace's keys, and the slots of its schedules."""
+
+    def live(self, tx: Transaction, slots: Sequence[str]) -> dict[str, str]:
+        """The live jobs in the slots of these schedules."""
+        if not slots:
+            return {}
+        return dict(tx.rows("SELECT slot, id FROM {ns}.overlap_slot WHERE slot = ANY(%s)", (sorted(set(slots)),)))
 
     def holders(self, tx: Transaction, keys: Sequence[str], now: int) -> dict[str, str]:
         """Who has which key; one that only held for a period is freed once that is over."""
@@ -62,13 +68,38 @@ class Keys:
         tx.run_many("DELETE FROM {ns}.unique_key WHERE key = %s AND seq < 0", [(job.key,) for job in jobs])
 
     def put(self, tx: Transaction, jobs: Sequence[Job]) -> None:
-        """Give keys to jobs that have a place."""
+        """Give keys and slots to jobs that have a place."""
+        self.put_slots(tx, jobs)
+        self._put_keys(tx, jobs)
+
+    def _put_keys(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         rows = sorted((job.key, job.seq, job.id) for job in jobs if job.key)
         if rows:
             tx.run(
                 "INSERT INTO {ns}.unique_key (key, seq, id) SELECT * FROM unnest(%s::text[], %s::bigint[], %s::text[])",
                 [list(column) for column in zip(*rows, strict=True)],
             )
+
+    def put_slots(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+        """Let jobs that have a place take the slots of their schedules."""
+        rows = sorted((job.slot, job.seq, job.id) for job in jobs if job.slot)
+        if rows:
+            tx.run(
+                "INSERT INTO {ns}.overlap_slot (slot, seq, id) "
+                "SELECT * FROM unnest(%s::text[], %s::bigint[], %s::text[])",
+                [list(column) for column in zip(*rows, strict=True)],
+            )
+
+    def move(self, tx: Transaction, moved: Sequence[tuple[Job, Job]]) -> None:
+        """Free what jobs had before, and give them what they have after."""
+        keys = [(before, after) for before, after in moved if before.key != after.key]
+        slots = [(before, after) for before, after in moved if before.slot != after.slot]
+        self.free(tx, [before.seq for before, _ in keys if before.key])
+        left = [before.seq for before, _ in slots if before.slot]
+        if left:
+            tx.run("DELETE FROM {ns}.overlap_slot WHERE seq = ANY(%s)", (left,))
+        self._put_keys(tx, [after for _, after in keys])
+        self.put_slots(tx, [after for _, after in slots])
 
     def free(self, tx: Transaction, seqs: Sequence[int]) -> None:
         if seqs:

@@ -38,7 +38,10 @@ TABLES = {
     State.FAILED: "finished",
     State.CANCELLED: "finished",
 }
-_PLACE = "seq, run_at, queued_at, attempts, failures, deaths, lease_no, queue, key, waits_for, error, past, progress"
+_PLACE = (
+    "seq, run_at, queued_at, attempts, failures, deaths, lease_no, queue, key, waits_for, error, past, progress, slot, "
+    "ahead"
+)
 _MORE = {
     "held": ", schedule_id",
     "running": ", started_at, lease_until, holder, cancel_reason",

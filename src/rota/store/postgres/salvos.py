@@ -37,6 +37,7 @@ _FIRE_READY = Function(
     (
         *("bigint", "boolean", "bigint", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]"),
         *("bigint[]", "bigint[]", "text[]", "text[]", "text[]", "text[]", "bigint[]", "bigint[]", "text[]", "text[]"),
+        *("text[]", "bigint[]"),
         *("text[]", "bytea[]", "text[]", "smallint[]", "integer[]", "bytea[]", "bigint", "text[]", "text[]"),
         *("integer[]", "integer[]"),
     ),
@@ -80,9 +81,10 @@ class Salvo(NamedTuple):
 
 
 def are_plain(firings: Sequence[Firing]) -> bool:
-    """Whether all are plain, and no schedule comes twice."""
+    """Whether all are plain, and no schedule and no key comes twice."""
     names = {firing.schedule.id for firing in firings}
-    return len(names) == len(firings) and all(firing.is_plain for firing in firings)
+    keys = [key for firing in firings for key in firing.keys]
+    return len(names) == len(firings) and len(set(keys)) == len(keys) and all(firing.is_plain for firing in firings)
 
 
 def told(firings: Sequence[Firing], *, is_accepted: bool) -> list[Fired]:
@@ -125,14 +127,16 @@ def _advanced(firing: Firing, at: int) -> Schedule:
 
 def _job_columns(jobs: Sequence[Job], tasks: list[str], queues: list[str]) -> list[list[Any] | None]:
     """In the order of their places. What is the same throughout has one element, which is never empty."""
-    keys = [job.key for job in jobs]
+    slots, keys = [job.slot for job in jobs], [job.key for job in jobs]
     return [
         [job.id for job in jobs],
         [job.schedule_id for job in jobs],
         [job.fire_at for job in jobs],
         [job.after_at for job in jobs],
         [job.made_by for job in jobs],
+        slots if any(slots) else None,
         keys if any(keys) else None,
+        [job.key_until for job in jobs] if any(keys) else None,
         tasks,
         once([job.payload for job in jobs]),
         queues,

@@ -10,8 +10,11 @@ from rota.errors import SchemaMismatch
 if TYPE_CHECKING:
     from rota.store.postgres.transaction import Transaction
 
-VERSION = 1
-MIGRATIONS: dict[int, tuple[str, ...]] = {1: ("0001_tables.sql", "0001_verbs.sql")}
+VERSION = 2
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    1: ("0001_tables.sql",),
+    2: ("0002_slots.sql", "0002_verbs.sql"),
+}
 PATIENCE = 600.0  # seconds that a migration may take, with the wait for others who do the same
 
 _MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS {ns};"

@@ -152,7 +152,7 @@ class PostgresStore(Store):
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         if not jobs:
             return []
-        is_simple = not any(new.key or new.waits_for for new in jobs)
+        is_simple = not any(new.key or new.slot or new.waits_for or new.ahead is not None for new in jobs)
         return (self._add_simple(jobs, now) if is_simple else None) or self._add(jobs, now)
 
     def prepare_jobs(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:

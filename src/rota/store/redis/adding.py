@@ -59,7 +59,7 @@ class Intake:
 
     def _may_be_free(self, jobs: Sequence[NewJob]) -> bool:
         keys = [new.key for new in jobs if new.key]
-        is_plain = not any(new.waits_for for new in jobs)
+        is_plain = not any(new.waits_for or new.slot or new.ahead is not None for new in jobs)
         return is_plain and len(set(keys)) == len(keys) and len({new.id for new in jobs}) == len(jobs)
 
     def prepare(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
@@ -152,12 +152,15 @@ def request_of(jobs: list[Job], at: int) -> dict[str, Any]:
     for (queue, priority, task, state), numbers in kinds.items():
         groups.place_all(queue, priority, task, state, numbers)
     keyed = [job for job in jobs if job.key]
+    slotted = [job for job in jobs if job.slot]
     return {
         "at": str(at),
         **_packed_ids([job.id for job in jobs]),
         **joined([pack_record(job) for job in jobs]),
         "keys": [job.key for job in keyed],
         "keyed": [job.id for job in keyed],
+        "busy": [job.slot for job in slotted],
+        "slotted": [job.id for job in slotted],
         "hour": at // HOUR,
         **groups.told(),
     }
@@ -182,6 +185,8 @@ def _plain_request(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
         **joined(records),
         "keys": [],
         "keyed": [],
+        "busy": [],
+        "slotted": [],
         "hour": at // HOUR,
         **groups.told(),
     }

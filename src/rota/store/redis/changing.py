@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.job import awaits_key
 from rota.store.contract import Refusal
 from rota.store.matching import is_running
 from rota.store.redis.draft import Draft
@@ -110,4 +109,4 @@ class _Judged:
             self.drafts.append((draft, group))
 
     def _is_linked(self, change: Change) -> bool:
-        return change.id in self._waited_for or (change.job.waits_for is not None and not awaits_key(change.job))
+        return change.id in self._waited_for or change.job.waits_for is not None

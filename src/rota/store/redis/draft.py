@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from rota.model.job import Job, NewJob, accept, awaits_key
+from rota.model.job import Job, NewJob, accept, holds_key
 from rota.model.occurrence import fold, is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, apply, cancel, release, still_awaited
 from rota.model.state import State
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from rota.store.redis.packing import Sight
 
 
+Taken = tuple[str, str]  # "key" and a key, or "busy" and the schedule whose slot it is
+
+
 class Eyes(Protocol):
     """What a draft reads with, one instant at a time."""
 
@@ -62,7 +65,7 @@ class Draft:
         self._before: dict[str, Job | None] = {}
         self._after: dict[str, Job | None] = {}
         self._counts = Counts()
-        self._owners: dict[str, str | None] = {}  # who has which key, as it shall be
+        self._owners: dict[Taken, str | None] = {}  # who has which key or slot, as it shall be
         self._guards: dict[str, tuple[Command, Any]] = {}
         self._writes: list[Command] = []
         self._notes: list[tuple[str, list[Any]]] = []  # of last runs
@@ -94,10 +97,8 @@ class Draft:
     def put(self, job: Job) -> None:
         before = self.find(job.id)
         count(self._counts, before, job)
-        if before is not None and before.key and before.key != job.key:
-            self._owners[before.key] = None
-        if job.key:
-            self._owners[job.key] = job.id
+        self._owners.update(dict.fromkeys(_taken(before)))
+        self._owners.update(dict.fromkeys(_taken(job), job.id))
         self._after[job.id] = job
 
     def insert(self, job: Job) -> None:
@@ -110,27 +111,35 @@ class Draft:
         self._loaded.add(job.id)
 
     def add(self, new: NewJob, seq: int) -> Added:
-        """Accept a job unless it is there already, by its id or by its key."""
+        """Accept a job unless it is there already, by its id, its slot or its key."""
         if self.find(new.id) is not None:
             return Added(new.id, existed=True)
-        taken = self.key_holder(new.key) if new.key else None
+        taken = self.slot_holder(new.slot) or self.key_holder(new.key)
         if taken:
             return Added(taken, existed=True)
-        awaited = self.find(new.waits_for) if new.waits_for and not awaits_key(new) else None
+        awaited = self.find(new.waits_for) if new.waits_for else None
         must_wait = awaited is not None and awaited.is_live
         self.insert(accept(new, self.now, seq, must_wait=must_wait))
         return Added(new.id)
 
-    def key_holder(self, key: str) -> str | None:
+    def slot_holder(self, slot: str | None) -> str | None:
+        """The live job in a schedule's slot."""
+        job = self._owner(("busy", slot)) if slot else None
+        return job.id if job is not None and job.slot == slot else None
+
+    def _owner(self, taken: Taken) -> Job | None:
+        if taken not in self._owners:
+            stored = self._see(["HGET", *taken])
+            self._owners[taken] = None if stored is None else stored.decode()
+        owner = self._owners[taken]
+        return None if owner is None else self.find(owner)
+
+    def key_holder(self, key: str | None) -> str | None:
         """The job that has a key; a key that only held for a period is free once that is over."""
-        if key not in self._owners:
-            stored = self._see(["HGET", "key", key])
-            self._owners[key] = None if stored is None else stored.decode()
-        owner = self._owners[key]
-        job = None if owner is None else self.find(owner)
+        job = self._owner(("key", key)) if key else None
         if job is None or job.key != key:
             return None
-        if job.is_live or job.key_until > self.now:
+        if holds_key(job.state, job.key_until, self.now):
             return job.id
         self.put(msgspec.structs.replace(job, key=None))
         return None
@@ -174,8 +183,7 @@ class Draft:
     def drop(self, job: Job) -> None:
         """A job goes without a trace."""
         count(self._counts, job, None)
-        if job.key:
-            self._owners[job.key] = None
+        self._owners.update(dict.fromkeys(_taken(job)))
         self._after[job.id] = None
 
     def count_move(self, before: Job, after: Job) -> None:
@@ -291,7 +299,7 @@ class Draft:
 
     def item(self) -> dict[str, Any]:
         """What the commit script is told."""
-        freed: list[tuple[str, str]] = []
+        freed: list[tuple[str, str, str]] = []
         gone: list[tuple[str, str, int]] = []
         writes: list[Command] = []
         for job_id, after in self._after.items():
@@ -300,8 +308,7 @@ class Draft:
                 continue
             writes += moves(before, after)
             writes += self._values(job_id, before, after)
-            if before is not None and before.key and (after is None or after.key != before.key):
-                freed.append((before.key, job_id))
+            freed += [(*taken, job_id) for taken in _taken(before) if taken not in _taken(after)]
             if before is not None and after is None:
                 gone.append(departure(before))
             if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
@@ -355,9 +362,8 @@ class Draft:
 
     def _keys(self) -> Iterable[Command]:
         for job_id, after in self._after.items():
-            before = self._before.get(job_id)
-            if after is not None and after.key and (before is None or before.key != after.key):
-                yield ["HSET", "key", after.key, job_id]
+            before = _taken(self._before.get(job_id))
+            yield from (["HSET", *taken, job_id] for taken in _taken(after) if taken not in before)
 
     def see(self, *commands: Command) -> list[Any]:
         """Read something, once; that it stays so guards the write."""
@@ -369,6 +375,14 @@ class Draft:
 
     def _see(self, command: Command) -> Any:
         return self.see(command)[0]
+
+
+def _taken(job: Job | None) -> list[Taken]:
+    """The key and the slot that a job has."""
+    if job is None:
+        return []
+    named: tuple[tuple[str, str | None], ...] = (("key", job.key), ("busy", job.slot))
+    return [(home, name) for home, name in named if name is not None]
 
 
 def _waits(job_id: str) -> Command:

@@ -8,7 +8,7 @@ import msgspec
 
 from rota.failpoints import reach
 from rota.model.firing import fired, place
-from rota.model.job import accept, overlap_key
+from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.redis.adding import joined, request_of
@@ -55,7 +55,7 @@ class Firer:
             plain = [n for n in plain if firings[n].shots[0].job.id not in blocked]
         else:
             plain = []
-        done = {n: _fired(firings[n], [firings[n].shots[0].job.id]) for n in plain}
+        done = {n: Fired.of(firings[n].schedule.id, [firings[n].shots[0].job.id], ()) for n in plain}
         rest = [n for n in range(len(firings)) if n not in done]
         entries = [(_want(firings[n], places[n] if places else ()), firings[n]) for n in rest]
         done |= zip(rest, self._schedules.decide("fire", entries, self._decided, now), strict=True)
@@ -95,17 +95,18 @@ class Firer:
         if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
             return None, Fired(schedule_id=found.name, is_accepted=False)
         draft = found.draft(self._desk, now)
-        if firing.must_wait(draft.key_holder(overlap_key(found.name))):
+        holder = next(filter(None, map(draft.key_holder, firing.keys)), None)
+        if firing.must_wait(draft.slot_holder(found.name), holder):
             return None, Fired(schedule_id=found.name, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
         for shot, was_made in zip(firing.shots, found.made, strict=True):
             if was_made:
                 continue  # by a schedule of that name, before the clock stepped back
-            live = draft.key_holder(overlap_key(found.name)) if shot.when_busy != "allow" else None
+            live = draft.slot_holder(found.name) if shot.when_busy != "allow" else None
             held = draft.held_of(found.name) if live else []
             last_held = max(held, key=lambda job: job.seq).id if held else None
-            placement = place(shot, live, last_held)
+            placement = place(shot, live, last_held, draft.key_holder(shot.job.key))
             if placement.skip is not None:
                 skips.append(placement.skip)
             if placement.job is not None:
@@ -119,13 +120,20 @@ class Firer:
         advanced = _advanced(firing, schedule, made, now)
         put_schedule(draft, advanced, schedule)
         draft.note(found.name, pack_last(advanced.last))
-        return draft, _fired(firing, made, sum(skip.count for skip in skips))
+        return draft, Fired.of(found.name, made, skips)
 
 
 def _plain_ones(firings: Sequence[Firing]) -> list[int]:
-    """Numbers of those that make one job and nothing else, if nothing stands in its way: the first of each schedule."""
-    first = {firing.schedule.id: n for n, firing in reversed(list(enumerate(firings)))}
-    return [n for n, firing in enumerate(firings) if first[firing.schedule.id] == n and firing.is_plain]
+    """Numbers of those that make one job and nothing else, if nothing stands in its way: the first of each schedule,
+    and of each key."""
+    backwards = list(enumerate(firings))[::-1]
+    first = {firing.schedule.id: n for n, firing in backwards}
+    first_of_key = {key: n for n, firing in backwards for key in firing.keys}
+    return [
+        n
+        for n, firing in enumerate(firings)
+        if first[firing.schedule.id] == n and firing.is_plain and all(first_of_key[key] == n for key in firing.keys)
+    ]
 
 
 def _request(firings: Sequence[Firing], at: int) -> dict[str, Any]:
@@ -161,7 +169,3 @@ def _advanced(firing: Firing, schedule: Schedule, made: list[str], now: int) -> 
     """The schedule as it is, after the firing, with its last run unknown: only what the firing sets is written."""
     known = msgspec.structs.replace(firing, schedule=msgspec.structs.replace(schedule, last=UNKNOWN_LAST))
     return fired(known, len(made), now, made[-1] if made else None)
-
-
-def _fired(firing: Firing, made: list[str], skipped: int = 0) -> Fired:
-    return Fired(schedule_id=firing.schedule.id, is_accepted=True, jobs=made, skipped=skipped)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.job import overlap_key
 from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import of_skip
 from rota.store.redis.draft import Draft
@@ -67,10 +66,12 @@ def _want(name: str, jobs: Sequence[Job]) -> Want:
 
 def _place(draft: Draft, job: Job, name: str, schedule: Schedule | None) -> None:
     """One job after another: the first may be what the next would overlap with."""
-    live = draft.key_holder(overlap_key(name))
+    live = draft.slot_holder(name)
     held = draft.held_of(name) if live else []
     last_held = max(held, key=lambda job: job.seq).id if held else None
-    became = judge(job, schedule.spec.overlap if schedule else "skip", live, last_held, draft.now)
+    became = judge(
+        job, schedule.spec.overlap if schedule else "skip", live, last_held, draft.key_holder(job.ahead), draft.now
+    )
     if became.job is None:
         draft.unmake([job])
     else:

@@ -49,6 +49,8 @@ class Record(Struct, frozen=True, array_like=True, gc=False):
     made_by: str | None = None
     waits_for: str | None = None
     past: bytes = b""
+    slot: str | None = None
+    ahead: str | None = None
 
 
 class Standing(Struct, frozen=True, array_like=True, gc=False):
@@ -69,6 +71,8 @@ class Standing(Struct, frozen=True, array_like=True, gc=False):
     cancel_reason: str | None = None
     error: str | None = None
     past: bytes = b""
+    slot: str | None = None
+    ahead: str | None = None
 
 
 class Sight(NamedTuple):
@@ -95,7 +99,7 @@ _standing = msgspec.msgpack.Decoder(Standing).decode
 _schedule = msgspec.msgpack.Decoder(Schedule).decode
 _line = msgspec.msgpack.Decoder(tuple[int, int, int, str, str]).decode
 _plain = msgspec.msgpack.Decoder(tuple[str, bytes, str, int]).decode
-_PLAIN = (State.QUEUED, None, None, 0, None, None, None, 0, None, None, b"")
+_PLAIN = (State.QUEUED, None, None, 0, None, None, None, 0, None, None, b"", None, None)
 _PLAIN_HEAD = b"\x94"[0]  # an array of four
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, LookupError, UnlawfulMove)
 
@@ -118,6 +122,8 @@ def pack_record(job: Job) -> bytes:
         job.made_by,
         job.waits_for,
         job.past,
+        job.slot,
+        job.ahead,
     )
     return b"|%d|" % job.priority + _encode(fields if others == _PLAIN else fields + others)
 
@@ -135,26 +141,28 @@ def pack_alike(news: Sequence[NewJob], at: int) -> list[bytes]:
     return [head + payload + tail for payload in map(_encode, [new.payload for new in news])]
 
 
-def pack_standing(job: Any, *, key: str | None, holder: str | None, lease_no: int, waits_for: str | None) -> bytes:
-    """How a job stands, from a job or from a change: both have these fields."""
+def pack_standing(stands: Job | Change, job: Job, holder: str | None) -> bytes:
+    """How a job stands by itself or after a change: both have these fields; the rest is the job's own."""
     fields = (
-        job.state,
-        job.started_at,
-        job.finished_at,
+        stands.state,
+        stands.started_at,
+        stands.finished_at,
         holder,
-        job.result,
-        job.attempts,
-        job.run_at,
-        key,
-        waits_for,
-        job.queued_at,
-        job.failures,
-        job.deaths,
-        job.cancel_reason,
-        job.error,
-        job.past,
+        stands.result,
+        stands.attempts,
+        stands.run_at,
+        stands.key,
+        job.waits_for,
+        stands.queued_at,
+        stands.failures,
+        stands.deaths,
+        stands.cancel_reason,
+        stands.error,
+        stands.past,
+        stands.slot,
+        job.ahead,
     )
-    return b"%d|" % lease_no + _encode(fields)
+    return b"%d|" % job.lease_no + _encode(fields)
 
 
 def pack_bare_end(change: Change, holder: str) -> bytes:
@@ -164,7 +172,7 @@ def pack_bare_end(change: Change, holder: str) -> bytes:
 
 def standing_of(job: Job) -> bytes:
     """How a job that is under no lease stands."""
-    return pack_standing(job, key=job.key, holder=job.holder, lease_no=job.lease_no, waits_for=job.waits_for)
+    return pack_standing(job, job, job.holder)
 
 
 def home_of(state: State) -> str:
@@ -267,6 +275,8 @@ def waiting_job(job_id: str, packed: bytes, standing: bytes | None) -> Job:
         born.made_by,
         born.waits_for,
         past=born.past,
+        slot=born.slot,
+        ahead=born.ahead,
     )
     return job if standing is None else _with_standing(job, standing)
 
@@ -292,6 +302,8 @@ def _with_standing(job: Job, packed: bytes) -> Job:
         error=now.error,
         result=now.result,
         past=now.past,
+        slot=now.slot,
+        ahead=now.ahead,
     )
 
 

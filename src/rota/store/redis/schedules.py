@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.model.edit import last_after
-from rota.model.job import overlap_key
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
@@ -77,7 +76,7 @@ class Found:
         """A draft on this schedule, which holds while it is what was found."""
         draft = Draft(desk, now)
         draft.expect(["HGET", "schedule", self.name], self.packed)
-        draft.expect(["HGET", "key", overlap_key(self.name)], self.holder)
+        draft.expect(["HGET", "busy", self.name], self.holder)
         if self._number_live is not None:  # each is guarded by itself; that none has come is seen by their number
             draft.expect(["ZCARD", f"live:{self.name}"], self._number_live)
         draft.show(self.sights)
@@ -172,7 +171,6 @@ class ScheduleBook:
             schedules=[
                 (
                     want.name,
-                    overlap_key(want.name),
                     want.ledger_from,
                     want.slots,
                     want.needs_live,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rota.store.redis.link import Link
 
-VERSION = "2"  # since 2, jobs that were added together are one entry of their task's index; what 1 made is read, too
+VERSION = "3"  # 2: jobs that were added together are one entry of their task's index; 3: slots are apart from keys
 OLDEST = (6, 2)  # ZMSCORE and the options of ZADD came with it
 
 
@@ -43,6 +43,18 @@ def check_version(found: bytes | str | None, place: str) -> bool:
             "install the newer Rota that made it, or use another namespace"
         )
     return int(text) == int(VERSION)
+
+
+def check_older(link: Link, found: bytes | str | None) -> None:
+    """Refuse what an older layout has that would be misread: live jobs of schedules, whose slots were keys."""
+    if found is None:
+        return
+    keys = link.command("HKEYS", f"{link.prefix}key")
+    if link.command("EXISTS", f"{link.prefix}ahead") or any(_text(key).startswith("schedule:") for key in keys):
+        raise SchemaMismatch(
+            f"{link.place} has layout version {_text(found)} and unfinished jobs of schedules, which this Rota would "
+            "misread; pause the schedules and let the Rota that made the jobs finish them, or use another namespace"
+        )
 
 
 def settings_warnings(link: Link) -> list[str]:

@@ -93,7 +93,9 @@ class RedisStore(Store):
 
     def open(self) -> None:
         schema.check_server(self._info(), self._link.place)
-        if not schema.check_version(self._version(), self._link.place):
+        found = self._version()
+        if not schema.check_version(found, self._link.place):
+            schema.check_older(self._link, found)
             self._link.command("HSET", f"{self._link.prefix}meta", "version", schema.VERSION)
         self._link.open()
         if not self._has_warned:

@@ -184,14 +184,7 @@ def _drop(waited_for: set[tuple[str, str]], change: Change, holder: str) -> bool
 
 
 def _standing(change: Change) -> bytes:
-    job = change.job
-    return pack_standing(
-        change,
-        key=change.key,
-        holder=job.holder if change.state.is_final else None,
-        lease_no=job.lease_no,
-        waits_for=job.waits_for,
-    )
+    return pack_standing(change, change.job, change.job.holder if change.state.is_final else None)
 
 
 def _settled(change: Change, holder: str) -> tuple[Any, ...]:
@@ -208,8 +201,9 @@ def _settled(change: Change, holder: str) -> tuple[Any, ...]:
         job.seq,
         str(job.priority),
     )
-    if not is_noted(change) and not (is_final and (job.key or change.is_removal)):
+    if not is_noted(change) and not (is_final and (job.key or job.slot or change.is_removal)):
         return settled
     freed = job.key if job.key != change.key else None
+    left = job.slot if job.slot != change.slot else None
     last = pack_last(noted(UNKNOWN_LAST, change)) if is_noted(change) else None
-    return (*settled, freed, job.schedule_id, last, job.task if change.is_removal else None)
+    return (*settled, freed, job.schedule_id, last, job.task if change.is_removal else None, left)

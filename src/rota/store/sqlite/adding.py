@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rota.model.job import OWN_FIELDS, Job, NewJob, accept, is_plain
+from rota.model.job import OWN_FIELDS, Job, NewJob, accept, holds_key, is_plain
 from rota.model.state import State
 from rota.store.contract import Added
 from rota.store.sqlite.batches import Insert
@@ -31,10 +31,10 @@ class Intake:
         self._insert_plain, self._times = _insert_plain(self._name)
 
     def add(self, connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int, counts: Counts) -> list[Added]:
-        """Insert jobs; those whose key is taken answer with the job that has it."""
+        """Insert jobs; those whose slot or key is taken answer with the job that has it."""
         if all(map(is_plain, jobs)):
             are_in = self._insert_all_plain(connection, jobs, now, counts)
-        elif any(new.key or new.waits_for for new in jobs):
+        elif any(new.key or new.slot or new.waits_for for new in jobs):
             are_in = False
         else:
             are_in = self.insert(connection, [accept(new, now) for new in jobs], counts)
@@ -61,10 +61,10 @@ class Intake:
         return True
 
     def _add_one(self, connection: sqlite3.Connection, new: NewJob, now: int, counts: Counts) -> Added:
-        """Insert a job unless it is there already, by its id or by its key."""
+        """Insert a job unless it is there already, by its id, its slot or its key."""
         if self.state_of(connection, new.id) is not None:
             return Added(new.id, existed=True)
-        taken = self.key_holder(connection, new.key, now) if new.key else None
+        taken = self.slot_holder(connection, new.slot) or self.key_holder(connection, new.key, now)
         if taken:
             return Added(taken, existed=True)
         awaited = self.state_of(connection, new.waits_for) if new.waits_for else None
@@ -88,14 +88,23 @@ class Intake:
         row = connection.execute(f"SELECT state FROM {self._name} WHERE id = ?", (job_id,)).fetchone()
         return State(row[0]) if row else None
 
-    def key_holder(self, connection: sqlite3.Connection, key: str, now: int) -> str | None:
+    def slot_holder(self, connection: sqlite3.Connection, slot: str | None) -> str | None:
+        """The live job in a schedule's slot."""
+        if slot is None:
+            return None
+        row = connection.execute(f"SELECT id FROM {self._name} WHERE slot = ?", (slot,)).fetchone()
+        return str(row[0]) if row else None
+
+    def key_holder(self, connection: sqlite3.Connection, key: str | None, now: int) -> str | None:
         """The job that has a key; a key that only held for a period is free once that is over."""
+        if not key:
+            return None
         query = f"SELECT seq, id, state, key_until FROM {self._name} WHERE key = ?"
         row = connection.execute(query, (key,)).fetchone()
         if row is None:
             return None
         seq, job_id, state, key_until = row
-        if not State(state).is_final or key_until > now:
+        if holds_key(State(state), key_until, now):
             return str(job_id)
         connection.execute(f"UPDATE {self._name} SET key = NULL WHERE seq = ?", (seq,))
         return None

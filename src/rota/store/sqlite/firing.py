@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rota.model.firing import fired, place
-from rota.model.job import accept, overlap_key
+from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.sqlite.rows import ADVANCED, advanced_row, last_of
@@ -29,14 +29,14 @@ class Sight(NamedTuple):
 
     guards: dict[str, Guard]
     made: set[tuple[str, int]]  # occurrences that have a job
-    busy: set[str]  # schedules whose overlap key somebody has
+    busy: set[str]  # schedules whose slot is taken
 
     def is_simple(self, firing: Firing) -> bool:
         """Whether it makes one job that nothing stands in the way of."""
         if len(firing.shots) != 1:
             return False
-        name, shot = firing.schedule.id, firing.shots[0]
-        return (name, shot.job.fire_at) not in self.made and name not in self.busy
+        name, job = firing.schedule.id, firing.shots[0].job
+        return job.key is None and (name, job.fire_at) not in self.made and name not in self.busy
 
 
 class Firer:
@@ -85,11 +85,7 @@ class Firer:
         query = f"SELECT id, version, created_at, last FROM {self._name} WHERE id IN "
         guards = {row[0]: row[1:] for row in self._jobs.found_among(connection, query, names)}
         wanted = {(firing.schedule.id, shot.job.fire_at or 0) for firing in firings for shot in firing.shots}
-        return Sight(guards, self._jobs.made(connection, wanted), self._busy(connection, names))
-
-    def _busy(self, connection: sqlite3.Connection, names: Sequence[str]) -> set[str]:
-        keys = {overlap_key(name): name for name in names}
-        return {keys[key] for key in self._jobs.keys_in_use(connection, list(keys))}
+        return Sight(guards, self._jobs.made(connection, wanted), self._jobs.slots_in_use(connection, names))
 
     def _fire_simple(self, connection: sqlite3.Connection, firings: Sequence[Firing], now: int, counts: Counts) -> None:
         if not firings:
@@ -103,7 +99,7 @@ class Firer:
 
     def _fire_one(self, connection: sqlite3.Connection, firing: Firing, now: int, counts: Counts) -> Fired:
         name = firing.schedule.id
-        if firing.is_early and firing.must_wait(self._jobs.key_holder(connection, overlap_key(name), now)):
+        if firing.is_early and self._must_wait(connection, firing, now):
             return Fired(schedule_id=name, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
@@ -116,6 +112,11 @@ class Firer:
         connection.execute(self._advance, (*advanced_row(after), name))
         return _fired(firing, made, skips)
 
+    def _must_wait(self, connection: sqlite3.Connection, firing: Firing, now: int) -> bool:
+        holders = (self._jobs.key_holder(connection, key, now) for key in firing.keys)
+        live = self._jobs.slot_holder(connection, firing.schedule.id)
+        return firing.must_wait(live, next(filter(None, holders), None))
+
     def _place(
         self, connection: sqlite3.Connection, shot: Shot, schedule_id: str, now: int, counts: Counts
     ) -> tuple[str | None, Skip | None]:
@@ -123,9 +124,9 @@ class Firer:
             return None, None  # made already, by a schedule of that name before the clock stepped back
         live = last_held = None
         if shot.when_busy != "allow":
-            live = self._jobs.key_holder(connection, overlap_key(schedule_id), now)
+            live = self._jobs.slot_holder(connection, schedule_id)
             last_held = self._jobs.last_held(connection, schedule_id) if live else None
-        placement = place(shot, live, last_held)
+        placement = place(shot, live, last_held, self._jobs.key_holder(connection, shot.job.key, now))
         if placement.job is not None:
             self._jobs.insert(connection, [accept(placement.job, now)], counts)
         if placement.cancels is not None:
@@ -150,5 +151,4 @@ def _with_last(firing: Firing, guard: Guard) -> Firing:
 
 
 def _fired(firing: Firing, made: list[str], skips: Iterable[Skip]) -> Fired:
-    skipped = sum(skip.count for skip in skips)
-    return Fired(schedule_id=firing.schedule.id, is_accepted=True, jobs=made, skipped=skipped)
+    return Fired.of(firing.schedule.id, made, skips)

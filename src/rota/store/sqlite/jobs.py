@@ -45,7 +45,7 @@ class JobTable(Intake):
         self._update = (
             f"UPDATE {self._name} SET state = ?, run_at = ?, queued_at = ?, started_at = ?, finished_at = ?, "
             "attempts = ?, failures = ?, deaths = ?, cancel_reason = ?, error = ?, result = ?, past = ?, key = ?, "
-            "holder = ?, lease_until = NULL, lease_boot = NULL WHERE seq = ?"
+            "slot = ?, holder = ?, lease_until = NULL, lease_boot = NULL WHERE seq = ?"
         )
         fence = "seq = ? AND id = ? AND state = 'running' AND lease_no = ? AND holder = ?"
         self._end = f"{self._update[: self._update.index('seq = ?')]}{fence}"
@@ -247,8 +247,18 @@ class JobTable(Intake):
     def put(self, connection: sqlite3.Connection, before: Job, after: Job, counts: Counts) -> None:
         """Write a job that nobody holds as it is from now on."""
         connection.execute(
-            f"UPDATE {self._name} SET state = ?, queued_at = ?, waits_for = ?, key = ?, past = ? WHERE seq = ?",
-            (after.state.value, after.queued_at, after.waits_for, after.key, after.past, before.seq),
+            f"UPDATE {self._name} SET state = ?, queued_at = ?, waits_for = ?, key = ?, slot = ?, ahead = ?, past = ? "
+            "WHERE seq = ?",
+            (
+                after.state.value,
+                after.queued_at,
+                after.waits_for,
+                after.key,
+                after.slot,
+                after.ahead,
+                after.past,
+                before.seq,
+            ),
         )
         counts.move(before.queue, before.state, after.state)
 
@@ -334,9 +344,9 @@ class JobTable(Intake):
             found.update(connection.execute(query, [value for pair in chunk for value in pair]))
         return found
 
-    def keys_in_use(self, connection: sqlite3.Connection, keys: Sequence[str]) -> list[str]:
-        """Those of the keys that a job has, be it that it holds them no more."""
-        return [key for (key,) in self._select_in(connection, "key", "key", keys)]
+    def slots_in_use(self, connection: sqlite3.Connection, names: Sequence[str]) -> set[str]:
+        """Those of the schedules whose slot a live job has."""
+        return {slot for (slot,) in self._select_in(connection, "slot", "slot", names)}
 
     def found_among(
         self, connection: sqlite3.Connection, query: str, values: Sequence[Any], extra: str = ""
@@ -437,6 +447,7 @@ def _row_of_change(change: Change) -> tuple[Any, ...]:
         change.result,
         change.past,
         change.key,
+        change.slot,
         change.job.holder if change.state.is_final else None,
         change.job.seq,
     )

@@ -23,11 +23,11 @@ FRESH_COLUMNS = "id, seq, task, payload, queue, priority, created_at, run_at, le
 IS_FRESH = (
     "attempts = 0 AND failures = 0 AND deaths = 0 AND length(past) = 0 AND key_until = 0 AND generation = 0 "
     "AND coalesce(key, schedule_id, fire_at, after_at, made_by, waits_for, queued_at, finished_at, cancel_reason, "
-    "error, result, progress) IS NULL"
+    "error, result, progress, slot, ahead) IS NULL"
 )
 
 # Of a scheduled job: whether it was made ahead and is yet to be judged, as the model's is_ahead says.
-IS_AHEAD = "waits_for IS NOT NULL AND waits_for = 'schedule:' || schedule_id AND lease_no = 0"
+IS_AHEAD = "ahead IS NOT NULL AND lease_no = 0"
 
 SCHEDULE_COLUMNS = (
     "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.edit import last_after
-from rota.model.job import overlap_key
 from rota.model.lookahead import judge
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
@@ -109,9 +108,10 @@ class ScheduleTable:
 
     def _judge(self, connection: sqlite3.Connection, job: Job, schedule_id: str, now: int, counts: Counts) -> None:
         schedule = next(iter(self.get(connection, [schedule_id])), None)
-        live = self._jobs.key_holder(connection, overlap_key(schedule_id), now)
+        live = self._jobs.slot_holder(connection, schedule_id)
         last_held = self._jobs.last_held(connection, schedule_id) if live else None
-        became = judge(job, schedule.spec.overlap if schedule else "skip", live, last_held, now)
+        holder = self._jobs.key_holder(connection, job.ahead, now)
+        became = judge(job, schedule.spec.overlap if schedule else "skip", live, last_held, holder, now)
         if became.job is None:
             self._jobs.unmake(connection, [job], now, counts)
         else:

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from rota.store.sqlite.connection import Database
 
-VERSION = 1
-MIGRATIONS: dict[int, str] = {1: "schema.sql"}  # version reached -> script that leads there from the one before
+VERSION = 2
+MIGRATIONS: dict[int, str] = {
+    1: "schema.sql",
+    2: "slots.sql",
+}  # version reached -> script that leads there from the one before
 
 
 def migrate(database: Database, namespace: str) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rota.testing.differential.walk import Walk
 
 TASKS = ("mail.send", "mail.sort", "mail", "pay", "päy.☕")
-KEYS = (None, None, None, "k1", "k2", "k3", "K1", "k/☕")
+KEYS = (None, None, None, None, "k1", "k2", "k3", "K1", "k/☕", "schedule:s1", "s2")
 OUTCOMES: tuple[Outcome, ...] = (
     Succeeded(b"1"),
     Succeeded(b"\x00\xff"),
@@ -193,7 +193,7 @@ def list_some(walk: Walk) -> Operation:
         "queue": choice(QUEUES),
         "task": choice(("mail*", "mail", "*", "p%*", "päy*")),
         "schedule_id": choice(SCHEDULES),
-        "key": choice(("k1", "K1", "schedule:s1", "schedule:s2")),
+        "key": choice(("k1", "K1", "schedule:s1", "s2")),
         "since": at,
         "until": at,
     }

@@ -57,7 +57,16 @@ def _new_records(walk: Walk) -> list[Record]:
     ]
     if job is not None:
         alone = msgspec.structs.replace(
-            job, id=walk.new_id(), key=None, key_until=0, waits_for=None, schedule_id=None, fire_at=None, after_at=None
+            job,
+            id=walk.new_id(),
+            key=None,
+            key_until=0,
+            slot=None,
+            ahead=None,
+            waits_for=None,
+            schedule_id=None,
+            fire_at=None,
+            after_at=None,
         )
         line = LogLine(job_id=alone.id, at=walk.now - MINUTE, level="info", text="from afar", number=1)
         walk.logged[alone.id] = None

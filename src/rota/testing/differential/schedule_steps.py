@@ -65,6 +65,8 @@ def _spec(walk: Walk) -> ScheduleSpec:
         payload=choice(("[]", '{"n": "☕"}')),
         queue=choice(QUEUES),
         priority=choice((0, 0, 3)),
+        key=choice(("", "", "", "k1", "k2", "schedule:s1")),
+        key_for=choice((0, 0, 3 * MINUTE)),
         tz=choice(("UTC", "Europe/Berlin")),
         overlap=choice(OVERLAPS),
         catchup=choice(CATCHUPS),

@@ -134,6 +134,8 @@ class Hand:
             task=random.choice(EVERYWHERE),
             queue=random.choice(QUEUES),
             priority=random.choice((-5, 0, 5)),
+            key=f"key{random.randint(1, 5)}" if random.random() < 0.2 else "",
+            key_for=random.choice((0, 0, 30 * SECOND)),
             overlap=random.choice(("skip", "allow", "queue", "cancel")),
             catchup=random.choice(("latest", "skip", "all")),
             catchup_limit=random.choice((2, 5, 100)),

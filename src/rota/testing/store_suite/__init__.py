@@ -114,6 +114,7 @@ from rota.testing.store_suite.settling import (
     TestRefusedSettles,
     TestSettlingManyAtOnce,
 )
+from rota.testing.store_suite.slots import TestSlotsAndKeys, TestUniqueAhead, TestUniqueFirings
 
 __all__ = [
     "TestAddedTogether",
@@ -207,10 +208,13 @@ __all__ = [
     "TestRunsBeforeTheSchedule",
     "TestSealing",
     "TestSettlingManyAtOnce",
+    "TestSlotsAndKeys",
     "TestSomethingInTheWay",
     "TestStoreLife",
     "TestStoresOwnClock",
     "TestThereAndBack",
+    "TestUniqueAhead",
+    "TestUniqueFirings",
     "TestUniqueKeys",
     "TestUnmaking",
     "TestVersionGuard",

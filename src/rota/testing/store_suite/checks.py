@@ -67,9 +67,10 @@ def check_lease(job: Job) -> None:
 
 
 def check_keys(jobs: Iterable[Job]) -> None:
-    """At most one live job has a key."""
-    taken = Counter(job.key for job in jobs if job.key and job.is_live)
-    assert [key for key, number in taken.items() if number > 1] == []
+    """At most one live job has a key, and one a schedule's slot; what has ended is in no slot."""
+    for taken in (Counter(job.key for job in jobs if job.is_live), Counter(job.slot for job in jobs)):
+        assert [name for name, number in taken.items() if name is not None and number > 1] == []
+    assert [job.id for job in jobs if job.slot is not None and not job.is_live] == []
 
 
 def check_occurrences(jobs: Iterable[Job]) -> None:

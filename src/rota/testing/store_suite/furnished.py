@@ -100,7 +100,7 @@ def _ended_jobs(store: Store) -> None:
 
 
 def _schedules(store: Store) -> None:
-    """One with a line of held jobs, one with records of all kinds, one paused, one off."""
+    """One with a line of held jobs, one with records of all kinds, one paused, one off, two with unique keys."""
     add_schedule(store, "chained", catchup="all", overlap="queue", queue="many")
     fire(store, "chained", now=T0 + 3 * MINUTE + 1)
     add_schedule(store, "recorded", catchup="skip", queue="slow", description="Zürich")
@@ -117,6 +117,10 @@ def _schedules(store: Store) -> None:
     change_schedule(store, disable(read_schedule(store, "off"), T0))
     add_schedule(store, "ahead", lookahead=3 * HOUR, trigger="every 1h", tenant="acme", queue="many")
     fire(store, "ahead", now=T0 + MINUTE)
+    add_schedule(store, "unique", key="schedule:unique", key_for=HOUR, queue="many")
+    fire(store, "unique", now=T0 + MINUTE)
+    add_schedule(store, "unique-ahead", key="coming", lookahead=2 * HOUR, trigger="every 1h", queue="many")
+    fire(store, "unique-ahead", now=T0 + MINUTE)
     add_schedule(store, "held-back", tenant="acme")
     change_schedule(store, follow_pause(read_schedule(store, "held-back"), Pause(T0, "rest", "ann", tenant="acme"), T0))
 

@@ -10,7 +10,6 @@ import pytest
 from rota.model.edit import disable, follow_spec, pause, register, remove, resume
 from rota.model.firing import overlap_reason, plan
 from rota.model.history import history_of
-from rota.model.job import overlap_key
 from rota.model.outcome import Failed, RetryAsked
 from rota.model.settle import retry_by_hand
 from rota.model.state import State
@@ -76,7 +75,7 @@ class TestMakingAhead:
         assert [(job.state, job.fire_at, job.run_at) for job in jobs] == [
             (State.SCHEDULED, T0 + number * MINUTE, T0 + number * MINUTE) for number in (1, 2, 3)
         ]
-        assert [job.key for job in jobs] == [None] * 3
+        assert [(job.key, job.slot) for job in jobs] == [(None, None)] * 3
         assert queue_info(store).counts == {"scheduled": 3}
 
     def test_the_window_is_half_open(self, store: Store) -> None:
@@ -115,10 +114,10 @@ class TestMakingAhead:
 
 class TestJudgingAhead:
     @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
-    def test_one_that_is_due_takes_its_schedules_key(self, store: Store, overlap: str) -> None:
+    def test_one_that_is_due_takes_its_schedules_slot(self, store: Store, overlap: str) -> None:
         first, *_ = made_ahead(store, overlap=overlap)
         job = claim_one(store, now=T0 + MINUTE)
-        assert (job.id, job.key, job.waits_for) == (first.id, overlap_key("tick"), None)
+        assert (job.id, job.slot, job.key, job.waits_for) == (first.id, "tick", None, None)
         assert history(store, job.id) == [State.SCHEDULED, State.QUEUED, State.RUNNING]
 
     def test_an_overlap_is_skipped_when_it_is_due(self, store: Store) -> None:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.store.contract import Part, Store
 
-SCHEDULES = ("chained", "recorded", "resting", "off", "ahead", "held-back")
+SCHEDULES = ("chained", "recorded", "resting", "off", "ahead", "unique", "unique-ahead", "held-back")
 
 
 class TestDumping:

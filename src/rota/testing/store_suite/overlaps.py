@@ -8,7 +8,6 @@ import pytest
 
 from rota.model.edit import trigger_now
 from rota.model.firing import overlap_reason
-from rota.model.job import overlap_key
 from rota.model.outcome import Failed
 from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER
@@ -141,14 +140,14 @@ class TestOverlapQueue:
         first = first_run(store, "queue")
         (second,) = fire(store, now=SECOND_RUN).jobs
         succeed(store, first, now=SECOND_RUN)
-        assert read(store, second).key == overlap_key("tick")
+        assert read(store, second).slot == "tick"
         (third,) = fire(store, now=THIRD_RUN).jobs
         assert read(store, third).waits_for == second
 
     def test_the_live_job_keeps_the_key_until_it_ends(self, store: Store) -> None:
         first = first_run(store, "queue")
         (held,) = fire(store, now=SECOND_RUN).jobs
-        assert [job.key for job in store.get_jobs([first.id, held])] == [overlap_key("tick"), None]
+        assert [job.slot for job in store.get_jobs([first.id, held])] == ["tick", None]
 
     def test_a_cancelled_held_job_makes_room(self, store: Store) -> None:
         first_run(store, "queue")
@@ -184,7 +183,7 @@ class TestOverlapCancel:
         (second,) = fire(store, now=SECOND_RUN).jobs
         assert [job.state for job in store.get_jobs([first, second])] == [State.CANCELLED, State.QUEUED]
         assert history(store, second) == [State.HELD, State.QUEUED]
-        assert read(store, second).key == overlap_key("tick")
+        assert read(store, second).slot == "tick"
 
     def test_the_replaced_occurrence_says_so(self, store: Store) -> None:
         add_schedule(store, overlap="cancel")
@@ -225,7 +224,7 @@ class TestChains:
         add_schedule(store, catchup="all", overlap=overlap)
         made = fire(store, now=T0 + 4 * MINUTE + 1).jobs
         for _ in made:
-            holders = [job.id for job in all_jobs(store) if job.key == overlap_key("tick")]
+            holders = [job.id for job in all_jobs(store) if job.slot == "tick"]
             (job,) = claim(store, 9, now=T0 + HOUR)
             assert holders == [job.id]
             succeed(store, job, now=T0 + HOUR)

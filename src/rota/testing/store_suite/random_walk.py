@@ -172,6 +172,8 @@ class Walker:
     def make_schedule(self) -> None:
         spec = a_spec(
             queue=self.random.choice(QUEUES),
+            key=self.random.choice(("", "", "", "k1", "k2")),
+            key_for=self.random.choice((0, 0, 5 * MINUTE)),
             trigger=self.random.choice(("every 1m", "every 30s", "every 5m")),
             overlap=self.random.choice(("skip", "allow", "queue", "cancel")),
             catchup=self.random.choice(("latest", "skip", "all")),

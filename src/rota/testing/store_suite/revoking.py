@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from rota.model.edit import disable, pause, register, remove, trigger_now
-from rota.model.job import overlap_key
 from rota.model.micros import SECOND
 from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
@@ -170,7 +169,7 @@ class TestAfterRevoking:
         running = claim_one(store, now=T0 + 3 * MINUTE + 1)
         change_schedule(store, retimed(read_schedule(store)), now=T0 + 4 * MINUTE)
         fired = fire(store, now=T0 + 4 * MINUTE + HOUR)
-        assert read(store, running.id).key == overlap_key("tick")
+        assert read(store, running.id).slot == "tick"
         assert claim(store, 9, now=T0 + 4 * MINUTE + HOUR) == []
         assert fired.is_accepted
 

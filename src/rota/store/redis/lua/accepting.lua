@@ -1,4 +1,4 @@
--- Accepting new jobs whose ids and keys are known to be free: what scripts that add jobs have in common.
+-- Accepting new jobs whose ids, keys and slots are known to be free: what scripts that add jobs have in common.
 
 ask.ids = cmsgpack.unpack(ask.packed_ids)
 
@@ -15,12 +15,17 @@ local function holders_of_keys()
   return #ask.keys > 0 and many_read('HMGET', 'key', ask.keys) or {}
 end
 
-local function take_keys()
+-- The live jobs of schedules that allow no overlap, by schedule.
+local function holders_of_slots()
+  return #ask.busy > 0 and many_read('HMGET', 'busy', ask.busy) or {}
+end
+
+local function take(home, names, ids)
   local taken = {}
-  for n, key in ipairs(ask.keys) do
-    taken[2 * n - 1], taken[2 * n] = key, ask.keyed[n]
+  for n, name in ipairs(names) do
+    taken[2 * n - 1], taken[2 * n] = name, ids[n]
   end
-  many('HSET', 'key', taken)
+  many('HSET', home, taken)
 end
 
 local function note_hour(first, last)
@@ -144,7 +149,8 @@ local function accept_jobs()
   for name, number in pairs(ask.counts) do
     redis.call('HINCRBY', P .. 'count', name, number)
   end
-  take_keys()
+  take('key', ask.keys, ask.keyed)
+  take('busy', ask.busy, ask.slotted)
   if is_news then
     ring('jobs')
   end

@@ -1,4 +1,4 @@
--- Accept new jobs whose ids and keys are free, all or none. Where one is not, nothing is written and Python looks closer.
+-- Accept new jobs, in no slot, whose ids and keys are free, all or none. Where one is not, nothing is written and Python looks closer.
 
 if not is_dated_well() then
   return reply({ 'clock' })

@@ -60,9 +60,9 @@ for n, item in ipairs(ask.items) do
   local is_held = holds(item)
   answers[n] = is_held and 1 or 0
   if is_held then
-    for _, freed in ipairs(item.freed) do  -- {key, id}: unless another has it by now
-      if redis.call('HGET', P .. 'key', freed[1]) == freed[2] then
-        redis.call('HDEL', P .. 'key', freed[1])
+    for _, freed in ipairs(item.freed) do  -- {'key' or 'busy', key or schedule, id}: unless another has it by now
+      if redis.call('HGET', P .. freed[1], freed[2]) == freed[3] then
+        redis.call('HDEL', P .. freed[1], freed[2])
       end
     end
     for _, gone in ipairs(item.gone) do  -- {task, id, place in line}

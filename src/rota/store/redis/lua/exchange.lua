@@ -107,7 +107,8 @@ local function settle_group(group)
   count(group.queue, 'total:succeeded', number)
 end
 
--- Any other change: id, fence, queue, state, kept, at (finished_at or run_at), seq, priority, freed key, schedule, last, task.
+-- Any other change: id, fence, queue, state, kept, at (finished_at or run_at), seq, priority, freed key, schedule, last,
+-- task, freed slot.
 local function settle(changes)
   local ids = {}
   for n, change in ipairs(changes) do
@@ -189,6 +190,9 @@ local function record(changes)
     end
     if change[9] and redis.call('HGET', P .. 'key', change[9]) == id then
       redis.call('HDEL', P .. 'key', change[9])
+    end
+    if change[13] and redis.call('HGET', P .. 'busy', change[13]) == id then
+      redis.call('HDEL', P .. 'busy', change[13])
     end
     if change[10] then
       if FINAL[state] then

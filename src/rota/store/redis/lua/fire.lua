@@ -1,5 +1,5 @@
 -- Fire schedules whose occurrence just makes its job: the schedule is what was decided on, the occurrence has no job yet,
--- and nobody has its key. Where one is not so, nothing is written, and Python is told which.
+-- and nobody has its slot or its key. Where one is not so, nothing is written, and Python is told which.
 
 if not is_dated_well() then
   return reply({ 'clock' })
@@ -15,6 +15,11 @@ end
 for n, holder in ipairs(holders_of_keys()) do
   if holder then
     blocked[#blocked + 1] = ask.keyed[n]
+  end
+end
+for n, holder in ipairs(holders_of_slots()) do
+  if holder then
+    blocked[#blocked + 1] = ask.slotted[n]
   end
 end
 for n, record in ipairs(many_read('HMGET', 'job', ask.ids)) do

@@ -17,20 +17,20 @@ for _, id in ipairs(ask.jobs) do
   also(id)
 end
 local found = {}
--- {id, key, ledger from, slots, whether its live jobs matter, whether those do that were made ahead}
+-- {id, ledger from, slots, whether its live jobs matter, whether those do that were made ahead}
 for n, want in ipairs(ask.schedules) do
-  local live = want[5] and redis.call('ZRANGE', P .. 'live:' .. want[1], 0, -1) or {}
-  local soon = want[6] and redis.call('ZRANGE', P .. 'soon:' .. want[1], 0, -1) or {}
-  local holder = redis.call('HGET', P .. 'key', want[2])
+  local live = want[4] and redis.call('ZRANGE', P .. 'live:' .. want[1], 0, -1) or {}
+  local soon = want[5] and redis.call('ZRANGE', P .. 'soon:' .. want[1], 0, -1) or {}
+  local holder = redis.call('HGET', P .. 'busy', want[1])
   local made = {}
-  for slot, at in ipairs(want[4]) do
+  for slot, at in ipairs(want[3]) do
     made[slot] = redis.call('ZCOUNT', P .. 'slot:' .. want[1], at, at)
   end
   found[n] = {
     redis.call('HGET', P .. 'schedule', want[1]),
     holder,
     live,
-    redis.call('ZRANGEBYSCORE', P .. 'ledger:' .. want[1], want[3], '+inf'),
+    redis.call('ZRANGEBYSCORE', P .. 'ledger:' .. want[1], want[2], '+inf'),
     made,
     soon,
   }

@@ -45,7 +45,7 @@ def check_no_loss(history: History) -> list[Violation]:
 
 def _awaits_its_schedule(job: Job) -> bool:
     """Whether the claim may find that another run goes on: then the job goes, and the ledger has a line for it."""
-    return job.state is State.SCHEDULED and not job.lease_no and job.waits_for == f"schedule:{job.schedule_id}"
+    return job.state is State.SCHEDULED and not job.lease_no and job.ahead is not None
 
 
 def check_additions(history: History) -> list[Violation]:
@@ -84,18 +84,26 @@ def check_budgets(history: History, retries_of: Callable[[Job], int]) -> list[Vi
 
 
 def check_keys(history: History) -> list[Violation]:
-    """No two live jobs have the same key at any time."""
+    """No two live jobs have the same key, or the slot of the same schedule, at any time."""
     violations: list[Violation] = []
-    holders: dict[str, set[str]] = {}
+    holders: dict[tuple[str, str], set[str]] = {}
     for call in history.calls:
         for before, after in call.jobs:
-            if before is not None and before.key:
-                holders.setdefault(before.key, set()).discard(before.id)
-            if after is not None and after.key and after.is_live:
-                holders.setdefault(after.key, set()).add(after.id)
-        crowded = {key: ids for key, ids in holders.items() if len(ids) > 1}
-        violations += [Violation(ONE_KEY, call.step, f"{key}: {sorted(ids)}") for key, ids in crowded.items()]
+            for name in _taken_by(before):
+                holders.setdefault(name, set()).discard(before.id if before else "")
+            for name in _taken_by(after) if after is not None and after.is_live else ():
+                holders.setdefault(name, set()).add(after.id if after else "")
+        crowded = {name: ids for name, ids in holders.items() if len(ids) > 1}
+        violations += [Violation(ONE_KEY, call.step, f"{name}: {sorted(ids)}") for name, ids in crowded.items()]
     return violations
+
+
+def _taken_by(job: Job | None) -> list[tuple[str, str]]:
+    """The key and the slot that a job has."""
+    if job is None:
+        return []
+    named = (("key", job.key), ("slot", job.slot))
+    return [(kind, name) for kind, name in named if name is not None]
 
 
 def _free_deaths(call: Call) -> Iterator[Violation]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.job import holds_key
 from rota.testing.simulation.checks.occurrences import expected_slots
 from rota.testing.simulation.checks.violation import Violation
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from rota.model.firing import Firing
     from rota.model.schedule import Schedule
+    from rota.store.contract import Fired
     from rota.testing.simulation.history import Call, History, World
 
 BY_POLICY = "I2: catch-up and overlap choose what their policies say"
@@ -33,7 +35,7 @@ def check_policies(history: History) -> list[Violation]:
             for firing, fired in zip(call.args[0], call.reply, strict=True):
                 if fired.is_accepted:
                     violations += _wrong_choices(call, firing, decided_at[call.actor])
-                    violations += _wrong_skips(call, world, firing, len(fired.jobs))
+                    violations += _wrong_skips(call, world, firing, fired)
     return violations
 
 
@@ -66,12 +68,23 @@ def _wrong_choices(call: Call, firing: Firing, now: int) -> Iterator[Violation]:
         yield Violation(BY_POLICY, call.step, text)
 
 
-def _wrong_skips(call: Call, world: World, firing: Firing, made: int) -> Iterator[Violation]:
-    """Only a live occurrence keeps another from being made, and where overlap is allowed, not even that."""
-    left_out = len(firing.shots) - made
+def _wrong_skips(call: Call, world: World, firing: Firing, fired: Fired) -> Iterator[Violation]:
+    """Only a live occurrence keeps another from being made, and where overlap is allowed, not even that; or a job that
+    holds its key."""
+    made, name = len(fired.jobs), firing.schedule.id
+    if fired.unique and not _is_held(call, world, firing.schedule.spec.key):
+        yield Violation(
+            BY_POLICY, call.step, f"{name} was refused by the key {firing.schedule.spec.key!r}, which is free"
+        )
+    left_out = len(firing.shots) - made - fired.unique
     if not left_out:
         return
-    name = firing.schedule.id
     is_busy = any(job.schedule_id == name and job.fire_at and job.is_live for job in world.jobs.values())
     if firing.schedule.spec.overlap == "allow" or (made == 0 and not is_busy):
         yield Violation(BY_POLICY, call.step, f"{name} left out {left_out} of {len(firing.shots)} for no reason")
+
+
+def _is_held(call: Call, world: World, key: str) -> bool:
+    """Whether a job holds a key before a call, or has come to hold it in the call."""
+    known = [*world.jobs.values(), *(after for _, after in call.jobs if after is not None)]
+    return any(job.key == key and holds_key(job.state, job.key_until, call.at) for job in known)

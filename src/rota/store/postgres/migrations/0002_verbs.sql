@@ -1,22 +1,22 @@
--- Version 1, the verbs that are called most, each one round trip. They compare and set; what a job becomes was
+-- Version 2, the verbs that are called most, each one round trip. They compare and set; what a job becomes was
 -- decided before they are called.
 
-CREATE FUNCTION {ns}.micros() RETURNS bigint LANGUAGE sql VOLATILE AS
+CREATE OR REPLACE FUNCTION {ns}.micros() RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
 -- Tell whoever waits for jobs. Listeners hear it when the transaction commits, and one transaction tells once.
-CREATE FUNCTION {ns}.ring(p_channel text) RETURNS void LANGUAGE sql VOLATILE AS
+CREATE OR REPLACE FUNCTION {ns}.ring(p_channel text) RETURNS void LANGUAGE sql VOLATILE AS
 $$ SELECT pg_notify({ns_text} || '_' || p_channel, '') $$;
 
 -- Whether one of these queues has an empty line: then somebody may be waiting for it. (A worker that is busy comes back
 -- by itself, and finds what was added meanwhile.)
-CREATE FUNCTION {ns}.is_idle(p_queues text[]) RETURNS boolean LANGUAGE sql STABLE AS
+CREATE OR REPLACE FUNCTION {ns}.is_idle(p_queues text[]) RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT EXISTS (SELECT FROM unnest(p_queues) AS q
                   WHERE NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = q)) $$;
 
 -- Mark a block of places for a kind of jobs, unless that was done and committed before. The plan may have been made
 -- while there were hardly any marks.
-CREATE FUNCTION {ns}.mark_kind(p_queue text, p_task text, p_block bigint) RETURNS void LANGUAGE plpgsql VOLATILE
+CREATE OR REPLACE FUNCTION {ns}.mark_kind(p_queue text, p_task text, p_block bigint) RETURNS void LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM {ns}.mark m WHERE m.queue = p_queue AND m.task = p_task AND m.block = p_block) THEN
@@ -26,7 +26,7 @@ END $$;
 
 -- The same for many kinds, each with the first and the last place that it may have. (An OFFSET keeps the question for
 -- each from becoming a join with all marks.)
-CREATE FUNCTION {ns}.mark_kinds(p_queues text[], p_tasks text[], p_first bigint[], p_last bigint[])
+CREATE OR REPLACE FUNCTION {ns}.mark_kinds(p_queues text[], p_tasks text[], p_first bigint[], p_last bigint[])
 RETURNS void LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 BEGIN
     INSERT INTO {ns}.mark (block, queue, task)
@@ -41,7 +41,7 @@ END $$;
 -- One job without a key that waits for nobody. Gives its place, or null where the store is sealed, and writes nothing
 -- then; an error says that a job of that id is there already. (To look first would cost every new job what one in a
 -- million needs.) Without times, it is made and ready now. `p_marked` is a block that the caller knows to be marked.
-CREATE FUNCTION {ns}.add_job(
+CREATE OR REPLACE FUNCTION {ns}.add_job(
     p_id text, p_task text, p_payload bytea, p_queue text, p_priority smallint, p_created_at bigint, p_run_at bigint,
     p_is_due boolean, p_key_until bigint, p_schedule_id text, p_fire_at bigint, p_after_at bigint, p_generation integer,
     p_made_by text, p_past bytea, p_slot bigint, p_marked bigint
@@ -89,7 +89,7 @@ END $$;
 -- an error says that one of them is there already. Without a time, they are made now. `p_kind_*` are their kinds, each
 -- with how many of the list come before its first and behind its last; null where all are alike. `p_marked` is the
 -- block of the caller's last place, where it knows that one to be marked for all of them.
-CREATE FUNCTION {ns}.add_ready_jobs(
+CREATE OR REPLACE FUNCTION {ns}.add_ready_jobs(
     p_created_at bigint, p_slot bigint, p_ids text[], p_tasks text[], p_payloads bytea[], p_queues text[],
     p_priorities smallint[], p_schedule_ids text[], p_made_by text[], p_marked bigint, p_kind_queues text[],
     p_kind_tasks text[], p_kind_from integer[], p_kind_behind integer[]
@@ -154,13 +154,13 @@ END $$;
 -- on any more, -2 where the time that was guessed is not now: then nothing is written. An error says that an occurrence
 -- has its job already. `p_names` are in order, and all up to `p_lasts` goes with them; the jobs are in the order of
 -- their places. What the workers have noted of the last run stays, but for what `p_lasts` says. (The rest is as above.)
-CREATE FUNCTION {ns}.fire_ready(
+CREATE OR REPLACE FUNCTION {ns}.fire_ready(
     p_now bigint, p_is_guessed boolean, p_slot bigint, p_names text[], p_versions bigint[], p_created_at bigint[],
     p_new_versions bigint[], p_next_at bigint[], p_due_at bigint[], p_fired_through bigint[], p_run_counts bigint[],
     p_aheads text[], p_lasts text[], p_ids text[], p_schedule_ids text[], p_fire_at bigint[], p_after_at bigint[],
-    p_made_by text[], p_keys text[], p_tasks text[], p_payloads bytea[], p_queues text[], p_priorities smallint[],
-    p_generations integer[], p_pasts bytea[], p_marked bigint, p_kind_queues text[], p_kind_tasks text[],
-    p_kind_from integer[], p_kind_behind integer[]
+    p_made_by text[], p_slots text[], p_keys text[], p_key_until bigint[], p_tasks text[], p_payloads bytea[],
+    p_queues text[], p_priorities smallint[], p_generations integer[], p_pasts bytea[], p_marked bigint,
+    p_kind_queues text[], p_kind_tasks text[], p_kind_from integer[], p_kind_behind integer[]
 ) RETURNS bigint LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
@@ -183,29 +183,37 @@ BEGIN
             SELECT FROM unnest(p_names, p_versions, p_created_at) AS w (id, version, created_at) JOIN {ns}.schedule s
                 ON s.id = w.id AND s.version = w.version AND s.created_at = w.created_at) THEN 0 ELSE -1 END;
     END IF;
-    IF EXISTS (SELECT FROM {ns}.unique_key k WHERE k.key = ANY (p_keys)) THEN
+    IF EXISTS (SELECT FROM {ns}.overlap_slot o WHERE o.slot = ANY (p_slots)) THEN
+        RETURN 0;
+    END IF;
+    IF p_keys IS NOT NULL AND EXISTS (SELECT FROM {ns}.unique_key k WHERE k.key = ANY (p_keys)) THEN
         RETURN 0;
     END IF;
     IF {ns}.is_idle(ARRAY(SELECT DISTINCT q FROM unnest(p_queues) AS q)) THEN
         PERFORM {ns}.ring('jobs');
     END IF;
     WITH told AS MATERIALIZED (
-        SELECT nextval('{ns}.job_seq_seq') AS seq, n.id, n.schedule_id, n.fire_at, n.after_at, n.made_by, n.key,
+        SELECT nextval('{ns}.job_seq_seq') AS seq, n.id, n.schedule_id, n.fire_at, n.after_at, n.made_by, n.slot,
+               n.key, coalesce(n.key_until, 0) AS key_until,
                coalesce(n.task, p_tasks[1]) AS task, coalesce(n.payload, p_payloads[1]) AS payload,
                coalesce(n.queue, p_queues[1]) AS queue, coalesce(n.priority, p_priorities[1]) AS priority,
                coalesce(n.generation, p_generations[1]) AS generation, coalesce(n.past, p_pasts[1]) AS past
-        FROM unnest(p_ids, p_schedule_ids, p_fire_at, p_after_at, p_made_by, p_keys, p_tasks, p_payloads, p_queues,
-                    p_priorities, p_generations, p_pasts)
-            AS n (id, schedule_id, fire_at, after_at, made_by, key, task, payload, queue, priority, generation, past)
+        FROM unnest(p_ids, p_schedule_ids, p_fire_at, p_after_at, p_made_by, p_slots, p_keys, p_key_until, p_tasks,
+                    p_payloads, p_queues, p_priorities, p_generations, p_pasts)
+            AS n (id, schedule_id, fire_at, after_at, made_by, slot, key, key_until, task, payload, queue, priority,
+                  generation, past)
     ), made AS (
-        INSERT INTO {ns}.job (seq, created_at, fire_at, after_at, generation, priority, id, task, queue, schedule_id,
-                              made_by, payload)
-        SELECT t.seq, p_now, t.fire_at, t.after_at, t.generation, t.priority, t.id, t.task, t.queue, t.schedule_id,
+        INSERT INTO {ns}.job (seq, created_at, key_until, fire_at, after_at, generation, priority, id, task, queue,
+                              schedule_id, made_by, payload)
+        SELECT t.seq, p_now, t.key_until, t.fire_at, t.after_at, t.generation, t.priority, t.id, t.task, t.queue, t.schedule_id,
                t.made_by, t.payload
         FROM told t
     ), placed AS (
-        INSERT INTO {ns}.ready (seq, run_at, rank, queue, key, past)
-        SELECT t.seq, p_now, -t.priority, t.queue, t.key, t.past FROM told t
+        INSERT INTO {ns}.ready (seq, run_at, rank, queue, slot, key, past)
+        SELECT t.seq, p_now, -t.priority, t.queue, t.slot, t.key, t.past FROM told t
+    ), slotted AS (
+        INSERT INTO {ns}.overlap_slot (slot, seq, id)
+        SELECT t.slot, t.seq, t.id FROM told t WHERE t.slot IS NOT NULL ORDER BY t.slot
     ), keyed AS (
         INSERT INTO {ns}.unique_key (key, seq, id)
         SELECT t.key, t.seq, t.id FROM told t WHERE t.key IS NOT NULL ORDER BY t.key
@@ -233,7 +241,7 @@ BEGIN
 END $$;
 
 -- Whether a held job waits for one of these. Mostly nothing is held at all.
-CREATE FUNCTION {ns}.are_awaited(p_seqs bigint[]) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION {ns}.are_awaited(p_seqs bigint[]) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM {ns}.held) THEN
         RETURN false;
@@ -243,7 +251,7 @@ BEGIN
 END $$;
 
 -- When the first scheduled job of these queues is due.
-CREATE FUNCTION {ns}.next_due(p_queues text[]) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+CREATE OR REPLACE FUNCTION {ns}.next_due(p_queues text[]) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF cardinality(p_queues) = 1 THEN
         RETURN (SELECT l.run_at FROM {ns}.later l WHERE l.queue = p_queues[1] ORDER BY l.run_at LIMIT 1);
@@ -258,7 +266,7 @@ END $$;
 -- was done either; `p_is_judged` goes on without those that are left). RO001 is raised where that is not enough: others wait for one of the jobs, or one of
 -- them is no longer what was decided on. What is the same throughout has one element, what is empty throughout is null.
 -- The counts by queue of what ended were made by the caller, who knows the jobs; they hold only if all are settled.
-CREATE FUNCTION {ns}.exchange(
+CREATE OR REPLACE FUNCTION {ns}.exchange(
     p_now bigint, p_holder text, p_want integer, p_queues text[], p_lease_for bigint, p_most_promoted integer,
     p_slot bigint, p_is_judged boolean, p_ahead bigint, p_seqs bigint[], p_lease_nos integer[], p_states text[],
     p_finished_at bigint[], p_attempts integer[], p_failures integer[], p_errors text[], p_cancel_reasons text[], p_results bytea[],
@@ -268,7 +276,7 @@ CREATE FUNCTION {ns}.exchange(
     id text, seq bigint, task text, payload bytea, queue text, priority smallint, created_at bigint, run_at bigint,
     key text, key_until bigint, schedule_id text, fire_at bigint, after_at bigint, generation integer, made_by text,
     waits_for text, queued_at bigint, attempts integer, failures integer, deaths integer, lease_no integer,
-    error text, past bytea
+    error text, past bytea, slot text, ahead text
 ) LANGUAGE plpgsql VOLATILE
 -- Plans are made once per connection, maybe while the tables are empty, and must hold when they are large: by index.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
@@ -329,9 +337,9 @@ BEGIN
                 RETURNING l.*
             ), promoted AS (
                 INSERT INTO {ns}.ready (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
-                                        waits_for, error, past, progress)
+                                        waits_for, error, past, progress, slot, ahead)
                 SELECT d.seq, d.run_at, greatest(v_now, d.run_at), d.attempts, d.failures, d.deaths, d.lease_no, d.rank,
-                       d.queue, d.key, d.waits_for, d.error, d.past, d.progress
+                       d.queue, d.key, d.waits_for, d.error, d.past, d.progress, d.slot, d.ahead
                 FROM due d
             )
             INSERT INTO {ns}.tally AS t (queue, slot, scheduled, queued)
@@ -389,9 +397,9 @@ BEGIN
             RETURNING r.*
         )
         INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, waits_for,
-                                   past, progress, started_at, finished_at, state, holder)
+                                   past, progress, started_at, finished_at, state, holder, ahead)
         SELECT g.seq, g.run_at, g.queued_at, v_attempts, g.failures, g.deaths, g.lease_no, g.rank, g.queue, g.waits_for,
-               g.past, g.progress, g.started_at, v_ended_at, v_state, g.holder
+               g.past, g.progress, g.started_at, v_ended_at, v_state, g.holder, g.ahead
         FROM gone g;
         GET DIAGNOSTICS v_settled = ROW_COUNT;
     ELSIF p_seqs IS NOT NULL THEN
@@ -408,10 +416,11 @@ BEGIN
         )
         INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
                                    waits_for, error, past, progress, started_at, finished_at, state, holder,
-                                   cancel_reason, result)
+                                   cancel_reason, result, ahead)
         SELECT g.seq, g.run_at, g.queued_at, coalesce(w.attempts, v_attempts), coalesce(w.failures, g.failures),
                g.deaths, g.lease_no, g.rank, g.queue, w.key, g.waits_for, w.error, g.past, g.progress, g.started_at,
-               coalesce(w.finished_at, v_ended_at), coalesce(w.state, v_state), g.holder, w.cancel_reason, w.result
+               coalesce(w.finished_at, v_ended_at), coalesce(w.state, v_state), g.holder, w.cancel_reason, w.result,
+               g.ahead
         FROM gone g LEFT JOIN told w ON w.seq = g.seq;
         GET DIAGNOSTICS v_settled = ROW_COUNT;
     END IF;
@@ -429,14 +438,15 @@ BEGIN
             DELETE FROM {ns}.ready r WHERE r.ctid = ANY (v_best) RETURNING r.*
         ), started AS (
             INSERT INTO {ns}.running (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
-                                      waits_for, error, past, started_at, lease_until, holder)
+                                      waits_for, error, past, started_at, lease_until, holder, slot, ahead)
             SELECT t.seq, t.run_at, t.queued_at, t.attempts, t.failures, t.deaths, t.lease_no + 1, t.rank, t.queue,
-                   t.key, t.waits_for, t.error, t.past, greatest(v_now, t.queued_at), v_now + p_lease_for, p_holder
+                   t.key, t.waits_for, t.error, t.past, greatest(v_now, t.queued_at), v_now + p_lease_for, p_holder,
+                   t.slot, t.ahead
             FROM taken t
         )
         SELECT j.id, t.seq, j.task, j.payload, t.queue, j.priority, j.created_at, t.run_at, t.key, j.key_until,
                j.schedule_id, j.fire_at, j.after_at, j.generation, j.made_by, t.waits_for, t.queued_at, t.attempts,
-               t.failures, t.deaths, t.lease_no + 1, t.error, t.past
+               t.failures, t.deaths, t.lease_no + 1, t.error, t.past, t.slot, t.ahead
         FROM taken t FULL JOIN (SELECT * FROM {ns}.job x WHERE x.seq = ANY (v_seqs)) j ON j.seq = t.seq;
     END IF;
     v_queue := coalesce(p_ended_queues[1], v_taken[1]);
