@@ -24,7 +24,7 @@ from rota.planning import apply_edits, plan_schedules
 from rota.reading import all_schedules
 from rota.schedule_view import ScheduleView
 from rota.specs import ScheduleKeywords, make_spec
-from rota.starting import start_task
+from rota.starting import key_holder, start_task
 from rota.store.contract import Page, ScheduleFilter, check_limit
 
 if TYPE_CHECKING:
@@ -226,13 +226,24 @@ class Schedules:
         return self._change(schedule_id, edits.disable, "disabled", by, expect_version)
 
     def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:
-        """One run at once, whatever its times, pauses and live jobs; a collection's live task is answered instead."""
+        """One run at once, whatever its times, pauses and live jobs; what holds its key is answered instead, as is a
+        collection's live task."""
         job_id = self._new_id()
         if (schedule := self._read(schedule_id)).spec.sync is not None:
             started = start_task(self._store(), schedule, self._new_id, by)
             return Job(self._jobs, started.job.id, existed=started.existed, record=started.job)
-        self._change(schedule_id, lambda schedule, now: edits.trigger_now(schedule, now, job_id, by), "run by hand", by)
-        return Job(self._jobs, job_id)
+        holder = key_holder(self._store(), schedule.spec.key)
+        if holder is None:
+            self._change(
+                schedule_id, lambda schedule, now: edits.trigger_now(schedule, now, job_id, by), "run by hand", by
+            )
+            if schedule.spec.key and not self._store().get_jobs(
+                [job_id]
+            ):  # another was faster by a hair, or it is over
+                holder = key_holder(self._store(), schedule.spec.key)
+        if holder is None:
+            return Job(self._jobs, job_id)
+        return Job(self._jobs, holder.id, existed=True, record=holder)
 
     def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
         """The next n times at which it will fire, as things stand, in its zone."""

@@ -9,7 +9,7 @@ import msgspec
 
 from rota.errors import BadOption, BadTrigger
 from rota.model.micros import check_instant, span_of
-from rota.model.names import check_name, check_priority
+from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_SCHEDULE, refuse_unknown
 from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_spec
 from rota.model.tenant import day_bound
@@ -45,6 +45,8 @@ class ScheduleKeywords(TypedDict, total=False):
     tz: str | None
     lookahead: str | timedelta | None
     tenant: str | None
+    key: str | None
+    key_for: str | timedelta | None
 
 
 def make_spec(
@@ -68,6 +70,8 @@ def make_spec(
     tz: object = None,
     lookahead: str | timedelta | None = None,
     tenant: str | None = None,
+    key: str | None = None,
+    key_for: str | timedelta | None = None,
     **unknown: Never,
 ) -> ScheduleSpec:
     """A schedule's definition from the words of the API."""
@@ -80,6 +84,7 @@ def make_spec(
     if overlap not in OVERLAPS or catchup not in CATCHUPS:
         raise BadOption(f"overlap is one of {', '.join(OVERLAPS)}; catchup is one of {', '.join(CATCHUPS)}")
     zone = zone_name(tz) or trigger.tz or default_tz
+    unique = _key(request, key, key_for)
     spec = ScheduleSpec(
         trigger=str(trigger),
         task=request.task,
@@ -101,6 +106,8 @@ def make_spec(
         description=description,
         lookahead=span_of(lookahead) if lookahead is not None else 0,
         tenant="" if tenant is None else check_name("tenant", tenant),
+        key=unique[0],
+        key_for=unique[1],
     )
     own = {
         "tz": zone_name(tz) or trigger.tz,
@@ -116,6 +123,15 @@ def _check_request(request: object) -> None:
         raise BadOption(f"a schedule needs a call, and {request!r} is none yet; write {name}.job(…) with its arguments")
     if not isinstance(request, Request):
         raise BadOption(f"a schedule needs a call such as task.job(…), got {request!r}; the trigger comes after it")
+
+
+def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> tuple[str, int]:
+    """The unique key of the schedule's jobs and how long it holds: as said here, else as the request has it."""
+    if key is not None:
+        return check_key(key), span_of(key_for) if key_for is not None else 0
+    if key_for is not None and request.key is None:
+        raise BadOption(f"key_for={key_for!r} needs a key= to hold on to, or a task with unique=True")
+    return request.key or "", span_of(key_for) if key_for is not None else request.key_for
 
 
 def _following(spec: ScheduleSpec, own: Mapping[str, object]) -> ScheduleSpec:

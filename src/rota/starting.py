@@ -1,13 +1,17 @@
-"""Starting a collection's task by hand: one step with its schedule, so that no tick and no other hand comes between."""
+"""Starting jobs of a schedule by hand: one step with it, so that no tick and no other hand comes between.
+
+A step that makes a job says nothing of what the job became. So whoever started it looks: it is there, or another has
+its slot or its key, or it has ended already and its task keeps nothing.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.errors import ScheduleNotFound, VersionConflict
+from rota.errors import Refused, ScheduleNotFound, VersionConflict
 from rota.identity import whoami
 from rota.model.edit import start_edit, with_note
-from rota.model.job import accept
+from rota.model.job import accept, holds_key
 from rota.model.note import Author
 from rota.store.contract import JobFilter
 
@@ -31,9 +35,9 @@ class Started(NamedTuple):
 def start_task(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -> Started:
     """Start a task, unless the schedule's newest one is live: any newer than that would have changed its version."""
     for _ in range(TRIES):
-        newest = store.list_jobs(JobFilter(schedule_id=schedule.id), limit=1).items
-        if newest and newest[0].is_live:
-            return Started(newest[0], existed=True)
+        live = _live_task(store, schedule)
+        if live is not None:
+            return Started(live, existed=True)
         started = _try(store, schedule, new_id, by)
         if started is not None:
             return Started(started, existed=False)
@@ -44,11 +48,30 @@ def start_task(store: Store, schedule: Schedule, new_id: Callable[[], str], by: 
     raise VersionConflict(f"schedule '{schedule.id}' kept changing; try again")
 
 
+def key_holder(store: Store, key: str) -> Job | None:
+    """The job that holds a user's key."""
+    found = store.list_jobs(JobFilter(key=key), limit=1).items if key else []
+    return next((job for job in found if holds_key(job.state, job.key_until, store.now())), None)
+
+
+def _live_task(store: Store, schedule: Schedule) -> Job | None:
+    newest = store.list_jobs(JobFilter(schedule_id=schedule.id), limit=1).items
+    return newest[0] if newest and newest[0].is_live else None
+
+
 def _try(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -> Job | None:
-    """The task, where the schedule still is what it was when it was read."""
+    """The task, where the schedule still is what it was when it was read and nobody came before."""
     author = Author(note_id=new_id(), by=by or whoami(), verb="started")
     edit = with_note(start_edit(schedule, store.now(), new_id(), by), schedule, author)
+    holder = key_holder(store, schedule.spec.key)
+    if holder is not None:
+        raise Refused(
+            f"job {holder.id} holds the key {schedule.spec.key!r} of this task; start it when that job has ended, or "
+            f"cancel it: `rota jobs cancel {holder.id}`"
+        )
     if store.edit_schedules([edit]):
         return None
     found = store.get_jobs([edit.jobs[0].id])
-    return found[0] if found else accept(edit.jobs[0], store.now())  # ended already, and its task keeps nothing
+    if found or _live_task(store, schedule) is None:
+        return found[0] if found else accept(edit.jobs[0], store.now())  # ended already, and its task keeps nothing
+    return None

@@ -80,7 +80,8 @@ def test_b28_what_a_schedule_makes_and_what_a_hand_starts_are_alike(stage):
     by_schedule = made.record
     for name in ("task", "payload", "queue", "schedule_id", "generation"):
         assert getattr(by_hand, name) == getattr(by_schedule, name)
-    assert by_hand.key == by_schedule.key == "schedule:sync__shop__orders"
+    assert by_hand.slot == by_schedule.slot == "sync__shop__orders"
+    assert by_hand.key is by_schedule.key is None
     assert made.priority == 5
 
 
@@ -167,3 +168,30 @@ def test_b30_processes_that_start_one_at_the_same_instant_start_one(stage, place
             child.communicate()
     assert told == {job.id for job in live_jobs(stage.app) if job.schedule_id == "sync__shop__orders"}
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("key", ["schedule:sync__shop__customers", "sync__shop__customers"])
+def test_a_key_that_looks_like_a_collections_schedule_stops_no_task(stage, key):
+    holder = stage.app.registry.get("sync").using(key=key).enqueue("shop", "elsewhere")
+    answer = stage.post("/tasks/?source=shop&collection=customers")
+    assert answer.status_code == 201
+    task_id = answer.json()["task_id"]
+    assert stage.get(f"/tasks/{task_id}").status_code == 200
+    assert task_id != holder.id
+    again = stage.post("/tasks/?source=shop&collection=customers")
+    assert (again.status_code, again.json()["task_id"]) == (200, task_id)
+
+
+def test_a_task_whose_key_another_job_holds_is_refused_with_its_name(make_app):
+    app = make_app()
+
+    @app.task(name="sync", unique=True)
+    def sync(source: str, collection: str) -> None: ...
+
+    app.source("shop", ["orders"])(sync)
+    app.sync_schedules()
+    holder = sync.enqueue("shop", "orders")
+    with pytest.raises(Refused, match=f"job {holder.id} holds the key"):
+        app.sources.run("shop", "orders")
+    app.jobs.cancel(holder.id)
+    assert app.sources.run("shop", "orders").record.key == sync.job("shop", "orders").key

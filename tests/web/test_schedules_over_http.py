@@ -81,6 +81,8 @@ def test_patch_changes_what_is_said_and_nothing_else(stage):
         "description": "old",
         "catchup": "all",
         "lookahead": "1h",
+        "key": "mine",
+        "key_for": "30m",
     }
     before = make(stage, **full)
     same = stage.ask("PATCH", ONE, json={})
@@ -89,6 +91,23 @@ def test_patch_changes_what_is_said_and_nothing_else(stage):
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"description", "jitter", "args", "version", "updated_at"}
     assert (after["description"], after["jitter"], after["args"]) == ("new", None, ["bob"])
+
+
+def test_patch_keeps_the_key_of_a_unique_task_in_step_with_its_arguments(stage):
+    @stage.app.task(unique="1h")
+    def once(name: str) -> None: ...
+
+    made = make(stage, task=once.name)
+    assert (made["key"], made["key_for"]) == (once.job("ann").key, "1h")
+    renamed = stage.ask("PATCH", ONE, json={"description": "new"}).json()
+    assert (renamed["key"], renamed["key_for"]) == (made["key"], "1h")
+    other = stage.ask("PATCH", ONE, json={"args": ["bob"]}).json()
+    assert (other["key"], other["key_for"]) == (once.job("bob").key, "1h")
+    own = stage.ask("PATCH", ONE, json={"key": "mine"}).json()
+    again = stage.ask("PATCH", ONE, json={"args": ["eve"]}).json()
+    assert own["key"] == again["key"] == "mine"
+    back = stage.ask("PATCH", ONE, json={"key": None}).json()
+    assert (back["key"], back["key_for"]) == (once.job("eve").key, "1h")
 
 
 def test_patch_of_the_trigger_takes_its_zone(stage):

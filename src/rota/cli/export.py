@@ -51,6 +51,8 @@ class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
     timeout: str | None = None
     queue: str
     priority: int
+    key: str | None = None  # the unique key of its jobs
+    key_for: str | None = None
     overlap: str
     catchup: str
     catchup_limit: int
@@ -187,6 +189,8 @@ def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
         timeout=span_text(call.timeout) if call.timeout else None,
         queue=spec.queue,
         priority=spec.priority,
+        key=spec.key or None,
+        key_for=text_of(spec.key_for // SECOND) if spec.key_for else None,
         overlap=spec.overlap,
         catchup=spec.catchup,
         catchup_limit=spec.catchup_limit,

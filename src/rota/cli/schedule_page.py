@@ -71,6 +71,8 @@ class ScheduleFacts(Struct, kw_only=True):
     tenant: str | None
     tenant_pause: str | None
     lookahead: float  # seconds before a run is due that its job is made
+    key: str | None  # the unique key of its jobs
+    key_for: str | None  # how long it holds after a job was made
     description: str
     origin: str
     created_at: datetime
@@ -169,6 +171,9 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
     if spec.lookahead:
         yield ["look-ahead", f"jobs are made {text_of(spec.lookahead // SECOND)} before they are due"]
     yield ["queue", f"{spec.queue}, priority {spec.priority}"]
+    if spec.key:
+        held = f", held for {text_of(spec.key_for // SECOND)}" if spec.key_for else ""
+        yield ["unique key", f"{printable(spec.key)}{held}"]
     if spec.tenant:
         yield ["tenant", _tenant_words(spec)]
     yield from _bounds(spec, now)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from rota.errors import BadPayload, BadTrigger, UnknownTask, UnknownZone
+from rota.errors import BadPayload, BadTrigger, RotaError, UnknownTask, UnknownZone
 from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
 from rota.model.payload import unpack_call
 from rota.model.redaction import restored
@@ -25,6 +25,7 @@ from rota.web.types import (
     Body,
     Bound,
     Duration,
+    Key,
     Name,
     Named,
     Priority,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 CatchupLimit = Annotated[int, Meta(ge=1, le=10_000)]
 MaxRuns = Annotated[int, Meta(ge=1, le=2**53)]
 PLAIN = ("overlap", "catchup", "catchup_limit", "max_runs", "run_on_start", "enabled", "description")
-OTHERS = ("grace", "jitter", "priority", "queue", "tz", "lookahead", "tenant")
+OTHERS = ("grace", "jitter", "priority", "queue", "tz", "lookahead", "tenant", "key", "key_for")
 
 
 class ScheduleBody(Body, frozen=True, kw_only=True):
@@ -68,6 +69,8 @@ class ScheduleBody(Body, frozen=True, kw_only=True):
     tz: Zone | None = None
     lookahead: Duration | None = None
     tenant: Name | None = None
+    key: Key | None = None
+    key_for: Duration | None = None
 
 
 class NewScheduleBody(ScheduleBody, frozen=True, kw_only=True):
@@ -99,6 +102,8 @@ class SchedulePatch(Body, frozen=True, kw_only=True):
     tz: Zone | UnsetType | None = UNSET
     lookahead: Duration | UnsetType | None = UNSET
     tenant: Name | UnsetType | None = UNSET
+    key: Key | UnsetType | None = UNSET
+    key_for: Duration | UnsetType | None = UNSET
 
 
 def read_schedule(
@@ -156,6 +161,10 @@ def patched(app: App, schedule: Schedule, patch: SchedulePatch) -> tuple[Request
     request = _patched_call(app, schedule, said)
     trigger = read_when(said["trigger"]) if "trigger" in said else _kept_trigger(spec)
     keywords = {**_kept(spec), **{name: said[name] for name in said if name not in _CALL}}
+    if said.keys() & _NEW_CALL and "key" not in said and _has_keyed_arguments(app, spec):
+        keywords["key"] = None  # the new arguments make another
+    if keywords["key"] is None and "key_for" not in said:
+        keywords["key_for"] = None
     if "trigger" in said and trigger.tz is not None and "tz" not in said:
         keywords["tz"] = trigger.tz
     for name in ("start", "end"):
@@ -164,12 +173,13 @@ def patched(app: App, schedule: Schedule, patch: SchedulePatch) -> tuple[Request
     return request, trigger, cast("ScheduleKeywords", keywords)
 
 
-_CALL = ("task", "args", "kwargs", "trigger")
+_NEW_CALL = frozenset({"task", "args", "kwargs"})
+_CALL = (*_NEW_CALL, "trigger")
 
 
 def _patched_call(app: App, schedule: Schedule, said: dict[str, Any]) -> Request:
     spec = schedule.spec
-    if not said.keys() & {"task", "args", "kwargs"}:
+    if not said.keys() & _NEW_CALL and said.get("key", spec.key) is not None:  # without one, it is the task's again
         options = TaskOptions(queue=_open(spec, "queue", spec.queue), priority=_open(spec, "priority", spec.priority))
         return Request(spec.task, spec.payload.encode(), options)
     made = unpack_call(spec.payload.encode())
@@ -189,6 +199,15 @@ def _is_same_task(app: App, one: str, other: str) -> bool:
     return False
 
 
+def _has_keyed_arguments(app: App, spec: ScheduleSpec) -> bool:
+    """Whether the schedule's key is the one that its arguments make, because its task is unique."""
+    try:
+        made = unpack_call(spec.payload.encode())
+        return app.registry.get(spec.task).job(*made.args, **made.kwargs).unique_key == spec.key
+    except RotaError:
+        return False
+
+
 def _open(spec: ScheduleSpec, name: str, value: Any) -> Any:
     """What holds where the tenant says nothing."""
     return spec.follows.get(name, value)
@@ -206,6 +225,8 @@ def _kept(spec: ScheduleSpec) -> dict[str, Any]:
         **{name: duration(getattr(spec, name)) for name in ("jitter", "lookahead")},
         "grace": duration(spec.grace) or "0s",
         "tenant": spec.tenant or None,
+        "key": spec.key or None,
+        "key_for": duration(spec.key_for),
         "start": _kept_bound(spec, "start"),
         "end": _kept_bound(spec, "end"),
     }

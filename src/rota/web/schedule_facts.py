@@ -51,6 +51,8 @@ class ScheduleFacts(Struct, kw_only=True):
     grace: str
     jitter: str | None
     lookahead: str | None
+    key: str | None
+    key_for: str | None
     start: str | None
     end: str | None
     max_runs: int | None

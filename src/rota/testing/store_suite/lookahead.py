@@ -208,16 +208,26 @@ class TestJudgingAhead:
         assert read(store, held).state is State.SCHEDULED
         assert ids(claim(store, 9, now=T0 + MINUTE)) == [held]
 
-    def test_a_retry_of_one_that_somebody_ran_early_is_not_judged(self, store: Store) -> None:
-        """It was cancelled before its time, and retried by hand: that is a run of its own."""
-        now = T0 + MINUTE
+    def test_a_retry_of_one_that_was_cancelled_before_its_time_is_not_judged_after_it(self, store: Store) -> None:
+        """It was cancelled, and retried by hand when its time had come: that is a run of its own."""
+        now = T0 + 2 * MINUTE
         _, second, _ = made_ahead(store, overlap="skip")
-        claim_one(store, now=now)
-        cancel_waiting(store, second.id, now=now)
+        claim_one(store, now=T0 + MINUTE)
+        cancel_waiting(store, second.id, now=T0 + MINUTE)
         store.change_jobs([retry_by_hand(read(store, second.id), now, "by ann")], now=now)
         settle_job(store, claim_one(store, now=now), Failed("boom"), now=now, retries=1)
         assert read(store, second.id).state is State.SCHEDULED
         assert ids(claim(store, 9, now=T0 + HOUR)) == [second.id]
+
+    def test_a_retry_before_its_time_is_judged_when_that_comes(self, store: Store) -> None:
+        _, second, _ = made_ahead(store, overlap="skip")
+        first = claim_one(store, now=T0 + MINUTE)
+        cancel_waiting(store, second.id, now=T0 + MINUTE)
+        store.change_jobs([retry_by_hand(read(store, second.id), T0 + MINUTE, "by ann")], now=T0 + MINUTE)
+        assert read(store, second.id).state is State.SCHEDULED
+        assert claim(store, 9, now=T0 + 2 * MINUTE) == []
+        lines = {line.through_at: line.reason for line in ledger(store)}
+        assert lines[T0 + 2 * MINUTE] == overlap_reason(first.id)
 
     def test_a_retry_that_is_due_at_once_with_them_is_replaced_once(self, store: Store) -> None:
         """What a judgement ends is not made ready by the same claim: the last of them has the key."""
