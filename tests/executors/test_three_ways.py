@@ -10,7 +10,7 @@ import pytest
 
 from executors import three_ways
 from executors.bench import until
-from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, ORDER, PAY, WAIT, Bill, Money, Point
+from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, LEAK, ORDER, PAY, WAIT, Bill, Money, Point
 from rota import BadPayload, JobFailed
 from rota.engine.capture import MOST_BYTES, MOST_LINES
 from rota.store.memory import MemoryStore
@@ -142,3 +142,14 @@ def test_types_of_an_apps_own_come_and_go_by_their_codec(app, way):
     bill = Bill(Money(250, "EUR"), [Money(100, "EUR")], {"rest": Money(150, "EUR"), "none": None})
     given = result(app, PAY[way].enqueue(bill, Money(1, "EUR"), tip=Money(2, "EUR")))
     assert given == Bill(bill.total, [*bill.parts, Money(1, "EUR"), Money(2, "EUR")], bill.by_name)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_task_that_tells_its_secrets_leaves_none_in_its_log_or_error(app, way):
+    job = LEAK[way].enqueue('c4nary\'s "code"')
+    with running(app), pytest.raises(JobFailed) as caught:
+        job.result("60s")
+    lines = [text for _, text in log_of(app, job)]
+    assert sorted(line.split()[0] for line in lines) == ["logged", "printed", "written"]
+    assert "no luck with" in job.error
+    assert "c4nary" not in f"{lines} {job.error} {job.progress} {caught.value} {app.jobs.history(job.id)}"

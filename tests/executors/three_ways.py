@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import sys
@@ -10,12 +11,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 
-from rota import App
+from rota import App, Secret, current_job
 
 app = App("memory://", name="three-ways")
 say = print  # what jobs do, and the linter forbids
@@ -79,6 +80,14 @@ class Bill:
 def _pay(bill: Bill, *tips: Money, **more: Money) -> Bill:
     assert all(isinstance(part, Money) for part in (bill.total, *bill.parts, *tips, *more.values()))
     return Bill(bill.total, [*bill.parts, *tips, *more.values()], bill.by_name)
+
+
+def _leak(code: str) -> None:
+    say("printed", code)
+    sys.stdout.buffer.write(f"written {code}\n".encode())
+    logging.getLogger("shop").warning("logged %s", code)
+    current_job.progress(1, 2, code)
+    raise ValueError(f"no luck with {code!r}")
 
 
 def _count_aloud(number: int) -> None:
@@ -198,6 +207,21 @@ def wait_apart(gate: str) -> None:
 
 
 @once
+def leak_in_a_thread(code: Annotated[str, Secret]) -> None:
+    _leak(code)
+
+
+@once
+async def leak_on_the_loop(code: Annotated[str, Secret]) -> None:
+    _leak(code)
+
+
+@apart
+def leak_apart(code: Annotated[str, Secret]) -> None:
+    _leak(code)
+
+
+@once
 def pay_in_a_thread(bill: Bill, *tips: Money, **more: Money) -> Bill:
     return _pay(bill, *tips, **more)
 
@@ -253,3 +277,4 @@ def forks_and_returns() -> int:
 
 
 PAY = Three(pay_in_a_thread, pay_on_the_loop, pay_apart)
+LEAK = Three(leak_in_a_thread, leak_on_the_loop, leak_apart)
