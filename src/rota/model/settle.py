@@ -179,9 +179,9 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
             f"job {job.id} kept {'/'.join(names)} in sync, which another may do by now; start a new one instead: "
             f"`rota sources run {' '.join(names)}`"
         )
-    state = State.SCHEDULED if job.run_at > now else State.QUEUED
-    past = folded(job, Move(state, now, reason))
-    change = _change(job, state, max(job.run_at, now), past=past, failures=0, deaths=0)
+    waits = job.run_at > now
+    line = scheduled_line(now, job.run_at, reason, "delay") if waits else Move(State.QUEUED, now, reason)
+    change = _change(job, line.state, max(job.run_at, now), past=folded(job, line), failures=0, deaths=0)
     return msgspec.structs.replace(change, key=_kept_key(job, now))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -409,3 +410,12 @@ def test_every_claim_raises_the_number_of_the_lease():
         job = claim(job, f"worker-{number}", NOON, NOON + MINUTE)
         assert (job.lease_no, job.holder, job.lease_until) == (number, f"worker-{number}", NOON + MINUTE)
         job = apply(settle(job, GivenBack(), THREE, NOON, 0.0))
+
+
+def test_the_line_of_a_retry_by_hand_keeps_the_time_that_it_was_written_with():
+    cancelled = apply(cancel(a_job(State.SCHEDULED), NOON, "by hand"))
+    again = apply(retry_by_hand(cancelled, NOON, "retried by hand"))
+    line = history_of(again)[-1]
+    assert (line.state, line.data["cause"]) == (State.SCHEDULED, "delay")
+    later = msgspec.structs.replace(again, run_at=again.run_at + HOUR)
+    assert history_of(later)[-1].data == line.data
