@@ -506,9 +506,10 @@ class TestPlans:
         assert stats["totalDocsExamined"] <= expected + 5
 
 
-def test_a_process_that_was_forked_must_open_its_own(store, monkeypatch):
+def test_a_client_from_before_a_fork_is_refused(store, monkeypatch):
+    """A client of the caller's is not ours to open again."""
     monkeypatch.setattr(store._connection, "_pid", -1)
-    with pytest.raises(StoreError, match="before a fork"):
+    with pytest.raises(StoreError, match="give the child process one of its own"):
         store.now()
 
 

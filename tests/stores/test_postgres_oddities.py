@@ -160,9 +160,10 @@ class TestRefusedConnections:
         with pytest.raises(StoreUnavailable, match="closed"):
             store.now()
 
-    def test_a_handle_from_before_a_fork_is_refused(self, store, monkeypatch):
+    def test_a_pool_from_before_a_fork_is_refused(self, store, monkeypatch):
+        """A pool of the caller's is not ours to open again."""
         monkeypatch.setattr(os, "getpid", lambda: -1)
-        with pytest.raises(StoreError, match="fork"):
+        with pytest.raises(StoreError, match="give the child process a pool of its own"):
             store.now()
         monkeypatch.undo()
 

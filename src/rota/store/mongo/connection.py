@@ -13,6 +13,7 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
+from rota.store import forks
 from rota.store.mongo.faults import in_our_words, told
 from rota.store.mongo.schema import check_server
 from rota.store.mongo.space import QUICK, SENT, Document, Space
@@ -42,6 +43,7 @@ class Connection:
         self._sent: Space | None = None
         self._wire: Wire | Driver | None = None
         self._sessions = threading.local()
+        self._was_forked = False  # it was open in the parent, and is opened again by the first call
         self.has_transactions = False
         self.where = _shown(where, database)
         if self._url is not None:
@@ -66,7 +68,19 @@ class Connection:
             is_plain = self._url is not None and not self.has_transactions and lends(client, DEADLINE)
             self._wire = Wire(database, DEADLINE) if is_plain else Driver(self._space.database)
 
+    def after_fork(self) -> None:
+        """In a child: the client is the parent's. One that was given cannot be opened again here, see space."""
+        for inherited in (self._wire, self._sessions, self._client):
+            forks.abandon(inherited)
+        self._sessions = threading.local()
+        if self._url is None:
+            return
+        self._was_forked = self._space is not None
+        self._client = self._wire = self._space = self._quick = self._sent = None
+        self._pid = os.getpid()
+
     def close(self) -> None:
+        self._was_forked = False
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.close()
@@ -100,7 +114,12 @@ class Connection:
     def space(self) -> Space:
         """The collections; what is written there is answered when it is safe."""
         if self._pid != os.getpid():
-            raise StoreError("this store was opened before a fork; open it anew in the child process")
+            raise StoreError(
+                "the client that this store was given was opened before a fork; give the child process one of its own"
+            )
+        if self._was_forked:
+            self._was_forked = False
+            self.open()
         if self._space is None:
             raise StoreUnavailable(f"{self.where} is closed")
         return self._space

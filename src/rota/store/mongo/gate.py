@@ -39,11 +39,11 @@ class Gate:
     def __init__(self, connection: Connection, head: Head) -> None:
         self._connection = connection
         self._head = head
-        self._lock = Lock()
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, as after a fork: a token is of one process."""
+        """Begin anew, as after a fork: a token is of one process, and a thread of another may hold the lock."""
+        self._lock = Lock()
         self._token = secrets.token_hex(8)
         self._inside = 0
         self._shuts_at = 0.0  # by this process's clock

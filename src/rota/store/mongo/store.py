@@ -21,6 +21,7 @@ from rota.failpoints import reach
 from rota.model.micros import SECOND
 from rota.model.names import check_namespace
 from rota.model.state import State
+from rota.store import forks
 from rota.store.contract import (
     Added,
     Due,
@@ -122,6 +123,12 @@ class MongoStore(Store):
             *(self._steps, self._jobs, self._lists, self._schedules, self._ledger, self._logs, self._locks),
             *(self._entries, self._notes),
         )
+
+        forks.register(self)
+
+    def after_fork(self) -> None:
+        self._connection.after_fork()
+        self._head.gate.reset()
 
     def open(self) -> None:
         self._connection.open()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from rota.errors import StoreError
+from rota.store import forks
 from rota.store.bells import LocalBells
 from rota.store.postgres.calls import checked
 from rota.store.postgres.deadlines import cut
@@ -39,13 +40,22 @@ class Bells:
     def __init__(self, namespace: str, connect: Callable[[], psycopg.Connection[Any] | None]) -> None:
         self._namespace = namespace
         self._connect = connect  # None: nobody can listen there
+        self._line: psycopg.Connection[Any] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
         self._local = LocalBells()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._hears = threading.Event()  # the line is up
         self._tried = threading.Event()  # … or was found to be impossible, or out of reach
         self._closed = threading.Event()
-        self._line: psycopg.Connection[Any] | None = None
+
+    def after_fork(self) -> None:
+        """In a child: the thread that listens is the parent's, and so is its connection."""
+        forks.abandon(self._line)
+        self._line = None
+        self._begin()
 
     def listen(self, channel: Channel) -> LocalBell:
         """A bell that hears everybody from now on, where that is possible."""

@@ -19,6 +19,7 @@ from psycopg_pool import ConnectionPool, PoolClosed
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.failpoints import reach
+from rota.store import forks
 from rota.store.postgres.address import describe, look_at_server
 from rota.store.postgres.calls import Prepared
 from rota.store.postgres.deadlines import Deadlines
@@ -59,17 +60,30 @@ class Database:
         self._address = address
         self._given = pool
         self._pool: ConnectionPool[Any] | None = None
-        self._lock = threading.Lock()
         self._is_open = False
         self._pid = os.getpid()
         self._has_said_so = False
         self._place: tuple[Any, ...] | None = None
+        self._begin()
+        self._next_slot = count(random.randrange(SLOTS))  # noqa: S311 - spreads writers, guards nothing
+
+    def _begin(self) -> None:
+        """What belongs to the connections of one process."""
+        self._lock = threading.Lock()
         self._deadlines = Deadlines()
         self._prepared = Prepared()
         self._parking = Parking()
         self._slots: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
         self._marked: WeakKeyDictionary[Connection, Marked] = WeakKeyDictionary()
-        self._next_slot = count(random.randrange(SLOTS))  # noqa: S311 - spreads writers, guards nothing
+
+    def after_fork(self) -> None:
+        """In a child: the pool is the parent's. One that was given cannot be opened again here, see _living_pool."""
+        for inherited in (self._pool, self._parking, self._deadlines, self._slots, self._marked):
+            forks.abandon(inherited)
+        self._begin()
+        self._pool = None
+        if self._given is None:
+            self._pid = os.getpid()
 
     @property
     def where(self) -> str:
@@ -245,7 +259,9 @@ class Database:
 
     def _living_pool(self) -> ConnectionPool[Any]:
         if self._pid != os.getpid():
-            raise StoreError("this store was opened before a fork; open it anew in the child process")
+            raise StoreError(
+                "the pool that this store was given was opened before a fork; give the child process a pool of its own"
+            )
         if not self._is_open:
             raise StoreUnavailable(f"the store in {self.where} is closed")
         pool = self._pool

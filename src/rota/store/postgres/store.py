@@ -13,6 +13,7 @@ from rota.errors import BadStoreUrl, StoreError
 from rota.failpoints import reach
 from rota.model.job import accept, is_plain
 from rota.model.names import check_namespace
+from rota.store import forks
 from rota.store.contract import (
     LARGEST_PAGE,
     Added,
@@ -101,6 +102,12 @@ class PostgresStore(Store):
         self._clock = ServerClock()
         self._bells = Bells(self.namespace, self._line)
         self._make_parts()
+        forks.register(self)
+
+    def after_fork(self) -> None:
+        self._database.after_fork()
+        self._bells.after_fork()
+        self._clock.forget()
 
     def _make_parts(self) -> None:
         self._jobs, self._keys, self._ledger = Jobs(), Keys(), Ledger()

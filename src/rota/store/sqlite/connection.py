@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
 from rota.errors import SchemaMismatch, StoreError, StoreReplaced, StoreUnavailable
-from rota.store.sqlite.identity import FileWatch, abandon
+from rota.store import forks
+from rota.store.forks import abandon
+from rota.store.sqlite.identity import FileWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,8 +50,6 @@ COMPANIONS_GONE = (
     "the -wal or -shm file of {path} was deleted or replaced while it was in use: nothing more is written. Stop every "
     "process that uses it, restore a backup if the file was restored, and start them"
 )
-
-_handles: WeakSet[Database] = WeakSet()
 
 
 class _Reader:
@@ -141,7 +141,7 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._local = threading.local()
         self._readers: WeakSet[_Reader] = WeakSet()
-        _handles.add(self)
+        forks.register(self, lock="write_lock")  # SQLite would take a parent's open transaction for one of the child's
 
     def open(self) -> None:
         """Make the folder and the file where they are missing, for this user alone."""
@@ -311,6 +311,8 @@ class Database:
         return self._broken == COMPANIONS_GONE and self._watch.has_no_companions() and not is_overwritten
 
     def _forsake(self) -> None:
+        """Leave the connections open until the process ends. The last one that is closed would delete the -wal file by
+        its name, and that is the new file's by now; and SQLite forbids to close in a child what its parent opened."""
         for reader in list(self._readers):
             reader.is_stale = True
         if self._writer is not None:
@@ -409,11 +411,3 @@ def file_system_of(folder: Path) -> str:
 
 def _is_busy(err: sqlite3.Error) -> bool:
     return "locked" in str(err) or "busy" in str(err)
-
-
-def _after_fork() -> None:
-    for handle in list(_handles):
-        handle.after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)

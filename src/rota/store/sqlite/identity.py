@@ -8,7 +8,6 @@ back to an earlier state within the same file: a backup does not have the last r
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sqlite3
 import time
@@ -175,12 +174,3 @@ class Epoch:
 
 def _number(value: str) -> int:
     return int(value.partition(" ")[0])
-
-
-def abandon(connection: sqlite3.Connection) -> None:
-    """Give up a connection to a file that is no longer at its path, or that the parent of this process opened.
-
-    It stays open until the process ends. The last connection that is closed would delete the -wal file by its name, and
-    that is the new file's by now; and SQLite forbids to close in a child what its parent opened.
-    """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # it is never collected, so that nothing closes it
