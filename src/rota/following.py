@@ -54,7 +54,7 @@ def let_follow(store: Store, schedules: Sequence[Schedule], by: str, new_id: Cal
         now = store.now()
         edits = []
         for schedule in waiting:
-            edit = derive(schedule, tenants.get(schedule.spec.tenant), now, new_id)
+            edit = derive(schedule, tenants.get(schedule.spec.tenant), now)
             if edit is not None:
                 verb = f"followed tenant {schedule.spec.tenant}" if schedule.spec.tenant else "followed no tenant"
                 edits.append(with_note(edit, schedule, Author(note_id=new_id(), by=by, verb=verb)))

@@ -8,9 +8,10 @@ import msgspec
 
 from rota.errors import BadTrigger
 from rota.model.clock_record import wrong_time_at
-from rota.model.firing import coming_slot, count_free, count_slots, overlapped_jobs
+from rota.model.firing import overlapped_jobs
 from rota.model.micros import SECOND
 from rota.model.note import subject_of
+from rota.model.slots import coming_slot, count_open
 from rota.model.why import Records, Verdict, instant_to_explain, timing_of, why, why_removed
 from rota.reading import clock_record
 from rota.store.contract import LARGEST_PAGE, NoteFilter
@@ -65,7 +66,7 @@ def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) 
         slots = [slot for slot in coming_slots(schedule, low, most) if slot <= end]
         if slots:
             through = end if schedule.spec.end is None else min(end, schedule.spec.end)
-            count = max(len(slots), count_free(schedule, max(low, schedule.fired_through), through))
+            count = max(len(slots), count_open(schedule, max(low, schedule.fired_through), through))
             yield Coming(schedule, [local_time(schedule, slot) for slot in slots], _bounded(schedule, count))
 
 
@@ -82,7 +83,7 @@ def coming_slots(schedule: Schedule, after: int, most: int) -> list[int]:
 def may_run(schedule: Schedule) -> bool:
     """Whether a run may come: one that is yet to be made, or the last ones, which were made ahead and wait."""
     is_on = schedule.is_enabled and not schedule.problem and schedule.silence is None
-    return schedule.due_at is not None or (is_on and schedule.ahead is not None)
+    return schedule.due_at is not None or (is_on and schedule.has_jobs_ahead)
 
 
 def local_time(schedule: Schedule, slot: int) -> datetime:
@@ -93,7 +94,7 @@ def local_time(schedule: Schedule, slot: int) -> datetime:
 def _bounded(schedule: Schedule, count: int) -> int:
     """What is made already is still to come, and counted as made."""
     most = schedule.spec.max_runs
-    made = 0 if schedule.ahead is None else count_slots(schedule, schedule.fired_through, schedule.ahead.through)
+    made = count_open(schedule, schedule.fired_through, schedule.made_through) if schedule.has_jobs_ahead else 0
     return count if most is None else min(count, max(0, most - schedule.run_count + made))
 
 

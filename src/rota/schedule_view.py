@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rota.errors import BadTrigger
 from rota.ledger import may_run
 from rota.model import edit as edits
-from rota.model.firing import coming_slot
 from rota.model.micros import SECOND, datetime_of, optional_datetime
+from rota.model.slots import coming_slot
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ScheduleView:
     @property
     def _next_at(self) -> int | None:
         """The next time; what was made ahead is yet to run."""
-        return self.record.next_at if self.record.ahead is None else coming_slot(self.record, self._now)
+        return self.record.next_at if not self.record.has_jobs_ahead else coming_slot(self.record, self._now)
 
     def explain(self) -> str:
         """Its times in one sentence, or why they cannot be told."""

@@ -309,7 +309,7 @@ class Schedules:
         return edits.with_note(edit, before, Author(note_id=self._new_id(), by=by or whoami(), verb=verb))
 
     def _view(self, record: Schedule) -> ScheduleView:
-        return ScheduleView(record, None if record.ahead is None else self._store().now())
+        return ScheduleView(record, self._store().now() if record.has_jobs_ahead else None)
 
     def _read(self, schedule_id: str) -> Schedule:
         found = self._store().get_schedules([schedule_id])

@@ -7,17 +7,18 @@ whole seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from tenants.rules import DAY, EveryRule, days_named, first_second, local_day
+from tenants.rules import DAY, CalendarRule, CronRule, EveryRule, days_named, first_second, local_day, local_time
 
 if TYPE_CHECKING:
-    from datetime import date, datetime
+    from datetime import date
 
     from tenants.rules import Rule
 
 FAR = timedelta(days=2)  # no two zones, and no gap, move a local date further than this
+FARTHEST = 27 * 3600  # no two zones are further apart
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,15 @@ class Said:
 
 @dataclass(frozen=True)
 class Hold:
-    """A pause, and when it ends by itself."""
+    """A pause: when it began, and when it ends by itself."""
 
     until: int | None = None
+    at: int = 0
+
+
+def is_dated(rule: Rule) -> bool:
+    """Whether it names at most one time on a date."""
+    return isinstance(rule, CalendarRule) or (isinstance(rule, CronRule) and len(rule.hours) == 1)
 
 
 class Expected:
@@ -59,6 +66,11 @@ class Expected:
         self.kept: tuple[int, datetime | None] | None = (
             None  # a run that was announced in another zone and still happens
         )
+        self.pending: dict[int, datetime | None] = {}  # runs of another zone that are still to be decided
+        self.silences: list[tuple[int, int]] = []  # over runs that were missed before: nothing in there is expected
+        self.disabled_at = 0
+        self.done_day: date | None = None  # after a change of the rule: this date has had its run
+        self.made_at: int | None = None  # when the last job was made
         self.outcomes: dict[int, str] = {}
         self.ran: dict[int, int] = {}
         self.ahead: set[int] = set()  # made before their time, and not started
@@ -92,9 +104,12 @@ class Expected:
             is_kept = self.kept is not None and (
                 at <= self.kept[0] or (wall is not None and wall <= (self.kept[1] or wall))
             )
-            if not (is_done or is_kept or at in self.outcomes or at in self.ahead):
+            is_silent = self.done_day is not None and at < first_second(self.done_day + DAY, self.tz)
+            is_silent |= any(since <= at <= through for since, through in self.silences)
+            if not (is_done or is_kept or is_silent or at in self.outcomes or at in self.ahead):
                 found.append(at)
-        return found
+        found += [at for at in self.pending if low < at <= high and at not in self.outcomes and at not in self.ahead]
+        return sorted(set(found))
 
     # Time passes.
 
@@ -102,6 +117,7 @@ class Expected:
         """From the last event to this one, with these alive all the while."""
         since = self.now
         self._begin(workers=workers)
+        self._settle_kept(since)
         if schedulers:
             since = self._end_hold(to) or since
         if schedulers and self.is_active:
@@ -115,6 +131,7 @@ class Expected:
             if self.said.lookahead:
                 self.ahead |= set(self._coming(to, to + self.said.lookahead - 1))
         self._run_ahead(to, workers=workers)
+        self._settle_kept(to)
         self.now = to
 
     @property
@@ -127,19 +144,21 @@ class Expected:
         if not self.is_enabled or not holds or any(hold.until is None or hold.until > to for hold in holds):
             return None
         until = max(hold.until or 0 for hold in holds)
-        self._skip_through(until - 1)
+        self._end_silence(until - 1)
         self.own_hold = self.tenant_hold = None
         return max(until, self.now)
 
     def _look(self, at: int, *, workers: bool) -> None:
         """A scheduler looks at what was not fired in time."""
-        due = self._coming(self.floor, at)
+        due = self._coming(0, at)
         missed = [one for one in due if one < at - self.said.grace]
         in_time = due[len(missed) :]
         kept = self._caught_up(missed, in_time)
         for one in [*kept, *in_time]:
             self._make(one, at, is_chained=one in kept and self.said.catchup == "all")
         self._run_live(at, workers=workers)
+        self.floor = max([self.floor, *(through for _, through in self.silences)])
+        self.silences, self.pending = [], {one: wall for one, wall in self.pending.items() if one > at}
 
     def _caught_up(self, missed: list[int], in_time: list[int]) -> list[int]:
         keep = {"skip": 0, "latest": 0 if in_time else 1, "all": self.said.limit}[self.said.catchup]
@@ -154,6 +173,7 @@ class Expected:
             return
         self.outcomes[one] = "made"
         self.ran[one] = at
+        self.made_at = max(at if not self.said.lookahead else one - self.said.lookahead, self.made_at or 0)
         self.live.append(one)
 
     def _run_live(self, at: int, *, workers: bool) -> None:
@@ -169,7 +189,6 @@ class Expected:
             self._make(one, one)
             self._run_live(one, workers=True)
         self.ahead = {one for one in self.ahead if one > to}
-        self._settle_kept(to)
 
     def _begin(self, *, workers: bool) -> None:
         """Workers that have just come judge what is overdue of what was made ahead, then do all that waits."""
@@ -186,9 +205,23 @@ class Expected:
     # Something is done to it, at self.now.
 
     def _skip_through(self, through: int) -> None:
+        """Nothing that lies behind is open any more."""
         self._settle_kept(through)
-        self.outcomes |= dict.fromkeys(self._coming(self.floor, through), "skipped")
-        self.floor = max(self.floor, through)
+        self.outcomes |= dict.fromkeys(self._coming(0, through), "skipped")
+        self.floor = max(self.floor, through, *(end for _, end in self.silences), 0)
+        self.silences = []
+        self.pending = {one: wall for one, wall in self.pending.items() if one > through}
+
+    def _end_silence(self, through: int) -> None:
+        """What fell into the silence is skipped; what was missed before it is still to be decided."""
+        began = [hold.at for hold in (self.own_hold, self.tenant_hold) if hold is not None]
+        since = min([*began, *([] if self.is_enabled else [self.disabled_at])])
+        if not [one for one in self._coming(0, through) if one < since] or since > through:
+            self._skip_through(through)
+            return
+        self.outcomes |= dict.fromkeys(self._coming(since - 1, through), "skipped")
+        self._settle_kept(through)
+        self.silences.append((since, through))
 
     def _revoke(self) -> None:
         """What waits is cancelled; what was made for later is as if it had not been made."""
@@ -197,7 +230,7 @@ class Expected:
             self.outcomes[one] = "cancelled"
             self.ran.pop(one, None)
         self._settle_kept(self.now)
-        self.live, self.ahead, self.kept = [], set(), None
+        self.live, self.ahead = [], set()
 
     def pause(self, hold: Hold) -> None:
         self._revoke()
@@ -209,7 +242,7 @@ class Expected:
 
     def resume(self) -> None:
         if self.own_hold is not None:
-            self._skip_through(self._end_of(self.own_hold))
+            self._end_silence(self._end_of(self.own_hold))
             self.own_hold = None
 
     def resume_tenant(self) -> None:
@@ -217,7 +250,7 @@ class Expected:
         is_over = hold is not None and hold.until is not None and hold.until <= self.now
         if hold is None or (is_over and self.is_enabled):
             return  # the next scheduler sees to it
-        self._skip_through(self._end_of(hold))
+        self._end_silence(self._end_of(hold))
         self.tenant_hold = None
 
     def follow(self) -> None:
@@ -232,42 +265,66 @@ class Expected:
     def disable(self) -> None:
         if self.is_enabled:
             self._revoke()
-            self.is_enabled = False
+            self.is_enabled, self.disabled_at = False, self.now
 
     def enable(self) -> None:
         if not self.is_enabled:
-            self._skip_through(self.now)
+            self._end_silence(self.now)
             self.is_enabled = True
 
     def edit(self, said: Said) -> None:
         """Another word holds for later runs; other times hold from now on, and nothing is replayed."""
         if said.timing != self.said.timing:
             self._revoke()
+            day = self._done_day() if is_dated(self.said.rule) and is_dated(said.rule) else None
             done = self.done
             named = self.between(self.now, self.now + 2 * 86_400) if done is not None else []
             past = [at for at, wall in named if wall is not None and wall <= done]
             self._skip_through(self.now)
             self.floor = max([self.floor, *past])  # local times that had their run in another zone stay done
-            self.done = None
+            self.done, self.kept, self.pending, self.done_day = None, None, {}, day
         self.said = said
+
+    def _done_day(self) -> date | None:
+        """The local date on which the last run was made, where it was made for that date; once done, it stays so."""
+        if self.done_day is not None and self.now < first_second(self.done_day + DAY, self.tz):
+            return self.done_day
+        last = self._last_settled()
+        is_run = last is not None and self.made_at is not None and last[0] <= self.made_at + 1 + self.said.lookahead
+        return last[1].date() if is_run and last[1] is not None else None
 
     def move(self, tz: str, *, keeps_next: bool) -> None:
         """Another zone: the same local times there, and none twice."""
         if tz == self.tz:
             return
         kept = self._announced() if keeps_next and self.is_active else None
-        is_from_now = kept is not None or not self.is_active or isinstance(self.said.rule, EveryRule)
+        is_every = isinstance(self.said.rule, EveryRule)
+        is_from_now = kept is None and (not self.is_active or is_every or bool(self.silences))
         last = self._last_settled()
         self._revoke()
+        missed = {one: self._wall_of(one) for one in self._coming(0, self.now)} if kept is not None else {}
         if is_from_now:
             self._skip_through(self.now)
+        past = [wall for at, wall in self.pending.items() if at <= self.now]
+        if self.done_day is not None:
+            past.append(datetime.combine(self.done_day, time(23, 59, 59)))
         if last is not None:
             self.floor = max(self.floor, last[0])  # whatever the clocks say there, no instant comes twice
-            self.done = max(filter(None, (self.done, last[1])), default=None)
-        self.tz = tz
+            past.append(last[1])
+        self.done = max(filter(None, (self.done, *past)), default=None)
+        self.tz, self.kept, self.done_day = tz, kept, None
+        self.pending = {one: wall for one, wall in self.pending.items() if one <= self.now}
         if kept is not None:
-            self.ahead.add(kept[0])
-            self.kept = kept
+            self.pending, self.silences = {**missed, kept[0]: kept[1]}, []
+        elif not is_from_now:
+            self._reopen()
+
+    def _reopen(self) -> None:
+        """A local date that has not run, and that the new clock puts before the last run, runs right after that."""
+        low = max(self.created, self.floor - FARTHEST)
+        dates = [wall.date() for _, wall in self.between(low, self.floor) if wall is not None]
+        if self.done is not None and any(day > self.done.date() for day in dates):
+            self.pending[self.floor + 1] = local_time(self.floor + 1, self.tz)
 
     def _announced(self) -> tuple[int, datetime | None] | None:
         """The next run, as anybody could have seen it."""
@@ -278,6 +335,8 @@ class Expected:
         return min([*coming, *((at, self._wall_of(at)) for at in self._coming(self.now, high)[:1])], default=None)
 
     def _wall_of(self, at: int) -> datetime | None:
+        if at in self.pending:
+            return self.pending[at]
         return next(wall for one, wall in self.between(at - 1, at) if one == at)
 
     def _last_settled(self) -> tuple[int, datetime | None] | None:
@@ -289,7 +348,5 @@ class Expected:
         return None
 
     def __repr__(self) -> str:
-        from datetime import datetime  # noqa: PLC0415 - for whoever debugs
-
         moment = datetime.fromtimestamp(self.now, UTC)
         return f"<{self.said.rule} in {self.tz} at {moment:%Y-%m-%d %H:%M:%S}>"

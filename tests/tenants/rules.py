@@ -170,5 +170,9 @@ def first_second(day: date, tz: str) -> int:
     return min(passes) if passes[0] <= passes[1] else gap_end(zone, passes[1], passes[0])
 
 
+def local_time(at: int, tz: str) -> datetime:
+    return datetime.fromtimestamp(at, zone_of(tz)).replace(tzinfo=None)
+
+
 def local_day(at: int, tz: str) -> date:
     return datetime.fromtimestamp(at, zone_of(tz)).date()

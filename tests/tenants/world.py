@@ -261,7 +261,7 @@ class World:
             customer.policy = self.random.choice(("recompute", "keep_next"))
             self._say(customer, self._queue())
         elif what == "pause":
-            customer.hold = Hold(self._until())
+            customer.hold = Hold(self._until(), self.now)
             self.app.tenants.pause(customer.name, until=moment(customer.hold.until), reason="month end", by="ann")
             for expected in customer.schedules.values():
                 expected.pause_tenant(customer.hold)
@@ -299,7 +299,7 @@ class World:
         elif what == "bounds":
             self._edit(customer, name, self._bounded(expected.said, customer.tz))
         elif what == "pause":
-            hold = Hold(self._until())
+            hold = Hold(self._until(), self.now)
             schedules.pause(name, until=moment(hold.until), reason="a rest", by="bob")
             expected.pause(hold)
         elif what == "resume":

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.edit import Edit
-from rota.model.firing import next_slot
 from rota.model.history import Move, closed_lines, pack_moves, scheduled_line
 from rota.model.micros import SECOND
 from rota.model.note import Author, note_of, subject_of
-from rota.model.schedule import Ahead, Schedule
 from rota.model.settle import Change
+from rota.model.slots import next_slot, with_ahead
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from rota.model.job import Job
     from rota.model.occurrence import Occurrence
+    from rota.model.schedule import Schedule
 
     Span = tuple[int, int]  # after < t <= through
 
@@ -50,7 +50,7 @@ def repair_schedule(schedule: Schedule, lines: Sequence[Occurrence], now: int, *
         return None
     is_made_ahead = schedule.ahead is not None and schedule.ahead.through > schedule.fired_through
     reopened = [line for line in lines if _is_open(line, was_edited=was_edited)][:MOST_SPANS]
-    if is_made_ahead and schedule.ahead is not None and schedule.ahead.kept_at is not None:
+    if is_made_ahead and any(detour.slots for detour in schedule.detours):
         reopened = []  # the run that a change of zone keeps stays where it is
     end = schedule.made_through if reopened else schedule.fired_through
     rest = [line for line in lines if line not in reopened and line.earliest_at <= end]
@@ -138,16 +138,13 @@ def _is_open(line: Occurrence, *, was_edited: bool) -> bool:
 
 def _moved_back(schedule: Schedule, reopened: Sequence[Occurrence], taken: tuple[Span, ...], now: int) -> Edit:
     since = min([now, *(line.after_at for line in reopened)])  # the first range may begin before now
-    ahead = Ahead(0, taken=taken) if taken else None
-    if schedule.ahead is not None and not reopened:
-        ahead = msgspec.structs.replace(schedule.ahead, taken=taken)
+    after = with_ahead(schedule, taken=taken, **({"through": 0} if reopened else {}))
     after = msgspec.structs.replace(
-        schedule,
+        after,
         version=schedule.version + 1,
         created_at=min(schedule.created_at, now),
         updated_at=now,
         fired_through=since,
-        ahead=ahead,
     )
     after = msgspec.structs.replace(after, next_at=next_slot(after, after.made_through))
     return Edit(

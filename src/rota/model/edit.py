@@ -12,17 +12,26 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadTrigger, Refused
-from rota.model.firing import Skip, count_free, job_ahead, next_slot, run_now, run_since_start, skip_range
+from rota.model.firing import run_now, run_since_start
 from rota.model.job import Job, NewJob
-from rota.model.micros import datetime_of, micros_of
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
-from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, checked
+from rota.model.retiming import elsewhere, from_now, is_same_rule, kept_next, still_open, with_done
+from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec, checked
+from rota.model.slots import (
+    Skip,
+    count_open,
+    next_slot,
+    settled_through,
+    silenced,
+    skip_range,
+    trimmed,
+    with_ahead,
+)
 from rota.model.sync import start_sync
 from rota.triggers.rezoned import WallTrigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
 
 class Edit(Struct, frozen=True, kw_only=True):
@@ -122,15 +131,13 @@ def follow_pause(schedule: Schedule, tenant_pause: Pause | None, now: int) -> Ed
     return _lift(schedule, schedule.tenant_pause, now, tenant_pause=None)
 
 
-def follow_spec(
-    schedule: Schedule, spec: ScheduleSpec, now: int, new_id: Callable[[], str], *, keeps_next: bool
-) -> Edit | None:
+def follow_spec(schedule: Schedule, spec: ScheduleSpec, now: int, *, keeps_next: bool) -> Edit | None:
     """Take over what its tenant says now. Of a new zone, the run that was announced may be kept."""
     if schedule.spec == spec:
         return None
     if schedule.spec.timing == spec.timing:
         return _reword(schedule, spec, now)
-    return (_keep_next(schedule, spec, now, new_id) if keeps_next else None) or _rezone(schedule, spec, now)
+    return (_keep_next(schedule, spec, now) if keeps_next else None) or _rezone(schedule, spec, now)
 
 
 def enable(schedule: Schedule, now: int) -> Edit | None:
@@ -262,117 +269,68 @@ def _by(edit: Edit, origin: Origin) -> Edit:
 def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """New times hold from now on: nothing that lies behind is replayed, and nothing made for the old times runs."""
     standing = _unmade(existing, now)
-    skips = _skips_of(standing, now, _why_silent(existing) or "schedule re-timed")
-    return _with_times(existing, standing, spec, now, max(standing.fired_through, now), skips)
+    edit = _with_times(existing, standing, from_now(standing, now), spec, now)
+    return msgspec.structs.replace(edit, skips=_skips_of(standing, now))
 
 
 def _move(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """The same local times in another zone. One that has not run and lies behind there was missed: it is caught up."""
     standing = _unmade(existing, now)
-    return _with_times(existing, standing, spec, now, standing.fired_through, [])
+    return _with_times(existing, standing, still_open(standing, now), spec, now)
 
 
 def _rezone(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """New times, which may be the old ones by another clock."""
-    fires = existing.is_enabled and existing.silence is None and not existing.problem
-    is_moved = fires and isinstance(existing.trigger, WallTrigger) and _is_same_rule(existing, spec)
-    return _move(existing, spec, now) if is_moved else _retime(existing, spec, now)
+    is_moved = _fires(existing) and isinstance(existing.trigger, WallTrigger) and is_same_rule(existing, spec)
+    is_quiet = any(not (detour.zone or detour.is_date) for detour in existing.detours)  # a pause over missed runs
+    return _move(existing, spec, now) if is_moved and not is_quiet else _retime(existing, spec, now)
 
 
-def _with_times(
-    existing: Schedule, standing: Schedule, spec: ScheduleSpec, now: int, since: int, skips: list[Skip]
-) -> Edit:
-    """The edit to new times that are counted from `since`."""
-    retimed = msgspec.structs.replace(
-        _elsewhere(standing, spec),
+def _fires(schedule: Schedule) -> bool:
+    return schedule.is_enabled and schedule.silence is None and not schedule.problem
+
+
+def _with_times(existing: Schedule, standing: Schedule, left: Schedule, spec: ScheduleSpec, now: int) -> Edit:
+    """The edit to new times, of what is left open."""
+    retimed = with_done(existing, standing, _retimed(existing, left, spec), now)
+    next_at = next_slot(retimed, retimed.fired_through)
+    return _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
+
+
+def _retimed(existing: Schedule, left: Schedule, spec: ScheduleSpec) -> Schedule:
+    return msgspec.structs.replace(
+        elsewhere(left, spec),
         is_enabled=existing.is_enabled if existing.spec.enabled == spec.enabled else spec.enabled,
         generation=existing.generation + 1,
-        fired_through=since,
         problem=None,
     )
-    done = _done_in(existing, retimed, standing.fired_through)
-    retimed = msgspec.structs.replace(retimed, fired_through=max(since, done))
-    next_at = next_slot(retimed, retimed.fired_through)
-    edit = _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
-    return msgspec.structs.replace(edit, skips=skips)
 
 
-def _keep_next(existing: Schedule, spec: ScheduleSpec, now: int, new_id: Callable[[], str]) -> Edit | None:
+def _keep_next(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit | None:
     """A new zone that first lets the announced run happen at its old instant; None where none was announced."""
-    if existing.problem or not existing.is_enabled or existing.silence is not None:
+    if not _fires(existing):
         return None
     standing = _unmade(existing, now)
-    announced = existing.ahead.kept_at if existing.ahead is not None else None
-    kept = announced if announced is not None and announced > now else next_slot(standing, now)
-    if kept is None:
+    after = kept_next(existing, standing, _retimed(existing, standing, spec), now)
+    if after is None:
         return None
-    edit = _retime(existing, spec, now)
-    first = _first_after(existing, edit.after, kept)
-    done = None if first is None else edit.after.trigger.previous_before(first)
-    through = kept if done is None else max(kept, micros_of(done))
-    ahead = Ahead(through, kept, through, edit.after.taken)
-    after = msgspec.structs.replace(edit.after, ahead=ahead, run_count=edit.after.run_count + 1)
-    after = msgspec.structs.replace(after, next_at=next_slot(after, through))
-    job = job_ahead(after, kept, max(standing.fired_through, now), new_id())
-    return msgspec.structs.replace(edit, after=after, jobs=[job])
-
-
-def _first_after(existing: Schedule, moved: Schedule, kept: int) -> datetime | None:
-    """The new zone's first run after one that is kept, and not for the same local time."""
-    if not _is_same_rule(existing, moved.spec):
-        return moved.trigger.next_after(datetime_of(kept))
-    ahead, known = existing.ahead, datetime_of(kept)
-    if ahead is not None and ahead.kept_at == kept:  # announced two zones ago: what it stood for is known by its guard
-        known = existing.trigger.previous_before(datetime_of(ahead.kept_through + 1)) or known
-    done = existing.trigger.wall_time_of(known)
-    return existing.trigger.rezoned(moved.spec.tz, done_date=done).next_after(datetime_of(kept))
+    skips = skip_range(standing, after.fired_through, "skipped", "catch-up")  # more were missed than are kept
+    next_at = next_slot(after, after.fired_through)
+    edit = _edit(after, existing, now, revoke="schedule re-timed", next_at=next_at)
+    return msgspec.structs.replace(edit, skips=skips)
 
 
 def _unmade(schedule: Schedule, now: int) -> Schedule:
     """The schedule without the jobs that were made ahead and are yet to come; the edit that takes this revokes them."""
-    ahead = schedule.ahead
-    taken = Ahead(0, taken=schedule.taken) if schedule.taken else None  # these stay: they have happened
-    if ahead is None or schedule.problem:
-        return msgspec.structs.replace(schedule, ahead=taken)
-    settled = schedule.settled_through(now)
-    low = max(settled, ahead.kept_through)
-    number = count_free(schedule, low, ahead.through) + (ahead.kept_at is not None and ahead.kept_at > now)
-    bare = msgspec.structs.replace(
-        schedule, ahead=taken, fired_through=settled, run_count=max(0, schedule.run_count - number)
-    )
+    if schedule.problem:
+        return with_ahead(schedule, through=0, detours=())
+    if not schedule.has_jobs_ahead:
+        return schedule if schedule.ahead is None else trimmed(with_ahead(schedule, through=0))
+    settled = settled_through(schedule, now)
+    number = count_open(schedule, settled, schedule.made_through)
+    bare = msgspec.structs.replace(schedule, fired_through=settled, run_count=max(0, schedule.run_count - number))
+    bare = trimmed(with_ahead(bare, through=0))
     return msgspec.structs.replace(bare, next_at=next_slot(bare, settled))
-
-
-def _elsewhere(schedule: Schedule, spec: ScheduleSpec) -> Schedule:
-    """Under another spec; where that moves it, it remembers where it was made."""
-    stays = schedule.spec.tz == spec.tz or schedule.problem is not None  # a zone that is unknown cannot be left
-    zone = "" if schedule.problem else schedule.origin.zone or ("" if stays else schedule.spec.tz)
-    return msgspec.structs.replace(schedule, spec=spec, origin=msgspec.structs.replace(schedule.origin, zone=zone))
-
-
-def _is_same_rule(existing: Schedule, spec: ScheduleSpec) -> bool:
-    """Whether only the zone around the rule changes."""
-    if existing.problem or existing.spec.tz == spec.tz:
-        return False
-    moved = _elsewhere(existing, spec)
-    return str(existing.trigger.rezoned(spec.tz)) == str(moved.trigger)
-
-
-def _done_in(existing: Schedule, retimed: Schedule, settled: int) -> int:
-    """Where only the zone changed: until when the new zone's clock shows local times that have had their run."""
-    if not _is_same_rule(existing, retimed.spec):
-        return 0
-    before, after, since = existing.trigger, retimed.trigger, datetime_of(retimed.fired_through)
-    last = before.previous_before(datetime_of(settled + 1))
-    is_new = existing.generation == 1 or settled <= existing.created_at  # else an earlier zone's clock may have said so
-    if last is None or (is_new and micros_of(last) <= existing.created_at):
-        return 0
-    plain = after.next_after(since)
-    first = before.rezoned(retimed.spec.tz, done_date=before.wall_time_of(last)).next_after(since)
-    if plain is None or first == plain:
-        return 0
-    done = None if first is None else after.previous_before(first)
-    return micros_of(done or plain)
 
 
 def _why_silent(schedule: Schedule) -> str:
@@ -387,14 +345,21 @@ def _why_silent(schedule: Schedule) -> str:
 def _restore(existing: Schedule, spec: ScheduleSpec, origin: Origin, now: int) -> Edit:
     """Declared again after it was retired: it goes on from now as if it were new, with its past."""
     retimed = _retime(existing, spec, now)
-    enabled = msgspec.structs.replace(retimed.after, is_enabled=spec.enabled)
+    enabled = with_ahead(msgspec.structs.replace(retimed.after, is_enabled=spec.enabled), off_at=None)
     return _by(msgspec.structs.replace(retimed, after=enabled), origin)
 
 
-def _skips_of(existing: Schedule, now: int, why: str) -> list[Skip]:
+def _skips_of(existing: Schedule, now: int) -> list[Skip]:
     """What was due and will not be fired any more; a rule that cannot be evaluated has nothing to tell."""
+    if existing.problem:
+        return []
     try:
-        return [] if existing.problem else skip_range(existing, now, "skipped", why)
+        why_silent = _why_silent(existing)
+        since = existing.quiet_since if why_silent else now
+        return [
+            *skip_range(existing, min(now, since), "skipped", "schedule re-timed"),
+            *skip_range(existing, now, "skipped", why_silent, since=since),
+        ]
     except BadTrigger:
         return []
 
@@ -407,13 +372,12 @@ def _lift(schedule: Schedule, lifted: Pause | None, now: int, **fields: Any) -> 
 
 
 def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, **fields: Any) -> Edit:
-    """Fire again; what fell into the silence, up to now or to its announced end, is recorded as skipped."""
+    """Fire again; what fell into the silence, up to now or to its announced end, is recorded as skipped. What was
+    missed before the silence is still to be caught up."""
     if schedule.problem:
         return _edit(schedule, schedule, now, **fields)  # its times cannot be told until it is mended
-    end = now if until is None else until
-    skips = skip_range(schedule, end, "skipped", why)
-    ahead = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, end))
-    edit = _edit(ahead, schedule, now, next_at=next_slot(ahead, ahead.fired_through), **fields)
+    after, skips = silenced(schedule, now if until is None else until, why)
+    edit = _edit(after, schedule, now, next_at=next_slot(after, after.made_through), **fields)
     return msgspec.structs.replace(edit, skips=skips)
 
 
@@ -438,6 +402,8 @@ def is_older(version: str, than: str) -> bool:
 def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None = None, **fields: Any) -> Edit:
     standing = changed if revoke is None else _unmade(changed, now)
     after = msgspec.structs.replace(standing, version=before.version + 1, updated_at=now, **fields)
-    is_ahead = revoke is not None and before.ahead is not None
+    if before.is_enabled != after.is_enabled:
+        after = with_ahead(after, off_at=None if after.is_enabled else now)
+    is_ahead = revoke is not None and (before.has_jobs_ahead or bool(before.taken))
     unmake_after = max([now, *(through for _, through in before.taken)]) if is_ahead else None
     return Edit(after=after, expect_version=before.version, revoke=revoke, unmake_after=unmake_after)

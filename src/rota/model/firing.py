@@ -16,6 +16,17 @@ from msgspec import Struct
 from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.model.schedule import Ahead, Overlap, Schedule
+from rota.model.slots import (
+    Skip,
+    last_slot,
+    low_of,
+    next_slot,
+    settled_through,
+    silenced,
+    skip_range,
+    trimmed,
+    with_ahead,
+)
 from rota.triggers.zone import DAY, find_zone
 
 if TYPE_CHECKING:
@@ -27,21 +38,6 @@ if TYPE_CHECKING:
 MOST_JOBS = 100  # made by one firing of one schedule; the rest follows in the next round
 LATE = SECOND  # from here on the ledger says "late"
 UNIQUE = "unique"  # the word for what another job's key refused
-
-
-class Skip(Struct, frozen=True, kw_only=True):
-    """Occurrences that made no job, as the range after_at < t <= through_at."""
-
-    after_at: int
-    through_at: int
-    count: int
-    outcome: str  # skipped | coalesced
-    reason: str  # overlap (job …) | unique (job …) | paused … | disabled | catch-up
-
-    @property
-    def word(self) -> str:
-        """Why, as one word of a few: overlap, unique, paused, disabled, catch-up or coalesced."""
-        return "coalesced" if self.outcome == "coalesced" else self.reason.partition(" ")[0].rstrip(":")
 
 
 class Shot(Struct, frozen=True, kw_only=True):
@@ -97,105 +93,6 @@ class Placement(Struct, frozen=True, kw_only=True):
     cancels: str | None = None  # the live job, which is asked to stop
 
 
-def next_slot(schedule: Schedule, after: int) -> int | None:
-    """The first nominal time later than `after`, within the schedule's bounds and never fired before."""
-    if schedule.is_spent:
-        return None
-    spec = schedule.spec
-    after = max(after, schedule.made_through)
-    if spec.start is not None:
-        after = max(after, spec.start - 1)
-    slot = free_after(schedule, after)
-    return slot if slot is not None and (spec.end is None or slot <= spec.end) else None
-
-
-def free_after(schedule: Schedule, after: int) -> int | None:
-    """The trigger's first time later than `after` that was not decided while the clock stood ahead."""
-    while (second := schedule.trigger.next_second(after // SECOND)) is not None:
-        span = _taken_with(schedule, second * SECOND)
-        if span is None:
-            return second * SECOND
-        after = span[1]
-    return None
-
-
-def _free_until(schedule: Schedule, until: int) -> int | None:
-    """The trigger's last such time at or before `until`."""
-    while (second := schedule.trigger.second_before(until // SECOND + 1)) is not None:
-        span = _taken_with(schedule, second * SECOND)
-        if span is None:
-            return second * SECOND
-        until = span[0]
-    return None
-
-
-def _taken_with(schedule: Schedule, slot: int) -> tuple[int, int] | None:
-    return next((span for span in schedule.taken if span[0] < slot <= span[1]), None)
-
-
-def coming_slot(schedule: Schedule, after: int) -> int | None:
-    """The next run after an instant, whether its job is made already or not."""
-    ahead = schedule.ahead
-    if ahead is None:
-        return next_slot(schedule, after)
-    after = max(after, schedule.fired_through)
-    if ahead.kept_at is not None and after < ahead.kept_at:
-        return ahead.kept_at
-    bare = msgspec.structs.replace(schedule, ahead=Ahead(0, taken=ahead.taken), run_count=0)
-    made = next_slot(bare, max(after, ahead.kept_through))
-    return made if made is not None and made <= ahead.through else next_slot(schedule, after)
-
-
-def last_slot(schedule: Schedule, until: int) -> int | None:
-    """The last nominal time at or before `until` that was not fired yet."""
-    if schedule.is_spent:
-        return None
-    spec = schedule.spec
-    until = until if spec.end is None else min(until, spec.end)
-    slot = _free_until(schedule, until)
-    if slot is None:
-        return None
-    is_open = slot > schedule.made_through and (spec.start is None or slot >= spec.start)
-    return slot if is_open else None
-
-
-def count_slots(schedule: Schedule, after: int, through: int) -> int:
-    """How many nominal times lie in after < t <= through."""
-    after = after if schedule.spec.start is None else max(after, schedule.spec.start - 1)
-    return schedule.trigger.count_seconds(after // SECOND, through // SECOND) if through > after else 0
-
-
-def count_free(schedule: Schedule, after: int, through: int) -> int:
-    """How many of them were not decided while the clock stood ahead."""
-    return sum(count_slots(schedule, low, high) for low, high in _free_parts(schedule, after, through))
-
-
-def _free_parts(schedule: Schedule, after: int, through: int) -> list[tuple[int, int]]:
-    """The parts of after < t <= through that no taken span covers, in order."""
-    parts = []
-    for low, high in schedule.taken:
-        if low >= through:
-            break
-        if low > after:
-            parts.append((after, low))
-        after = max(after, high)
-    return [*parts, (after, through)] if through > after else parts
-
-
-def skip_range(schedule: Schedule, through: int, outcome: str, reason: str) -> list[Skip]:
-    """The skips of every open occurrence up to `through`: mostly one; empty where there is none."""
-    last = last_slot(schedule, through)
-    if last is None:
-        return []
-    skips = []
-    for after, until in _free_parts(schedule, schedule.made_through, last):
-        count = count_slots(schedule, after, until)
-        if count:
-            end = _free_until(schedule, until) or until
-            skips.append(Skip(after_at=after, through_at=end, count=count, outcome=outcome, reason=reason))
-    return skips
-
-
 def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
     """What to do about a schedule that is due at `now`."""
     if schedule.silence is not None:
@@ -206,12 +103,13 @@ def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
     slots = [*shots, *on_time][: _jobs_left(base)]
     through = slots[-1] if slots else (missed or base.fired_through)
     jobs = _shots(base, slots, set(shots), skips, new_id)
-    advanced = msgspec.structs.replace(
-        base, fired_through=max(through, base.fired_through), run_count=base.run_count + len(slots)
+    fired_through = max(through, base.fired_through)
+    advanced = trimmed(
+        msgspec.structs.replace(base, fired_through=fired_through, run_count=base.run_count + len(slots))
     )
     early = _shots_ahead(advanced, now, MOST_JOBS - len(jobs), new_id)
     if early:
-        advanced = _ahead_through(advanced, early[-1].job.fire_at or 0)
+        advanced = with_ahead(advanced, through=early[-1].job.fire_at or 0)
     return Firing(
         schedule=schedule,
         shots=[*jobs, *early],
@@ -230,17 +128,9 @@ def plan_early(schedule: Schedule, at: int, new_id: Callable[[], str]) -> Firing
 
 def _at_present(schedule: Schedule, now: int) -> Schedule:
     """The schedule as of now: what was made ahead and has come is behind it."""
-    settled = schedule.settled_through(now)
-    return msgspec.structs.replace(schedule, fired_through=settled, ahead=_still_ahead(schedule, settled, now))
-
-
-def _still_ahead(schedule: Schedule, fired_through: int, now: int) -> Ahead | None:
-    return None if schedule.ahead is None else schedule.ahead.as_of(fired_through, now)
-
-
-def _ahead_through(schedule: Schedule, through: int) -> Schedule:
-    ahead = Ahead(through) if schedule.ahead is None else msgspec.structs.replace(schedule.ahead, through=through)
-    return msgspec.structs.replace(schedule, ahead=ahead)
+    through = schedule.made_through if schedule.has_jobs_ahead and schedule.made_through > now else 0
+    present = msgspec.structs.replace(schedule, fired_through=settled_through(schedule, now))
+    return trimmed(present if present.ahead is None else with_ahead(present, through=through))
 
 
 def _shots_ahead(schedule: Schedule, now: int, most: int, new_id: Callable[[], str]) -> list[Shot]:
@@ -250,7 +140,8 @@ def _shots_ahead(schedule: Schedule, now: int, most: int, new_id: Callable[[], s
     after = schedule.made_through
     slot = next_slot(schedule, max(now, after)) if end > now else None
     while slot is not None and slot < end and len(shots) < min(most, _jobs_left(schedule)):
-        shots.append(Shot(job=job_ahead(schedule, slot, after, new_id()), when_busy="allow"))
+        job = job_ahead(schedule, slot, low_of(schedule, slot, after), new_id())
+        shots.append(Shot(job=job, when_busy="allow"))
         after, slot = slot, next_slot(schedule, slot)
     return shots
 
@@ -382,16 +273,15 @@ def run_now(schedule: Schedule, now: int, job_id: str, *, made_by: str = "manual
 def _end_pause(schedule: Schedule, pause: Pause, now: int) -> Firing:
     """A pause with an end is over: what fell into it is skipped, and the schedule goes on."""
     until = (pause.until if pause.until is not None else now) - 1  # an occurrence at the very end runs
-    skips = skip_range(schedule, until, "skipped", pause.words)
-    advanced = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, until))
+    after, skips = silenced(schedule, until, pause.words)
     return Firing(
         schedule=schedule,
         shots=[],
         skips=skips,
-        next_at=next_slot(advanced, until),
-        fired_through=advanced.fired_through,
+        next_at=next_slot(after, after.made_through),
+        fired_through=after.fired_through,
         ends_pause=True,
-        ahead=_still_ahead(schedule, advanced.fired_through, now),
+        ahead=after.ahead,
     )
 
 
@@ -443,7 +333,7 @@ def _shots(
     after = skips[-1].through_at if skips else schedule.fired_through
     shots = []
     for slot in slots:
-        job = _job_for(schedule, slot, after, new_id(), is_missed=slot in missed)
+        job = _job_for(schedule, slot, low_of(schedule, slot, after), new_id(), is_missed=slot in missed)
         shots.append(Shot(job=job, when_busy=spec.overlap, chained=chained and slot in missed))
         after = slot
     return shots

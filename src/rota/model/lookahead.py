@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from rota.model.firing import Shot, Skip, place
+from rota.model.firing import Shot, place
 from rota.model.history import Move, folded
 from rota.model.job import Job, NewJob
+from rota.model.slots import Skip
 from rota.model.state import State, check_move
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from msgspec import Struct
 from rota.model.state import State
 
 if TYPE_CHECKING:
-    from rota.model.firing import Skip
     from rota.model.job import Job
     from rota.model.schedule import LastRun
     from rota.model.settle import Change
+    from rota.model.slots import Skip
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):

@@ -10,9 +10,9 @@ from msgspec import Struct
 from rota.errors import Refused
 from rota.model import wording
 from rota.model.edit import Edit, describe_origin, register, retire
-from rota.model.firing import next_slot
 from rota.model.redaction import DEFAULT, Redaction
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
+from rota.model.slots import next_slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping

@@ -88,20 +88,23 @@ class Pause(Struct, frozen=True, array_like=True):
         return f"paused{whole}{by}{why}"
 
 
+class Detour(Struct, frozen=True, array_like=True):
+    """A while in which the rule does not decide: in after < t <= through, only `slots` are occurrences."""
+
+    after: int
+    through: int
+    slots: tuple[int, ...] = ()  # in order
+    zone: str = ""  # by whose clock they stand for local dates
+    is_date: bool = False  # the rest of a local date that has had its run, by the schedule's own clock
+
+
 class Ahead(Struct, frozen=True, array_like=True):
-    """Occurrences that were decided before their time: by look-ahead, or while the store's clock stood ahead."""
+    """What a schedule knows of its open times beyond its rule."""
 
-    through: int  # nothing at or before it needs to be made
-    kept_at: int | None = None  # a run that was announced before the zone changed, and still happens
-    kept_through: int = 0  # once that has come: until when the new zone's clock shows local times that had their run
+    through: int = 0  # jobs were made up to here, before they are due; 0: none were
+    detours: tuple[Detour, ...] = ()  # in order, none overlaps another
+    off_at: int | None = None  # when it was disabled, while it is
     taken: tuple[tuple[int, int], ...] = ()  # after < t <= through, in order: decided while the clock stood ahead
-
-    def as_of(self, fired_through: int, now: int) -> Ahead | None:
-        """What of it still lies ahead; None: nothing."""
-        taken = tuple(span for span in self.taken if span[1] > fired_through)
-        if self.through > now:
-            return msgspec.structs.replace(self, taken=taken)
-        return Ahead(0, taken=taken) if taken else None
 
 
 class LastRun(Struct, frozen=True, omit_defaults=True):
@@ -161,6 +164,14 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return max(self.pause, self.tenant_pause, key=lambda pause: (pause.until is None, pause.until or 0))
 
     @property
+    def quiet_since(self) -> int:
+        """The last instant before the silence that it is in, by a pause or because it is disabled."""
+        began = [pause.at for pause in (self.pause, self.tenant_pause) if pause is not None]
+        if not self.is_enabled and self.ahead is not None and self.ahead.off_at is not None:
+            began.append(self.ahead.off_at)
+        return max(self.fired_through, min(began) - 1) if began else self.fired_through
+
+    @property
     def made_through(self) -> int:
         """Nothing at or before it is to be made (any more)."""
         return self.fired_through if self.ahead is None else max(self.fired_through, self.ahead.through)
@@ -170,18 +181,14 @@ class Schedule(Struct, frozen=True, kw_only=True):
         """Later times whose occurrences were decided while the clock stood ahead: none of them happens again."""
         return () if self.ahead is None else self.ahead.taken
 
-    def settled_through(self, now: int) -> int:
-        """Nothing at or before it can be undone: what was made for later can."""
-        if self.ahead is None:
-            return self.fired_through
-        if self.ahead.kept_at is not None and self.ahead.kept_at > now:
-            return self.fired_through
-        return max(self.fired_through, self.ahead.kept_through, min(self.ahead.through, self._last_at(now)))
+    @property
+    def has_jobs_ahead(self) -> bool:
+        """Whether jobs were made before they are due."""
+        return self.ahead is not None and self.ahead.through > self.fired_through
 
-    def _last_at(self, now: int) -> int:
-        """The last nominal time that has come."""
-        second = self.trigger.second_before(now // SECOND + 1)
-        return 0 if second is None else second * SECOND
+    @property
+    def detours(self) -> tuple[Detour, ...]:
+        return () if self.ahead is None else self.ahead.detours
 
     @property
     def is_spent(self) -> bool:

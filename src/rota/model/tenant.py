@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -12,9 +12,6 @@ from rota.model.edit import Edit, follow_pause, follow_spec
 from rota.model.micros import SECOND
 from rota.model.schedule import Pause, Schedule, ScheduleSpec, problem_of
 from rota.triggers.zone import DAY, find_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 OnZoneChange = Literal["recompute", "keep_next"]
 
@@ -87,7 +84,7 @@ def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
     return msgspec.structs.replace(spec, **fields)
 
 
-def derive(schedule: Schedule, tenant: Tenant | None, now: int, new_id: Callable[[], str]) -> Edit | None:
+def derive(schedule: Schedule, tenant: Tenant | None, now: int) -> Edit | None:
     """The next edit that brings a schedule to what its tenant says; None where it is there."""
     if problem_of(schedule) is not None:
         return None  # whoever mends it says anew what holds
@@ -97,7 +94,7 @@ def derive(schedule: Schedule, tenant: Tenant | None, now: int, new_id: Callable
     is_over = pause is None and schedule.tenant_pause is not None and not _is_open(schedule.tenant_pause, now)
     if is_over and schedule.is_enabled:
         pause = schedule.tenant_pause  # its scheduler sees to it, with all that fell into it
-    return follow_spec(schedule, spec, now, new_id, keeps_next=keeps_next) or follow_pause(schedule, pause, now)
+    return follow_spec(schedule, spec, now, keeps_next=keeps_next) or follow_pause(schedule, pause, now)
 
 
 def born_paused(edit: Edit, tenant: Tenant | None, now: int) -> Edit:

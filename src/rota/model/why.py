@@ -13,13 +13,14 @@ from msgspec import Struct
 
 from rota.model import wording
 from rota.model.edit import describe_origin
-from rota.model.firing import LATE, UNIQUE, count_slots, jitter_of, overlapped_jobs
+from rota.model.firing import LATE, UNIQUE, jitter_of, overlapped_jobs
 from rota.model.history import history_of
 from rota.model.job import Job
 from rota.model.micros import SECOND
 from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import problem_of
+from rota.model.slots import count_slots
 from rota.model.state import State
 from rota.model.time_words import counted, span_words, wall_words
 from rota.model.why_job import Answer, Around, first_line, first_run_at, waiting
@@ -113,6 +114,8 @@ def wall(schedule: Schedule, at: int) -> str:
 
 
 def _is_slot(schedule: Schedule, at: int) -> bool:
+    if any(at in detour.slots for detour in schedule.detours):  # announced in another zone, and kept
+        return True
     return (
         at > schedule.created_at
         and at % SECOND == 0

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.errors import RotaError
-from rota.model.firing import coming_slot
 from rota.model.micros import SECOND
+from rota.model.slots import coming_slot
 from rota.observe.families import gauge
 from rota.observe.numbers import MOST_SCHEDULES, OTHER
 from rota.reading import all_schedules
@@ -110,7 +110,7 @@ def state_of(schedule: Schedule) -> str:
         return "disabled"
     if schedule.silence is not None:
         return "paused"
-    return "on" if schedule.next_at is not None or schedule.ahead is not None else "finished"
+    return "on" if schedule.next_at is not None or schedule.has_jobs_ahead else "finished"
 
 
 def _next_run(schedule: Schedule, state: str, now: int) -> int | None:
@@ -118,6 +118,6 @@ def _next_run(schedule: Schedule, state: str, now: int) -> int | None:
     if state != "on":
         return None
     try:
-        return schedule.next_at if schedule.ahead is None else coming_slot(schedule, now)
+        return schedule.next_at if not schedule.has_jobs_ahead else coming_slot(schedule, now)
     except RotaError:
         return None  # what is stored cannot be evaluated; the scheduler will say so

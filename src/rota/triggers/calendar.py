@@ -176,6 +176,10 @@ class Calendar(WallTrigger):
     def _guards_dates(self) -> bool:
         return True
 
+    @property
+    def is_dated(self) -> bool:
+        return True
+
     def _end_of(self, done: date) -> datetime:
         """A date is done once its one wall time is."""
         return wall_datetime((done.toordinal() - EPOCH) * DAY + self._time)

@@ -178,6 +178,10 @@ class Cron(WallTrigger):
     def _guards_dates(self) -> bool:
         return not self.fields.is_every_hour
 
+    @property
+    def is_dated(self) -> bool:
+        return all(field.mask.bit_count() == 1 for field in self.fields[:3])
+
     def _replaced(self, tz: str | None, *, done: datetime | None, kept: int | None) -> Self:
         return type(self)(self._pattern, tz, done=done, kept=kept)
 

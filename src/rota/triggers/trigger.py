@@ -68,6 +68,11 @@ class Trigger(ABC):
     @abstractmethod
     def _with_zone(self, tz: str) -> Self: ...
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether it names at most one time on a local date, so that a date is done with one run."""
+        return False
+
     @abstractmethod
     def __str__(self) -> str:
         """The compact text form, which trigger_from_text reads back."""

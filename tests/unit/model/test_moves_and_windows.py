@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 
-from rota.model.edit import follow_spec, register
+from rota.model.edit import follow_spec, pause, register, resume
 from rota.model.firing import fired, plan
 from rota.model.micros import SECOND, datetime_of, micros_of
 from rota.model.schedule import Origin, ScheduleSpec
@@ -37,7 +38,7 @@ def ran(schedule, when: str):
 
 def moved(schedule, tz: str, when: str, *, keeps_next: bool = False):
     spec = msgspec.structs.replace(schedule.spec, tz=tz)
-    return follow_spec(schedule, spec, at(when), some_id, keeps_next=keeps_next)
+    return follow_spec(schedule, spec, at(when), keeps_next=keeps_next)
 
 
 def retimed(schedule, trigger: str, when: str):
@@ -89,8 +90,9 @@ def test_a_yearly_date_that_is_done_does_not_hold_up_other_times():
 def test_a_yearly_run_that_was_kept_does_not_hold_up_other_times():
     schedule = made(YEARLY, "UTC", "2026-01-15 12:00")
     after = moved(schedule, "Asia/Kolkata", "2026-01-15 20:00", keeps_next=True).after
-    assert shown(after.next_at) == "2027-01-15 18:35"
-    assert shown(retimed(after, DAILY, "2026-01-16 12:00").after.next_at) == "2026-01-16 18:35"
+    assert shown(after.next_at) == "2026-01-16 00:05"
+    assert shown(ran(after, "2026-01-16 00:05").next_at) == "2027-01-15 18:35"
+    assert shown(retimed(after, DAILY, "2026-01-15 21:00").after.next_at) == "2026-01-16 18:35"
 
 
 def test_a_kept_run_that_is_kept_twice_still_stands_for_its_own_date():
@@ -98,8 +100,8 @@ def test_a_kept_run_that_is_kept_twice_still_stands_for_its_own_date():
     schedule = made(DAILY, "Asia/Kolkata", "2026-01-16 12:00")
     once = moved(schedule, "America/New_York", "2026-01-16 13:00", keeps_next=True).after
     twice = moved(once, "Europe/London", "2026-01-16 14:00", keeps_next=True)
-    assert [shown(job.fire_at) for job in twice.jobs] == ["2026-01-16 18:35"]
-    assert shown(twice.after.next_at) == "2026-01-18 00:05"
+    assert shown(twice.after.next_at) == "2026-01-16 18:35"
+    assert shown(ran(twice.after, "2026-01-16 18:35").next_at) == "2026-01-18 00:05"
 
 
 def test_the_last_run_of_all_is_kept_when_it_is_made_already():
@@ -108,14 +110,137 @@ def test_the_last_run_of_all_is_kept_when_it_is_made_already():
     schedule = ran(made(DAILY, "UTC", "2026-01-15 12:00", lookahead=24 * HOUR, end=end), "2026-01-15 12:00")
     assert schedule.next_at is None
     edit = moved(schedule, "Asia/Kolkata", "2026-01-15 13:00", keeps_next=True)
-    assert [shown(job.fire_at) for job in edit.jobs] == ["2026-01-16 00:05"]
+    assert shown(edit.after.next_at) == "2026-01-16 00:05"
+    assert [shown(shot.job.fire_at) for shot in plan(edit.after, at("2026-01-15 13:00"), some_id).shots] == [
+        "2026-01-16 00:05"
+    ]
+    assert ran(edit.after, "2026-01-16 00:05").next_at is None
 
 
-def test_a_kept_run_begins_where_what_was_skipped_ends():
-    """Else its range, once folded, would cover the skipped ones too."""
-    schedule = made(DAILY, "UTC", "2026-01-12 12:00")
+def test_what_was_missed_before_a_kept_run_is_caught_up_at_its_old_instants():
+    schedule = made(DAILY, "UTC", "2026-01-12 12:00", catchup="all")
     edit = moved(schedule, "Asia/Kolkata", "2026-01-15 13:00", keeps_next=True)
-    assert edit.skips[0].through_at <= edit.jobs[0].after_at
+    assert edit.skips == []
+    shots = plan(edit.after, at("2026-01-15 13:00"), some_id).shots
+    assert [shown(shot.job.fire_at) for shot in shots] == [f"2026-01-{day} 00:05" for day in (13, 14, 15)]
+    assert shown(ran(edit.after, "2026-01-15 13:00").next_at) == "2026-01-16 00:05"
+
+
+def test_a_kept_run_that_is_missed_is_one_occurrence_like_any_other():
+    """Down for 45 days: the newest run alone is caught up, with what the schedule says by then."""
+    schedule = made("calendar months=1 at=00:05 start=2026-01-16", "UTC", "2026-01-12 12:00")
+    kept = moved(schedule, "Asia/Kolkata", "2026-01-15 13:00", keeps_next=True).after
+    told = register(
+        kept, "it", msgspec.structs.replace(kept.spec, payload="[[2]]"), Origin(), at("2026-01-15 14:00"), some_id
+    )
+    firing = plan(told.after, at("2026-03-02 00:00"), some_id)
+    assert [(shown(shot.job.fire_at), shot.job.payload) for shot in firing.shots] == [("2026-02-15 18:35", b"[[2]]")]
+    assert [(skip.count, skip.outcome, shown(skip.through_at)) for skip in firing.skips] == [
+        (1, "coalesced", "2026-01-16 00:05")
+    ]
+
+
+def test_a_kept_run_is_skipped_where_nothing_is_caught_up():
+    schedule = made(DAILY, "UTC", "2026-01-15 12:00", catchup="skip")
+    kept = moved(schedule, "Asia/Kolkata", "2026-01-15 13:00", keeps_next=True).after
+    firing = plan(kept, at("2026-01-16 00:10"), some_id)
+    assert firing.shots == []
+    assert [(skip.count, skip.reason) for skip in firing.skips] == [(1, "catch-up")]
+
+
+def test_a_kept_run_that_falls_into_a_pause_is_paused_and_its_date_is_done():
+    schedule = made(DAILY, "UTC", "2026-01-15 12:00")
+    kept = moved(schedule, "America/New_York", "2026-01-15 13:00", keeps_next=True).after
+    paused = pause(kept, at("2026-01-15 14:00"), reason="", by="", until=None).after
+    resumed = resume(paused, at("2026-01-16 01:00"))
+    assert [(skip.count, skip.reason) for skip in resumed.skips] == [(1, "paused")]
+    assert shown(resumed.after.next_at) == "2026-01-17 05:05"
+
+
+def test_a_pause_that_was_over_before_it_began_takes_nothing_out():
+    schedule = made(DAILY, "UTC", "2026-01-12 12:00", catchup="all")
+    paused = pause(schedule, at("2026-01-15 14:00"), reason="", by="", until=at("2026-01-14 12:00")).after
+    resumed = resume(paused, at("2026-01-15 15:00"))
+    assert resumed.skips == []
+    assert len(plan(resumed.after, at("2026-01-15 15:00"), some_id).shots) == 3
+
+
+def test_a_kept_run_outlives_a_pause_that_ends_before_it():
+    schedule = made(DAILY, "UTC", "2026-01-15 12:00")
+    kept = moved(schedule, "Asia/Kolkata", "2026-01-15 13:00", keeps_next=True).after
+    paused = pause(kept, at("2026-01-15 14:00"), reason="", by="", until=None).after
+    assert shown(resume(paused, at("2026-01-15 15:00")).after.next_at) == "2026-01-16 00:05"
+
+
+@pytest.mark.parametrize("trigger", [DAILY, "cron 5 0 * * *"])
+def test_a_zone_more_than_a_day_away_leaves_no_local_date_out(trigger):
+    """Pago Pago has had its 15th; on Kiritimati it is the 16th already, and its five past twelve lies further back.
+
+    It becomes a run right after the last one."""
+    schedule = ran(made(trigger, "Pacific/Pago_Pago", "2026-01-14 12:00"), "2026-01-15 11:05")
+    after = moved(schedule, "Pacific/Kiritimati", "2026-01-15 12:00").after
+    assert after.next_at == at("2026-01-15 11:05:01")
+    firing = plan(after, at("2026-01-15 12:00"), some_id)
+    assert [(shot.job.fire_at, shot.job.made_by) for shot in firing.shots] == [(after.next_at, "catchup")]
+    assert shown(firing.next_at) == "2026-01-16 10:05"
+
+
+def test_a_zone_more_than_a_day_away_goes_by_catch_up():
+    schedule = ran(made(DAILY, "Pacific/Pago_Pago", "2026-01-14 12:00", catchup="skip"), "2026-01-15 11:05")
+    after = moved(schedule, "Pacific/Kiritimati", "2026-01-15 12:00").after
+    firing = plan(after, at("2026-01-15 12:00"), some_id)
+    assert firing.shots == []
+    assert [(skip.count, skip.reason, shown(skip.through_at)) for skip in firing.skips] == [
+        (1, "catch-up", "2026-01-15 11:05")
+    ]
+
+
+def test_several_times_that_a_zone_change_skips_are_one_run():
+    schedule = ran(made("cron 0 0,1 * * *", "Pacific/Pago_Pago", "2026-01-14 13:00"), "2026-01-15 11:00")
+    schedule = ran(schedule, "2026-01-15 12:00")
+    after = moved(schedule, "Pacific/Kiritimati", "2026-01-15 12:30").after
+    firing = plan(after, at("2026-01-15 12:30"), some_id)
+    assert [shot.job.fire_at for shot in firing.shots] == [at("2026-01-15 12:00:01")]
+    assert shown(firing.next_at) == "2026-01-16 10:00"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(DAILY, "calendar days=1 at=18:00"), ("cron 5 0 * * *", "cron 0 18 * * *"), (DAILY, "cron 0 18 * * *")],
+)
+def test_a_new_wall_time_does_not_run_a_date_that_is_done(before, after):
+    schedule = ran(made(before, "UTC", "2026-01-14 12:00"), "2026-01-15 00:05")
+    edit = retimed(schedule, after, "2026-01-15 10:00")
+    assert shown(edit.after.next_at) == "2026-01-16 18:00"
+    assert (
+        shown(retimed(edit.after, "calendar days=1 at=20:00", "2026-01-15 11:00").after.next_at) == "2026-01-16 20:00"
+    )
+
+
+def test_a_new_wall_time_runs_a_date_that_is_not_done():
+    schedule = ran(made("calendar days=1 at=18:00", "UTC", "2026-01-13 12:00"), "2026-01-14 18:00")
+    earlier = retimed(schedule, "calendar days=1 at=06:00", "2026-01-15 10:00").after
+    assert shown(earlier.next_at) == "2026-01-16 06:00"  # nothing that lies behind is replayed
+    assert shown(retimed(earlier, "calendar days=1 at=20:00", "2026-01-15 10:05").after.next_at) == "2026-01-15 20:00"
+    fresh = made(DAILY, "UTC", "2026-01-15 09:00")
+    assert shown(retimed(fresh, "calendar days=1 at=20:00", "2026-01-15 10:05").after.next_at) == "2026-01-15 20:00"
+
+
+def test_a_date_that_is_done_does_not_hold_up_a_rule_with_several_times_a_day():
+    schedule = ran(made(DAILY, "UTC", "2026-01-14 12:00"), "2026-01-15 00:05")
+    evening = retimed(schedule, "calendar days=1 at=18:00", "2026-01-15 10:00").after
+    assert shown(retimed(evening, "cron */5 * * * *", "2026-01-15 11:00").after.next_at) == "2026-01-15 11:05"
+
+
+def test_a_date_that_is_done_stays_done_in_another_zone():
+    schedule = ran(made(DAILY, "UTC", "2026-01-14 12:00"), "2026-01-15 00:05")
+    evening = retimed(schedule, "calendar days=1 at=18:00", "2026-01-15 10:00").after
+    assert shown(moved(evening, "America/New_York", "2026-01-15 11:00").after.next_at) == "2026-01-16 23:00"
+
+
+def test_several_times_a_day_are_no_date_that_is_done():
+    schedule = ran(made("cron 0 0,12 * * *", "UTC", "2026-01-14 13:00"), "2026-01-15 00:00")
+    assert shown(retimed(schedule, "cron 0 6,18 * * *", "2026-01-15 10:00").after.next_at) == "2026-01-15 18:00"
 
 
 def test_a_date_that_ran_two_zones_ago_does_not_run_again():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.model.firing import Skip, plan
+from rota.model.firing import plan
 from rota.model.job import accept
 from rota.model.micros import SECOND
 from rota.model.occurrence import Occurrence, fold, noted, of_job, of_skip
@@ -14,6 +14,7 @@ from rota.model.outcome import Failed, Stopped, Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.schedule import LastRun
 from rota.model.settle import apply, cancel, settle
+from rota.model.slots import Skip
 from rota.model.state import State
 from unit.model.values import MINUTE, NOON, a_job, a_schedule, some_id
 

@@ -185,8 +185,10 @@ def test_a_deploy_that_enables_a_schedule_goes_on_from_now_and_records_what_fell
     spec = msgspec.structs.replace(off.spec, enabled=True)
     edit = register(off, "nightly", spec, CODE, LATER + HOUR, some_id)
     assert edit.after.is_enabled
-    assert edit.after.next_at > LATER + HOUR
-    assert [(skip.count, skip.reason) for skip in edit.skips] == [(11, "disabled")]
+    assert [(skip.count, skip.reason) for skip in edit.skips] == [(6, "disabled")]
+    firing = plan(edit.after, LATER + HOUR, some_id)  # five were missed before it was disabled
+    assert [skip.count + len(firing.shots) for skip in firing.skips] == [5]
+    assert firing.next_at > LATER + HOUR
 
 
 def test_what_operators_decided_survives_a_deploy_that_says_nothing_new_about_it():

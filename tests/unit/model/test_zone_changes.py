@@ -70,8 +70,8 @@ def test_what_runs_every_hour_goes_on_every_hour(trigger):
     assert moved(schedule, "America/New_York", "2026-01-15 07:30") == "2026-01-15 08:00"
 
 
-def test_a_new_rule_in_a_new_zone_is_a_new_rule():
+def test_a_new_rule_in_a_new_zone_leaves_a_date_that_is_done():
     schedule = ran(made(f"{DAILY} start=2026-01-01", "Asia/Kolkata", "2026-01-15 12:00"), "2026-01-15 18:35")
     spec = msgspec.structs.replace(schedule.spec, tz="UTC", trigger="calendar days=1 at=00:10 start=2026-01-01")
     edit = register(schedule, "daily", spec, Origin(), at("2026-01-15 20:00"), some_id)
-    assert datetime_of(edit.after.next_at).strftime("%Y-%m-%d %H:%M") == "2026-01-16 00:10"
+    assert datetime_of(edit.after.next_at).strftime("%Y-%m-%d %H:%M") == "2026-01-17 00:10"

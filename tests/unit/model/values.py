@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from rota.model.firing import next_slot
 from rota.model.job import Job, NewJob, accept
 from rota.model.micros import SECOND
 from rota.model.outcome import Failed, Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
 from rota.model.settle import apply, cancel, claim, settle
+from rota.model.slots import next_slot
 from rota.model.state import State
 
 NOON = 1_790_000_000 * SECOND  # an instant like any other

@@ -17,7 +17,7 @@ from rota.model.state import State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rota.model.firing import Skip
+    from rota.model.slots import Skip
 
 Item = TypeVar("Item")
 

@@ -34,10 +34,10 @@ from rota.store.mongo.removing import OWING, bury, made_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rota.model.firing import Skip
     from rota.model.job import Job
     from rota.model.lookahead import Judgement
     from rota.model.schedule import Schedule
+    from rota.model.slots import Skip
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.ledger import Ledger
     from rota.store.mongo.logs import Logs

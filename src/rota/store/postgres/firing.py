@@ -16,8 +16,9 @@ from rota.store.contract import Fired
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.firing import Firing, Shot, Skip
+    from rota.model.firing import Firing, Shot
     from rota.model.job import Job
+    from rota.model.slots import Skip
     from rota.store.postgres.changes import Changes
     from rota.store.postgres.jobs import Jobs
     from rota.store.postgres.keys import Keys

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
-    from rota.model.firing import Firing, Shot, Skip
+    from rota.model.firing import Firing, Shot
+    from rota.model.slots import Skip
     from rota.store.counting import Counts
     from rota.store.sqlite.jobs import JobTable
     from rota.store.sqlite.ledger import Ledger

@@ -120,7 +120,7 @@ def _edited(walk: Walk, known: Schedule) -> Edit | None:
 def _moved(walk: Walk, known: Schedule) -> Edit | None:
     """Its tenant is elsewhere now; the run that was announced may still happen."""
     spec = msgspec.structs.replace(known.spec, tz=walk.random.choice(("Asia/Tokyo", "UTC")))
-    return follow_spec(known, spec, walk.now, walk.new_id, keeps_next=walk.chance(0.5))
+    return follow_spec(known, spec, walk.now, keeps_next=walk.chance(0.5))
 
 
 # Schedulers.

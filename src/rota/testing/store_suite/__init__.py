@@ -114,6 +114,7 @@ from rota.testing.store_suite.settling import (
     TestRefusedSettles,
     TestSettlingManyAtOnce,
 )
+from rota.testing.store_suite.silences import TestSilences
 from rota.testing.store_suite.slots import TestSlotsAndKeys, TestUniqueAhead, TestUniqueFirings
 
 __all__ = [
@@ -208,6 +209,7 @@ __all__ = [
     "TestRunsBeforeTheSchedule",
     "TestSealing",
     "TestSettlingManyAtOnce",
+    "TestSilences",
     "TestSlotsAndKeys",
     "TestSomethingInTheWay",
     "TestStoreLife",

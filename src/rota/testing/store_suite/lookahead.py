@@ -9,8 +9,8 @@ import pytest
 
 from rota.model.edit import disable, follow_spec, pause, register, remove, resume
 from rota.model.firing import overlap_reason, plan
-from rota.model.history import history_of
 from rota.model.outcome import Failed, RetryAsked
+from rota.model.schedule import Origin
 from rota.model.settle import retry_by_hand
 from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_line, fresh_id
@@ -54,6 +54,15 @@ def made_ahead(store: Store, **spec: Any) -> list[Job]:
     add_schedule(store, **{"lookahead": SOON, **spec})
     made = fire(store, now=T0).jobs
     return store.get_jobs(made)
+
+
+def kept_run(store: Store, **spec: Any) -> int:
+    """A daily schedule that moves from Tokyo to Paris and keeps the run that was announced; when that is."""
+    schedule = add_schedule(store, **{"trigger": "cron 0 9 * * *", "tz": "Asia/Tokyo", **spec})
+    moved = msgspec.structs.replace(schedule.spec, tz="Europe/Paris")
+    change_schedule(store, follow_spec(schedule, moved, T0 + 1, keeps_next=True), now=T0 + 1)
+    assert schedule.next_at is not None
+    return schedule.next_at
 
 
 def stop_paused(schedule: Schedule, now: int) -> Edit | None:
@@ -338,20 +347,25 @@ class TestUnmaking:
         assert [job.payload for job in store.get_jobs(ids(made))] == [b"[]"] * 3
 
     def test_a_kept_run_happens_at_its_old_instant(self, store: Store) -> None:
-        """A new zone that lets the announced run happen first: it is made ahead, by the edit itself."""
-        add_schedule(store, trigger="cron 0 9 * * *", tz="Asia/Tokyo")
-        schedule = read_schedule(store)
-        kept = schedule.next_at
-        spec = msgspec.structs.replace(schedule.spec, tz="Europe/Paris")
-        change_schedule(store, follow_spec(schedule, spec, T0 + 1, fresh_id, keeps_next=True), now=T0 + 1)
-        (job,) = all_jobs(store)
-        assert (job.fire_at, job.state) == (kept, State.SCHEDULED)
-        assert [line.reason for line in history_of(job)] == ["made ahead"]
+        """A new zone that lets the announced run happen first: an occurrence like any other, at its old instant."""
+        kept = kept_run(store)
+        assert read_schedule(store).next_at == kept
+        assert all_jobs(store) == []
+        told = msgspec.structs.replace(read_schedule(store).spec, payload="[[2]]")
+        change_schedule(store, register(read_schedule(store), "tick", told, Origin(), T0 + 2, fresh_id), now=T0 + 2)
+        (job_id,) = fire(store, now=kept).jobs
+        job = read(store, job_id)
+        assert (job.fire_at, job.payload) == (kept, b"[[2]]")
         after = read_schedule(store)
         assert after.next_at is not None
-        assert kept is not None
-        assert after.next_at > kept
-        assert ids(claim(store, now=kept)) == [job.id]
+        assert after.next_at > kept + 24 * HOUR  # Paris has had that date
+
+    def test_a_kept_run_that_is_missed_goes_by_catch_up(self, store: Store) -> None:
+        kept = kept_run(store, catchup="skip")
+        assert fire(store, now=kept + HOUR).jobs == []
+        assert [(line.through_at, line.outcome, line.reason) for line in ledger(store)] == [
+            (kept, "skipped", "catch-up")
+        ]
 
     def test_a_kept_run_that_was_cancelled_by_hand_is_not_made_again(self, store: Store) -> None:
         add_schedule(store, trigger="cron 0 9 * * *", tz="Asia/Tokyo", lookahead=48 * HOUR)
@@ -359,7 +373,8 @@ class TestUnmaking:
         assert cancel_waiting(store, first, now=T0) == []
         schedule = read_schedule(store)
         spec = msgspec.structs.replace(schedule.spec, tz="Europe/Paris")
-        change_schedule(store, follow_spec(schedule, spec, T0 + 1, fresh_id, keeps_next=True), now=T0 + 1)
+        change_schedule(store, follow_spec(schedule, spec, T0 + 1, keeps_next=True), now=T0 + 1)
+        assert fire(store, now=T0 + 2).jobs == []
         assert ids(all_jobs(store)) == [first]
 
     def test_the_schedule_is_as_it_was_after_a_round_trip(self, store: Store) -> None:

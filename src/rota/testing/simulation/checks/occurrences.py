@@ -35,7 +35,13 @@ def expected_slots(schedule: Schedule, after: int, through: int) -> list[int]:
     last = through if spec.end is None else min(through, spec.end)
     step, anchor = _rhythm(schedule)
     k = max(0, -((anchor - first) // step))  # the first k with anchor + k * step >= first
-    return list(range(anchor + k * step, last + 1, step))
+    return [at for at in range(anchor + k * step, last + 1, step) if not _is_told(schedule, at)]
+
+
+def _is_told(schedule: Schedule, at: int) -> bool:
+    """Whether it fell into a pause over missed times: its record was made when the pause ended."""
+    told = () if schedule.ahead is None else schedule.ahead.detours
+    return any(one.after < at <= one.through for one in told)
 
 
 def _rhythm(schedule: Schedule) -> tuple[int, int]:
@@ -59,7 +65,17 @@ def check_firings(history: History) -> list[Violation]:
         for before, after in call.schedules:
             if before is not None and after is not None and after.fired_through != before.fired_through:
                 violations += _advance_faults(call, before, after)
+            elif before is not None and after is not None:
+                violations += _silence_faults(call, before, after)
     return violations
+
+
+def _silence_faults(call: Call, before: Schedule, after: Schedule) -> Iterator[Violation]:
+    """What a pause over missed times takes out has a record each, from the step that takes it out."""
+    silent = _silent_slots(before, after)
+    if silent and len(silent) != _skipped(call, before.id):
+        text = f"{before.id} left out {silent}: {_skipped(call, before.id)} were recorded as skipped"
+        yield Violation(ONCE_EACH, call.step, f"{call.verb}: {text}")
 
 
 def check_doubles(history: History) -> list[Violation]:
@@ -107,7 +123,15 @@ def life_slots(history: History, schedule_id: str) -> list[int]:
                 slots = [slot for slot in _begun(after) if (schedule_id, slot) not in _made_before(history, call)]
             elif not _is_spent(before):
                 slots += expected_slots(before, before.fired_through, after.fired_through)
+                slots += _silent_slots(before, after)
     return slots
+
+
+def _silent_slots(before: Schedule, after: Schedule) -> list[int]:
+    """The times that a step takes out, though the schedule does not pass them yet."""
+    known = () if before.ahead is None else before.ahead.detours
+    added = () if after.ahead is None else [one for one in after.ahead.detours if one not in known]
+    return [at for one in added for at in expected_slots(before, one.after, one.through)]
 
 
 def _begun(made: Schedule) -> list[int]:

@@ -1,0 +1,113 @@
+"""Silences over an outage: what was missed before a pause goes by catch-up; only what lies within it is paused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rota.model.edit import disable, enable, follow_pause, pause, resume
+from rota.model.schedule import Pause
+from rota.testing.store_suite.builders import MINUTE, T0
+from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, ledger, read_schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.edit import Edit
+    from rota.model.schedule import Catchup, Schedule
+    from rota.store.contract import Store
+
+STOPPED, STARTED = T0 + 5 * MINUTE + 1, T0 + 8 * MINUTE + 1  # nothing fired from T0 to the stop
+BY_ANN = Pause(STOPPED, "rest", "ann", tenant="acme")
+
+
+def stop_paused(schedule: Schedule, now: int) -> Edit | None:
+    return pause(schedule, now, reason="rest", by="ann", until=None)
+
+
+def stop_tenant(schedule: Schedule, now: int) -> Edit | None:
+    return follow_pause(schedule, BY_ANN, now)
+
+
+def start_tenant(schedule: Schedule, now: int) -> Edit | None:
+    return follow_pause(schedule, None, now)
+
+
+STOPS = [
+    (stop_paused, resume, "paused by ann: rest"),
+    (stop_tenant, start_tenant, BY_ANN.words),
+    (disable, enable, "disabled"),
+]
+stopping = pytest.mark.parametrize(("stop", "start", "why"), STOPS, ids=["pause", "tenant", "disable"])
+
+
+def silenced(
+    store: Store, stop: Callable[[Schedule, int], Edit | None], start: Callable[[Schedule, int], Edit | None]
+) -> None:
+    change_schedule(store, stop(read_schedule(store), STOPPED), now=STOPPED)
+    change_schedule(store, start(read_schedule(store), STARTED), now=STARTED)
+
+
+def told(store: Store) -> list[tuple[int, int, str]]:
+    """Last minute, count and outcome of each line of the ledger."""
+    return [((line.through_at - T0) // MINUTE, line.count, line.reason or line.outcome) for line in ledger(store)]
+
+
+class TestSilences:
+    @stopping
+    def test_all_that_was_missed_before_it_runs(
+        self,
+        store: Store,
+        stop: Callable[[Schedule, int], Edit | None],
+        start: Callable[[Schedule, int], Edit | None],
+        why: str,
+    ) -> None:
+        add_schedule(store, catchup="all", overlap="allow")
+        silenced(store, stop, start)
+        assert told(store) == [(8, 3, why)]
+        assert len(fire(store, now=STARTED + 1).jobs) == 5
+        assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in range(1, 6)]
+        assert sorted(told(store)) == sorted([*((number, 1, "queued") for number in range(1, 6)), (8, 3, why)])
+        assert read_schedule(store).next_at == T0 + 9 * MINUTE
+
+    @pytest.mark.parametrize(
+        ("catchup", "runs", "rest"),
+        [("latest", [5], (4, 4, "catch-up")), ("skip", [], (5, 5, "catch-up"))],
+    )
+    def test_catch_up_decides_about_what_was_missed_before_it(
+        self, store: Store, catchup: Catchup, runs: list[int], rest: tuple[int, int, str]
+    ) -> None:
+        add_schedule(store, catchup=catchup)
+        silenced(store, stop_paused, resume)
+        fire(store, now=STARTED + 1)
+        assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in runs]
+        skipped = [line for line in told(store) if line[2] != "queued"]
+        assert sorted(skipped) == sorted([rest, (8, 3, "paused by ann: rest")])
+
+    def test_a_pause_that_ends_by_itself_leaves_what_was_missed_before_it(self, store: Store) -> None:
+        add_schedule(store, catchup="all", overlap="allow")
+        edit = pause(read_schedule(store), STOPPED, reason="", by="", until=STARTED)
+        change_schedule(store, edit, now=STOPPED)
+        assert fire(store, now=STARTED).jobs == []
+        assert read_schedule(store).next_at == T0 + MINUTE
+        assert len(fire(store, now=STARTED).jobs) == 5
+
+    def test_two_pauses_in_one_outage_are_two_records(self, store: Store) -> None:
+        add_schedule(store, catchup="all", overlap="allow")
+        silenced(store, stop_paused, resume)
+        again, over = T0 + 10 * MINUTE + 1, T0 + 12 * MINUTE + 1
+        change_schedule(store, stop_paused(read_schedule(store), again), now=again)
+        change_schedule(store, resume(read_schedule(store), over), now=over)
+        assert told(store) == [(8, 3, "paused by ann: rest"), (12, 2, "paused by ann: rest")]
+        fire(store, now=over)
+        assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [
+            T0 + number * MINUTE for number in (1, 2, 3, 4, 5, 9, 10)
+        ]
+
+    def test_it_ends_where_nothing_was_missed_before_it(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + 5 * MINUTE)
+        silenced(store, disable, enable)
+        after = read_schedule(store)
+        assert (after.ahead, after.fired_through, after.next_at) == (None, STARTED, T0 + 9 * MINUTE)
