@@ -145,6 +145,10 @@ class Configured(Generic[P, R]):
         """The request, not sent yet: for enqueue_many and schedules."""
         return self._task.request(args, kwargs, self._overrides)
 
+    def declared(self, *args: Any) -> Request:
+        """The request of a declaration, whose arguments are names that the settings hide from nobody."""
+        return self._task.request(args, {}, self._overrides, redact=())
+
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Send the request; the job is accepted when this returns."""
         return self._task.sender.send([self._task.request(args, kwargs, self._overrides)])[0]
@@ -230,11 +234,21 @@ class Task(Generic[P, R]):
         )
         return Configured(self, overrides)
 
-    def request(self, args: tuple[Any, ...], kwargs: dict[str, Any], overrides: Overrides) -> Request:
-        """The request for this call; refuses arguments that the function or JSON would not take."""
+    def request(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        overrides: Overrides,
+        *,
+        redact: tuple[str, ...] | None = None,
+    ) -> Request:
+        """The request for this call; refuses arguments that the function or JSON would not take.
+
+        `redact` stands for the names of the settings, which are not read while an app is being declared.
+        """
         signature = self.signature
         signature.check(args, kwargs)
-        extra = self.sender.redaction.extra if args or kwargs else ()
+        extra = redact if redact is not None else self.sender.redaction.extra if args or kwargs else ()
         secrets = [] if signature.shows_all and not extra else signature.secrets(args, kwargs, extra)
         call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout, secrets)
         payload = pack_call(call, what=self.name, encode=signature.encode)

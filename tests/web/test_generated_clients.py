@@ -75,7 +75,7 @@ def test_a_put_with_if_none_match_creates_and_never_overwrites(stage, path, body
 @pytest.mark.parametrize("headers", [{"If-None-Match": '"1"'}, {"If-None-Match": "*", "If-Match": '"1"'}])
 def test_an_if_none_match_that_makes_no_sense_is_refused(stage, headers):
     answer = stage.ask("PUT", "/api/v1/tenants/new", json=BODIES["put_tenant"], headers=headers)
-    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "If-None-Match")
+    assert (answer.status_code, answer.json()["error"]["field"]) == (412, "If-None-Match")
 
 
 def test_run_now_answers_201_for_a_job_that_it_made_and_200_for_one_that_was_there(stage):

@@ -130,7 +130,7 @@ def _spec_of(
 def _request(task: Task[Any, Any], sync: Sync, options: Mapping[str, Any]) -> Request:
     """A sync that fails is not tried again by itself, unless that was said: its next occurrence does it."""
     configured = task.using(retries=options.get("retries", 0), timeout=options.get("timeout"))
-    return configured.job(sync.source, sync.collection)
+    return configured.declared(sync.source, sync.collection)
 
 
 def _trigger(said: Mapping[str, Any], options: Mapping[str, Any]) -> Trigger:

@@ -70,8 +70,8 @@ def read_version(route: Route, pairs: Sequence[tuple[str, str]], headers: Mappin
         raise Refusal(400, "bad_parameter", f"{EXPECT} is one whole number: the version that was read", field=EXPECT)
     if if_none is not None:
         if if_none.strip() != "*" or if_match is not None or said:
-            message = "If-None-Match is *, which says that there is none yet; it goes with no version"
-            raise Refusal(400, "bad_header", message, field="If-None-Match")
+            message = "If-None-Match is *, which says that there is none yet; it cannot hold together with a version"
+            raise Refusal(412, "version_conflict", message, field="If-None-Match")
         return 0
     if if_match is None or if_match.strip() == "*":
         return int(said[0]) if said else None

@@ -135,7 +135,9 @@ class Exchanging:
         return [job_id for job_id in ids if job_id in asked]
 
     def note_progress(self, tx: Transaction, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
-        """Keep how far running jobs are; what the holder no longer owns is left alone."""
+        """Keep how far running jobs are, by each one's last word; what the holder no longer owns is left alone."""
+        last = {(job_id, lease_no): text for job_id, lease_no, text in notes}
+        notes = [(*run, text) for run, text in last.items()]
         tx.run(
             "WITH mine AS MATERIALIZED (SELECT r.seq, w.text FROM unnest(%s::text[], %s::int[], %s::text[]) "
             "AS w (id, lease_no, text) JOIN {ns}.job j ON j.id = w.id JOIN {ns}.running r ON r.seq = j.seq "

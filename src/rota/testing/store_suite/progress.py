@@ -18,6 +18,11 @@ class TestProgress:
         store.note_progress(WORKER, [(job.id, job.lease_no, "2/3")])
         assert read(store, job.id).progress == "2/3"
 
+    def test_of_words_that_come_together_the_last_is_kept(self, store: Store) -> None:
+        jobs = [running_job(store), running_job(store)]
+        store.note_progress(WORKER, [(job.id, job.lease_no, f"{n}/9") for n in range(10) for job in jobs])
+        assert [read(store, job.id).progress for job in jobs] == ["9/9", "9/9"]
+
     def test_it_outlives_the_attempt(self, store: Store) -> None:
         job = running_job(store)
         store.note_progress(WORKER, [(job.id, job.lease_no, "3/3")])
