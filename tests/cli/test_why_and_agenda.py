@@ -51,10 +51,11 @@ def test_why_of_a_job_says_what_it_waits_for(rota):
     assert "leave '09:00' out" in rota("why", job_id, "09:00", code=2).stderr
 
 
-def test_why_of_a_removed_schedule_says_who_removed_it_and_when(synced):
-    synced("schedules", "remove", "tick", "--by", "ann")
-    told = synced("why", "tick").stdout
-    assert told.startswith("removed\ntick: The schedule was removed by ann at ")
+def test_why_of_a_removed_schedule_says_who_removed_it_and_when(rota):
+    rota("schedules", "add", "night", "jobs.greet", "ann", "--every", "1h", "--app", "jobs.py")
+    rota("schedules", "remove", "night", "--by", "ann")
+    told = rota("why", "night").stdout
+    assert told.startswith("removed\nnight: The schedule was removed by ann at ")
 
 
 def test_a_schedule_in_an_unknown_zone_is_shown_explained_and_mended(rota, store):

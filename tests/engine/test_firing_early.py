@@ -205,7 +205,8 @@ def test_one_that_the_store_cannot_digest_is_found_at_its_time(stage, a_schedule
     stage.skip(MOMENT)
     scheduler._guarded_turn()
     assert [job.schedule_id for job in stage.app.jobs.list().items] == ["sound"]
-    assert stage.app.schedules.get("odd").problem == "RuntimeError: cannot write this"
+    (change, *_) = stage.app.schedules.changes("odd").items
+    assert (change.verb, change.after) == ("could not fire", {"error": "RuntimeError: cannot write this"})
 
 
 @pytest.mark.usefixtures("every_ten")

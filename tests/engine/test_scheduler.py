@@ -10,7 +10,7 @@ import pytest
 
 from engine.stage import NOON, PATIENCE, Stage
 from rota import cron, every
-from rota.engine.scheduler import BATCH, LONGEST_WAIT, LOOK
+from rota.engine.scheduler import BATCH, FIRST_RETRY, LONGEST_WAIT, LOOK, MOST_TRIES
 from rota.errors import StoreUnavailable
 from rota.model.edit import Edit
 from rota.model.micros import SECOND
@@ -304,14 +304,39 @@ def test_a_schedule_that_cannot_be_planned_for_any_reason_is_set_aside_alone(sta
     assert "service.failed" not in stage.names()
 
 
-def test_a_firing_that_the_store_cannot_digest_is_set_aside_alone(stage, tick, caplog):
-    """The others of its batch fire, the log names the schedule, and the record keeps the reason."""
+def test_a_firing_that_the_store_fails_at_is_tried_again_and_recorded(stage, tick, caplog):
+    """The others of its batch fire meanwhile, and nothing is lost once the store can."""
     stage.app.schedules.put_many([("odd", tick.job(), every("10s")), ("sound", tick.job(), every("10s"))])
     stage.skip(10)
     scheduler = stage.a_scheduler()
     stage.store.choke_on("odd")
     scheduler._guarded_turn()
     assert [job.schedule_id for job in stage.app.jobs.list().items] == ["sound"]
+    assert scheduler._guarded_turn() > 0  # nothing else is due, and it does not spin
+    (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    known = {name: record.rota[name] for name in ("schedule_id", "task", "error")}
+    assert known == {"schedule_id": "odd", "task": "engine.tick", "error": "RuntimeError: cannot write this"}
+    (change,) = [one for one in stage.app.schedules.changes("odd").items if one.verb == "could not fire"]
+    assert change.after == {"error": "RuntimeError: cannot write this"}
+    stage.store.choke_on("nothing")
+    stage.skip(1)
+    assert scheduler._guarded_turn() == 0.0
+    assert {job.schedule_id for job in stage.app.jobs.list().items} == {"odd", "sound"}
+    assert stage.app.schedules.get("odd").problem is None
+
+
+def test_a_firing_that_the_store_cannot_digest_is_set_aside_alone(stage, tick, caplog):
+    """After a few tries: the others of its batch fire, the log names the schedule, and the record keeps the reason."""
+    stage.app.schedules.put_many([("odd", tick.job(), every("10s")), ("sound", tick.job(), every("10s"))])
+    stage.skip(10)
+    scheduler = stage.a_scheduler()
+    stage.store.choke_on("odd")
+    for _ in range(MOST_TRIES):
+        assert stage.app.schedules.get("odd").problem is None
+        while scheduler._guarded_turn() == 0.0:
+            pass
+        stage.skip(FIRST_RETRY * 2**MOST_TRIES)
+    assert {job.schedule_id for job in stage.app.jobs.list().items} == {"sound"}
     assert stage.app.schedules.get("odd").problem == "RuntimeError: cannot write this"
     assert "schedule odd (" in caplog.text
     assert "service.failed" not in stage.names()

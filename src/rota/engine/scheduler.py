@@ -19,7 +19,7 @@ from rota.failpoints import reach
 from rota.model.edit import park, with_note
 from rota.model.firing import UNIQUE, Firing, plan, plan_early
 from rota.model.micros import SECOND
-from rota.model.note import Author
+from rota.model.note import Author, note_of, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,8 @@ log = logging.getLogger("rota.scheduler")
 BATCH = 200  # schedules whose firings are recorded in one call
 LOOK = 5 * BATCH  # schedules read in one turn: memory is bounded by it, however many there are
 EARLY = 0.025  # seconds before an instant in which what is due then is fired already: only the claim is left to do then
+MOST_TRIES = 5  # of a firing that the store fails at, before its schedule is set aside
+FIRST_RETRY = 1.0  # seconds until the second of them; each next pause is twice as long
 NEAR = 0.004  # seconds before an instant in which no bell is heard
 LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
 
@@ -47,6 +49,13 @@ class Outage(NamedTuple):
     error: str
     until: int  # when it last failed, by what is known of its clock
     told: set[str]  # the schedules that were said to be delayed by it
+
+
+class Failing(NamedTuple):
+    """A schedule whose firing the store failed at, for a reason that is no outage."""
+
+    tries: int
+    again_at: float  # monotonic seconds
 
 
 class Neighbour(Protocol):
@@ -79,6 +88,7 @@ class Scheduler(Service):
         self._share = share  # which of many due ones are its own, where others are there too
         self._bell: Bell | None = None
         self._early_at = 0  # the instant for which that was done
+        self._failing: dict[str, Failing] = {}  # by schedule; tried again a few times before it is set aside
         self._outage: Outage | None = None  # since the store last did what it was asked
 
     def has_beside(self, worker: Neighbour) -> None:
@@ -97,7 +107,7 @@ class Scheduler(Service):
         due = self._ask_due(LOOK * share.of)
         self.clock.sync(due.now, asked_at)
         if due.schedules:
-            mine = share.first_of(due.schedules, due.now, LOOK)
+            mine = self._without_failing(share.first_of(due.schedules, due.now, LOOK))
             self._tell_delayed(mine, due.now)
             self.fire(mine, due.now)
             self._outage = None
@@ -110,6 +120,14 @@ class Scheduler(Service):
             self.fire_early(due.next_due_at, self._worker)
             return 0.0  # what is due next is known now
         return min(LONGEST_WAIT, max(0.0, left))
+
+    def _without_failing(self, schedules: list[Schedule]) -> list[Schedule]:
+        """Those that do not wait for their next try."""
+        if not self._failing:
+            return schedules
+        now = self.clock.monotonic()
+        waiting = {name for name, one in self._failing.items() if one.again_at > now}
+        return [schedule for schedule in schedules if schedule.id not in waiting]
 
     def _ask_due(self, limit: int) -> Due:
         try:
@@ -191,12 +209,27 @@ class Scheduler(Service):
             self._tell(firing, result, now)
 
     def _take_apart(self, firings: list[Firing], now: int, err: Exception) -> None:
-        """Fire one by one; the one that fails by itself is set aside with the reason."""
+        """Fire one by one; the one that fails by itself is tried again later, and in the end set aside."""
         if len(firings) > 1:
             for firing in firings:
                 self.fire([firing.schedule], now)
         elif firings:
-            self._set_aside(firings[0].schedule, now, err)
+            self._fail(firings[0].schedule, now, err)
+
+    def _fail(self, schedule: Schedule, now: int, err: Exception) -> None:
+        """The store failed at this firing alone: say so, record it, and try again a few times."""
+        tries = self._failing.pop(schedule.id, Failing(0, 0.0)).tries + 1
+        if tries >= MOST_TRIES:
+            self._set_aside(schedule, now, err)
+            return
+        again_at = self.clock.monotonic() + FIRST_RETRY * 2 ** (tries - 1)
+        self._failing[schedule.id] = Failing(tries, again_at)
+        error = f"{type(err).__name__}: {err}"
+        data = {"schedule_id": schedule.id, "task": schedule.spec.task, "error": error}
+        self.events.emit("schedule.refused", now, **data, is_fault=True)
+        if tries == 1:
+            author = Author(note_id=self._new_id(), by="scheduler", verb="could not fire")
+            self._store.add_notes([note_of(author, subject_of("schedule", schedule.id), {}, {"error": error}, now)])
 
     def wait(self, seconds: float) -> None:
         """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
@@ -238,6 +271,7 @@ class Scheduler(Service):
 
     def _tell(self, firing: Firing, result: Fired, now: int) -> None:
         schedule = firing.schedule
+        self._failing.pop(schedule.id, None)
         if not result.is_accepted:
             error = "somebody else fired or edited it first"
             data = {"schedule_id": schedule.id, "task": schedule.spec.task, "error": error}

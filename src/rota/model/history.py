@@ -63,11 +63,7 @@ def _lines_of(job: Job) -> list[Move]:
 
 def _data_of(job: Job, state: State) -> dict[str, Any]:
     """What is known of a line that was packed without data."""
-    if state is State.SCHEDULED:
-        return {"enqueue_at": _instant(job.run_at)}
-    if state is State.HELD:
-        return {"waits_for": job.waits_for}
-    return {"queue": job.queue, "priority": job.priority}
+    return {"queue": job.queue, "priority": job.priority} if state is State.QUEUED else {}
 
 
 def _instant(at: int) -> str:

@@ -133,6 +133,14 @@ class TestHistories:
         succeed(store, claim_one(store, now=T0 + 2), now=T0 + 3)
         assert history(store, job_id) == [QUEUED, RUNNING, State.FAILED, QUEUED, RUNNING, State.SUCCEEDED]
 
+    def test_a_retry_by_hand_before_its_time_says_when_it_is_due(self, store: Store) -> None:
+        job_id = add_job(store, delay=MINUTE)
+        cancel_waiting(store, job_id)
+        store.change_jobs([retry_by_hand(read(store, job_id), T0 + 1, "retried by ann")], now=T0 + 1)
+        line = history_of(read(store, job_id))[-1]
+        assert (line.state, line.reason) == (SCHEDULED, "retried by ann")
+        assert line.data == {"enqueue_at": "2026-01-01T00:01:00Z", "cause": "delay"}
+
     def test_a_refused_write_leaves_no_line(self, store: Store) -> None:
         job_id = add_job(store)
         job = claim_one(store)
