@@ -11,8 +11,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hypothesis import settings
+
 if TYPE_CHECKING:
     import pytest
+
+settings.register_profile("rota", deadline=None)  # how long an example takes says how busy the machine is, no more
+settings.load_profile("rota")
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - what a busy disk takes for each commit is no part of the tests
 ENOUGH = 4 * 1024**3  # two test processes with a server of each kind take some hundred megabytes each
