@@ -30,6 +30,7 @@ from rota.testing.store_suite.steps import (
     claim_one,
     fire,
     history,
+    ids,
     ledger,
     planned,
     read,
@@ -162,14 +163,14 @@ def test_a_schedule_that_others_keep_firing_is_not_set_aside(store, monkeypatch)
     assert [line.through_at for line in ledger(store)] == list(range(T0 + MINUTE, now + 1, MINUTE))
 
 
-def test_a_job_made_behind_one_that_took_its_key_has_waited_from_its_first_line_on(store):
+def test_a_job_made_behind_one_that_took_its_slot_has_waited_from_its_first_line_on(store):
     """The schedule fired between the end of one job and the release of the next."""
     add_schedule(store, "tick", overlap="queue")
     fire(store, "tick", now=DUE)
     running = claim_one(store, now=DUE)
     fire(store, "tick", now=DUE + MINUTE)
     (held,) = [job for job in all_jobs(store) if job.state is State.HELD]
-    gone = {"key": "", "lease_until": ""}
+    gone = {"slot": "", "lease_until": ""}
     store._connection.space.jobs.update_one(
         {"_id": running.id}, {"$set": {"state": "succeeded", "finished_at": DUE}, "$unset": gone}
     )
@@ -188,6 +189,25 @@ def test_a_job_made_behind_one_that_took_its_key_has_waited_from_its_first_line_
     assert (last.state, last.waits_for) == (State.HELD, held.id)
     succeed(store, claim_one(store, now=DUE + 2 * MINUTE), now=DUE + 2 * MINUTE)
     assert history(store, last.id) == [State.HELD, State.QUEUED]
+
+
+def test_a_key_that_is_taken_between_the_decision_and_the_insert_leaves_a_skip(store):
+    add_schedule(store, "tick", key="k", overlap="allow")
+    taken = []
+
+    def take(name: str) -> None:
+        if name == "fire.before_commit":
+            failpoints.install(None)
+            taken.append(add_job(store, key="k", queue="other", now=DUE))
+
+    failpoints.install(take)
+    try:
+        fired = fire(store, "tick", now=DUE)
+    finally:
+        failpoints.install(None)
+    assert (fired.jobs, fired.skipped, fired.unique) == ([], 1, 1)
+    assert [line.reason for line in ledger(store, "tick")] == [f"unique (job {taken[0]})"]
+    assert ids(all_jobs(store)) == taken
 
 
 def test_a_job_retried_by_hand_under_a_claim_is_claimed_with_the_past_that_it_has(store):

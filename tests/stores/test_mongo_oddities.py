@@ -258,6 +258,23 @@ class TestSchemas:
         space.jobs.insert_one({"_id": "owes", **tombstone})
         space.meta.update_one({"_id": "head"}, {"$set": {"version": 2}})
 
+    def test_what_the_third_version_made_is_brought_up(self, standalone_url):  # noqa: F811
+        """A schedule's slot was a key, and a job made ahead waited for that."""
+        make = emptied(standalone_url, f"third{secrets.token_hex(4)}")
+        with opened(make) as store:
+            add_schedule(store, lookahead=3 * MINUTE)
+            live, soon = fire(store, now=T0 + MINUTE).jobs[:2]
+            space = documents(store)
+            space.jobs.drop_index("slot")
+            space.jobs.update_one({"_id": live}, {"$set": {"key": "schedule:tick"}, "$unset": {"slot": ""}})
+            space.jobs.update_one({"_id": soon}, {"$set": {"waits_for": "schedule:tick"}, "$unset": {"ahead": ""}})
+            space.meta.update_one({"_id": "head"}, {"$set": {"version": 3}})
+        with opened(make) as store:
+            before, after = store.get_jobs([live, soon])
+            assert (before.slot, before.key, after.ahead, after.waits_for) == ("tick", None, "", None)
+            assert add_job(store, key="schedule:tick", queue="other") not in {live, soon}
+            assert store.pending_migrations() == []
+
     def test_a_collection_that_rota_did_not_make_is_left_alone(self, standalone_url):  # noqa: F811
         name = f"other{secrets.token_hex(4)}"
         with pymongo.MongoClient(standalone_url) as client:

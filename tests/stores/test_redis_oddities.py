@@ -434,8 +434,8 @@ class TestRefusedServers:
 
 class TestVersions:
     def test_a_newer_layout_is_refused(self, raw, server, namespace):
-        raw.hset(f"{{{namespace}}}:meta", "version", "3")
-        with pytest.raises(SchemaMismatch, match="layout version 3, this Rota knows up to 2"):
+        raw.hset(f"{{{namespace}}}:meta", "version", "4")
+        with pytest.raises(SchemaMismatch, match="layout version 4, this Rota knows up to 3"):
             RedisStore(server.url(), namespace=namespace).open()
 
     def test_an_older_layout_is_brought_up_to_date(self, raw, server, namespace):
@@ -444,8 +444,20 @@ class TestVersions:
         assert len(store.pending_migrations()) == 1
         store.open()
         assert store.pending_migrations() == []
-        assert raw.hget(f"{{{namespace}}}:meta", "version") == b"2"
+        assert raw.hget(f"{{{namespace}}}:meta", "version") == b"3"
         store.close()
+
+    @pytest.mark.parametrize("left", ["key", "ahead"])
+    def test_an_older_layout_with_unfinished_jobs_of_schedules_is_refused(self, raw, server, namespace, left):
+        """Their slots were keys, and would be taken for keys of users."""
+        raw.hset(f"{{{namespace}}}:meta", "version", "2")
+        if left == "key":
+            raw.hset(f"{{{namespace}}}:key", "schedule:tick", "job")
+        else:
+            raw.zadd(f"{{{namespace}}}:ahead", {"job": 1})
+        with pytest.raises(SchemaMismatch, match="layout version 2 and unfinished jobs of schedules"):
+            RedisStore(server.url(), namespace=namespace).open()
+        assert raw.hget(f"{{{namespace}}}:meta", "version") == b"2"
 
     def test_keys_of_somebody_else_are_refused(self, raw, server, namespace):
         raw.hset(f"{{{namespace}}}:meta", "version", "theirs")

@@ -36,7 +36,7 @@ def scripts_after(version: int, namespace: str) -> list[str]:
     if version == VERSION:
         return []
     first = [_filled(_MAKE_SCHEMA, namespace)] if version == 0 else []
-    steps = [_step(target, namespace) for target in range(version + 1, VERSION + 1)]
+    steps = [migration_to(target, namespace) for target in range(version + 1, VERSION + 1)]
     return [*first, *(f"{step}\n" for step in steps)]
 
 
@@ -91,7 +91,7 @@ def _missing(tx: Transaction, namespace: str) -> list[str]:
     return [script for script in scripts if not (is_there and script.startswith("CREATE SCHEMA"))]
 
 
-def _step(target: int, namespace: str) -> str:
+def migration_to(target: int, namespace: str) -> str:
     """The scripts of one version, and the note that it was reached."""
     folder = resources.files(__package__).joinpath("migrations")
     scripts = [folder.joinpath(name).read_text(encoding="utf-8") for name in MIGRATIONS[target]]
