@@ -216,7 +216,7 @@ def histories(store: KitStore, end: int) -> dict[str, Any]:
     for schedule in store.list_schedules(limit=500).items:
         ledger = store.list_occurrences(schedule.id, 0, end - CLOSE, limit=1000).items
         found[schedule.id] = [
-            (line.through_at, line.count, line.outcome, line.reason) for line in ledger if not line.job_id
+            (line.through_at, line.count, line.outcome, ID.sub("…", line.reason)) for line in ledger if not line.job_id
         ]
     return {name: lines for name, lines in found.items() if lines}
 

@@ -176,7 +176,8 @@ def test_jobs_that_were_made_ahead_and_taken_back_were_never_fired(app, clock):
         start = clock.now
         kit.travel("3m")
         minutes = [start + timedelta(minutes=minute) for minute in (1, 2, 3)]
-        assert kit.fired("ahead") == minutes
+        assert kit.fired("ahead")[:3] == minutes
+        assert len(kit.fired("ahead")) >= 60  # an hour of them is made ahead
         app.schedules.pause("ahead")
         kit.travel("2h")
         assert kit.fired("ahead") == minutes

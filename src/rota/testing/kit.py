@@ -134,15 +134,14 @@ class Kit:
         return list(self._running().worker.failures)
 
     def fired(self, schedule_id: str) -> list[datetime]:
-        """The nominal times up to now for which a schedule has made jobs, in order."""
+        """The nominal times for which a schedule has made jobs, in order; with look-ahead, also times to come."""
         known = {job.schedule_id for job in self._store.seen} | set(self.app.deploy.names)
         if schedule_id not in known and not self._store.get_schedules([schedule_id]):
             raise BadOption(
                 f"no schedule has the id {schedule_id!r}; known are {', '.join(sorted(filter(None, known)))}"
             )
-        now = self.clock.micros()
-        made = [job.fire_at or 0 for job in self._store.seen if job.schedule_id == schedule_id]
-        return [datetime_of(at) for at in sorted(made) if 0 < at <= now]
+        made = [job.fire_at for job in self._store.seen if job.schedule_id == schedule_id and job.fire_at is not None]
+        return [datetime_of(at) for at in sorted(made)]
 
     def enqueued(self, task: Task[Any, Any] | str | None = None) -> list[Job[Any]]:
         """The jobs that code has enqueued, whether they have run since or not; what schedules made is not shown."""
