@@ -33,7 +33,7 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 @on_a_store
 @output_option
 def why(app: App, name: str, at: str | None, out: Output) -> None:
-    """Why SCHEDULE did or did not run at TIME, or what JOB waits for.
+    """Why SCHEDULE did or did not run, or what JOB waits for.
 
     TIME is a wall time in the schedule's zone (02:30, or 2026-03-08 02:30) or an instant (2026-03-08T07:30Z). Without
     it, the last expected time is looked at, or the first one to come. A name that no schedule has is the id of a job.
