@@ -29,6 +29,10 @@ SENTENCES = {
         "The numbers of jobs per queue are right at every moment on {able}. On {unable} a process that is killed may "
         "leave them off by its last batch until upkeep has counted anew; jobs are never affected."
     ),
+    "has_lease_clock": (
+        "On {able} leases and locks go by the host's boot clock, which nobody can set. On {unable} they go by the "
+        "store's clock; what a clock that stood ahead leaves is shortened once it is right."
+    ),
     "clock_step": "The time is told in microseconds on {able} and in milliseconds on {unable}.",
 }
 FINE = 1  # microsecond: a step of a clock that is worth no word

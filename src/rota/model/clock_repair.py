@@ -99,6 +99,12 @@ def is_lease_ahead(job: Job, latest: int) -> bool:
     return job.state is State.RUNNING and job.lease_until is not None and job.lease_until > latest
 
 
+def lock_end(until: int, ttl: int, now: int) -> int:
+    """When a lock ends that another wants now. One that ends later than its owner's term allows was taken by a clock
+    that stood ahead: its owner may live, so it has one whole term from now."""
+    return now + ttl if until > now + ttl + TOLERANCE else until
+
+
 def _has_delay(job: Job, line: Move) -> bool:
     if job.attempts or job.lease_no:
         return True

@@ -61,7 +61,11 @@ class LockVerbs(ABC):
 
     @abstractmethod
     def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
-        """Take a free or lapsed lock: its fencing number. None where another token has it."""
+        """Take a free or lapsed lock: its fencing number. None where another token has it.
+
+        A lock that ends later than its owner's term allows was taken by a clock that stood ahead. It then ends one term
+        from now (the model's `lock_end`), except where Features.has_lease_clock.
+        """
 
     @abstractmethod
     def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:

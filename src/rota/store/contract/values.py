@@ -36,6 +36,7 @@ class Features(Struct, frozen=True, kw_only=True):
     is_shared: bool  # several processes may use it at once
     enqueues_in_transactions: bool = False
     counters_are_exact: bool = True  # False: after a crash they may be off until upkeep has seen to them
+    has_lease_clock: bool = False  # leases and locks go by a clock of their own, which nobody can set
     clock_step: int = 1  # microseconds by which its clock goes on; what it says is behind by less than that
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from rota.model.clock_repair import TOLERANCE
 from rota.store.contract import LockRecord
 from rota.store.mongo.head import NOW
 
@@ -25,7 +26,8 @@ class Locks:
         mine = {"$literal": token}
         take = {
             "token": {"$cond": ["$is_free", mine, "$token"]},
-            "until": {"$cond": ["$is_free", {"$add": [at, ttl]}, "$until"]},
+            "until": {"$cond": ["$is_free", {"$add": [at, ttl]}, _end_of_another(at)]},
+            "ttl": {"$cond": ["$is_free", ttl, "$ttl"]},
             "number": {
                 "$cond": [
                     "$is_free",
@@ -51,7 +53,7 @@ class Locks:
     def extend(self, space: Space, name: str, token: str, ttl: int, now: int | None) -> bool:
         at = NOW if now is None else now
         mine = {"_id": name, "token": token, "$expr": {"$gt": ["$until", at]}}
-        return space.locks.update_one(mine, [{"$set": {"until": {"$add": [at, ttl]}}}]).matched_count == 1
+        return space.locks.update_one(mine, [{"$set": {"until": {"$add": [at, ttl]}, "ttl": ttl}}]).matched_count == 1
 
     def release(self, space: Space, name: str, token: str, now: int | None) -> bool:
         """The number stays: the next owner's is higher."""
@@ -74,3 +76,10 @@ class Locks:
             return True
         lower = {"_id": lock.name, "number": {"$lt": lock.number}}
         return space.locks.update_one(lower, {"$set": {"number": lock.number}}).modified_count == 1
+
+
+def _end_of_another(at: Any) -> Document:
+    """As the model's lock_end says; of a lock that was taken before terms were kept, the end is left alone."""
+    latest = {"$add": [at, "$ttl", TOLERANCE]}
+    is_ahead = {"$and": [{"$gt": ["$ttl", None]}, {"$gt": ["$until", latest]}]}
+    return {"$cond": [is_ahead, {"$add": [at, "$ttl"]}, "$until"]}

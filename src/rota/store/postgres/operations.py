@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.clock_repair import TOLERANCE
 from rota.model.state import FINAL, State
 from rota.store.contract import LogLine, Node, QueueInfo
 from rota.store.counting import TOTAL, Counts
@@ -148,20 +149,31 @@ class Locks:
     def acquire(self, tx: Transaction, name: str, token: str, ttl: int, now: int | None) -> int | None:
         row = tx.row(
             "WITH clock AS (SELECT coalesce(%s::bigint, {ns}.micros()) AS now) "
-            "INSERT INTO {ns}.lock AS l (name, token, until, number) SELECT %s, %s, now + %s, 1 FROM clock "
+            "INSERT INTO {ns}.lock AS l (name, token, until, number, ttl) SELECT %s, %s, now + %s, 1, %s FROM clock "
             "ON CONFLICT (name) DO UPDATE SET token = excluded.token, until = excluded.until, number = l.number "
-            "+ (l.token <> excluded.token OR l.until <= (SELECT now FROM clock))::int "
+            "+ (l.token <> excluded.token OR l.until <= (SELECT now FROM clock))::int, ttl = excluded.ttl "
             "WHERE l.token = excluded.token OR l.until <= (SELECT now FROM clock) RETURNING number",
-            (now, name, token, ttl),
+            (now, name, token, ttl, ttl),
         )
+        if row is None:
+            self._bound(tx, name, now)
         return int(row[0]) if row else None
+
+    def _bound(self, tx: Transaction, name: str, now: int | None) -> None:
+        """As the model's lock_end says, of a lock that another has."""
+        tx.run(
+            "UPDATE {ns}.lock SET until = c.now + ttl FROM (SELECT coalesce(%s::bigint, {ns}.micros()) AS now) c "
+            "WHERE name = %s AND until > c.now + ttl + %s",
+            (now, name, TOLERANCE),
+        )
 
     def extend(self, tx: Transaction, name: str, token: str, ttl: int, now: int | None) -> bool:
         return bool(
             tx.run(
-                "UPDATE {ns}.lock SET until = c.now + %s FROM (SELECT coalesce(%s::bigint, {ns}.micros()) AS now) c "
+                "UPDATE {ns}.lock SET until = c.now + %s, ttl = %s "
+                "FROM (SELECT coalesce(%s::bigint, {ns}.micros()) AS now) c "
                 "WHERE name = %s AND token = %s AND until > c.now",
-                (ttl, now, name, token),
+                (ttl, ttl, now, name, token),
             )
         )
 

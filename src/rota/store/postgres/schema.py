@@ -10,10 +10,11 @@ from rota.errors import SchemaMismatch
 if TYPE_CHECKING:
     from rota.store.postgres.transaction import Transaction
 
-VERSION = 2
+VERSION = 3
 MIGRATIONS: dict[int, tuple[str, ...]] = {
     1: ("0001_tables.sql",),
     2: ("0002_slots.sql", "0002_verbs.sql"),
+    3: ("0003_lock_terms.sql",),
 }
 PATIENCE = 600.0  # seconds that a migration may take, with the wait for others who do the same
 

@@ -69,7 +69,9 @@ if TYPE_CHECKING:
 class SqliteStore(Store):
     """One file, shared by any number of threads and processes of one host."""
 
-    features = Features(kind="sqlite", is_durable=True, is_shared=True, enqueues_in_transactions=True)
+    features = Features(
+        kind="sqlite", is_durable=True, is_shared=True, enqueues_in_transactions=True, has_lease_clock=True
+    )
 
     def __init__(self, path: str | Path, *, namespace: str = "rota") -> None:
         self.path = Path(path).absolute()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from rota.model.clock_repair import (
     is_ahead_of_clock,
     is_lease_ahead,
@@ -386,3 +388,29 @@ class TestLeasesUnderAWrongClock:
         assert store.lapsed_jobs(10, now=RIGHT + LEASE) == []
         assert store.extend_leases(WORKER, [(job.id, job.lease_no)], LEASE, now=RIGHT).lost == []
         assert ids(store.lapsed_jobs(10, now=RIGHT + LEASE)) == [job.id]
+
+
+class TestLocksUnderAWrongClock:
+    @pytest.fixture(autouse=True)
+    def is_concerned(self, store: Store) -> None:
+        if store.features.has_lease_clock:
+            pytest.skip("the locks of this store go by a clock that nobody can set")
+
+    def test_a_lock_is_free_a_whole_term_after_somebody_wants_it(self, store: Store) -> None:
+        """Its owner may live, so it keeps the lock for the time that it asked for, counted from now."""
+        assert store.acquire_lock("report", "ann", MINUTE, now=WRONG) is not None
+        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT) is None
+        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT + MINUTE - 1) is None
+        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT + MINUTE) is not None
+
+    def test_an_owner_that_lives_keeps_its_lock(self, store: Store) -> None:
+        store.acquire_lock("report", "ann", MINUTE, now=WRONG)
+        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT) is None
+        assert store.extend_lock("report", "ann", MINUTE, now=RIGHT + 30 * SECOND)
+        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT + MINUTE) is None
+
+    def test_a_lock_of_a_right_clock_is_not_shortened(self, store: Store) -> None:
+        store.acquire_lock("report", "ann", HOUR, now=T0)
+        assert store.acquire_lock("report", "bob", MINUTE, now=T0 + MINUTE) is None
+        assert store.acquire_lock("report", "bob", MINUTE, now=T0 + HOUR - 1) is None
+        assert store.acquire_lock("report", "bob", MINUTE, now=T0 + HOUR) is not None

@@ -1,25 +1,36 @@
--- A lock: who has it, until when, and the number that rises with every new owner.
+-- A lock: who has it, until when and for which term, and the number that rises with every new owner.
+
+local TOLERANCE = 2000000  -- microseconds, as the model has it
+local TERM = string.format('%.0f', ask.ttl)
 
 local found = redis.call('HGET', P .. 'lock', ask.lock)
-local number, till, token = 0, '0', ''
+local number, till, term, token = 0, '0', '', ''
 if found then
-  number, till, token = string.match(found, '^(%d+)|(%d+)|(.*)$')
+  number, till, term, token = string.match(found, '^(%d+)|(%d+):?(%d*)|(.*)$')
 end
 local owner = tonumber(till) > tonumber(NOW) and token or ''
 
-local function keep(new_token, new_till, new_number)
-  redis.call('HSET', P .. 'lock', ask.lock, string.format('%d|%s|%s', new_number, new_till, new_token))
-  return reply(new_number)
+local function keep(new_token, new_till, new_term, new_number)
+  redis.call('HSET', P .. 'lock', ask.lock, string.format('%d|%s:%s|%s', new_number, new_till, new_term, new_token))
+  return new_number
 end
 
 number = tonumber(number)
 if ask.act == 'acquire' and (owner == '' or owner == ask.token) then
-  return keep(ask.token, later(ask.ttl), owner == ask.token and number or number + 1)
+  return reply(keep(ask.token, later(ask.ttl), TERM, owner == ask.token and number or number + 1))
 end
-if owner ~= ask.token or ask.act == 'acquire' then
+if ask.act == 'acquire' then
+  -- As the model's lock_end says: it was taken by a clock that stood ahead.
+  local rest = tonumber(term)
+  if rest and tonumber(till) > tonumber(NOW) + rest + TOLERANCE then
+    keep(owner, later(rest), term, number)
+  end
+  return reply(0)
+end
+if owner ~= ask.token then
   return reply(0)
 end
 if ask.act == 'extend' then
-  return keep(ask.token, later(ask.ttl), number)
+  return reply(keep(ask.token, later(ask.ttl), TERM, number))
 end
-return keep('', '0', number)  -- the number stays: the next owner's is higher
+return reply(keep('', '0', '', number))  -- the number stays: the next owner's is higher
