@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
@@ -16,6 +17,7 @@ from rota.model import edit as edits
 from rota.model.edit import is_older
 from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
+from rota.model.never import check_new, check_pause_end, why_never
 from rota.model.note import Author, subject_of
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Origin, Schedule, ScheduleSpec, checked
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from rota.triggers import Trigger
 
 TRIES = 5
+
+log = logging.getLogger("rota.app")
 
 Runs = list[datetime]
 
@@ -139,6 +143,7 @@ class Schedules:
         for name, spec in specs.items():
             before, tenant = existing.get(name), tenants.get(spec.tenant)
             edit = edits.register(before, name, followed(spec, tenant), origin, now, self._new_id)
+            _check_times(before, edit, origin, now)
             if edit is not None:
                 changes.append(self._noted(born_paused(edit, tenant, now), before, _verb(before, edit), by))
         return changes
@@ -205,9 +210,14 @@ class Schedules:
     ) -> ScheduleView:
         """Stop firing until resumed, or until an instant; what waits is cancelled."""
         end = optional_instant("until", until)
+
+        def decide(schedule: Schedule, now: int) -> Edit:
+            check_pause_end(end, now)
+            return edits.pause(schedule, now, reason=reason, by=by, until=end)
+
         return self._change(
             schedule_id,
-            lambda schedule, now: edits.pause(schedule, now, reason=reason, by=by, until=end),
+            decide,
             "paused",
             by,
             expect_version,
@@ -316,6 +326,20 @@ class Schedules:
         if not found:
             raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
         return checked(found[0])
+
+
+def _check_times(before: Schedule | None, edit: Edit | None, origin: Origin, now: int) -> None:
+    """A schedule that can never run is refused where somebody makes it now. In code or in a file its date may have
+    passed since it was written: that is a warning."""
+    schedule = before if edit is None else edit.after
+    if schedule is None or (edit is not None and edit.jobs):
+        return
+    if origin.kind != "api":
+        why = why_never(schedule, now)
+        if why is not None:
+            log.warning("schedule %s has no run ahead: %s; take it out, or give it a time to come", schedule.id, why)
+    elif before is None:
+        check_new(schedule, now)
 
 
 def _verb(before: Schedule | None, edit: Edit) -> str:

@@ -11,7 +11,7 @@ from rota.errors import BadOption, BadTrigger
 from rota.model.micros import check_instant, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_SCHEDULE, refuse_unknown
-from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_spec
+from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_choice, check_spec
 from rota.model.tenant import day_bound
 from rota.tasks import Configured, Request, Task
 from rota.triggers import Trigger
@@ -81,8 +81,8 @@ def make_spec(
     _check_request(request)
     if request.overrides.delay or request.overrides.at is not None:
         raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
-    if overlap not in OVERLAPS or catchup not in CATCHUPS:
-        raise BadOption(f"overlap is one of {', '.join(OVERLAPS)}; catchup is one of {', '.join(CATCHUPS)}")
+    check_choice("overlap", overlap, OVERLAPS)
+    check_choice("catchup", catchup, CATCHUPS, {"none": "skip", "one": "latest", "coalesce": "latest", "every": "all"})
     zone = zone_name(tz) or trigger.tz or default_tz
     unique = _key(request, key, key_for)
     spec = ScheduleSpec(

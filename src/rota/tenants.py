@@ -13,6 +13,7 @@ from rota.identity import whoami
 from rota.model.entry import Entry, EntryEdit
 from rota.model.micros import datetime_of, micros_of, optional_instant, outside_calendar
 from rota.model.names import check_name, check_priority
+from rota.model.never import check_pause_end
 from rota.model.note import Author, note_of, subject_of
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Pause
@@ -127,6 +128,7 @@ class Tenants:
         end = optional_instant("until", until)
 
         def decide(before: Tenant | None, now: int) -> Tenant | None:
+            check_pause_end(end, now)
             return before and msgspec.structs.replace(
                 before, updated_at=now, pause=Pause(now, reason, by, end, tenant=name)
             )

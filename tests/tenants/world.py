@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rota import App, failpoints
 from rota.engine.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
+from rota.errors import BadOption
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
@@ -341,7 +342,10 @@ class World:
         self._at(self.now + 1)  # later than whatever a schedule of that name did
         for expected in customer.schedules.values():
             self._catch_up(expected)
-        self._put(customer, name, said)
+        try:
+            self._put(customer, name, said)
+        except BadOption:
+            return  # its bounds leave it no run, and nobody may make such a schedule
         customer.schedules[name] = Expected(said, customer.tz, self.now, customer.hold_at(self.now))
 
     def _put(self, customer: Customer, name: str, said: Said) -> None:
@@ -371,7 +375,7 @@ class World:
         """With no end, or with one: on a whole minute, where runs may lie."""
         if self.random.random() < 0.4:
             return None
-        return self._moment(self.random.expovariate(1 / (10 * A_DAY))) // 60 * 60
+        return (self._moment(self.random.expovariate(1 / (10 * A_DAY))) // 60 + 2) * 60  # never past
 
     def _reworded(self, said: Said) -> Said:
         pick = self.random.choice

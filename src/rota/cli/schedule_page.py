@@ -13,6 +13,7 @@ from rota.cli.words import beside, call, coarse, first_line, instant, listed, lo
 from rota.errors import UnknownZone
 from rota.known_schedule import KnownSchedule, shared_facts
 from rota.model.edit import describe_origin
+from rota.model.firing import jitter_of
 from rota.model.micros import SECOND, datetime_of
 from rota.reading import all_schedules
 from rota.store.contract import ScheduleFilter
@@ -167,7 +168,8 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
     yield ["overlap", f"{spec.overlap}: {OVERLAPS[spec.overlap]}"]
     yield ["catch-up", f"{spec.catchup}: {CATCHUPS[spec.catchup]}"]
     if spec.jitter:
-        yield ["jitter", f"up to {text_of(spec.jitter // SECOND)}"]
+        shift, most = jitter_of(record) / SECOND, text_of(spec.jitter // SECOND)
+        yield ["jitter", f"{shift:,.0f} s after each of its times, always the same (of up to {most})"]
     if spec.lookahead:
         yield ["look-ahead", f"jobs are made {text_of(spec.lookahead // SECOND)} before they are due"]
     yield ["queue", f"{spec.queue}, priority {spec.priority}"]

@@ -10,6 +10,7 @@ from msgspec import Struct
 from rota.errors import Refused
 from rota.model import wording
 from rota.model.edit import Edit, describe_origin, register, retire
+from rota.model.never import why_never
 from rota.model.redaction import DEFAULT, Redaction
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
 from rota.model.slots import next_slot
@@ -84,15 +85,22 @@ def _declared(
         return (
             _unchanged(name, spec, existing)
             if edit is None
-            else Planned(id=name, kind="add", after=edit.after, edit=edit)
+            else Planned(id=name, kind="add", after=edit.after, edit=edit, says=_warned(edit, now))
         )
     says = [*_moved(existing.origin, origin), *differences(existing.spec, spec, redaction)]
     if existing.origin.is_retired:
         return Planned(id=name, kind="restore", before=existing, after=edit.after, edit=edit, says=says)
     if not says:
         return None  # only the version of its origin is noted
+    says += _warned(edit, now)
     kind: Kind = "change" if existing.spec.timing == spec.timing else "re-time"
     return Planned(id=name, kind=kind, before=existing, after=edit.after, edit=edit, says=says)
+
+
+def _warned(edit: Edit, now: int) -> list[str]:
+    """What is declared may have passed since it was written."""
+    why = why_never(edit.after, now) if not edit.jobs else None
+    return [] if why is None else [f"warning: it has no run ahead: {why}"]
 
 
 def _moved(before: Origin, after: Origin) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,9 @@ from rota.errors import BadOption, RotaError
 from rota.model.collection import Sync
 from rota.model.micros import SECOND, datetime_of
 from rota.triggers import Trigger, trigger_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 Overlap = Literal["skip", "allow", "queue", "cancel"]
 Catchup = Literal["latest", "skip", "all"]
@@ -241,12 +244,22 @@ def unpack_spec(packed: bytes | str) -> ScheduleSpec:
     return _spec_decoder.decode(packed)
 
 
+def check_choice(name: str, got: object, choices: Sequence[str], peers: Mapping[str, str] | None = None) -> None:
+    """Refuse a word that is none of the choices, and name the one that is probably meant (`peers`: other words)."""
+    if got in choices:
+        return
+    import difflib  # noqa: PLC0415 - only a slip pays for it
+
+    word = str(got).lower()
+    close = [(peers or {})[word]] if word in (peers or {}) else difflib.get_close_matches(word, choices, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise BadOption(f"{name}={got!r} must be one of {', '.join(choices)}{hint}")
+
+
 def check_spec(spec: ScheduleSpec) -> ScheduleSpec:
     """Refuse policies that make no sense; the trigger was checked when it was made."""
-    if spec.overlap not in OVERLAPS:
-        raise BadOption(f"overlap={spec.overlap!r} must be one of {', '.join(OVERLAPS)}")
-    if spec.catchup not in CATCHUPS:
-        raise BadOption(f"catchup={spec.catchup!r} must be one of {', '.join(CATCHUPS)}")
+    check_choice("overlap", spec.overlap, OVERLAPS)
+    check_choice("catchup", spec.catchup, CATCHUPS)
     if not _is_whole(spec.catchup_limit) or not 1 <= spec.catchup_limit <= 10_000:
         raise BadOption(f"catchup_limit={spec.catchup_limit!r} must be a whole number between 1 and 10,000")
     if spec.lookahead > LONGEST_LOOKAHEAD:

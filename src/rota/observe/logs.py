@@ -68,7 +68,8 @@ def sentence(event: Event) -> str:
         case "job.cancelled":
             return f"{job} was cancelled: {data.get('reason')}"
         case "schedule.skipped":
-            return f"schedule {data.get('schedule_id')} skipped {data.get('count')} occurrences"
+            number = data.get("count")
+            return f"schedule {data.get('schedule_id')} skipped {number} occurrence{'' if number == 1 else 's'}"
         case "schedule.refused":
             return _about_a_refusal(event)
         case _:

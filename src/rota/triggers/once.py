@@ -39,6 +39,8 @@ class Once(Trigger):
         return int(low < self.second <= high)
 
     def explain(self) -> str:
+        if self.second == 0:  # what only people start is declared for a time that never comes again
+            return "Only when it is started by hand"
         return explain_once(self._datetime(self.second), self.tz)
 
     def _caveats(self, low: int, high: int) -> Iterator[Caveat]:  # noqa: ARG002 - an instant is what it is

@@ -62,6 +62,7 @@ OTHERS = [
     (every("1d"), "Every day"),
     (every("90s", start=datetime(2026, 1, 1, tzinfo=UTC)), "Every 1 minute 30 seconds from 2026-01-01 00:00:00 UTC"),
     (once(datetime(2026, 1, 1, 9, tzinfo=UTC)), "Once, on 2026-01-01 at 09:00:00, UTC"),
+    (once(datetime(1970, 1, 1, tzinfo=UTC)), "Only when it is started by hand"),
     (calendar(days=1, at="00:05"), "Every day at 00:05, UTC"),
     (calendar(weeks=2, on="tue", at="09:00"), "Every 2 weeks on Tuesday at 09:00, UTC"),
     (
