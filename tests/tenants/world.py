@@ -444,7 +444,7 @@ class World:
         lines, cursor, is_last = [], None, False
         while not is_last:
             start = moment(expected.created)
-            page = self.app.schedules.occurrences(name, start, moment(self.now + 400 * A_DAY), limit=500, cursor=cursor)
+            page = self.app.schedules.occurrences(name, start, moment(self.now + 400 * A_DAY), limit=200, cursor=cursor)
             lines += page.items
             cursor, is_last = page.cursor, page.cursor is None
         open_lines = {line.through_at // SECOND for line in lines if line.outcome in {"queued", "scheduled", "held"}}
