@@ -74,7 +74,7 @@ def test_a_reload_waits_two_seconds_and_hands_back_what_still_runs(rota, started
     (rota.folder / "other.py").write_text("")
     process.wait_for("other.py changed")
     process.wait_for("reloading: waiting up to 2 s for 1 running")
-    process.wait_for("given back to its queue")
+    process.wait_for("returned to its queue: given back at shutdown")
     process.wait_for("reloaded")
     (rota.folder / "gate").touch()
     process.wait_for("✔ ")
