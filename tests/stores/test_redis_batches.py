@@ -268,8 +268,9 @@ class TestLines:
     def test_one_that_never_stood_in_line_comes_to_its_place_by_hand(self, store):
         made = add(store, *[a_job(delay=MINUTE if n == 40 else 0) for n in range(80)])
         assert cancel_waiting(store, made[40]) == []
-        store.change_jobs([retry_by_hand(read(store, made[40]), T0, "at once")], now=T0)
-        assert ids(claim(store, 100)) == made
+        now = T0 + MINUTE  # before its time it would wait for that
+        store.change_jobs([retry_by_hand(read(store, made[40]), now, "at once")], now=now)
+        assert ids(claim(store, 100, now=now)) == made
 
     def test_the_first_of_a_line_tells_since_when_it_waits(self, store):
         add(store, *[a_job() for _ in range(50)], now=T0)
