@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.errors import NotFound, Refused, StoreUnavailable
+from rota.errors import BadOption, NotFound, Refused, StoreUnavailable
 from rota.jobs import Jobs
 from rota.model.job import NewJob
 from rota.model.micros import SECOND, datetime_of
@@ -75,7 +75,7 @@ class Hand:
     def attempt(self, deed: Callable[[], object]) -> None:
         try:
             deed()
-        except (Refused, NotFound, StoreUnavailable, Crash):
+        except (BadOption, Refused, NotFound, StoreUnavailable, Crash):
             return
 
     def prepare(self) -> None:

@@ -34,6 +34,7 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
     ask, claimed = call.args[0], call.reply.claimed
     taken = {job.id for job in claimed}
     settled = {change.id for change in accepted(call)}
+    judged = set(_judged_away(call))
     left = [
         job
         for job in world.jobs.values()
@@ -41,6 +42,7 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
         and job.queue not in paused
         and job.id not in taken
         and job.id not in settled
+        and job.id not in judged
         and _is_ready(job, call.at)
     ]
     if len(claimed) < ask.want and left:
@@ -54,6 +56,13 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
     wrong = [*strange, *early]
     if wrong:
         yield Violation(BEST_FIRST, call.step, f"{ask.holder} took {wrong[0].id}, which nobody may take now")
+
+
+def _judged_away(call: Call) -> Iterator[str]:
+    """Jobs made ahead that this claim found due, and that overlap or their key refused: they were not ready."""
+    for before, after in call.jobs:
+        if before is not None and before.ahead is not None and (after is None or after.state is State.HELD):
+            yield before.id
 
 
 def _is_ready(job: Job, now: int) -> bool:
