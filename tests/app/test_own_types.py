@@ -101,7 +101,7 @@ def test_a_type_has_one_codec(app):
         ({1: 2}, "has a dict with a key of type int"),
         (Money("3"), "has a Money"),
     ],
-    ids=str,
+    ids=["datetime", "dataclass", "enum", "nested", "key", "own type"],
 )
 def test_a_parameter_without_a_hint_takes_no_value_that_json_would_change(app, value, words):
     app.codec(Money, encode=lambda money: money.text, decode=Money)
