@@ -162,8 +162,8 @@ def _failed_attempts(lines: list[Move]) -> int:
     count = 0
     previous: State | None = None
     for line in lines:
-        if line.state is State.QUEUED and previous is not None and previous.is_final:
-            count = 0
+        if previous is not None and previous.is_final:
+            count = 0  # queued at once, or scheduled where its time is still to come
         if line.state is State.SCHEDULED and (line.data or {}).get("cause") == "retry":
             count += 1
         previous = line.state
