@@ -122,6 +122,7 @@ def _waiting_until(job: Job, run_at: int, past: list[Move]) -> Change:
         deaths=job.deaths,
         past=pack_moves(past),
         key=job.key,
+        slot=job.slot,
         queued_at=job.queued_at,
         started_at=job.started_at,
         cancel_reason=job.cancel_reason,

@@ -50,8 +50,8 @@ class Change(Struct, frozen=True, gc=False):
     failures: int
     deaths: int
     past: bytes
-    key: str | None = None
-    slot: str | None = None
+    key: str | None  # no default for this and the slot: a change that forgot them would free them for another job
+    slot: str | None
     queued_at: int | None = None
     started_at: int | None = None
     finished_at: int | None = None

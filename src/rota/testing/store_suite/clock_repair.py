@@ -18,6 +18,7 @@ from rota.model.clock_repair import (
     with_repair_note,
 )
 from rota.model.edit import enable, pause, register, resume
+from rota.model.firing import overlap_reason
 from rota.model.history import history_of
 from rota.model.micros import SECOND
 from rota.model.note import Author
@@ -357,6 +358,34 @@ class TestDelaysUnderAWrongClock:
         assert after.run_at == RIGHT + 10 * SECOND
         assert (after.state, after.failures, after.error) == (State.SCHEDULED, 1, "boom")
         assert ids(claim(store, now=after.run_at)) == [job.id]
+
+    @pytest.mark.parametrize("overlap", ["skip", "queue"])
+    def test_a_retry_keeps_its_schedules_slot_and_its_key(self, store: Store, overlap: str) -> None:
+        add_schedule(store, overlap=overlap, key="report")
+        fire_due(store, now=WRONG)
+        (job,) = claim(store, now=WRONG)
+        settle_job(store, job, Failed("boom"), now=WRONG, retries=3)
+        after = moved_job(store, job.id)
+        assert (after.slot, after.key) == ("tick", "report")
+        repaired(store)
+        fire_due(store, now=RIGHT)
+        assert claim(store, now=RIGHT) == []
+        reasons = [line.reason for line in ledger(store) if line.outcome == "skipped"]
+        assert reasons == {"skip": [overlap_reason(job.id)], "queue": [f"unique (job {job.id})"]}[overlap]
+
+    def test_a_run_that_waits_behind_a_repaired_retry_follows_it(self, store: Store) -> None:
+        add_schedule(store, overlap="queue")
+        fire_due(store, now=WRONG)
+        (job,) = claim(store, now=WRONG)
+        settle_job(store, job, Failed("boom"), now=WRONG, retries=3)
+        again = moved_job(store, job.id).run_at
+        repaired(store)
+        fire_due(store, now=RIGHT)
+        assert ids(claim(store, 10, now=again)) == [job.id]
+        assert succeed(store, read(store, job.id), now=again) == []
+        (held,) = claim(store, 10, now=again)
+        assert (held.fire_at, held.slot) == (T0 + MINUTE, "tick")
+        assert succeed(store, held, now=again) == []
 
     def test_a_held_job_waits_from_now_and_for_the_same_job(self, store: Store) -> None:
         first = running_job(store, now=WRONG)
