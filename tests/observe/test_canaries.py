@@ -300,6 +300,24 @@ def test_a_hidden_value_that_comes_back_over_http_is_the_stored_one(shop):
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "args")
 
 
+def test_a_stored_value_does_not_move_to_another_item_of_a_list(shop):
+    client = TestClient(shop.asgi())
+    headers = {"Authorization": f"Bearer {shop.tokens.create('op', role='operate').secret}"}
+    where = "/api/v1/schedules/audited"
+    hosts = [{"user": "a", "password": "of a"}, {"user": "b", "password": "of b"}]
+    shop.schedules.put("audited", shop.registry.get("nested").job({"hosts": hosts}), every("1h"))
+    payload = shop.schedules.get("audited").record.spec.payload
+    shown = client.get(where, headers=headers).json()["args"][0]["hosts"]
+
+    answer = client.patch(where, json={"args": [{"hosts": shown[1:]}]}, headers=headers)
+    assert answer.status_code == 422
+    assert "argument 1.hosts.0.password of nested is '[redacted]'" in answer.json()["error"]["message"]
+    assert shop.schedules.get("audited").record.spec.payload == payload
+
+    assert client.patch(where, json={"args": [{"hosts": shown, "n": 2}]}, headers=headers).status_code == 200
+    assert json.dumps(hosts, separators=(",", ":")) in shop.schedules.get("audited").record.spec.payload
+
+
 def test_a_stored_value_does_not_move_to_another_task(shop):
     """Whoever may change a schedule cannot have another task show what this one hides."""
     client = TestClient(shop.asgi())

@@ -14,6 +14,7 @@ parameter is marked `Annotated[str, Secret]`. A payload carries what its readers
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -193,18 +194,44 @@ def texts_in(values: object) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
 
 
+def restored_call(
+    args: list[Any], kwargs: dict[str, Any], stored: Call, shown: Call
+) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments that came back, with the stored value for each mark that stands where one was hidden.
+
+    The position of an argument names a parameter, as its keyword does.
+    """
+    known = zip(stored.args, shown.args, strict=True)
+    positional = [restored(item, *pair) for item, pair in zip(args, known, strict=False)]
+    return positional + args[len(positional) :], restored(kwargs, stored.kwargs, shown.kwargs)
+
+
 def restored(given: Any, stored: Any, shown: Any) -> Any:
-    """What came back, with the stored value for each mark that stands where one was hidden."""
+    """A value that came back, with the stored value for each mark that stands where one was hidden."""
     if given == REDACTED:
         return stored if shown == REDACTED else given
     if isinstance(given, dict) and isinstance(stored, dict) and isinstance(shown, dict):
         return {key: restored(item, stored.get(key), shown.get(key)) for key, item in given.items()}
     if isinstance(given, list) and isinstance(stored, list) and isinstance(shown, list):
-        length = len(stored)
-        return [
-            restored(item, stored[index], shown[index]) if index < length else item for index, item in enumerate(given)
-        ]
+        return _restored_items(given, stored, shown)
     return given
+
+
+def _restored_items(given: list[Any], stored: list[Any], shown: list[Any]) -> list[Any]:
+    """Items have no names, and they move when one is removed or added. So an item gets its secrets back only if it is
+    what was shown at that index, and no other item looked the same. Any other item keeps its mark, and is refused."""
+    came, was = [[_as_text(item) for item in items] for items in (given, shown)]
+    if came == was:
+        return stored
+    number = Counter(was)
+    is_back = [text == before and number[text] == 1 for text, before in zip(came, was, strict=False)]
+    known = [old if back else item for item, old, back in zip(given, stored, is_back, strict=False)]
+    return known + given[len(known) :]
+
+
+def _as_text(value: object) -> bytes:
+    """A value for a comparison as JSON: Python takes 1, 1.0 and True for the same."""
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from rota.errors import BadPayload, BadTrigger, RotaError, UnknownTask, UnknownZone
 from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
 from rota.model.payload import unpack_call
-from rota.model.redaction import restored
+from rota.model.redaction import restored_call
 from rota.model.schedule import Catchup, Overlap
 from rota.tasks import Request, TaskOptions
 from rota.triggers import trigger_from_text
@@ -128,7 +128,7 @@ def as_stored(
     except BadPayload:
         return args, kwargs
     shown = app.redaction.shown(made)
-    return restored(args, made.args, shown.args), restored(kwargs, made.kwargs, shown.kwargs)
+    return restored_call(args, kwargs, made, shown)
 
 
 def read_call(app: App, task: str, args: list[Any], kwargs: dict[str, Any]) -> Request:

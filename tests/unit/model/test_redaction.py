@@ -13,7 +13,7 @@ import pytest
 from rota import App, BadOption, BadPayload, Secret
 from rota.model.outcome import Died, Failed, GivenBack, RetryAsked, Snoozed, Stopped, Undecodable
 from rota.model.payload import REDACTED, Call, pack_call, unpack_call
-from rota.model.redaction import DEFAULT, NAMES, Redaction, hidden, restored, texts_in
+from rota.model.redaction import DEFAULT, NAMES, Redaction, hidden, restored, restored_call, texts_in
 from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
 from rota.model.state import State
@@ -201,6 +201,53 @@ def test_a_mark_that_came_back_is_the_stored_value():
         "new": REDACTED,
         "list": [1, REDACTED, REDACTED],
     }
+
+
+def hosts(*names):
+    return [{"user": name, "password": f"of {name}"} for name in names]
+
+
+def as_shown(*names):
+    return [{"user": name, "password": REDACTED} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (as_shown("a", "b"), hosts("a", "b")),
+        (as_shown("b"), as_shown("b")),  # the first was removed
+        (as_shown("b", "a"), as_shown("b", "a")),
+        (as_shown("new", "a", "b"), as_shown("new", "a", "b")),
+        (as_shown("a"), hosts("a")),
+        ([*as_shown("a"), {"user": "b", "password": "new"}], [*hosts("a"), {"user": "b", "password": "new"}]),
+        (as_shown("a", "other"), hosts("a") + as_shown("other")),
+    ],
+)
+def test_an_item_of_a_list_gets_a_secret_only_if_it_is_what_was_shown_there(given, kept):
+    assert restored({"hosts": given}, {"hosts": hosts("a", "b")}, {"hosts": as_shown("a", "b")}) == {"hosts": kept}
+
+
+def test_of_items_that_look_the_same_none_gets_the_secret_of_another():
+    stored, shown = [{"pin": 1}, {"pin": 2}], [{"pin": REDACTED}, {"pin": REDACTED}]
+    assert restored(shown, stored, shown) == stored
+    assert restored(shown[:1], stored, shown) == shown[:1]
+    assert restored([*shown, 3], stored, shown) == [*shown, 3]
+
+
+def test_a_list_is_compared_as_json():
+    assert str(restored([True, 1.0, {"pin": REDACTED}], [1, 1, {"pin": 5}], [1, 1, {"pin": REDACTED}])) == str(
+        [True, 1.0, {"pin": 5}]
+    )
+
+
+def test_the_position_of_an_argument_names_it():
+    stored = Call(["p1", "p2", {"user": "a", "password": "p3"}, 1], {"pin": "p4"})
+    shown = Call([REDACTED, REDACTED, {"user": "a", "password": REDACTED}, 1], {"pin": REDACTED})
+    given = [REDACTED, "new", {"user": "b", "password": REDACTED}, 2, REDACTED]
+    assert restored_call(given, {"pin": REDACTED, "n": REDACTED}, stored, shown) == (
+        ["p1", "new", {"user": "b", "password": "p3"}, 2, REDACTED],
+        {"pin": "p4", "n": REDACTED},
+    )
 
 
 @pytest.mark.parametrize(
