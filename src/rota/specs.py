@@ -19,8 +19,6 @@ from rota.triggers.bounds import FIRST, OLDEST_START, check_years
 from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rota.model.schedule import Catchup, Overlap
 
 EPOCH = date(1970, 1, 1)
@@ -76,11 +74,8 @@ def make_spec(
 ) -> ScheduleSpec:
     """A schedule's definition from the words of the API."""
     refuse_unknown("a schedule", unknown, ScheduleKeywords.__annotations__, FOR_SCHEDULE)
-    if not isinstance(trigger, Trigger):
-        raise BadTrigger(f"{trigger!r} is not a trigger", fix="write cron('0 9 * * *'), every('5m') or calendar(…)")
+    _check_trigger(trigger)
     _check_request(request)
-    if request.overrides.delay or request.overrides.at is not None:
-        raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
     check_choice("overlap", overlap, OVERLAPS)
     check_choice("catchup", catchup, CATCHUPS, {"none": "skip", "one": "latest", "coalesce": "latest", "every": "all"})
     zone = zone_name(tz) or trigger.tz or default_tz
@@ -109,12 +104,12 @@ def make_spec(
         key=unique[0],
         key_for=unique[1],
     )
-    own = {
-        "tz": zone_name(tz) or trigger.tz,
-        "queue": queue if queue is not None else request.overrides.queue,
-        "priority": priority if priority is not None else request.overrides.priority,
-    }
-    return check_spec(_following(spec, own))
+    return check_spec(_following(spec, request, tz=zone_name(tz) or trigger.tz, queue=queue, priority=priority))
+
+
+def _check_trigger(trigger: object) -> None:
+    if not isinstance(trigger, Trigger):
+        raise BadTrigger(f"{trigger!r} is not a trigger", fix="write cron('0 9 * * *'), every('5m') or calendar(…)")
 
 
 def _check_request(request: object) -> None:
@@ -123,6 +118,8 @@ def _check_request(request: object) -> None:
         raise BadOption(f"a schedule needs a call, and {request!r} is none yet; write {name}.job(…) with its arguments")
     if not isinstance(request, Request):
         raise BadOption(f"a schedule needs a call such as task.job(…), got {request!r}; the trigger comes after it")
+    if request.overrides.delay or request.overrides.at is not None:
+        raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
 
 
 def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> tuple[str, int]:
@@ -134,10 +131,17 @@ def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> 
     return request.key or "", span_of(key_for) if key_for is not None else request.key_for
 
 
-def _following(spec: ScheduleSpec, own: Mapping[str, object]) -> ScheduleSpec:
+def _following(
+    spec: ScheduleSpec, request: Request, *, tz: str | None, queue: str | None, priority: int | str | None
+) -> ScheduleSpec:
     """What the author left open follows the tenant, where the schedule has one."""
     if not spec.tenant:
         return spec
+    own = {
+        "tz": tz,
+        "queue": queue if queue is not None else request.overrides.queue,
+        "priority": priority if priority is not None else request.overrides.priority,
+    }
     left_open = {name: getattr(spec, name) for name, said in own.items() if said is None}
     return msgspec.structs.replace(spec, follows=left_open)
 
