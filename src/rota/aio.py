@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from rota.errors import ResultTimeout
-from rota.jobs import Job, Jobs
+from rota.jobs import Job, Jobs, result_timeout
 from rota.model.micros import timeout_of
 from rota.schedules import Schedules
 from rota.sources import Sources
@@ -74,12 +73,11 @@ class AsyncJobs(_Shell):
     async def result(self, job_id: str, *, timeout: str | timedelta | float | None = None) -> Any:  # noqa: ASYNC109 - the API's word
         """What a job's task returned; waits for it without holding a thread."""
         loop = asyncio.get_running_loop()
-        waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
         deadline = None if timeout is None else loop.time() + timeout_of(timeout)
         pause = FIRST_LOOK
         while not (record := await self.call(partial(self._verbs.read, job_id))).state.is_final:
             if deadline is not None and loop.time() >= deadline:
-                raise ResultTimeout(f"job {job_id} ({record.task}) is still {record.state} after {waited}; it goes on")
+                raise result_timeout(record, timeout)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LONGEST_LOOK)
         return await self.call(Job[Any](self._verbs, job_id, record=record).result)

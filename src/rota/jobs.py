@@ -51,6 +51,12 @@ History = list[HistoryLine]
 Logs = list[LogEntry]
 
 
+def result_timeout(job: JobRecord, timeout: str | timedelta | float | None) -> ResultTimeout:
+    """The error of a caller that waited so long for a job's result."""
+    waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
+    return ResultTimeout(f"job {job.id} ({job.task}) is still {job.state} after {waited}; it goes on")
+
+
 class Job(Generic[R_co]):
     """One request to run a task. What is shown was read when first asked for; refresh() reads it anew."""
 
@@ -260,12 +266,11 @@ class Jobs:
 
     def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord:
         """The job once it has ended. It looks often at first, then less."""
-        waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
         deadline = None if timeout is None else time.monotonic() + timeout_of(timeout)
         pause = 0.002
         while not (record := self.read(job_id)).state.is_final:
             if deadline is not None and time.monotonic() >= deadline:
-                raise ResultTimeout(f"job {job_id} ({record.task}) is still {record.state} after {waited}; it goes on")
+                raise result_timeout(record, timeout)
             time.sleep(pause)
             pause = min(pause * 1.5, 0.25)
         return record

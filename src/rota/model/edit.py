@@ -158,7 +158,7 @@ def disable(schedule: Schedule, now: int) -> Edit | None:
 
 
 def remove(schedule: Schedule, now: int, origin: Origin | None = None) -> Edit:
-    """Remove it in the name of an origin; None: whoever declares it. What nobody declares any more, anyone may."""
+    """Remove it in the name of an origin; None: of any origin. A retired schedule may be removed for any origin."""
     if origin is not None and not schedule.origin.is_retired:
         todo = "remove it there, or disable it; if that app is gone for good, remove it with force"
         check_origin(schedule, origin, "remove", todo)
@@ -383,8 +383,8 @@ def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, 
 
 def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """The same times. The author's word on `enabled` counts when it changes; between deploys the operators' does."""
-    is_said_anew = existing.spec.enabled != spec.enabled
-    if not is_said_anew or existing.is_enabled == spec.enabled:
+    has_changed = existing.spec.enabled != spec.enabled
+    if not has_changed or existing.is_enabled == spec.enabled:
         return _edit(existing, existing, now, spec=spec, problem=None)
     if spec.enabled:
         return _go_on(existing, now, "disabled", is_enabled=True, spec=spec, problem=None)
