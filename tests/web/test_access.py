@@ -162,12 +162,13 @@ def test_a_flood_of_bad_tokens_is_turned_away_over_http(stage):
 
 
 def test_nobody_reads_without_a_token_unless_that_is_asked_for(stage):
-    open_to_all = TestClient(stage.app.asgi(anonymous=True), base_url="http://127.0.0.1:8080")
+    local = ("127.0.0.1", 50_000)
+    open_to_all = TestClient(stage.app.asgi(anonymous=True), base_url="http://127.0.0.1:8080", client=local)
     assert open_to_all.get(JOBS).status_code == 200
     assert open_to_all.post(JOBS, json={"task": "greet", "args": ["ann"]}).status_code == 403
     assert open_to_all.get("/api/v1/tokens").status_code == 403
     assert open_to_all.get(JOBS, headers={"X-Admin-Token": "nonsense"}).status_code == 401
-    elsewhere = TestClient(stage.app.asgi(anonymous=True), base_url="http://192.0.2.1:8080")
+    elsewhere = TestClient(stage.app.asgi(anonymous=True), base_url="http://192.0.2.1:8080", client=local)
     assert elsewhere.get(JOBS).status_code == 401
 
 

@@ -97,8 +97,49 @@ def test_a_host_header_must_name_this_server(host, is_own):
     assert is_own_host(host, ["jobs.example.org"]) is is_own
 
 
+def local_client(stage, peer="127.0.0.1"):
+    """Of a server on the loopback address that lets everybody on this machine read."""
+    app = stage.app.asgi(anonymous=True)
+    return TestClient(app, base_url="http://127.0.0.1:8080", client=(peer, 50_000))
+
+
+@pytest.mark.parametrize("trusted", [("127.0.0.1/32",), ()], ids=["trusted", "untrusted"])
+@pytest.mark.parametrize("hosts", [(), ("jobs.example.org",)], ids=["loopback", "named"])
+@pytest.mark.parametrize(
+    ("forwarded", "status"),
+    [
+        (None, 200),
+        ("127.0.0.1", 200),
+        ("::1, 127.0.0.1", 200),
+        ("203.0.113.9", 401),
+        ("127.0.0.1, 203.0.113.9", 401),
+        ("203.0.113.9, 127.0.0.1", 401),
+        ("nonsense", 401),
+        ("", 401),
+    ],
+)
+def test_only_clients_on_this_machine_read_without_a_token(stage, monkeypatch, trusted, hosts, forwarded, status):
+    """A proxy on this machine may send its own address as Host, and it is the peer of all who come through it."""
+    monkeypatch.setattr(type(stage.app.settings.web), "trusted_proxies", trusted, raising=False)
+    monkeypatch.setattr(type(stage.app.settings.web), "hosts", hosts, raising=False)
+    client, headers = local_client(stage), {"Host": hosts[0]} if hosts else {}
+    if forwarded is not None:
+        headers["X-Forwarded-For"] = forwarded
+    answer = client.get(JOBS, headers=headers)
+    assert answer.status_code == status
+    if status == 401:
+        assert "only clients on this machine" in answer.json()["error"]["message"]
+    headers["X-Admin-Token"] = stage.secrets["read"]
+    assert client.get(JOBS, headers=headers).status_code == 200
+
+
+def test_a_remote_peer_does_not_read_without_a_token(stage):
+    assert local_client(stage, "192.0.2.1").get(JOBS).status_code == 401
+    assert local_client(stage, "::1").get(JOBS).status_code == 200
+
+
 def test_reading_without_a_token_is_refused_under_a_strangers_name(stage):
-    client = TestClient(stage.app.asgi(anonymous=True), base_url="http://127.0.0.1:8080")
+    client = local_client(stage)
     assert client.get(JOBS).status_code == 200
     answer = client.get(JOBS, headers={"Host": "evil.example.org"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "unknown_host")

@@ -158,7 +158,7 @@ class WebPart(Struct, frozen=True, kw_only=True):
         str | None,
         Says(
             Choice(("nothing", "read")),
-            "What may be done over HTTP without a token; `read` only where the address is a loopback one.",
+            "What may be done over HTTP without a token; `read` needs a loopback address and a client on this machine.",
             "nothing",
             "nothing",
         ),

@@ -11,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.tokens import Identity, hash_of, id_in
-from rota.web.origins import is_loopback, is_own_host
+from rota.web.origins import is_own_host
 from rota.web.refusals import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rota.app import App
+    from rota.web.origins import Origin
     from rota.web.route import Route
 
 log = logging.getLogger("rota.web")
@@ -95,14 +96,15 @@ class Gate:
         self._anonymous = anonymous
         self.guard = Guard()
 
-    async def admit(self, route: Route, headers: Mapping[str, str], address: str, server: str) -> Identity:
-        """Who asks; a Refusal where they may not."""
+    async def admit(self, route: Route, headers: Mapping[str, str], origin: Origin) -> Identity:
+        """Who asks; a Refusal if they may not."""
         if route.role is None:
             return ANYBODY
         secret = _secret(headers)
-        who = (
-            await self._identify(secret, address) if secret is not None else self._stranger(server, headers.get("host"))
-        )
+        if secret is not None:
+            who = await self._identify(secret, origin.address)
+        else:
+            who = self._stranger(origin, headers.get("host"))
         if self._is_read_only and route.is_change:
             raise Refusal(403, "read_only", "this server only shows: it was started with --read-only")
         if not who.may(route.role):
@@ -131,8 +133,8 @@ class Gate:
         self.guard.note_good(digest)
         return who
 
-    def _stranger(self, server: str, host: str | None) -> Identity:
-        if self._anonymous and is_loopback(server):
+    def _stranger(self, origin: Origin, host: str | None) -> Identity:
+        if self._anonymous and origin.is_local:
             if is_own_host(host, self._hosts):
                 return ANYBODY
             message = (
@@ -140,12 +142,9 @@ class Gate:
                 "web.hosts, or send a token"
             )
             raise Refusal(403, "unknown_host", message, field="Host")
-        raise Refusal(
-            401,
-            "token_missing",
-            "a token is needed: send Authorization: Bearer TOKEN; `rota token create` makes one",
-            headers=CHALLENGE,
-        )
+        why = "only clients on this machine may read without a token" if self._anonymous else "a token is needed"
+        message = f"{why}: send Authorization: Bearer TOKEN; `rota token create` makes one"
+        raise Refusal(401, "token_missing", message, headers=CHALLENGE)
 
 
 def _secret(headers: Mapping[str, str]) -> str | None:

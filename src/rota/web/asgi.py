@@ -16,7 +16,7 @@ from starlette.routing import Router
 from rota.errors import RotaError, VersionConflict
 from rota.web.access import Gate
 from rota.web.hub import Hub, Listener
-from rota.web.origins import Network, check_framing, client_address, forwarded_for, networks_of
+from rota.web.origins import Network, Origin, check_framing, client_address, forwarded_for, networks_of
 from rota.web.reading import read_body, read_params, read_query, read_version
 from rota.web.refusals import Refusal, refusal_of
 from rota.web.route import Answer, Ask, Follow, Watch
@@ -88,9 +88,8 @@ class Web:
 
     async def respond(self, route: Route, request: Request) -> Response:
         headers, pairs = request.headers, request.query_params.multi_items()
-        peer, raw = request.client.host if request.client else "", request.headers.raw
-        address = client_address(peer, forwarded_for(raw), self.trusted)
-        who = await self.gate.admit(route, headers, address, str((request.scope.get("server") or ("",))[0]))
+        origin = self._origin_of(request)
+        who = await self.gate.admit(route, headers, origin)
         ask = Ask(
             app=self.app,
             who=who,
@@ -105,7 +104,16 @@ class Web:
             ),
         )
         by_header = "if-match" in headers or "if-none-match" in headers
-        return self._response(route, await self._handle(route, ask, by_header=by_header), who, address)
+        return self._response(route, await self._handle(route, ask, by_header=by_header), who, origin.address)
+
+    def _origin_of(self, request: Request) -> Origin:
+        peer, forwarded = request.client.host if request.client else "", forwarded_for(request.headers.raw)
+        return Origin(
+            server=str((request.scope.get("server") or ("",))[0]),
+            peer=peer,
+            forwarded=forwarded,
+            address=client_address(peer, forwarded, self.trusted),
+        )
 
     async def _handle(self, route: Route, ask: Ask, *, by_header: bool) -> Any:
         try:

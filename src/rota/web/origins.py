@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.web.refusals import Refusal
 
@@ -14,6 +14,21 @@ LONGEST_CHAIN = 50  # hops of X-Forwarded-For that are looked at
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _LOOPBACK_NAMES = frozenset({"localhost"})
+
+
+class Origin(NamedTuple):
+    """Where one request comes from, as far as its connection and its headers say."""
+
+    server: str  # this server's own address
+    peer: str  # the other end of the connection: the client, or a proxy
+    forwarded: Sequence[str]  # the values of X-Forwarded-For, whether its sender is trusted or not
+    address: str  # the client's address, as far as proxies are trusted
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the client is on this machine. A proxy's word counts against it even if the proxy is not trusted."""
+        hops = [_plain(hop) for value in self.forwarded for hop in value.split(",")]
+        return all(hop is not None and is_loopback(hop) for hop in (self.server, self.peer, *hops))
 
 
 def networks_of(texts: Sequence[str]) -> tuple[Network, ...]:
