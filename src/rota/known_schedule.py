@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from rota.errors import RotaError
 from rota.facts import utc
 from rota.model.edit import describe_origin
-from rota.model.micros import SECOND, datetime_of, optional_datetime, outside_calendar
+from rota.model.micros import SECOND, datetime_of, optional_datetime, outside_calendar, span_text
 from rota.schedule_view import ScheduleView
-from rota.triggers.duration import text_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -94,7 +93,7 @@ def shared_facts(known: KnownSchedule, redaction: Redaction) -> dict[str, Any]:
         "kwargs": made.kwargs,
         "tenant": spec.tenant or None,
         "key": spec.key or None,
-        "key_for": text_of(spec.key_for // SECOND) if spec.key_for else None,
+        "key_for": span_text(spec.key_for) if spec.key_for else None,
         "origin": describe_origin(record.origin),
         "created_at": datetime_of(record.created_at),
         "next_run": utc(known.next_run),

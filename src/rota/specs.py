@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Never, TypedDict
 import msgspec
 
 from rota.errors import BadOption, BadTrigger
-from rota.model.micros import check_instant, span_of
+from rota.model.micros import check_instant, fine_span_of, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_SCHEDULE, refuse_unknown
 from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_choice, check_spec
@@ -124,11 +124,12 @@ def _check_request(request: object) -> None:
 
 def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> tuple[str, int]:
     """The unique key of the schedule's jobs and how long it holds: as said here, else as the request has it."""
+    held = fine_span_of(key_for, least=1) if key_for is not None else 0
     if key is not None:
-        return check_key(key), span_of(key_for) if key_for is not None else 0
+        return check_key(key), held
     if key_for is not None and request.key is None:
         raise BadOption(f"key_for={key_for!r} needs a key= to hold on to, or a task with unique=True")
-    return request.key or "", span_of(key_for) if key_for is not None else request.key_for
+    return request.key or "", held or request.key_for
 
 
 def _following(

@@ -81,6 +81,8 @@ schedules:
     max_runs: 9
     run_on_start: true
     lookahead: 1h
+    key: mine
+    key_for: 1.5s
     tenant: acme
     enabled: false
     description: All of it
@@ -104,6 +106,8 @@ schedules:
         max_runs=9,
         run_on_start=True,
         lookahead="1h",
+        key="mine",
+        key_for="1.5s",
         tenant="acme",
         enabled=False,
         description="All of it",

@@ -10,7 +10,8 @@ import pytest
 from app.steps import fire
 from rota import BadName, BadOption, every
 from rota.cli.export import exported
-from rota.model.micros import SECOND
+from rota.cli.schedule_page import ShownSchedule, facts_of, page
+from rota.model.micros import SECOND, datetime_of
 from rota.model.state import State
 from rota.store.contract import Exchange
 
@@ -85,6 +86,19 @@ def test_a_schedule_may_say_the_key_of_its_jobs(app, plain, send):
     assert (spec_of(app).key, spec_of(app).key_for) == ("mine", 60 * SECOND)
     app.schedules.put("later", send.job("ann"), every("10s"), key="mine")
     assert (spec_of(app, "later").key, spec_of(app, "later").key_for) == ("mine", 0)
+
+
+@pytest.mark.parametrize("given", ["1.5s", timedelta(seconds=1.5)])
+def test_a_key_may_hold_for_part_of_a_second_wherever_it_is_said(app, plain, given):
+    app.schedules.put("soon", plain.job(), every("10s"), key="mine", key_for=given)
+    app.schedules.put("later", plain.using(key="mine", key_for=given).job(), every("10s"))
+    assert spec_of(app).key_for == spec_of(app, "later").key_for == 1_500_000
+    for name in ("soon", "later"):
+        shown = ShownSchedule(app.schedules.get(name).record)
+        assert facts_of(shown, app.redaction).key_for == "1s500ms"
+        assert exported(shown.record, app.redaction).key_for == "1s500ms"
+        table = page(shown, [], [], datetime_of(app.open().now()), app.redaction)
+        assert any("mine, held for 1s500ms" in line for line in table)
 
 
 def test_a_key_that_is_none_is_refused(app, plain):

@@ -6,6 +6,7 @@ import pytest
 
 from every_store import DURABLE
 from rota import calendar, cron, every
+from rota.web.schedule_body import ScheduleBody
 
 ALL = "/api/v1/schedules"
 ONE = f"{ALL}/daily"
@@ -108,6 +109,23 @@ def test_patch_keeps_the_key_of_a_unique_task_in_step_with_its_arguments(stage):
     assert own["key"] == again["key"] == "mine"
     back = stage.ask("PATCH", ONE, json={"key": None}).json()
     assert (back["key"], back["key_for"]) == (once.job("eve").key, "1h")
+
+
+@pytest.mark.parametrize("unique", ["500ms", "1.5s"])
+def test_a_key_that_holds_for_part_of_a_second_is_kept_as_it_is(stage, unique):
+    @stage.app.task(unique=unique)
+    def once(name: str) -> None: ...
+
+    text = {"500ms": "500ms", "1.5s": "1s500ms"}[unique]
+    made = make(stage, task=once.name)
+    assert made["key_for"] == text
+    patched = stage.ask("PATCH", ONE, json={"description": "new"})
+    assert (patched.status_code, patched.json()["key_for"]) == (200, text)
+    shown = {name: made[name] for name in ScheduleBody.__struct_fields__}
+    assert stage.ask("PUT", ONE, json=shown).json()["key_for"] == text
+    assert stage.ask("PATCH", ONE, json={"key_for": "250ms"}).json()["key_for"] == "250ms"
+    refused = stage.ask("PATCH", ONE, json={"key_for": "0s"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "bad_duration")
 
 
 def test_patch_of_the_trigger_takes_its_zone(stage):

@@ -20,12 +20,11 @@ from rota.cli.output import say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import instant
 from rota.errors import BadPayload
-from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
+from rota.model.micros import datetime_of, optional_datetime, span_text
 from rota.model.payload import REDACTED, Call, unpack_call
 from rota.model.redaction import NOTHING_HIDDEN
 from rota.reading import all_schedules
 from rota.store.contract import LARGEST_PAGE
-from rota.triggers.duration import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -190,18 +189,18 @@ def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
         queue=spec.queue,
         priority=spec.priority,
         key=spec.key or None,
-        key_for=text_of(spec.key_for // SECOND) if spec.key_for else None,
+        key_for=span_text(spec.key_for) if spec.key_for else None,
         overlap=spec.overlap,
         catchup=spec.catchup,
         catchup_limit=spec.catchup_limit,
-        grace=text_of(spec.grace // SECOND),
-        jitter=text_of(spec.jitter // SECOND) if spec.jitter else None,
+        grace=span_text(spec.grace),
+        jitter=span_text(spec.jitter) if spec.jitter else None,
         start=optional_datetime(spec.start),
         end=optional_datetime(spec.end),
         day_bounds=list(spec.day_bounds),
         max_runs=spec.max_runs,
         run_on_start=spec.run_on_start,
-        lookahead=text_of(spec.lookahead // SECOND) if spec.lookahead else None,
+        lookahead=span_text(spec.lookahead) if spec.lookahead else None,
         tenant=spec.tenant or None,
         follows=spec.follows,
         sync=None if spec.sync is None else msgspec.structs.asdict(spec.sync),

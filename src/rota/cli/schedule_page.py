@@ -14,11 +14,10 @@ from rota.errors import UnknownZone
 from rota.known_schedule import KnownSchedule, shared_facts
 from rota.model.edit import describe_origin
 from rota.model.firing import jitter_of
-from rota.model.micros import SECOND, datetime_of
+from rota.model.micros import SECOND, datetime_of, span_text
 from rota.reading import all_schedules
 from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
-from rota.triggers.duration import text_of
 from rota.triggers.every import Every
 from rota.triggers.zone import find_zone
 
@@ -168,13 +167,13 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
     yield ["overlap", f"{spec.overlap}: {OVERLAPS[spec.overlap]}"]
     yield ["catch-up", f"{spec.catchup}: {CATCHUPS[spec.catchup]}"]
     if spec.jitter:
-        shift, most = jitter_of(record) / SECOND, text_of(spec.jitter // SECOND)
+        shift, most = jitter_of(record) / SECOND, span_text(spec.jitter)
         yield ["jitter", f"{shift:,.0f} s after each of its times, always the same (of up to {most})"]
     if spec.lookahead:
-        yield ["look-ahead", f"jobs are made {text_of(spec.lookahead // SECOND)} before they are due"]
+        yield ["look-ahead", f"jobs are made {span_text(spec.lookahead)} before they are due"]
     yield ["queue", f"{spec.queue}, priority {spec.priority}"]
     if spec.key:
-        held = f", held for {text_of(spec.key_for // SECOND)}" if spec.key_for else ""
+        held = f", held for {span_text(spec.key_for)}" if spec.key_for else ""
         yield ["unique key", f"{printable(spec.key)}{held}"]
     if spec.tenant:
         yield ["tenant", _tenant_words(spec)]

@@ -47,7 +47,7 @@ SCHEDULE: dict[str, Field] = {
     "priority": Field(Priority(), "Of its jobs; else its tenant's, else the task's."),
     "queue": Field(Name("queue"), "Of its jobs; else its tenant's, else the task's."),
     "key": Field(Text(), "The unique key of its jobs: none is made while another job holds it. Else the task's."),
-    "key_for": Field(Span(), "How long the key holds after a job was made, even if that ends before."),
+    "key_for": Field(FineSpan(), "How long the key holds after a job was made, even if that ends before."),
     "overlap": Field(Choice(OVERLAPS), "What becomes of a run that is due while the last one goes on."),
     "catchup": Field(Choice(CATCHUPS), "Which missed runs are made up for."),
     "catchup_limit": Field(Whole(1, 10_000), "With `catchup: all`, at most so many."),

@@ -25,6 +25,7 @@ from rota.web.types import (
     Body,
     Bound,
     Duration,
+    FineDuration,
     Key,
     Name,
     Named,
@@ -70,7 +71,7 @@ class ScheduleBody(Body, frozen=True, kw_only=True):
     lookahead: Duration | None = None
     tenant: Name | None = None
     key: Key | None = None
-    key_for: Duration | None = None
+    key_for: FineDuration | None = None
 
 
 class NewScheduleBody(ScheduleBody, frozen=True, kw_only=True):
@@ -103,7 +104,7 @@ class SchedulePatch(Body, frozen=True, kw_only=True):
     lookahead: Duration | UnsetType | None = UNSET
     tenant: Name | UnsetType | None = UNSET
     key: Key | UnsetType | None = UNSET
-    key_for: Duration | UnsetType | None = UNSET
+    key_for: FineDuration | UnsetType | None = UNSET
 
 
 def read_schedule(

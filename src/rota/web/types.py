@@ -13,13 +13,9 @@ Name = Annotated[str, Meta(pattern=NAME, description="1 to 127 of the characters
 ScheduleId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,127}$")]
 JobId = Annotated[str, Meta(pattern="^[A-Za-z0-9._:-]{1,255}$")]
 Instant = Annotated[datetime, Meta(tz=True, description="with an offset, as in 2026-01-31T09:00:00Z")]
-FineDuration = Annotated[
-    str,
-    Meta(
-        pattern=r"^([0-9]{1,10}(\.[0-9]{1,9})?(w|d|h|m|s|ms)){1,6}$",
-        description="such as 90s, 1h30m, 250ms or 0s",
-    ),
-]
+_FINE = r"^([0-9]{1,10}(\.[0-9]{1,9})?(w|d|h|m|s|ms)){1,6}$"
+Delay = Annotated[str, Meta(pattern=_FINE, description="such as 90s, 1h30m, 250ms or 0s")]
+FineDuration = Annotated[str, Meta(pattern=_FINE, description="such as 90s, 1h30m or 250ms; at least 1ms")]
 Duration = Annotated[str, Meta(pattern="^([0-9]{1,10}[wdhms]){1,5}$", description="such as 90s, 5m or 1h30m")]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
 Text = Annotated[str, Meta(max_length=1_000, pattern="^[^\\x00]*$")]

@@ -114,6 +114,11 @@ WRONG = [  # text, the line, and what is said about it
     ),
     ("schedules:\n  a: {task: t, every: 5m, grace: soon}", 2, "schedules.a.grace: got 'soon', wanted a duration"),
     (
+        "schedules:\n  a: {task: t, every: 5m, key: k, key_for: 0s}",
+        2,
+        "schedules.a.key_for: got '0s', wanted a duration such as 90s, 1h30m or 250ms",
+    ),
+    (
         "schedules:\n  a: {task: t, every: 5m, lookahead: 32d}",
         2,
         "schedules.a.lookahead: got '32d', wanted a duration su",

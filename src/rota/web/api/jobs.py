@@ -17,6 +17,7 @@ from rota.web.route import Answer, Ask, Follow, Route
 from rota.web.types import (
     Arguments,
     Body,
+    Delay,
     FineDuration,
     Instant,
     JobId,
@@ -74,7 +75,7 @@ class NewJobBody(Body, frozen=True, kw_only=True):
     task: Name  # one that the app has registered
     args: Arguments = []
     kwargs: Named = {}
-    delay: FineDuration | None = None
+    delay: Delay | None = None
     at: Instant | None = None
     priority: Priority | None = None
     queue: Name | None = None
