@@ -41,6 +41,22 @@ def test_changes_are_the_same_over_http_and_on_the_command_line(stage, app, monk
     assert [{name: one[name] for name in items[0]} for one in told] == items
 
 
+def test_a_key_that_holds_is_shown_as_a_span(stage, app):
+    app.schedules.put("new", app.registry.get("tick").job(), every("1h"), key="mine", key_for="1.5s")
+    (created,) = stage.get("/api/v1/schedules/new/changes").json()["items"]
+    assert (created["after"]["key"], created["after"]["key_for"]) == ("mine", "1s500ms")
+
+
+def test_a_change_of_what_a_call_says_beside_its_arguments_is_shown(stage, app):
+    tick = app.registry.get("tick")
+    app.schedules.put("new", tick.job(), every("1h"))
+    app.schedules.put("new", tick.using(retries=5, timeout="90s", meta={"team": "mail"}).job(), every("1h"))
+    changed = stage.get("/api/v1/schedules/new/changes").json()["items"][0]
+    names = ("retries", "timeout", "meta", "args", "kwargs")
+    assert [changed["before"][name] for name in names] == [None, None, {}, [], {}]
+    assert [changed["after"][name] for name in names] == [5, "1m30s", {"team": "mail"}, [], {}]
+
+
 def test_a_tokens_expiry_is_shown_as_an_instant(stage, app):
     app.tokens.create("eve", ttl="1d")
     newest = stage.get("/api/v1/changes?limit=1", "admin").json()["items"][0]

@@ -23,6 +23,9 @@ LABELS = {
     "tenant_pause": "pause of its tenant",
     "follows": "follows its tenant in",
     "day_bounds": "given as days",
+    "fired_through": "fired through",
+    "created_at": "created",
+    "taken": "times that ran under a wrong clock",
 }
 
 
@@ -75,7 +78,7 @@ def plain_form(form: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in form.items():
         try:
             shown |= _PLAIN[name](name, value) if name in _PLAIN and value is not None else {name: value}
-        except (BadPayload, msgspec.ValidationError, TypeError):  # written by another version, or by hand
+        except (BadPayload, msgspec.ValidationError, TypeError, ValueError):  # written by another version, or by hand
             shown[name] = value
     return shown
 
@@ -100,15 +103,21 @@ def _plain_origin(name: str, value: Any) -> dict[str, Any]:
 
 def _plain_call(_name: str, payload: str) -> dict[str, Any]:
     call = unpack_call(payload.encode())
-    return {"args": call.args, "kwargs": call.kwargs}
+    own = {"meta": call.meta, "retries": call.retries, "timeout": span_text(call.timeout) if call.timeout else None}
+    return {"args": call.args, "kwargs": call.kwargs, **own}
+
+
+def _plain_spans(name: str, spans: list[list[int]]) -> dict[str, Any]:
+    return {name: [[iso_text(after), iso_text(through)] for after, through in spans]}
 
 
 _PLAIN: dict[str, Callable[[str, Any], dict[str, Any]]] = {
-    **dict.fromkeys(("start", "end", "expires_at"), _plain_instant),
-    **dict.fromkeys(("grace", "jitter", "lookahead"), _plain_span),
+    **dict.fromkeys(("start", "end", "expires_at", "fired_through", "created_at"), _plain_instant),
+    **dict.fromkeys(("grace", "jitter", "lookahead", "key_for"), _plain_span),
     **dict.fromkeys(("pause", "tenant_pause"), _plain_pause),
     "origin": _plain_origin,
     "payload": _plain_call,
+    "taken": _plain_spans,
 }
 
 
@@ -141,17 +150,15 @@ def _arguments(payload: str, redaction: Redaction) -> str:
     except BadPayload:
         return "arguments that cannot be read"
     words = [repr(value) for value in call.args] + [f"{name}={value!r}" for name, value in call.kwargs.items()]
-    beside = {"meta": call.meta, "retries": call.retries, "timeout": call.timeout}
+    beside = {"meta": call.meta, "retries": call.retries, "timeout": span_text(call.timeout) if call.timeout else None}
     extra = [f"{name} {value}" for name, value in beside.items() if value not in (None, {})]
     return ", ".join([f"({', '.join(words)})", *extra])
 
 
 _READERS: dict[str, Callable[[Any], str]] = {
-    "grace": _span,
-    "jitter": _span,
-    "lookahead": _span,
-    "start": _instant,
-    "end": _instant,
+    **dict.fromkeys(("grace", "jitter", "lookahead", "key_for"), _span),
+    **dict.fromkeys(("start", "end", "fired_through", "created_at"), _instant),
+    "taken": lambda value: ", ".join(f"{_instant(after)} to {_instant(through)}" for after, through in value),
     "pause": _pause,
     "tenant_pause": _pause,
     "origin": _origin,

@@ -25,6 +25,8 @@ def test_spans_instants_and_calls_are_told_as_people_write_them():
     ]
     assert changed(payload='[["ann"],{"times":2}]') == ["arguments: () → ('ann', times=2)"]
     assert changed(payload='[[],{},{"user":1}]') == ["arguments: () → (), meta {'user': 1}"]
+    assert changed(payload="[[],{},{},null,1500000]") == ["arguments: () → (), timeout 1s500ms"]
+    assert changed(key="mine", key_for=1_500_000) == ["key: none → mine", "key_for: none → 1s500ms"]
     assert changed(payload="no JSON") == ["arguments: () → arguments that cannot be read"]
     assert changed(enabled=False) == ["enabled by its author: yes → no"]
 
