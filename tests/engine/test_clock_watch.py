@@ -10,11 +10,12 @@ import pytest
 
 from engine.stage import NOON, Stage
 from rota import every
+from rota.engine.clock_repairs import LEASE_LEFT
 from rota.engine.clock_watch import RECORD, SECOND_PASS, TAKE_OVER, ClockWatch
 from rota.engine.pruner import DOUBT
 from rota.engine.store_clock import StoreClock
 from rota.liveness import is_alive
-from rota.model.clock_record import KIND, NAME, unpack_record
+from rota.model.clock_record import KIND, NAME, ClockStep, unpack_record
 from rota.model.micros import SECOND
 from rota.model.state import State
 from rota.store.contract import Exchange, Retention
@@ -72,6 +73,22 @@ class Watched:
         """The nominal times of all jobs, in seconds from noon."""
         page = self.stage.app.jobs.list(limit=200)
         return sorted((job.record.fire_at - NOON) // SECOND for job in page.items if job.record.fire_at)
+
+    def steps(self) -> tuple[ClockStep, ...]:
+        (entry,) = self.stage.still.get_entries(KIND, [NAME])
+        return unpack_record(entry.data).steps
+
+    def leave_a_lease_ahead(self) -> None:
+        """The clock goes an hour ahead, and a node that dies then has a job."""
+        self.set_clock(HOUR)
+        self.pass_time(1)
+        self.stage.still.add_jobs([a_job(id="of-dead", queue="slow")])
+        self.stage.still.exchange(Exchange(holder="dead", want=1, queues=("slow",)))
+
+    def lapsed_after_the_repair(self) -> list[str]:
+        """Whose leases run out within what a repaired one has left."""
+        now = self.stage.still.time + LEASE_LEFT
+        return [job.id for job in self.stage.still.lapsed_jobs(10, now=now)]
 
 
 @pytest.fixture
@@ -229,10 +246,54 @@ def test_the_record_keeps_the_step_and_what_was_moved(watched: Watched) -> None:
     watched.pass_time(3)
     watched.set_clock(-HOUR)
     watched.pass_time(2)
-    (entry,) = watched.stage.still.get_entries(KIND, [NAME])
-    ahead, back = unpack_record(entry.data).steps
+    ahead, back = watched.steps()
     assert (ahead.is_back, back.is_back) == (False, True)
+    assert (back.is_repaired, back.schedules, back.by) == (False, 1, "node-1")
+    watched.pass_time(SECOND_PASS + 1)
+    _, back = watched.steps()
     assert (back.is_repaired, back.schedules, back.by) == (True, 1, "node-1")
+
+
+def test_a_repair_that_ended_after_its_first_pass_is_taken_over(watched: Watched) -> None:
+    """The leases are left for the last pass."""
+    other_clock = watched.a_clock()
+    other = watched.a_watch("node-2", other_clock)
+    other.turn()
+    watched.leave_a_lease_ahead()
+    other_clock.sync(watched.stage.still.time, other_clock.monotonic())
+    other.turn()
+    watched.set_clock(-HOUR)
+    watched.pass_time(1)  # the first pass; then the node dies
+    other_clock.sync(watched.stage.still.time, other_clock.monotonic())
+    other.turn()
+    watched.stage.skip(TAKE_OVER + 1)
+    other.turn()
+    assert watched.lapsed_after_the_repair() == ["of-dead"]
+    assert watched.steps()[-1].is_repaired
+
+
+def test_a_node_that_starts_later_finishes_a_repair(watched: Watched) -> None:
+    """All nodes died, or were replaced, between the two passes."""
+    watched.leave_a_lease_ahead()
+    watched.set_clock(-HOUR)
+    watched.pass_time(1)
+    late = watched.a_watch("node-2")
+    late.turn()
+    assert not watched.steps()[-1].is_repaired
+    watched.stage.skip(TAKE_OVER + 1)
+    late.turn()
+    assert watched.lapsed_after_the_repair() == ["of-dead"]
+    assert watched.steps()[-1].is_repaired
+
+
+def test_a_node_that_starts_later_leaves_a_finished_repair_alone(watched: Watched) -> None:
+    watched.set_clock(HOUR)
+    watched.pass_time(3)
+    watched.set_clock(-HOUR)
+    watched.pass_time(SECOND_PASS + 2)
+    late = watched.a_watch("node-2")
+    late.turn()
+    assert late._pending == []
 
 
 def test_a_silent_nodes_lease_is_shortened_and_a_live_ones_is_not(watched: Watched) -> None:

@@ -22,6 +22,7 @@ from rota.model.clock_record import (
     is_same_step,
     missed_step,
     pack_record,
+    unfinished_steps,
     unpack_record,
     with_repair,
     with_step,
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 LOOK = 1.0  # seconds between two looks at what this node's replies have told
 RECORD = 60.0  # seconds between two records of the latest time
 SECOND_PASS = SILENT_AFTER / SECOND + 5.0  # seconds; by then live nodes have renewed, and old firings have come
-TAKE_OVER = 60.0  # seconds after which another node's repair that was not finished is done here
-MOST_TRIES = 5  # at a record that others write, too
+TAKE_OVER = 60.0  # seconds after which this node finishes another node's repair
+MOST_TRIES = 5  # at a record that other nodes write, too
 
 
 class Pending:
@@ -53,7 +54,7 @@ class Pending:
 
 
 class ClockWatch(Service):
-    """Runs in every node. The node that records a step first repairs; the others see to it that somebody did."""
+    """Runs in every node. The node that records a step first repairs; another finishes a repair that did not end."""
 
     name = "clock watch"
 
@@ -66,6 +67,7 @@ class ClockWatch(Service):
         self._node_id = node_id
         self._pending: list[Pending] = []
         self._recorded_at = float("-inf")
+        self._has_looked = False  # for repairs that did not end before this node started
 
     def turn(self) -> float:
         try:
@@ -88,11 +90,20 @@ class ClockWatch(Service):
         self._recorded_at = asked_at
         if self.clock.steps:
             return  # the step itself is recorded next
-        missed = missed_step(self._read()[1], now, self._node_id)
+        _, record = self._read()
+        self._take_over(record, now)
+        missed = missed_step(record, now, self._node_id)
         if missed is not None:
             self._note(missed)
         else:
             self._write(lambda record: msgspec.structs.replace(record, latest=max(record.latest, now)))
+
+    def _take_over(self, record: ClockRecord, now: int) -> None:
+        """Plan to finish the repairs that did not end before this node started."""
+        if not self._has_looked:
+            due_at = self.clock.monotonic() + TAKE_OVER
+            self._pending += [Pending(step, due_at, 1) for step in unfinished_steps(record, now)]
+        self._has_looked = True
 
     def _note(self, seen: ClockStep) -> None:
         """Say that the clock was set, once, and plan the repair."""
@@ -106,19 +117,20 @@ class ClockWatch(Service):
 
     def _repair(self, pending: Pending) -> None:
         step = pending.step
-        if pending.passes == 1 and self._is_done_elsewhere(step):
+        is_last = pending.passes == 1
+        if is_last and self._is_done_elsewhere(step):
             self._pending.remove(pending)
             return
         schedules = repair_schedules(self._store, self._new_id, by="clock watch")
         jobs = repair_jobs(self._store)
-        if pending.passes == 1:
+        if is_last:
             jobs += repair_leases(self._store, step.was)
-        self._write(lambda record: with_repair(record, step, schedules, jobs))
+        self._write(lambda record: with_repair(record, step, schedules, jobs, is_last=is_last))
         if schedules or jobs:
             self.events.emit("store.clock_repaired", self.clock.now(), schedules=schedules, jobs=jobs)
         pending.passes -= 1
         pending.due_at = self.clock.monotonic() + SECOND_PASS
-        if not pending.passes:
+        if is_last:
             self._pending.remove(pending)
 
     def _is_done_elsewhere(self, step: ClockStep) -> bool:
@@ -131,7 +143,7 @@ class ClockWatch(Service):
         return (found[0].version, unpack_record(found[0].data)) if found else (0, ClockRecord())
 
     def _write(self, change: Callable[[ClockRecord], ClockRecord]) -> tuple[ClockRecord, ClockRecord]:
-        """Change the record, whoever else does; as it was, and as it is."""
+        """Change the record, again if another node changed it meanwhile; as it was, and as it is."""
         for _ in range(MOST_TRIES):
             version, before = self._read()
             after = change(before)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEP = TOLERANCE / SECOND  # seconds; a smaller difference is the network, a slew, or a replica's own clock
-MOST_STEPS = 16  # that wait to be told of
+MOST_STEPS = 16  # kept until the clock watch takes them
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -29,7 +29,7 @@ class StoreClock:
     """Nodes with wrong clocks neither fire early nor steal leases: they never use their own.
 
     A reply that cannot be true, given what has passed since the last one, shows that the store's clock was set. Such
-    steps are kept in `steps` for whoever deals with them.
+    steps are kept in `steps` for the clock watch.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class ClockStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
     was: int
     at: int
     by: str = ""  # the node that saw it
-    is_repaired: bool = False  # what the wrong time left behind was moved back
+    is_repaired: bool = False  # everything that the wrong time left behind was moved back, leases included
     schedules: int = 0  # how many of them
     jobs: int = 0
 
@@ -51,9 +51,8 @@ class ClockStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def repair_words(self) -> str:
         """What was done about it."""
-        if not self.is_repaired:
-            return "what it left behind was not moved back yet"
-        return f"{self.schedules:,} schedules and {self.jobs:,} jobs that were ahead of it were moved back"
+        moved = f"{self.schedules:,} schedules and {self.jobs:,} jobs that were ahead of it were moved back"
+        return moved if self.is_repaired else f"{moved} so far; the repair has not ended"
 
 
 class ClockRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,10 +86,21 @@ def with_step(record: ClockRecord, step: ClockStep) -> ClockRecord:
     return ClockRecord(latest=step.at, steps=(*record.steps, step)[-MOST_STEPS:])
 
 
-def with_repair(record: ClockRecord, step: ClockStep, schedules: int, jobs: int) -> ClockRecord:
-    """The record once what a step left behind was moved back."""
+def unfinished_steps(record: ClockRecord, now: int) -> list[ClockStep]:
+    """The steps whose repair has not ended. Once the time that the clock showed has come, nothing is ahead of it."""
+    return [step for step in record.steps if step.is_back and not step.is_repaired and step.was > now + TOLERANCE]
+
+
+def with_repair(record: ClockRecord, step: ClockStep, schedules: int, jobs: int, *, is_last: bool) -> ClockRecord:
+    """The record after one pass over what a step left behind. Only the last pass ends the repair: a node that dies
+    before it leaves the rest to another."""
     steps = tuple(
-        msgspec.structs.replace(kept, is_repaired=True, schedules=kept.schedules + schedules, jobs=kept.jobs + jobs)
+        msgspec.structs.replace(
+            kept,
+            is_repaired=kept.is_repaired or is_last,
+            schedules=kept.schedules + schedules,
+            jobs=kept.jobs + jobs,
+        )
         if is_same_step(kept, step)
         else kept
         for kept in record.steps

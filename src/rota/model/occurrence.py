@@ -89,7 +89,8 @@ RETRYING = "retrying"  # the status of a last run that failed and waits for its 
 
 
 def is_noted(change: Change) -> bool:
-    """Whether a job's schedule hears of a change: the job has ended, or an attempt failed and the next one waits."""
+    """Whether the job's schedule records a change as its last run: the job has ended, or an attempt failed and the next
+    one waits."""
     failed = change.failures > change.job.failures
     return change.job.schedule_id is not None and (change.state.is_final or failed)
 
