@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.clock_repair import TOLERANCE
 from rota.model.names import check_namespace
 from rota.store.contract import (
     Added,
@@ -283,7 +284,14 @@ class RedisStore(Store):
 
     def _lock(self, act: str, name: str, token: str, ttl: int, now: int | None) -> int:
         reply = self._link.call(
-            "lock", now=text_of(now), is_work=act == "acquire", act=act, lock=name, token=token, ttl=ttl
+            "lock",
+            now=text_of(now),
+            is_work=act == "acquire",
+            act=act,
+            lock=name,
+            token=token,
+            ttl=ttl,
+            tolerance=TOLERANCE,
         )
         return int(reply.body)
 

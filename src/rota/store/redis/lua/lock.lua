@@ -1,6 +1,5 @@
 -- A lock: who has it, until when and for which term, and the number that rises with every new owner.
 
-local TOLERANCE = 2000000  -- microseconds, as the model has it
 local TERM = string.format('%.0f', ask.ttl)
 
 local found = redis.call('HGET', P .. 'lock', ask.lock)
@@ -22,7 +21,7 @@ end
 if ask.act == 'acquire' then
   -- As the model's lock_end says: it was taken by a clock that stood ahead.
   local rest = tonumber(term)
-  if rest and tonumber(till) > tonumber(NOW) + rest + TOLERANCE then
+  if rest and tonumber(till) > tonumber(NOW) + rest + ask.tolerance then
     keep(owner, later(rest), term, number)
   end
   return reply(0)
