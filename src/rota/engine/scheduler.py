@@ -17,9 +17,10 @@ from rota.engine.sharing import PATIENCE, Share
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.edit import park, with_note
-from rota.model.firing import UNIQUE, Firing, plan, plan_early
+from rota.model.firing import Firing, plan, plan_early
 from rota.model.micros import SECOND
 from rota.model.note import Author, note_of, subject_of
+from rota.model.slots import OVERLAP, UNIQUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -306,8 +307,8 @@ class Scheduler(Service):
 def _reasons(firing: Firing, result: Fired) -> dict[str, int]:
     """How many occurrences were skipped why, in the few words of `Skip.word`; what neither the plan skipped nor a key
     refused, the live job did."""
-    reasons = Counter({"overlap": result.skipped - result.unique, UNIQUE: result.unique})
+    reasons = Counter({OVERLAP: result.skipped - result.unique, UNIQUE: result.unique})
     for skip in firing.skips:
         reasons[skip.word] += skip.count
-        reasons["overlap"] -= skip.count
+        reasons[OVERLAP] -= skip.count
     return {word: count for word, count in reasons.items() if count > 0}

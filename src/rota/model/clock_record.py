@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.clock_repair import TOLERANCE
-from rota.model.micros import SECOND, datetime_of
-from rota.triggers.duration import text_of
+from rota.model.micros import SECOND, datetime_of, span_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,10 +42,15 @@ class ClockStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.size < 0
 
     @property
+    def span(self) -> str:
+        """How far, in whole seconds: 1h6s."""
+        return span_text(round(abs(self.size) / SECOND) * SECOND)
+
+    @property
     def words(self) -> str:
         """What happened, as a sentence without its end."""
         way = "back" if self.is_back else "ahead"
-        return f"the store's clock was set {way} by {span_text(self.size)}, from {_time(self.was)} to {_time(self.at)}"
+        return f"the store's clock was set {way} by {self.span}, from {_time(self.was)} to {_time(self.at)}"
 
     @property
     def repair_words(self) -> str:
@@ -128,13 +132,8 @@ def wrong_time_at(steps: Sequence[ClockStep], at: int) -> str | None:
             continue
         before = steps[number - 1] if number else None
         began = f" from {_time(before.was)}" if before is not None and not before.is_back else ""
-        return f"The store's clock stood {span_text(step.size)} ahead{began} until {_time(step.at)}."
+        return f"The store's clock stood {step.span} ahead{began} until {_time(step.at)}."
     return None
-
-
-def span_text(micros: int) -> str:
-    """How far, in whole seconds: 1h0m6s becomes 1h6s."""
-    return text_of(max(1, round(abs(micros) / SECOND)))
 
 
 def _time(micros: int) -> str:

@@ -16,7 +16,7 @@ from rota.model.history import Move, closed_lines, pack_moves, scheduled_line
 from rota.model.micros import SECOND
 from rota.model.note import Author, note_of, subject_of
 from rota.model.settle import Change
-from rota.model.slots import next_slot, with_ahead
+from rota.model.slots import MISSED, SILENT, next_slot, with_ahead
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 TOLERANCE = 2 * SECOND  # clocks of replicas differ, and NTP moves them, by less than this
 MOST_SPANS = 100  # that one schedule keeps; beyond them, what lies between two counts as taken, too
-MISSED = "catch-up"  # the reason of what was skipped because its time had passed
-_SILENT = ("paused", "disabled", "retired", "schedule re-timed")  # reasons of what fell into a silence that has ended
 _WAITING = ("scheduled", "held", "cancelled")  # outcomes that an occurrence may have before its time
 
 
@@ -140,7 +138,7 @@ def _is_open(line: Occurrence, *, was_edited: bool) -> bool:
 
     A pause that ended by itself was meant to last until its end. One that somebody ended under the wrong clock was not.
     """
-    return line.reason == MISSED or (was_edited and line.outcome == "skipped" and line.reason.startswith(_SILENT))
+    return line.reason == MISSED or (was_edited and line.outcome == "skipped" and line.reason.startswith(SILENT))
 
 
 def _moved_back(schedule: Schedule, reopened: Sequence[Occurrence], taken: tuple[Span, ...], now: int) -> Edit:

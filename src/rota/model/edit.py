@@ -16,8 +16,12 @@ from rota.model.firing import run_now, run_since_start
 from rota.model.job import Job, NewJob
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
 from rota.model.retiming import elsewhere, from_now, is_same_rule, kept_next, still_open, with_done
-from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec, checked
+from rota.model.schedule import PAUSED, LastRun, Origin, Pause, Schedule, ScheduleSpec, checked
 from rota.model.slots import (
+    DISABLED,
+    MISSED,
+    RETIMED,
+    RETIRED,
     Skip,
     count_open,
     next_slot,
@@ -148,7 +152,7 @@ def enable(schedule: Schedule, now: int) -> Edit | None:
             f"schedule '{schedule.id}' is retired: {describe_origin(schedule.origin)} no longer has it; declare it "
             "again there, or remove it"
         )
-    return _go_on(schedule, now, "disabled", is_enabled=True)
+    return _go_on(schedule, now, DISABLED, is_enabled=True)
 
 
 def disable(schedule: Schedule, now: int) -> Edit | None:
@@ -294,7 +298,7 @@ def _with_times(existing: Schedule, standing: Schedule, left: Schedule, spec: Sc
     """The edit to new times, of what is left open."""
     retimed = with_done(existing, standing, _retimed(existing, left, spec), now)
     next_at = next_slot(retimed, retimed.fired_through)
-    return _edit(retimed, existing, now, revoke="schedule re-timed", next_at=next_at)
+    return _edit(retimed, existing, now, revoke=RETIMED, next_at=next_at)
 
 
 def _retimed(existing: Schedule, left: Schedule, spec: ScheduleSpec) -> Schedule:
@@ -314,9 +318,9 @@ def _keep_next(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit | None:
     after = kept_next(existing, standing, _retimed(existing, standing, spec), now)
     if after is None:
         return None
-    skips = skip_range(standing, after.fired_through, "skipped", "catch-up")  # more were missed than are kept
+    skips = skip_range(standing, after.fired_through, "skipped", MISSED)  # more were missed than are kept
     next_at = next_slot(after, after.fired_through)
-    edit = _edit(after, existing, now, revoke="schedule re-timed", next_at=next_at)
+    edit = _edit(after, existing, now, revoke=RETIMED, next_at=next_at)
     return msgspec.structs.replace(edit, skips=skips)
 
 
@@ -338,8 +342,8 @@ def _why_silent(schedule: Schedule) -> str:
     if schedule.silence is not None:
         return schedule.silence.words
     if schedule.origin.is_retired:
-        return "retired"
-    return "" if schedule.is_enabled else "disabled"
+        return RETIRED
+    return "" if schedule.is_enabled else DISABLED
 
 
 def _restore(existing: Schedule, spec: ScheduleSpec, origin: Origin, now: int) -> Edit:
@@ -357,7 +361,7 @@ def _skips_of(existing: Schedule, now: int) -> list[Skip]:
         why_silent = _why_silent(existing)
         since = existing.quiet_since if why_silent else now
         return [
-            *skip_range(existing, min(now, since), "skipped", "schedule re-timed"),
+            *skip_range(existing, min(now, since), "skipped", RETIMED),
             *skip_range(existing, now, "skipped", why_silent, since=since),
         ]
     except BadTrigger:
@@ -367,7 +371,7 @@ def _skips_of(existing: Schedule, now: int) -> list[Skip]:
 def _lift(schedule: Schedule, lifted: Pause | None, now: int, **fields: Any) -> Edit:
     """Go on after a pause: up to its announced end, where that has come, and else up to now."""
     until = lifted.until if lifted is not None else None
-    why = lifted.words if lifted is not None else "paused"
+    why = lifted.words if lifted is not None else PAUSED
     return _go_on(schedule, now, why, until=now if until is None else min(now, until - 1), **fields)
 
 
@@ -387,7 +391,7 @@ def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     if not has_changed or existing.is_enabled == spec.enabled:
         return _edit(existing, existing, now, spec=spec, problem=None)
     if spec.enabled:
-        return _go_on(existing, now, "disabled", is_enabled=True, spec=spec, problem=None)
+        return _go_on(existing, now, DISABLED, is_enabled=True, spec=spec, problem=None)
     return _edit(existing, existing, now, revoke="schedule disabled", is_enabled=False, spec=spec, problem=None)
 
 

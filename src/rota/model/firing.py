@@ -17,6 +17,9 @@ from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.model.schedule import Ahead, Overlap, Schedule
 from rota.model.slots import (
+    MISSED,
+    OVERLAP,
+    UNIQUE,
     Skip,
     last_slot,
     low_of,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 100  # made by one firing of one schedule; the rest follows in the next round
 LATE = SECOND  # from here on the ledger says "late"
-UNIQUE = "unique"  # the word for what another job's key refused
 
 
 class Shot(Struct, frozen=True, kw_only=True):
@@ -221,7 +223,7 @@ def overlap_reason(live: str, held: str | None = None) -> str:
 
     The jobs' own histories tell what they did at that time, so that the ledger need not.
     """
-    return f"overlap (job {live})" if held is None else f"overlap (job {live}, then job {held})"
+    return f"{OVERLAP} (job {live})" if held is None else f"{OVERLAP} (job {live}, then job {held})"
 
 
 def overlapped_jobs(reason: str) -> tuple[str, str | None] | None:
@@ -230,7 +232,7 @@ def overlapped_jobs(reason: str) -> tuple[str, str | None] | None:
     return None if found is None else (found[1], found[2])
 
 
-_OVERLAP = re.compile(r"overlap \(job (\S+?)(?:, then job (\S+))?\)")
+_OVERLAP = re.compile(rf"{OVERLAP} \(job (\S+?)(?:, then job (\S+))?\)")
 
 
 def run_since_start(schedule: Schedule, now: int, new_id: Callable[[], str]) -> NewJob | None:
@@ -302,12 +304,12 @@ def _catch_up(schedule: Schedule, missed: int | None, *, has_newer: bool) -> tup
         return [], []
     spec = schedule.spec
     if spec.catchup == "skip":
-        return [], skip_range(schedule, missed, "skipped", "catch-up")
+        return [], skip_range(schedule, missed, "skipped", MISSED)
     keep = spec.catchup_limit if spec.catchup == "all" else 0 if has_newer else 1
     outcome = "skipped" if spec.catchup == "all" else "coalesced"
     kept = _newest(schedule, missed, keep)
     before = kept[0] - 1 if kept else missed
-    return kept[:MOST_JOBS], skip_range(schedule, before, outcome, "catch-up")
+    return kept[:MOST_JOBS], skip_range(schedule, before, outcome, MISSED)
 
 
 def _newest(schedule: Schedule, missed: int, keep: int) -> list[int]:
@@ -353,7 +355,7 @@ def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_misse
         run_at=slot + jitter_of(schedule),
         schedule_id=schedule.id,
         fire_at=slot,
-        after_at=max([after, *(high for _, high in schedule.taken if high < slot)]),
+        after_at=after,
         generation=schedule.generation,
         made_by="catchup" if is_missed else spec.trigger.partition(" ")[0],
         reason="caught up" if is_missed else "fired",

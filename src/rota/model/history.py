@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from rota.model.micros import SECOND, datetime_of
+from rota.model.micros import SECOND, iso_text
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def folded(job: Job, *lines: Move) -> bytes:
 def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
     """The line of a job that waits for an instant. Its cause is one word of a few, for programs:
     delay, retry, snooze, unknown task, released."""
-    data = {"enqueue_at": _instant(run_at), "cause": cause}
+    data = {"enqueue_at": iso_text(run_at), "cause": cause}
     return Move(State.SCHEDULED, at, reason, data if error is None else {**data, "error": error})
 
 
@@ -64,10 +64,6 @@ def _lines_of(job: Job) -> list[Move]:
 def _data_of(job: Job, state: State) -> dict[str, Any]:
     """What is known of a line that was packed without data."""
     return {"queue": job.queue, "priority": job.priority} if state is State.QUEUED else {}
-
-
-def _instant(at: int) -> str:
-    return datetime_of(at).isoformat().replace("+00:00", "Z")
 
 
 def closed_lines(job: Job) -> list[Move]:

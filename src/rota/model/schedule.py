@@ -72,6 +72,9 @@ class Origin(Struct, frozen=True, array_like=True):
         return f"{self.kind}:{self.app}"
 
 
+PAUSED = "paused"  # the first word of why a pause skips an occurrence
+
+
 class Pause(Struct, frozen=True, array_like=True):
     """Who stopped a schedule, why, and until when."""
 
@@ -88,7 +91,7 @@ class Pause(Struct, frozen=True, array_like=True):
         whole = f" with tenant {self.tenant}" if self.tenant else ""
         by = f" by {self.by}" if self.by else ""
         why = f": {self.reason}" if self.reason else ""
-        return f"paused{whole}{by}{why}"
+        return f"{PAUSED}{whole}{by}{why}"
 
 
 class Detour(Struct, frozen=True, array_like=True):

@@ -13,12 +13,21 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.micros import SECOND
-from rota.model.schedule import Ahead, Detour
+from rota.model.schedule import PAUSED, Ahead, Detour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.model.schedule import Schedule
+
+# Why an occurrence made no job, in the ledger's words. The reasons of an overlap and of a key also name the job.
+OVERLAP = "overlap"
+UNIQUE = "unique"
+MISSED = "catch-up"  # its time had passed
+DISABLED = "disabled"
+RETIRED = "retired"
+RETIMED = "schedule re-timed"
+SILENT = (PAUSED, DISABLED, RETIRED, RETIMED)  # an edit decided it: how the reason begins
 
 
 class Skip(Struct, frozen=True, kw_only=True):
@@ -28,7 +37,7 @@ class Skip(Struct, frozen=True, kw_only=True):
     through_at: int
     count: int
     outcome: str  # skipped | coalesced
-    reason: str  # overlap (job …) | unique (job …) | paused … | disabled | catch-up
+    reason: str  # begins with one of the words above
 
     @property
     def word(self) -> str:

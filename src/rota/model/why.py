@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from rota.model import wording
+from rota.model import slots, wording
 from rota.model.edit import describe_origin
-from rota.model.firing import LATE, UNIQUE, jitter_of, overlapped_jobs
+from rota.model.firing import LATE, jitter_of, overlapped_jobs
 from rota.model.history import history_of
 from rota.model.job import Job
 from rota.model.micros import SECOND
 from rota.model.note import Note
 from rota.model.occurrence import Occurrence
-from rota.model.schedule import problem_of
-from rota.model.slots import count_slots
+from rota.model.schedule import PAUSED, problem_of
 from rota.model.state import State
 from rota.model.time_words import counted, span_words, wall_words
 from rota.model.why_job import Answer, Around, first_line, first_run_at, waiting
@@ -119,7 +118,7 @@ def _is_slot(schedule: Schedule, at: int) -> bool:
     return (
         at > schedule.created_at
         and at % SECOND == 0
-        and count_slots(schedule, at - SECOND, at) == 1
+        and slots.count_slots(schedule, at - SECOND, at) == 1
         and not (schedule.spec.end is not None and at > schedule.spec.end)
     )
 
@@ -207,18 +206,18 @@ def _became(outcome: str) -> str:
 
 def _skip_words(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
     match line.reason:
-        case "catch-up":
+        case slots.MISSED:
             return _not_caught_up(schedule, line)
-        case unique if unique.startswith(f"{UNIQUE} "):
-            return _refused_by_key(schedule, unique.removeprefix(f"{UNIQUE} (job ").removesuffix(")"))
-        case "disabled":
+        case unique if unique.startswith(f"{slots.UNIQUE} "):
+            return _refused_by_key(schedule, unique.removeprefix(f"{slots.UNIQUE} (job ").removesuffix(")"))
+        case slots.DISABLED:
             fix = "" if schedule.is_enabled else f"`rota schedules enable {schedule.id}`."
             return "It was skipped, because the schedule was disabled.", fix
-        case "retired":
+        case slots.RETIRED:
             return "It was skipped, because the schedule was retired: its origin no longer had it.", ""
-        case "schedule re-timed":
+        case slots.RETIMED:
             return "It was skipped, because the schedule's times were changed before it was fired.", ""
-        case reason if reason.startswith("paused"):
+        case reason if reason.startswith(PAUSED):
             pause = schedule.silence
             return f"It was skipped, because the schedule was {reason}.", "" if pause is None else _resume(
                 schedule, pause
@@ -300,10 +299,10 @@ def _open(schedule: Schedule, at: int, around: Around) -> Answer:
     """An expected time that nobody has decided on yet."""
     if schedule.origin.is_retired:
         words = f"The schedule is retired: {describe_origin(schedule.origin)} no longer has it."
-        return Answer(outcome="skipped: retired", words=words, fix="Declare it again, or remove it.")
+        return Answer(outcome=f"skipped: {slots.RETIRED}", words=words, fix="Declare it again, or remove it.")
     if not schedule.is_enabled:
         fix = f"`rota schedules enable {schedule.id}`."
-        return Answer(outcome="skipped: disabled", words="The schedule is disabled.", fix=fix)
+        return Answer(outcome=f"skipped: {slots.DISABLED}", words="The schedule is disabled.", fix=fix)
     if schedule.silence is not None and (stopped := _paused(schedule, at, schedule.silence)) is not None:
         return stopped
     if schedule.is_spent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from rota.model.slots import OVERLAP
 from rota.model.time_words import wall_words
 from rota.model.why_job import Answer, Doing, doing_at, unknown_fix, waiting
 
@@ -29,7 +30,7 @@ def overlap_answer(
     """The answer about a skip that met a live job; `live` is None where that job is no longer kept."""
     policy: Overlap = "skip" if held_id is None else "cancel" if schedule.spec.overlap == "cancel" else "queue"
     rule = RULES[policy].format(held=held_id)
-    outcome = "skipped: overlap"
+    outcome = f"skipped: {OVERLAP}"
     if live is None:
         words = f"It was skipped, because job {live_id} had not ended. That job is no longer kept. {rule}"
         fix = "Jobs and their histories are kept as the settings under retention: say."

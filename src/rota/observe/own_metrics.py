@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from rota.model.schedule import PAUSED
+from rota.model.slots import DISABLED, MISSED, OVERLAP, UNIQUE
 from rota.model.state import State
 from rota.observe.families import counter, gauge, histogram
 from rota.observe.numbers import MOST_QUEUES, MOST_SCHEDULES, MOST_TASKS, Counts, FirstIds, Histograms
@@ -23,7 +25,7 @@ RUN_TIMES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0
 DURATIONS = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)  # fewer: there are many schedules
 WAITS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
 FINAL = ("succeeded", "failed", "cancelled")
-REASONS = ("overlap", "unique", "paused", "disabled", "catch-up", "coalesced")
+REASONS = (OVERLAP, UNIQUE, PAUSED, DISABLED, MISSED, "coalesced")
 STATUSES = (*FINAL, "skipped")
 ENDS = ("succeeded", "failed", "retried")  # of attempts: what begins at zero for every task of a worker
 MOST_SERVICES = 20  # there are nine

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from msgspec import Struct
 
 from rota.errors import BadOption
-from rota.model.firing import UNIQUE
 from rota.model.job import Job
 from rota.model.micros import SECOND
 from rota.model.schedule import Schedule
 from rota.model.settle import Change
+from rota.model.slots import UNIQUE
 from rota.model.state import State
 
 if TYPE_CHECKING:
