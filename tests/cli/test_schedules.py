@@ -89,6 +89,18 @@ def test_a_run_by_hand_prints_its_job_and_shows_as_the_last(synced):
     assert f"job {job_id}" in synced("schedules", "show", "report").stdout
 
 
+def test_a_run_by_hand_that_finds_its_key_held_says_that_it_made_none(rota):
+    (rota.folder / "rota.yaml").write_text("schedules:\n  keyed: {task: jobs.report, every: 1h, key: mine}\n")
+    rota.sync()
+    first, second = rota("schedules", "run-now", "keyed"), rota("schedules", "run-now", "keyed")
+    job_id = first.stdout.strip()
+    assert (first.stderr, second.stdout) == ("enqueued a run of keyed\n", first.stdout)
+    assert second.stderr.startswith(f"job {job_id} holds the unique key 'mine'; nothing was made")
+    said = rota.data("schedules", "run-now", "keyed")
+    assert said == {"schedule_id": "keyed", "job_id": job_id, "existed": True}
+    assert rota.data("schedules", "run-now", "report")["existed"] is False
+
+
 def test_a_pause_keeps_who_why_and_until_when(synced):
     said = synced("schedules", "pause", "report", "--reason", "month end", "--by", "ann", "--for", "2h").stderr
     assert said.startswith("paused report until 20")
@@ -129,6 +141,24 @@ def test_a_schedule_of_the_code_comes_back_and_that_is_said(synced):
     said = synced("schedules", "remove", "report", "--force").stderr
     assert said.startswith("removed report\nwarning: report is declared in the code of app 'app'")
     assert [item["id"] for item in synced.data("schedules", "list")] == ["tick"]
+
+
+def test_one_schedule_of_the_code_keeps_all_from_being_removed(synced):
+    for name in ("aaa", "zzz"):
+        synced("schedules", "add", name, "greet", "ann", "--every", "1h", "--app", "jobs.py")
+    said = synced("schedules", "remove", "aaa", "report", "zzz", code=6).stderr
+    assert "so the API cannot remove it" in said
+    assert "no schedule was removed" in said
+    assert [item["id"] for item in synced.data("schedules", "list")] == ["aaa", "report", "tick", "zzz"]
+
+
+def test_a_retired_schedule_is_removed_without_a_word_of_its_return(synced):
+    jobs = synced.folder / "jobs.py"
+    jobs.write_text(jobs.read_text().replace('@app.schedule(every("1s"), enabled=False)\n', ""))
+    synced.forget()
+    synced("schedules", "apply", "--app", "jobs.py")
+    assert state(synced, "tick") == "retired"
+    assert synced("schedules", "remove", "tick").stderr == "removed tick\n"
 
 
 def test_one_unknown_id_changes_nothing(synced):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rota import every
 from rota.web.openapi import openapi_document
 from rota.web.table import ROUTES
 from web.examples import BODIES
@@ -84,3 +85,13 @@ def test_run_now_answers_201_for_a_job_that_it_made_and_200_for_one_that_was_the
     first, second = (stage.post("/api/v1/schedules/sync__store__orders/run-now") for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json()["id"] == second.json()["id"]
+
+
+def test_run_now_answers_200_with_the_job_that_holds_its_key(stage):
+    tick = stage.app.registry.get("tick")
+    stage.app.schedules.put("keyed", tick.job(), every("1h"), key="mine")
+    first, second = (stage.post("/api/v1/schedules/keyed/run-now") for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json()["id"] == second.json()["id"]
+    answers = openapi_document(ROUTES)["paths"]["/api/v1/schedules/{schedule_id}/run-now"]["post"]["responses"]
+    assert "holds the unique key" in answers["200"]["description"]

@@ -26,13 +26,16 @@ from rota.cli.schedule_page import (
 )
 from rota.cli.schedule_plan import apply_command, plan_command
 from rota.cli.words import instant, local, relative
-from rota.errors import ScheduleNotFound
+from rota.errors import Refused, ScheduleNotFound
+from rota.model.edit import check_removable
 from rota.model.micros import datetime_of
+from rota.model.schedule import Origin
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.app import App
+    from rota.model.schedule import Schedule
 
 SHOWN_SCHEDULES = 50  # rows of a table where nothing is said
 
@@ -44,6 +47,7 @@ class MadeFacts(Struct, kw_only=True):
 
     schedule_id: str
     job_id: str
+    existed: bool  # True: nothing was made, because this job holds the key or syncs the collection already
 
 
 @click.group(cls=Group)
@@ -105,11 +109,15 @@ for _command in (schedule_changes, add_schedule, edit_schedule, plan_command, ap
 @on_a_store
 def remove_schedules(app: App, ids: tuple[str, ...], by: str, *, force: bool) -> None:
     """Remove schedules and cancel what they have waiting."""
-    for shown in _read(app, ids):
+    found = _read(app, ids)
+    if not force:
+        for shown in found:
+            _check_removable(shown.record, len(found))
+    for shown in found:
         app.schedules.remove(shown.id, by=by, force=force)
         say(f"removed {shown.id}")
         where = {"code": "the code", "file": "the rota.yaml"}.get(shown.record.origin.kind)
-        if where is not None:
+        if where is not None and not shown.record.origin.is_retired:
             warn(
                 f"{shown.id} is declared in {where} of app {shown.record.origin.app!r}, whose next start brings it "
                 f"back; take it out there, or use `rota schedules disable {shown.id}`"
@@ -185,10 +193,14 @@ def disable_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> N
 @on_a_store
 @output_option
 def run_schedule_now(app: App, schedule_id: str, by: str, out: Output) -> None:
-    """Make one job at once; prints its id."""
+    """Make one job at once; prints its id. If another job holds its key, none is made: prints the id of that job."""
     job = app.schedules.run_now(schedule_id, by=by)
-    say(f"enqueued a run of {schedule_id}")
-    out.page(MadeFacts(schedule_id=schedule_id, job_id=job.id), lambda: [job.id])
+    if job.existed:
+        holder = f"holds the unique key {job.key!r}" if job.key else "syncs the same collection"
+        say(f"job {job.id} {holder}; nothing was made, and `rota jobs show {job.id}` shows that job")
+    else:
+        say(f"enqueued a run of {schedule_id}")
+    out.page(MadeFacts(schedule_id=schedule_id, job_id=job.id, existed=job.existed), lambda: [job.id])
 
 
 def _read(app: App, ids: tuple[str, ...] | list[str]) -> list[ShownSchedule]:
@@ -199,6 +211,14 @@ def _read(app: App, ids: tuple[str, ...] | list[str]) -> list[ShownSchedule]:
             others = "; nothing was done about the others" if len(ids) > 1 else ""
             raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}{others}")
     return list(found.values())
+
+
+def _check_removable(schedule: Schedule, count: int) -> None:
+    """Refuse before the first removal: nothing is half done."""
+    try:
+        check_removable(schedule, Origin())
+    except Refused as err:
+        raise Refused(f"{err}; no schedule was removed" if count > 1 else str(err)) from err
 
 
 def _write_changed(app: App, ids: tuple[str, ...], out: Output) -> None:

@@ -163,11 +163,16 @@ def disable(schedule: Schedule, now: int) -> Edit | None:
 
 def remove(schedule: Schedule, now: int, origin: Origin | None = None) -> Edit:
     """Remove it in the name of an origin; None: of any origin. A retired schedule may be removed for any origin."""
-    if origin is not None and not schedule.origin.is_retired:
-        todo = "remove it there, or disable it; if that app is gone for good, remove it with force"
-        check_origin(schedule, origin, "remove", todo)
+    if origin is not None:
+        check_removable(schedule, origin)
     removal = _edit(schedule, schedule, now, revoke="schedule removed", is_enabled=False)
     return msgspec.structs.replace(removal, is_removal=True)
+
+
+def check_removable(schedule: Schedule, origin: Origin) -> None:
+    if not schedule.origin.is_retired:
+        todo = "remove it there, or disable it; if that app is gone for good, remove it with force"
+        check_origin(schedule, origin, "remove", todo)
 
 
 def retire(schedule: Schedule, origin: Origin, now: int) -> Edit | None:

@@ -211,7 +211,7 @@ ROUTES = (
           answer=ScheduleFacts, is_versioned=True, says="Turn a schedule off, whatever is deployed."),
     Route(method="POST", path=f"{_ONE}/run-now", role="operate", handle=run_schedule_now, params=SchedulePath,
           answer=JobFacts, status=201, says="One run at once; the job is answered.",
-          also={200: "It keeps a collection in sync, whose task waits or runs already: that is answered.",
+          also={200: "No job was made: the one answered holds the unique key, or syncs the same collection.",
                 409: "Its state does not allow it, or it kept changing."}),
     Route(method="GET", path=f"{_ONE}/next", role="read", handle=get_next, params=SchedulePath, query=NextQuery,
           answer=Runs, says="The next times at which it will fire."),
