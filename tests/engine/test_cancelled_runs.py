@@ -12,12 +12,13 @@ from engine.stage import PATIENCE
 from rota import current_job
 
 
-def cancel_while_it_runs(stage, job, begun, go_on) -> None:
+def cancel_while_it_runs(stage, job, begun, go_on, *, is_heard=True) -> None:
     worker = stage.a_worker()
     worker.turn()
     assert begun.wait(PATIENCE)
     stage.app.jobs.cancel(job.id, reason="by ann")
-    stage.a_keeper(worker).turn()
+    if is_heard:
+        stage.a_keeper(worker).turn()
     go_on.set()
     stage.work_off(worker)
 
@@ -68,3 +69,19 @@ def test_a_task_that_reads_before_it_is_asked_and_then_returns_has_succeeded(any
     job = work.enqueue()
     cancel_while_it_runs(any_stage, job, begun, go_on)
     assert job.refresh().state == "succeeded"
+
+
+def test_a_task_that_returns_before_its_worker_hears_of_the_cancel_has_it_in_its_history(any_stage, signals):
+    begun, go_on = signals
+
+    @any_stage.app.task(retries=0)
+    def work() -> str:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return "whole"
+
+    job = work.enqueue()
+    cancel_while_it_runs(any_stage, job, begun, go_on, is_heard=False)
+    last = any_stage.app.jobs.history(job.id)[-1]
+    assert (last.state, last.reason) == ("succeeded", "returned; the cancel came too late (by ann)")
+    assert job.result("1s") == "whole"

@@ -65,6 +65,12 @@ class Change(Struct, frozen=True, gc=False):
         return self.job.id
 
     @property
+    def keeps_cancel(self) -> bool:
+        """Whether a cancel request that the store has, and that this decision did not know of, stays with the job: the
+        history of a success says that it came too late."""
+        return self.state is State.SUCCEEDED
+
+    @property
     def is_bare_end(self) -> bool:
         """Whether it sets a final state, its time, the attempts and the result, and leaves all else as it is."""
         job = self.job
@@ -322,6 +328,17 @@ def apply(change: Change) -> Job:
         slot=change.slot,
         holder=job.holder if change.state.is_final else None,
         lease_until=None,
+    )
+
+
+def apply_to(current: Job, change: Change) -> Job:
+    """The job after a change, with what may have been written to it since the change was decided."""
+    late = current.cancel_reason if change.keeps_cancel else None
+    return msgspec.structs.replace(
+        apply(change),
+        cancel_reason=change.cancel_reason or late,
+        progress=current.progress,
+        waits_for=current.waits_for,
     )
 
 

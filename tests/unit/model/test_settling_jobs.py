@@ -23,7 +23,7 @@ from rota.model.outcome import (
     Undecodable,
 )
 from rota.model.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE, Backoff, RetryPolicy, backoff
-from rota.model.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle
+from rota.model.settle import apply, apply_to, cancel, claim, promote, release, rescue, retry_by_hand, settle
 from rota.model.state import State
 from unit.model.values import HOUR, MINUTE, NOON, a_job
 
@@ -189,6 +189,15 @@ def test_a_job_that_returned_although_it_was_asked_to_stop_has_succeeded():
     job = settled(a_job(cancel_reason="not wanted"), Succeeded(b"1"))
     assert (job.state, job.cancel_reason) == (State.SUCCEEDED, "not wanted")
     assert history_of(job)[-1].reason == "returned; the cancel came too late (not wanted)"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"), [(Succeeded(b"1"), "not wanted"), (Failed("Boom", may_retry=False), None)], ids=str
+)
+def test_a_cancel_that_the_decision_did_not_know_of_stays_with_a_success_alone(outcome, reason):
+    job = a_job()
+    change = settle(job, outcome, RetryPolicy(), NOON, 0.0)
+    assert apply_to(msgspec.structs.replace(job, cancel_reason="not wanted"), change).cancel_reason == reason
 
 
 # The two budgets.

@@ -60,7 +60,11 @@ class JobVerbs(ABC):
 
     @abstractmethod
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
-        """Ask running jobs to stop; says which of them are running."""
+        """Ask running jobs to stop; says which of them are running.
+
+        The reason is kept with the job. A success that is settled later keeps it (`Change.keeps_cancel`), although its
+        worker may not have heard of it: its history says that the cancel came too late.
+        """
 
     @abstractmethod
     def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:

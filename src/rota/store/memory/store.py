@@ -11,7 +11,7 @@ from rota.model.firing import fired, place
 from rota.model.job import Job, NewJob, accept, holds_key
 from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import is_noted, is_record_of, noted, of_job, of_skip
-from rota.model.settle import Change, apply, cancel, claim, promote, release, still_awaited
+from rota.model.settle import Change, apply_to, cancel, claim, promote, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import (
     MOST_PROMOTED,
@@ -261,8 +261,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         """Write changes that were found to hold, then what they set in motion."""
         for change in changes:
             self._counts.move(change.job.queue, change.job.state, change.state)
-            kept = self._jobs[change.id]  # what no change sets may have moved on since it was decided
-            self._put(msgspec.structs.replace(apply(change), progress=kept.progress, waits_for=kept.waits_for))
+            self._put(apply_to(self._jobs[change.id], change))
         for change in changes:
             if change.state.is_final:
                 self._let_go(change.id, now)

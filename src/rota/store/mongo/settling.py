@@ -172,9 +172,10 @@ def update_of(change: Change, token: str) -> Document:
         "state": change.state.value,
         "touch": token,
         "lease_until": None,
-        "cancel_reason": change.cancel_reason,
         "holder": change.job.holder if change.state.is_final else None,
     }
+    if change.cancel_reason or not change.keeps_cancel:
+        fields["cancel_reason"] = change.cancel_reason
     for name, value in _differences(change):
         fields[name] = None if value == _EMPTY.get(name) else value
     return changed(fields)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.occurrence import is_noted, is_record_of, noted, of_job
-from rota.model.settle import Change, apply, cancel, release, still_awaited
+from rota.model.settle import Change, apply_to, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Refusal
 from rota.store.matching import is_running
@@ -153,12 +153,6 @@ def lock_schedules(tx: Transaction, names: Iterable[str | None]) -> None:
 
 
 def _changed(change: Change, job: Job) -> Job:
-    """The job after a change, with what its row alone knows."""
-    after = apply(change)
-    return msgspec.structs.replace(
-        after,
-        progress=job.progress,
-        waits_for=job.waits_for,
-        error=text_of(after.error),
-        cancel_reason=text_of(after.cancel_reason),
-    )
+    """The job after a change, as its row can keep it."""
+    after = apply_to(job, change)
+    return msgspec.structs.replace(after, error=text_of(after.error), cancel_reason=text_of(after.cancel_reason))

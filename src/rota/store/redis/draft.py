@@ -12,7 +12,7 @@ import msgspec
 
 from rota.model.job import Job, NewJob, accept, holds_key
 from rota.model.occurrence import fold, is_noted, is_record_of, noted, of_job
-from rota.model.settle import Change, apply, cancel, release, still_awaited
+from rota.model.settle import Change, apply_to, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Added
 from rota.store.counting import Counts
@@ -148,8 +148,7 @@ class Draft:
         """Write changes that were found to hold, and what they set in motion."""
         changes = list(changes)
         for change in changes:
-            current = self.find(change.id) or change.job  # what no change sets may have moved on since it was decided
-            self.put(msgspec.structs.replace(apply(change), progress=current.progress, waits_for=current.waits_for))
+            self.put(apply_to(self.find(change.id) or change.job, change))
         for change in changes:
             if change.state.is_final:
                 self._let_go(change.id)

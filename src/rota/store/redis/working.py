@@ -50,8 +50,8 @@ class Exchanger:
         self._judge = judge
 
     def exchange(self, ask: Exchange, now: int | None) -> Exchanged:
-        """One round trip; some more where an end sets others in motion or leaves a line in a ledger, and where a job
-        that was made ahead is due."""
+        """One round trip; some more where an end sets others in motion or leaves a line in a ledger, where a job was
+        asked to stop and returned all the same, and where a job that was made ahead is due."""
         groups, others = sorted_out(ask.settled, ask.holder)
         later = _later(others)
         at_once = [change for change in others if change.id not in later]
@@ -59,8 +59,8 @@ class Exchanger:
         refused, apart, *taken = reply.body
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
         if later or apart:
-            waited_for = {(job_id.decode(), fence.decode()) for job_id, fence in apart}
-            rest = [change for change in ask.settled if change.id in later or _drop(waited_for, change, ask.holder)]
+            left = {(job_id.decode(), fence.decode(), state.decode()) for job_id, fence, state in apart}
+            rest = [change for change in ask.settled if change.id in later or _drop(left, change, ask.holder)]
             refusals += self._settle_apart(ask, rest, now)
             reply = self._exchange(ask, [], [], ask.want, now)
             taken = reply.body[2:]
@@ -174,12 +174,12 @@ def _later(changes: Sequence[Change]) -> set[str]:
     return later
 
 
-def _drop(waited_for: set[tuple[str, str]], change: Change, holder: str) -> bool:
-    """Whether this is a change that the script left to us: the first that its job's schedule or waiters hear of."""
-    name = (change.id, fence_of(change.job.lease_no, holder))
-    if name not in waited_for or not (change.state.is_final or is_noted(change)):
+def _drop(left: set[tuple[str, str, str]], change: Change, holder: str) -> bool:
+    """Whether this is a change that the script left to us: of several under one lease, the first to its state."""
+    name = (change.id, fence_of(change.job.lease_no, holder), change.state.value)
+    if name not in left:
         return False
-    waited_for.remove(name)
+    left.remove(name)
     return True
 
 

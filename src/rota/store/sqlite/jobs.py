@@ -44,8 +44,9 @@ class JobTable(Intake):
         self._logs = f"{namespace}_log"
         self._update = (
             f"UPDATE {self._name} SET state = ?, run_at = ?, queued_at = ?, started_at = ?, finished_at = ?, "
-            "attempts = ?, failures = ?, deaths = ?, cancel_reason = ?, error = ?, result = ?, past = ?, key = ?, "
-            "slot = ?, holder = ?, lease_until = NULL, lease_boot = NULL WHERE seq = ?"
+            "attempts = ?, failures = ?, deaths = ?, cancel_reason = coalesce(?, CASE WHEN ? THEN cancel_reason END), "
+            "error = ?, result = ?, past = ?, key = ?, slot = ?, holder = ?, "
+            "lease_until = NULL, lease_boot = NULL WHERE seq = ?"
         )
         fence = "seq = ? AND id = ? AND state = 'running' AND lease_no = ? AND holder = ?"
         self._end = f"{self._update[: self._update.index('seq = ?')]}{fence}"
@@ -443,6 +444,7 @@ def _row_of_change(change: Change) -> tuple[Any, ...]:
         change.failures,
         change.deaths,
         change.cancel_reason,
+        change.keeps_cancel,
         change.error,
         change.result,
         change.past,

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from rota.model.edit import trigger_now
 from rota.model.history import history_of
-from rota.model.outcome import Stopped
+from rota.model.outcome import Failed, RetryAsked, Stopped, Succeeded
 from rota.model.settle import cancel, retry_by_hand, settle
 from rota.model.state import State
-from rota.store.contract import Refusal
-from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, a_line, a_policy
+from rota.store.contract import Exchange, Refusal
+from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_policy
 from rota.testing.store_suite.steps import (
     add,
     add_job,
     add_schedule,
+    all_jobs,
     cancel_waiting,
     cancelled_job,
     change_schedule,
     claim,
     claim_one,
+    fail,
     failed_job,
     fire,
     history,
     ids,
     is_kept,
+    ledger,
     queue_info,
     read,
     read_schedule,
     running_job,
+    settle_job,
     succeed,
     succeeded_job,
 )
@@ -39,6 +43,7 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rota.model.outcome import Outcome
     from rota.store.contract import Store
 
 
@@ -184,6 +189,17 @@ class TestRunningByHand:
         assert kept.last.job_id == claim_one(store).id
 
 
+TOO_LATE = "returned; the cancel came too late (by ann)"
+
+
+def assert_came_too_late(store: Store, job_id: str) -> None:
+    """It has succeeded, its history and every list say that it was asked to stop, and no worker is asked again."""
+    kept = read(store, job_id)
+    assert (kept.state, kept.cancel_reason, history_of(kept)[-1].reason) == (State.SUCCEEDED, "by ann", TOO_LATE)
+    assert kept in all_jobs(store)
+    assert store.extend_leases(WORKER, [], LEASE, now=T0 + 1).cancels == {}
+
+
 class TestCancelsThatComeTooLate:
     def test_a_job_that_returned_all_the_same_succeeded_and_its_history_says_so(self, store: Store) -> None:
         job = running_job(store)
@@ -192,7 +208,86 @@ class TestCancelsThatComeTooLate:
         assert succeed(store, told, now=T0 + 1) == []
         kept = read(store, job.id)
         assert kept.state is State.SUCCEEDED
-        assert history_of(kept)[-1].reason == "returned; the cancel came too late (by ann)"
+        assert history_of(kept)[-1].reason == TOO_LATE
+
+    @pytest.mark.parametrize("fields", [{}, {"key": "k"}, {"key": "k", "key_for": HOUR}], ids=str)
+    def test_a_cancel_that_its_worker_never_heard_of_is_in_its_history(
+        self, store: Store, fields: dict[str, Any]
+    ) -> None:
+        job = running_job(store, **fields)
+        store.request_cancels([job.id], "by ann", now=T0)
+        assert succeed(store, job, now=T0 + 1) == []
+        assert_came_too_late(store, job.id)
+
+    @pytest.mark.parametrize("others", [Succeeded(b"2"), Failed("boom", may_retry=False)], ids=str)
+    def test_it_is_kept_for_one_of_many_that_end_together(self, store: Store, others: Outcome) -> None:
+        add(store, *(a_job() for _ in range(8)))
+        jobs = claim(store, 8)
+        asked = jobs[3]
+        store.request_cancels([asked.id], "by ann", now=T0)
+        outcomes = {job.id: others for job in jobs} | {asked.id: Succeeded(b"1")}
+        changes = [settle(job, outcomes[job.id], a_policy(0), T0 + 1, 0.0) for job in jobs]
+        waiting = add_job(store)
+        ask = Exchange(holder=WORKER, settled=changes, want=1, queues=("default",), lease_for=LEASE)
+        reply = store.exchange(ask, now=T0 + 1)
+        assert (reply.refused, ids(reply.claimed)) == ([], [waiting])
+        assert_came_too_late(store, asked.id)
+        assert [read(store, job.id).cancel_reason for job in jobs if job is not asked] == [None] * 7
+
+    def test_it_is_kept_for_a_second_attempt(self, store: Store) -> None:
+        settle_job(store, running_job(store), RetryAsked(0, "again"), retries=1)
+        job = claim_one(store)
+        store.request_cancels([job.id], "by ann", now=T0)
+        assert succeed(store, job, now=T0 + 1) == []
+        assert_came_too_late(store, job.id)
+
+    def test_it_is_kept_for_a_job_that_another_waits_for(self, store: Store) -> None:
+        job = running_job(store)
+        held = add_job(store, waits_for=job.id)
+        store.request_cancels([job.id], "by ann", now=T0)
+        assert succeed(store, job, now=T0 + 1) == []
+        assert_came_too_late(store, job.id)
+        assert claim_one(store, now=T0 + 1).id == held
+
+    def test_it_is_kept_for_a_run_of_a_schedule(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        job = claim_one(store, now=T0 + MINUTE)
+        store.request_cancels([job.id], "by ann", now=T0 + MINUTE)
+        assert succeed(store, job, now=T0 + 2 * MINUTE) == []
+        assert_came_too_late(store, job.id)
+        last = read_schedule(store).last
+        assert (last.status, last.error) == ("succeeded", None)
+
+    def test_it_is_kept_where_a_retry_under_the_same_lease_was_refused_first(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        job = claim_one(store, now=T0 + MINUTE)
+        store.request_cancels([job.id], "by ann", now=T0 + MINUTE)
+        outcomes = (Failed("boom"), Succeeded(b"1"))
+        changes = [settle(job, outcome, a_policy(1), T0 + 2 * MINUTE, 0.0) for outcome in outcomes]
+        reply = store.exchange(Exchange(holder=WORKER, settled=changes), now=T0 + 2 * MINUTE)
+        assert reply.refused == [Refusal(job.id, "cancel", "by ann")]
+        assert_came_too_late(store, job.id)
+
+    def test_a_job_that_is_not_kept_goes_all_the_same(self, store: Store) -> None:
+        add_schedule(store)
+        fire(store, now=T0 + MINUTE)
+        scheduled = claim_one(store, now=T0 + MINUTE)
+        plain = running_job(store, now=T0 + MINUTE)
+        for job in (plain, scheduled):
+            store.request_cancels([job.id], "by ann", now=T0 + MINUTE)
+            assert succeed(store, job, now=T0 + 2 * MINUTE, keep=False) == []
+            assert not is_kept(store, job.id)
+        assert [(line.outcome, line.reason) for line in ledger(store)] == [("succeeded", "")]
+        assert store.extend_leases(WORKER, [], LEASE, now=T0 + 2 * MINUTE).cancels == {}
+
+    def test_a_final_failure_keeps_its_error_alone(self, store: Store) -> None:
+        job = running_job(store)
+        store.request_cancels([job.id], "by ann", now=T0)
+        assert fail(store, job, now=T0 + 1) == []
+        kept = read(store, job.id)
+        assert (kept.state, kept.error, kept.cancel_reason) == (State.FAILED, "boom", None)
 
 
 class TestDeletingByHand:

@@ -20,7 +20,7 @@ from rota.model.outcome import (
     Undecodable,
 )
 from rota.model.retry import UNKNOWN_TASK_PAUSE
-from rota.model.settle import apply, settle
+from rota.model.settle import apply, apply_to, settle
 from rota.model.state import State
 from rota.store.contract import Exchange, Refusal
 from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER, a_job, a_line, a_policy
@@ -180,12 +180,13 @@ class TestSettlingManyAtOnce:
     def test_a_change_refused_for_a_cancel_leaves_the_job_to_the_next_one(self, store: Store) -> None:
         job = running_job(store)
         store.request_cancels([job.id], "enough", now=T0)
+        asked_to_stop = read(store, job.id)
         outcomes: list[Outcome] = [Snoozed(MINUTE), GivenBack(), Succeeded(b"2"), Failed("boom", may_retry=False)]
         changes = [settle(job, outcome, a_policy(), AT, 0.0) for outcome in outcomes]
         reply = store.exchange(Exchange(holder=WORKER, settled=changes), now=AT)
         asked = Refusal(job.id, "cancel", "enough")
         assert reply.refused == [asked, asked, Refusal(job.id, "lease")]
-        assert read(store, job.id) == apply(changes[2])
+        assert read(store, job.id) == apply_to(asked_to_stop, changes[2])
 
 
 class TestRefusedSettles:

@@ -397,9 +397,10 @@ BEGIN
             RETURNING r.*
         )
         INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, waits_for,
-                                   past, progress, started_at, finished_at, state, holder, ahead)
+                                   past, progress, started_at, finished_at, state, holder, cancel_reason, ahead)
         SELECT g.seq, g.run_at, g.queued_at, v_attempts, g.failures, g.deaths, g.lease_no, g.rank, g.queue, g.waits_for,
-               g.past, g.progress, g.started_at, v_ended_at, v_state, g.holder, g.ahead
+               g.past, g.progress, g.started_at, v_ended_at, v_state, g.holder,
+               CASE v_state WHEN 'succeeded' THEN g.cancel_reason END, g.ahead  -- a cancel that came too late is kept
         FROM gone g;
         GET DIAGNOSTICS v_settled = ROW_COUNT;
     ELSIF p_seqs IS NOT NULL THEN
@@ -419,8 +420,9 @@ BEGIN
                                    cancel_reason, result, ahead)
         SELECT g.seq, g.run_at, g.queued_at, coalesce(w.attempts, v_attempts), coalesce(w.failures, g.failures),
                g.deaths, g.lease_no, g.rank, g.queue, w.key, g.waits_for, w.error, g.past, g.progress, g.started_at,
-               coalesce(w.finished_at, v_ended_at), coalesce(w.state, v_state), g.holder, w.cancel_reason, w.result,
-               g.ahead
+               coalesce(w.finished_at, v_ended_at), coalesce(w.state, v_state), g.holder,
+               coalesce(w.cancel_reason, CASE coalesce(w.state, v_state) WHEN 'succeeded' THEN g.cancel_reason END),
+               w.result, g.ahead
         FROM gone g LEFT JOIN told w ON w.seq = g.seq;
         GET DIAGNOSTICS v_settled = ROW_COUNT;
     END IF;

@@ -1,6 +1,8 @@
 -- Settle some jobs and claim some. What was settled was decided in Python; here it is fenced and recorded.
 
-local refused, apart = {}, {}  -- apart: changes with consequences, which Python decides about in a step of their own
+-- Apart are changes that Python makes in a step of their own: those with consequences, and successes of jobs that were
+-- asked to stop, whose standing must say so.
+local refused, apart = {}, {}
 local is_apart = {}  -- by job, and by schedule: it must hear of its jobs' ends in their order
 local is_news = false
 
@@ -56,14 +58,15 @@ end
 
 local function are_held(group, ids)
   local leases, fence, known = many_read('HMGET', 'lease', ids), group.fence, nil
+  local cancels = has.cancel and many_read('HMGET', 'cancel', ids) or {}
   local held, all = {}, true
   for n = 1, #ids do
     local lease = leases[n]
     if not lease or (lease ~= known and fence_of(lease) ~= fence) then
       refused[#refused + 1] = { ids[n], 'lease', '' }
       all = false
-    elseif has.held and redis.call('EXISTS', P .. 'waits:' .. ids[n]) == 1 then
-      apart[#apart + 1] = { ids[n], fence }
+    elseif cancels[n] or (has.held and redis.call('EXISTS', P .. 'waits:' .. ids[n]) == 1) then
+      apart[#apart + 1] = { ids[n], fence, 'succeeded' }
       is_apart[ids[n]] = true
       all = false
     else
@@ -101,7 +104,7 @@ local function settle_group(group)
   else
     index_apart(group.queue, ids, seqs, ended)
   end
-  forget_in({ 'cancel', 'ready_at', 'state' }, ids)
+  forget_in({ 'ready_at', 'state' }, ids)
   count(group.queue, 'running', -number)
   count(group.queue, 'succeeded', number)
   count(group.queue, 'total:succeeded', number)
@@ -127,8 +130,9 @@ local function settle(changes)
       taken[id] = true
       local schedule = change[10] and 'schedule:' .. change[10]
       local is_awaited = has.held and FINAL[change[4]] and redis.call('EXISTS', P .. 'waits:' .. id) == 1
-      if is_awaited or (schedule and is_apart[schedule]) then
-        apart[#apart + 1] = { id, change[2] }
+      local is_late = cancels[n] and change[4] == 'succeeded' and not change[12]
+      if is_awaited or is_late or (schedule and is_apart[schedule]) then
+        apart[#apart + 1] = { id, change[2], change[4] }
         is_apart[schedule or id] = true
       else
         accepted[#accepted + 1] = change
