@@ -16,6 +16,7 @@ from rota.model.schedule import CATCHUPS, OVERLAPS, check_spec
 from rota.model.tenant import followed
 from rota.specs import bound_instant
 from rota.triggers import trigger_from_text
+from rota.triggers.text import text_in_zone
 from rota.triggers.zone import find_zone, zone_name
 
 if TYPE_CHECKING:
@@ -119,19 +120,10 @@ def _said_anew(spec: ScheduleSpec, name: str, value: Any) -> ScheduleSpec:
 def _in_zone(spec: ScheduleSpec, tz: str) -> ScheduleSpec:
     """In another zone, with its bounds on the same local days; a rule that names its zone names this one now."""
     name = find_zone(zone_name(tz) or "UTC").name
-    text = _rezoned(spec.trigger, name)
+    text = text_in_zone(spec.trigger, name)
     if not _is_known(spec.tz):  # then its days are unknown too, and the new zone cannot keep them
         return msgspec.structs.replace(spec, trigger=text, tz=name)
     return followed(msgspec.structs.replace(spec, trigger=text, follows={"tz": name}), None)
-
-
-def _rezoned(text: str, tz: str) -> str:
-    """A rule in another zone. Of one whose own zone is unknown, only the name of that is replaced."""
-    try:
-        rule = trigger_from_text(text)
-    except UnknownZone:
-        return " ".join(f"tz={tz}" if word.startswith("tz=") else word for word in text.split())
-    return str(rule.rezoned(tz)) if rule.tz else text
 
 
 def _is_known(tz: str) -> bool:

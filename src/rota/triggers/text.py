@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rota.errors import BadTrigger
+from rota.errors import BadTrigger, UnknownZone
 from rota.triggers.bounds import bound_from_text, instant_from
 from rota.triggers.calendar import Calendar, calendar
 from rota.triggers.calendar_rule import UNITS
@@ -33,6 +33,15 @@ def trigger_from_text(text: str) -> Trigger:
         raise BadTrigger(f"'{text[:40]}' is not a trigger's text", text=text, fix=f"it begins with one of {known}")
     words, options = _split(rest)
     return read(words, options)
+
+
+def text_in_zone(text: str, tz: str) -> str:
+    """A rule's text in another zone. Of one whose own zone is unknown, only the name of that is replaced."""
+    try:
+        rule = trigger_from_text(text)
+    except UnknownZone:
+        return " ".join(f"tz={tz}" if word.startswith("tz=") else word for word in text.split())
+    return str(rule.rezoned(tz)) if rule.tz else text
 
 
 def _split(rest: str) -> tuple[str, dict[str, str]]:

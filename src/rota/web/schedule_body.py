@@ -14,11 +14,12 @@ from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
 from rota.model.payload import unpack_call
 from rota.model.redaction import restored_call
 from rota.model.schedule import Catchup, Overlap
-from rota.tasks import Request, TaskOptions
+from rota.tasks import NOTHING_ELSE, Overrides, Request, TaskOptions
 from rota.triggers import trigger_from_text
 from rota.triggers.bounds import bound_from_text
+from rota.triggers.text import text_in_zone
 from rota.triggers.zone import find_zone
-from rota.web.refusals import at_fault
+from rota.web.refusals import Refusal, at_fault, code_of
 from rota.web.trigger_body import TriggerBody, read_trigger
 from rota.web.types import (
     Arguments,
@@ -107,22 +108,27 @@ class SchedulePatch(Body, frozen=True, kw_only=True):
     key_for: FineDuration | UnsetType | None = UNSET
 
 
-def read_schedule(
-    app: App, body: ScheduleBody, stored: Schedule | None = None
-) -> tuple[Request, Trigger, ScheduleKeywords]:
-    """What app.schedules.put takes; a hidden value that came back unchanged is the stored one."""
+def read_schedule(app: App, body: ScheduleBody) -> tuple[Request, Trigger, ScheduleKeywords]:
+    """What app.schedules.put takes."""
+    return read_call(app, body.task, body.args, body.kwargs), read_when(body.trigger), keywords_of(body)
+
+
+def with_secrets(app: App, body: ScheduleBody, stored: Schedule) -> ScheduleBody:
+    """The body with the stored value for each that was hidden; the same object where it has none of them."""
     args, kwargs = as_stored(app, stored, body.task, body.args, body.kwargs)
-    return read_call(app, body.task, args, kwargs), read_when(body.trigger), keywords_of(body)
+    if (args, kwargs) == (body.args, body.kwargs):
+        return body
+    return msgspec.structs.replace(body, args=args, kwargs=kwargs)
 
 
 def as_stored(
-    app: App, stored: Schedule | None, task: str, args: list[Any], kwargs: dict[str, Any]
+    app: App, stored: Schedule, task: str, args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments with the stored value for each that was hidden when it was read.
 
     Only for the same task: another might show what this one keeps to itself.
     """
-    if stored is None or not _is_same_task(app, stored.spec.task, task):
+    if not _is_same_task(app, stored.spec.task, task):
         return args, kwargs
     try:
         made = unpack_call(stored.spec.payload.encode())
@@ -132,11 +138,13 @@ def as_stored(
     return restored_call(args, kwargs, made, shown)
 
 
-def read_call(app: App, task: str, args: list[Any], kwargs: dict[str, Any]) -> Request:
+def read_call(
+    app: App, task: str, args: list[Any], kwargs: dict[str, Any], overrides: Overrides = NOTHING_ELSE
+) -> Request:
     with at_fault("task"):
         found = app.registry.get(task)
     with at_fault("args", BadPayload):
-        return found.job(*args, **kwargs)
+        return found.request(tuple(args), kwargs, overrides)
 
 
 def read_when(body: TriggerBody) -> Trigger:
@@ -160,14 +168,13 @@ def patched(app: App, schedule: Schedule, patch: SchedulePatch) -> tuple[Request
     spec = schedule.spec
     said = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     request = _patched_call(app, schedule, said)
-    trigger = read_when(said["trigger"]) if "trigger" in said else _kept_trigger(spec)
-    keywords = {**_kept(spec), **{name: said[name] for name in said if name not in _CALL}}
-    if said.keys() & _NEW_CALL and "key" not in said and _has_keyed_arguments(app, spec):
-        keywords["key"] = None  # the new arguments make another
-    if keywords["key"] is None and "key_for" not in said:
-        keywords["key_for"] = None
+    trigger = read_when(said["trigger"]) if "trigger" in said else _kept_trigger(spec, said.get("tz"))
+    kept = {**_kept(spec), **_kept_key(app, spec, said, request)}
+    keywords = {**kept, **{name: said[name] for name in said if name not in _CALL}}
     if "trigger" in said and trigger.tz is not None and "tz" not in said:
         keywords["tz"] = trigger.tz
+    elif "tz" not in said and keywords["tz"] is not None:
+        _check_kept_zone(spec)
     for name in ("start", "end"):
         if isinstance(keywords[name], str):
             keywords[name] = read_bound(name, keywords[name])
@@ -187,8 +194,10 @@ def _patched_call(app: App, schedule: Schedule, said: dict[str, Any]) -> Request
     task = said.get("task", spec.task)
     if not _is_same_task(app, spec.task, task):
         made = app.redaction.shown(made)  # the other task gets what the caller can see, and no secret
+        return read_call(app, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
     args, kwargs = as_stored(app, schedule, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
-    return read_call(app, task, args, kwargs)
+    overrides = Overrides(meta=made.meta, retries=made.retries, timeout=made.timeout)
+    return read_call(app, task, args, kwargs, overrides)
 
 
 def _is_same_task(app: App, one: str, other: str) -> bool:
@@ -200,13 +209,24 @@ def _is_same_task(app: App, one: str, other: str) -> bool:
     return False
 
 
-def _has_keyed_arguments(app: App, spec: ScheduleSpec) -> bool:
-    """Whether the schedule's key is the one that its arguments make, because its task is unique."""
+def _kept_key(app: App, spec: ScheduleSpec, said: dict[str, Any], request: Request) -> dict[str, Any]:
+    """The key and how long it holds. A key that the arguments make, because the task is unique, changes with them."""
+    own = _own_request(app, spec) if said.keys() & _NEW_CALL and "key" not in said else None
+    if own is not None and own.unique_key == spec.key:
+        is_own = request.key is None or spec.key_for == own.key_for
+        return {"key": None, "key_for": None if is_own else duration(spec.key_for)}
+    if said.get("key", spec.key or None) is None:
+        return {"key": None, "key_for": None}
+    return {"key": spec.key or None, "key_for": duration(spec.key_for)}
+
+
+def _own_request(app: App, spec: ScheduleSpec) -> Request | None:
+    """The call as its task makes it; None where it cannot be read, or its task is unknown here."""
     try:
         made = unpack_call(spec.payload.encode())
-        return app.registry.get(spec.task).job(*made.args, **made.kwargs).unique_key == spec.key
+        return app.registry.get(spec.task).job(*made.args, **made.kwargs)
     except RotaError:
-        return False
+        return None
 
 
 def _open(spec: ScheduleSpec, name: str, value: Any) -> Any:
@@ -214,8 +234,23 @@ def _open(spec: ScheduleSpec, name: str, value: Any) -> Any:
     return spec.follows.get(name, value)
 
 
-def _kept_trigger(spec: ScheduleSpec) -> Trigger:
-    return trigger_from_text(spec.trigger)
+def _kept_trigger(spec: ScheduleSpec, tz: str | None) -> Trigger:
+    """Its rule; one that names its zone names the new one now."""
+    with at_fault("tz", UnknownZone):
+        zone = find_zone(tz).name if tz is not None else None
+    try:
+        return trigger_from_text(text_in_zone(spec.trigger, zone) if zone else spec.trigger)
+    except BadTrigger as err:
+        reason = f'its stored rule cannot be read: {err}; send "trigger" to replace it'
+        raise Refusal(422, code_of(err), reason, field="trigger") from err
+
+
+def _check_kept_zone(spec: ScheduleSpec) -> None:
+    try:
+        find_zone(spec.tz)
+    except UnknownZone as err:
+        reason = f'its stored zone cannot be used: {err}; send "tz" to replace it'
+        raise Refusal(422, code_of(err), reason, field="tz") from err
 
 
 def _kept(spec: ScheduleSpec) -> dict[str, Any]:
@@ -226,8 +261,6 @@ def _kept(spec: ScheduleSpec) -> dict[str, Any]:
         **{name: duration(getattr(spec, name)) for name in ("jitter", "lookahead")},
         "grace": duration(spec.grace) or "0s",
         "tenant": spec.tenant or None,
-        "key": spec.key or None,
-        "key_for": duration(spec.key_for),
         "start": _kept_bound(spec, "start"),
         "end": _kept_bound(spec, "end"),
     }
@@ -238,18 +271,19 @@ def duration(micros: int) -> str | None:
 
 
 def _kept_bound(spec: ScheduleSpec, name: str) -> date | None:
+    """A day or an instant; where its zone is unknown, a day is the instant that is stored."""
     at: int | None = getattr(spec, name)
-    if at is None:
-        return None
-    return find_zone(spec.tz).datetime_of(at // SECOND).date() if name in spec.day_bounds else datetime_of(at)
+    if at is None or name not in spec.day_bounds:
+        return optional_datetime(at)
+    try:
+        return find_zone(spec.tz).datetime_of(at // SECOND).date()
+    except UnknownZone:
+        return datetime_of(at)
 
 
 def bound_words(spec: ScheduleSpec, name: str) -> str | None:
-    """A bound as it is sent; where its zone is unknown, a day is the instant that is stored."""
-    try:
-        kept = _kept_bound(spec, name)
-    except UnknownZone:
-        kept = optional_datetime(getattr(spec, name))
+    """A bound as it is sent."""
+    kept = _kept_bound(spec, name)
     if isinstance(kept, datetime):
         return str(msgspec.to_builtins(kept))
     return None if kept is None else kept.isoformat()
