@@ -310,6 +310,7 @@ class App:
                 queues=taken,
                 concurrency=at_once,
                 lease_for=self.lease_for,
+                redaction=self.redaction,
                 recycle_jobs=said.worker.recycle_jobs if recycle_jobs is None else jobs_of(recycle_jobs),
                 recycle_age=said.worker.recycle_age if recycle_age is None else span_of(recycle_age),
                 recycle_memory=said.worker.recycle_memory if recycle_memory is None else bytes_of(recycle_memory),

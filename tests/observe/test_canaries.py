@@ -16,13 +16,14 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from app.steps import work
+from app.steps import PATIENCE, work
 from every_store import DURABLE, fresh_place
 from rota import App, every
 from rota.cli.live_lines import LiveLines
 from rota.cli.log_lines import Formatter
 from rota.cli.main import main
 from rota.cli.target import load_target
+from rota.model.history import history_of
 from rota.model.payload import REDACTED
 from rota.moving import move
 from rota.observe.json_lines import JsonLines
@@ -236,6 +237,50 @@ def project_says(project, *words: str) -> str:
     return f"{result.stdout}{result.stderr}"
 
 
+LATE = """
+import logging
+
+from rota import App, Retry, current_job
+
+app = App(name="shop")
+
+
+@app.task(name="pay", retries=1, executor="{executor}")
+def pay(card, data=None):
+    value = card or data["card"]
+    print("printed", value)
+    logging.getLogger("shop").warning("logged %s", value)
+    current_job.progress(1, 2, value)
+    if current_job.attempt == 1:
+        raise Retry(f"try {{value}} again", after="1ms")
+    raise ValueError(f"no luck with {{value!r}}")
+"""
+
+
+@pytest.mark.parametrize("executor", ["thread", "process"])
+def test_a_name_that_is_added_later_protects_what_older_jobs_write(folder, executor):
+    """By position, by keyword and inside a value: in errors, history, logs and progress."""
+    (folder / "jobs.py").write_text(LATE.format(executor=executor))
+    (folder / "rota.yaml").write_text("app: jobs.py\n")
+    app = load_target("jobs.py").app
+    pay = app.registry.get("pay")
+    jobs = [pay.enqueue(CANARY), pay.enqueue(card=CANARY), pay.enqueue(None, {"card": CANARY})]
+    app.close()
+    (folder / "rota.yaml").write_text("app: jobs.py\nredact: [card]\n")
+    app = load_target("jobs.py").app
+    with app.running(scheduler=False):
+        for job in jobs:
+            app.jobs.wait(job.id, PATIENCE)
+    for job in jobs:
+        (found,) = app.open().get_jobs([job.id])
+        assert "no luck with" in found.error
+        assert found.progress == f"1/2 {REDACTED}"
+        lines = [line.text for line in app.open().list_logs(job.id)]
+        assert lines == ["printed [redacted]", "logged [redacted]"] * 2
+        assert PLANTED not in f"{found.error} {history_of(found)}"
+    app.close()
+
+
 def test_a_plan_says_that_secret_arguments_change_and_not_to_what(project, folder):
     (folder / "rota.yaml").write_text(SETTINGS.replace("of-the-mine", "of-another"))
     text = project("schedules", "plan").stdout
@@ -319,7 +364,7 @@ def test_a_stored_value_does_not_move_to_another_item_of_a_list(shop):
 
 
 def test_a_stored_value_does_not_move_to_another_task(shop):
-    """Whoever may change a schedule cannot have another task show what this one hides."""
+    """A person who may change a schedule cannot make another task show what this one hides."""
     client = TestClient(shop.asgi())
     headers = {"Authorization": f"Bearer {shop.tokens.create('op', role='operate').secret}"}
     body = {"task": "told", "args": [], "kwargs": {"user": REDACTED, "card": REDACTED}, "trigger": {"every": "1h"}}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rota.config.nodes import PLAIN, STANDARD, is_list, is_mapping, is_null, kind_words
 from rota.config.words import misfit
 from rota.model.payload import DEEPEST
-from rota.model.redaction import DEFAULT
 
 if TYPE_CHECKING:
     from rota.config.nodes import Walk
@@ -52,8 +51,8 @@ def _scalar(walk: Walk, node: Any, path: str) -> Any:
         return int(text) if _WHOLE.fullmatch(text) else float(text)
     kind = node.tag.removeprefix(STANDARD)
     if kind == "bool" or (kind in {"int", "float"} and ":" not in text):
-        meant = "true or false" if kind == "bool" else "a number in plain digits"
-        got = "a value" if DEFAULT.is_secret(path.rpartition(".")[2]) else text[:60]
+        is_truth = kind == "bool"  # a number's own text is not shown: it may be a secret
+        got, meant = (text, "true or false") if is_truth else ("a number like 010 or .nan", "plain digits")
         walk.complain(node, path, f"got {got}, which readers of YAML disagree on; quote it, or write {meant}")
         raise NoValue
     return text

@@ -61,5 +61,6 @@ class Reporter:
         keep = run.task is None or run.task.options.keep
         if run.stop_reason is not None and run.job.cancel_reason is None and isinstance(outcome, Succeeded):
             run.job = msgspec.structs.replace(run.job, cancel_reason=run.stop_reason)  # it came too late: say so
-        change = settle(run.job, outcome, run.policy, now, self._random.random(), keep=keep)
+        secrets = () if isinstance(outcome, Succeeded) else run.secrets  # a result is hidden when it is shown
+        change = settle(run.job, outcome, run.policy, now, self._random.random(), keep=keep, secrets=secrets)
         return Report(run, outcome, change)

@@ -9,12 +9,14 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import msgspec
+
 from rota.clock import utc_micros
-from rota.errors import LeaseLost
+from rota.errors import BadPayload, LeaseLost
 from rota.model.micros import optional_datetime
 from rota.model.outcome import Failed, GivenBack, TaskUnknown, Undecodable
 from rota.model.payload import unpack_call
-from rota.model.redaction import DEFAULT, hidden
+from rota.model.redaction import DEFAULT, Redaction, hidden
 from rota.model.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Host(NamedTuple):
     monotonic: Callable[[], float] = time.monotonic
     end_in: Callable[[Run, object, Any], bool] | None = None  # ends a job with a caller's transaction
     on_progress: Callable[[str], None] | None = None  # who hears of it at once, where that is another process
+    redaction: Redaction = DEFAULT  # of the worker's settings
 
 
 class Run:
@@ -90,9 +93,17 @@ class Run:
 
     def hide(self, text: str) -> str:
         """A text that it wrote, without the secrets that it was given."""
+        return hidden(text, self.secrets)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets that it was given: by what its job stores, by the worker's settings and by the task's marks.
+
+        A name may have been added to the settings, or a mark to the task, after the job was made.
+        """
         if self._secrets is None:
-            self._secrets = DEFAULT.texts(self.job.payload)
-        return hidden(text, self._secrets) if self._secrets else text
+            self._secrets = _secrets_of(self.job.payload, self.host.redaction, self.task)
+        return self._secrets
 
     def begin(self) -> bool:
         """Start the clock; False where the run is over before it began."""
@@ -130,6 +141,18 @@ class Run:
         """Its lease is gone: another worker may have the job. Nothing that it does counts any more."""
         self.is_lost = True
         self.stop("the lease was lost")
+
+
+def _secrets_of(payload: bytes, redaction: Redaction, task: Task[Any, Any] | None) -> tuple[str, ...]:
+    try:
+        call = unpack_call(payload)
+    except BadPayload:
+        return ()
+    try:
+        named = task.signature.secrets(tuple(call.args), call.kwargs, redaction.extra) if task is not None else []
+    except Exception:  # noqa: BLE001 - a hint's own code may raise anything; the settings' names hold all the same
+        named = []
+    return redaction.texts_of(msgspec.structs.replace(call, secrets=[*call.secrets, *named]))
 
 
 def too_late(run: Run, what_followed: str = "") -> Failed:

@@ -29,6 +29,7 @@ from rota.engine.service import Service
 from rota.errors import StoreError, StoreMoved
 from rota.model.micros import SECOND
 from rota.model.outcome import Died, Failed, GivenBack, TaskUnknown
+from rota.model.redaction import DEFAULT, Redaction
 from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange
@@ -63,6 +64,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     concurrency: int = 16
     lease_for: int = 30 * SECOND
     poll: float = POLL
+    redaction: Redaction = DEFAULT  # what is hidden in the texts of its jobs
     recycle_jobs: int | None = None  # when a child process is replaced: after so many jobs, …
     recycle_age: int | None = None  # … at this age (microseconds), …
     recycle_memory: int | None = None  # … or with more bytes than this; None leaves it at Recycling's own
@@ -111,7 +113,7 @@ class Worker(Service):
         self._registry = registry
         self._reporter = Reporter(random)
         self._pace = Pace(settings.concurrency, clock.monotonic)
-        self._host = Host(self.report, clock.now, clock.monotonic, self._end_in)
+        self._host = Host(self.report, clock.now, clock.monotonic, end_in=self._end_in, redaction=settings.redaction)
         self._clerk = Clerk("rota-lane")
         self._asker = Asker(store, clock, self._reporter, self._usual, room=self._want, forget=self.forget)
         self._quarantine = Quarantine()
@@ -396,7 +398,7 @@ class Worker(Service):
         """End a run's job with the transaction of its task."""
         outcome = success(result, run)
         keep = run.task is None or run.task.options.keep
-        change = settle(run.job, outcome, run.policy, self.clock.now(), 0.0, keep=keep)
+        change = settle(run.job, outcome, run.policy, self.clock.now(), 0.0, keep=keep, secrets=run.secrets)
         return self._store.settle_in(transaction, self.holder, change)
 
     def _let_go(self, run: Run) -> None:

@@ -109,9 +109,12 @@ class Redaction(Struct, frozen=True):
     def texts(self, payload: bytes) -> tuple[str, ...]:
         """The secrets of a call as they may occur in errors and log lines, longest first."""
         try:
-            call = unpack_call(payload)
+            return self.texts_of(unpack_call(payload))
         except BadPayload:
             return ()
+
+    def texts_of(self, call: Call) -> tuple[str, ...]:
+        """The same, of a call that was read already."""
         return texts_in(list(self._rules(call).secrets_of(call)))
 
     def _rules(self, call: Call) -> _Rules:

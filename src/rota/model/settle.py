@@ -83,17 +83,29 @@ class Change(Struct, frozen=True, gc=False):
         )
 
 
-def settle(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float, *, keep: bool = True) -> Change:
-    """What becomes of a running job. `keep=False` removes it once it has succeeded."""
+def settle(
+    job: Job,
+    outcome: Outcome,
+    policy: RetryPolicy,
+    now: int,
+    random: float,
+    *,
+    keep: bool = True,
+    secrets: tuple[str, ...] | None = None,
+) -> Change:
+    """What becomes of a running job. `keep=False` removes it once it has succeeded.
+
+    `secrets` are hidden in what the outcome says; without them, those that the job itself names.
+    """
     now = _no_earlier_than_its_start(job, now)
     if type(outcome) is Succeeded:  # most do, so it is asked first, and a match is slower
         late = job.cancel_reason  # its history says that the cancel came too late
         return _finish(job, State.SUCCEEDED, now, result=outcome.result, cancel_reason=late, is_removal=not keep)
-    return _settle_unusual(job, outcome, policy, now, random)
+    texts = DEFAULT.texts(job.payload) if secrets is None else secrets
+    return _settle_unusual(job, _without_secrets(outcome, texts), policy, now, random)
 
 
 def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, random: float) -> Change:
-    outcome = _without_secrets(job, outcome)
     match outcome:
         case Failed(error, may_retry):
             return _fail(job, error, policy, now, random) if may_retry else _finish(job, State.FAILED, now, error=error)
@@ -120,9 +132,8 @@ def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, r
             assert_never(outcome)
 
 
-def _without_secrets(job: Job, outcome: Outcome) -> Outcome:
-    """The outcome with the job's secret arguments hidden in its texts: those are kept, logged and shown."""
-    texts = DEFAULT.texts(job.payload)
+def _without_secrets(outcome: Outcome, texts: tuple[str, ...]) -> Outcome:
+    """The outcome with these secrets hidden in its texts: those are kept, logged and shown."""
     match outcome:
         case Failed(error) | RetryAsked(_, error) | Undecodable(error) if texts:
             return outcome._replace(error=hidden(error, texts))

@@ -120,7 +120,7 @@ class KitWorker(Worker):
             app.events,
             clock,
             holder=HOLDER,
-            settings=WorkerSettings(concurrency=MOST_RUNNING, lease_for=lease_for),
+            settings=WorkerSettings(concurrency=MOST_RUNNING, lease_for=lease_for, redaction=app.redaction),
             random=_Unjittered(),
             threads=executor,
             loop=executor,

@@ -161,12 +161,17 @@ WRONG = [  # text, the line, and what is said about it
     (
         "schedules:\n  a: {task: t, every: 5m, args: [010]}",
         2,
-        "schedules.a.args[0]: got 010, which readers of YAML disagree on; quote it, or write a number in plain digits",
+        "schedules.a.args[0]: got a number like 010 or .nan, which readers of YAML disagree on; quote it, or write",
+    ),
+    (
+        "redact: [pin]\nschedules:\n  a: {task: t, every: 5m, kwargs: {pin: 0123}}",
+        3,
+        "schedules.a.kwargs.pin: got a number like 010 or .nan, which readers",
     ),
     (
         "schedules:\n  a: {task: t, every: 5m, args: [.nan]}",
         2,
-        "schedules.a.args[0]: got .nan, which readers of YAML di",
+        "schedules.a.args[0]: got a number like 010 or .nan, which readers of YAML di",
     ),
     (
         "schedules:\n  a: {task: t, every: 5m, args: [!!binary aGk=]}",

@@ -51,7 +51,7 @@ class Attempt:
         assert run.task is not None  # noqa: S101 - prepare() found it
         self._child.jobs += 1
         self._child.last_words()  # what a leftover of an earlier job wrote since is nobody's
-        self._child.send(Order(run.job, source_of(run.task), logging.getLogger().level))
+        self._child.send(Order(run.job, source_of(run.task), logging.getLogger().level, run.host.redaction.extra))
         while True:
             outcome = self._hear(self._child.turn(self._pause())) or self._judge()
             if outcome is not None:

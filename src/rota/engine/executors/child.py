@@ -24,6 +24,7 @@ from rota.engine.executors.wire import Began, Frames, Message, Order, Reached, S
 from rota.engine.run import Host, Run
 from rota.engine.runner import describe, outcome_of, run_here
 from rota.model.outcome import Failed, Outcome
+from rota.model.redaction import Redaction
 from rota.signals import Cancel
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Child:
         except BaseException as err:  # noqa: BLE001 - a module may raise anything while it is imported
             place = order.source.file or order.source.module
             return Failed(f"{order.job.task} cannot be loaded from {place}: {describe(err)}", may_retry=False)
-        run = Run(order.job, self._host)
+        run = Run(order.job, self._host._replace(redaction=Redaction(order.redact)))
         problem = run.prepare(_Only(task))
         if problem is not None:
             return problem

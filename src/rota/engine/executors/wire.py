@@ -33,6 +33,7 @@ class Order(Struct, frozen=True, tag=True):
     job: Job
     source: Source
     log_level: int
+    redact: tuple[str, ...] = ()  # names of the worker's settings
 
 
 class Began(Struct, frozen=True, tag=True):
