@@ -49,6 +49,27 @@ def test_doctor_names_the_task_how_many_one_of_them_and_what_does_not_fit(deploy
     assert sum("not fit" in check["finding"] for check in found) == 2
 
 
+def todo(rota) -> str:
+    """What doctor says is to be done about the jobs that do not fit."""
+    rota.forget()
+    found = json.loads(rota("doctor", "--app", "jobs.py", "-o", "json", code=1).stdout)
+    return next((one["todo"] for one in found if "waiting job" in one["finding"] and "not fit" in one["finding"]), "")
+
+
+def test_doctor_has_those_cancelled_that_do_not_fit_and_no_other(deployed, monkeypatch):
+    healthy = deployed.enqueue("pay", "1", "EUR")
+    monkeypatch.setattr("rota.cli.misfits.MOST_NAMED", 2)
+    said = todo(deployed)
+    assert "then run doctor again for the other 1" in said
+    while said:
+        command = said.partition("`rota ")[2].partition("`")[0]
+        assert set(command.split()[2:]) < set(deployed.ids)
+        deployed(*command.split(), "--store", "sqlite:///.rota/rota.db")
+        said = todo(deployed)
+    states = {one["id"]: one["state"] for one in deployed.data("jobs", "list", "--store", "sqlite:///.rota/rota.db")}
+    assert states == {**dict.fromkeys(deployed.ids, "cancelled"), healthy: "queued"}
+
+
 def test_a_doctor_who_knows_no_code_says_nothing_of_it(deployed):
     assert "fit" not in deployed("doctor", "--store", "sqlite:///.rota/rota.db", code=1).stdout
 

@@ -247,7 +247,7 @@ def _signatures(seen: Examination) -> Iterator[Check]:
         return
     found = list(misfits(seen.app, seen.store))
     for one in found:
-        way = f"`rota jobs cancel --where task:{one.task}`" if one.what == "job" else "change its arguments"
+        way = one.cancelling if one.what == "job" else "change its arguments"
         yield Check(
             "arguments", "problem", one.sentence, f"deploy code that takes both the old and the new call, or {way}"
         )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 1_000  # waiting jobs of each task that are looked at
 MOST_SCHEDULES = 10_000
+MOST_NAMED = 10  # ids that a command to copy names
 WAITING = (State.QUEUED, State.SCHEDULED, State.HELD)
 
 
@@ -39,9 +40,20 @@ class Misfit(Struct, frozen=True, kw_only=True):
     what: Literal["job", "schedule"]
     task: str
     number: int
-    example: str  # the id of one of them
-    reason: str  # why that one does not fit
+    ids: tuple[str, ...]  # of the first MOST_NAMED of them
+    reason: str  # why the first does not fit
     looked_at: int | None = None  # how many were looked at, where there may be more
+
+    @property
+    def example(self) -> str:
+        return self.ids[0]
+
+    @property
+    def cancelling(self) -> str:
+        """How to cancel these jobs and none that fits."""
+        words = f"cancel with `rota jobs cancel {' '.join(self.ids)}`"
+        left = self.number - len(self.ids)
+        return f"{words}, then run doctor again for the other {left:,}" if left else words
 
     @property
     def sentence(self) -> str:
@@ -82,8 +94,9 @@ def _judged(
 ) -> Iterator[Misfit]:
     wrong = [(name, reason) for name, payload in calls if (reason := _reason(task, payload, redaction))]
     if wrong:
-        name, reason = wrong[0]
-        yield Misfit(what=what, task=task.name, number=len(wrong), example=name, reason=reason, looked_at=looked_at)
+        ids = tuple(name for name, _ in wrong[:MOST_NAMED])
+        reason = wrong[0][1]
+        yield Misfit(what=what, task=task.name, number=len(wrong), ids=ids, reason=reason, looked_at=looked_at)
 
 
 def _reason(task: Task[Any, Any], payload: bytes, redaction: Redaction) -> str:
