@@ -50,6 +50,27 @@ def test_every_reference_leads_somewhere_and_every_parameter_has_a_type():
     assert all({"type", "anyOf", "enum", "$ref"} & one["schema"].keys() for one in parameters)
 
 
+def test_the_reasons_of_an_error_are_those_that_can_happen():
+    document = openapi_document(ROUTES)
+    for route in ROUTES:
+        one = document["paths"][route.path][route.method.lower()]
+        headers = {part["name"] for part in one.get("parameters", ()) if part["in"] == "header"}
+        assert ("If-None-Match" in headers) is (route.is_versioned and route.method == "PUT"), route.name
+        says = {status: answer["description"] for status, answer in one["responses"].items()}
+        assert ("If-None-Match" in says.get("412", "")) is ("If-None-Match" in headers), route.name
+        if route.role is not None:
+            assert "foreign Host name" in says["403"]
+            assert ("too many streams" in says["429"]) is bool(route.streams), route.name
+
+
+@pytest.mark.parametrize("name", ["key_for", "timeout"])
+def test_a_span_that_cannot_be_nothing_is_not_shown_as_if_it_could(name):
+    schemas = openapi_document(ROUTES)["components"]["schemas"]
+    for body in schemas.values():
+        said = str(body.get("properties", {}).get(name, ""))
+        assert "0s" not in said.replace("90s", "")
+
+
 def test_every_body_names_its_fields():
     document = openapi_document(ROUTES)
     schemas = document["components"]["schemas"]

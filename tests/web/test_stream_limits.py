@@ -125,6 +125,8 @@ def test_who_has_no_token_is_counted_by_address(app, monkeypatch):
         hub = Hub(app)
         streams = await begun(hub, Listener(anybody, "192.0.2.1"))
         assert refusal_of(hub, Listener(anybody, "192.0.2.1")) == (429, "too_many_streams")
+        with pytest.raises(Refusal, match="this address has 1 streams open"):
+            hub.stream(Listener(anybody, "192.0.2.1"))
         assert refusal_of(hub, Listener(anybody, "192.0.2.2")) is None
         await closed(streams)
 

@@ -141,7 +141,8 @@ class Hub:
     def _check_room(self, listener: Listener) -> None:
         own = sum(other.owner == listener.owner for other in self._open)
         if own >= MOST_OF_ONE:
-            message = f"this token has {own} streams open, which is as many as one may have; close some of them"
+            owner = "this token" if listener.who.token_id else "this address"
+            message = f"{owner} has {own} streams open, which is as many as one may have; close some of them"
             raise Refusal(429, "too_many_streams", message)
         room = MOST_LISTENERS if listener.who.role == "admin" else MOST_LISTENERS - RESERVED
         if len(self._open) >= room or self._is_closed:

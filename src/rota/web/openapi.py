@@ -112,6 +112,7 @@ def _parameters(route: Route, components: Mapping[str, Any]) -> Iterator[dict[st
             "required": False,
             "schema": {"type": "string", "pattern": '^((W/)?"?[0-9]{1,18}"?|[*])$'},
         }
+    if route.is_versioned and route.method == "PUT":
         yield {
             "name": "If-None-Match",
             "in": "header",
@@ -152,13 +153,15 @@ def _errors(route: Route) -> Iterator[tuple[int, str]]:
     yield 400, "A parameter, a header or the JSON is malformed."
     if route.role is not None:
         yield 401, "The token is missing, unknown, revoked or over."
-        yield 403, "The token's role is too low, or the server only shows."
-        yield 429, "Too many bad tokens came from this address."
+        yield 403, "The token's role is too low, the server only shows, or no token was sent under a foreign Host name."
+        streams = ", or too many streams are open for this token or address" if route.streams else ""
+        yield 429, f"Too many bad tokens came from this address{streams}."
     if route.params is not None:
         yield 404, "There is no such thing."
     if route.is_versioned:
         yield 409, "It was changed meanwhile, or its state does not allow it."
-        yield 412, "It no longer has the version of If-Match, or there is one and If-None-Match is *."
+        exists = ", or there is one and If-None-Match is *" if route.method == "PUT" else ""
+        yield 412, f"It no longer has the version of If-Match{exists}."
     if route.body is not None:
         yield 413, "The body is larger than 1 MiB, or the arguments than 256 KiB."
         yield 415, "The body is not said to be JSON."
