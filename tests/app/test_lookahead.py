@@ -105,11 +105,26 @@ def test_an_edit_of_the_times_unmakes_them_and_one_of_the_call_does_not(app, ahe
 
 @pytest.mark.parametrize(("overlap", "runs"), [("skip", 1), ("allow", 2), ("queue", 2)])
 def test_an_overlap_is_judged_when_they_are_due(app, tick, clock, ran, overlap, runs):
-    app.schedules.put("ahead", tick.job(1), every("2h"), lookahead="5h", overlap=overlap)
+    app.schedules.put("ahead", tick.job(1), every("2h"), lookahead="5h", overlap=overlap, grace="5h")
     fire(app)
     clock.skip(4.5 * HOUR)  # no worker was there: both are due
     work(app)
     assert len(ran) == runs
+
+
+@pytest.mark.parametrize(
+    ("catchup", "runs", "outcome"), [("skip", 0, "skipped: catch-up: not claimed in time"), ("latest", 1, "coalesced")]
+)
+def test_catch_up_decides_about_those_that_no_worker_claimed_in_time(app, tick, clock, ran, catchup, runs, outcome):
+    app.schedules.put("ahead", tick.job(1), every("2h"), lookahead="5h", catchup=catchup)
+    fire(app)
+    first = clock.now + timedelta(hours=2)
+    clock.skip(4.5 * HOUR)
+    work(app)
+    assert len(ran) == runs
+    verdict = app.schedules.why("ahead", first)
+    assert verdict.outcome == outcome
+    assert "no worker claimed the schedule's jobs in time" in verdict.sentence
 
 
 def test_what_is_made_is_still_to_come(app, ahead, clock):

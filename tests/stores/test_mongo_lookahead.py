@@ -351,7 +351,7 @@ class TestRivals:
     def test_claims_at_once_judge_each_job_once(self, store, make_store, overlap):
         names = [f"s{number}" for number in range(12)]
         for name in names:
-            add_schedule(store, name, lookahead=3 * MINUTE, overlap=overlap)
+            add_schedule(store, name, lookahead=3 * MINUTE, overlap=overlap, grace=HOUR)
             fire(store, name, now=T0)
 
         def work(_):

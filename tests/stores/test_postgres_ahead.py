@@ -115,7 +115,8 @@ class TestRivals:
     @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
     def test_each_job_is_judged_once(self, store, make_store, overlap):
         names = [f"s{number}" for number in range(12)]
-        store.edit_schedules([new_schedule(name, lookahead=SOON, overlap=overlap) for name in names], now=T0)
+        spec = {"lookahead": SOON, "overlap": overlap, "grace": HOUR}
+        store.edit_schedules([new_schedule(name, **spec) for name in names], now=T0)
         fire_due(store, now=T0)
         with opened(make_store) as second, opened(make_store) as third:
             handles = [store, second, third]

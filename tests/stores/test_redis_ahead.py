@@ -66,7 +66,7 @@ def keys_of(store, raw, pattern):
 
 
 def made_ahead(store, name="tick", **spec):
-    add_schedule(store, name, lookahead=SOON, **spec)
+    add_schedule(store, name, lookahead=SOON, grace=HOUR, **spec)
     return store.get_jobs(fire(store, name, now=T0).jobs)
 
 

@@ -193,9 +193,18 @@ class Expected:
     def _begin(self, *, workers: bool) -> None:
         """Workers that have just come judge what is overdue of what was made ahead, then do all that waits."""
         for one in sorted(one for one in self.ahead if one <= self.now and workers):
+            is_late = one < self.now - self.said.grace
+            if is_late and self._newer_than(one) >= {"skip": 0, "latest": 1, "all": self.said.limit}[self.said.catchup]:
+                self.outcomes[one] = "coalesced" if self.said.catchup == "latest" else "skipped"
+            else:
+                self._make(one, self.now, is_chained=is_late and self.said.catchup == "all")
             self.ahead.discard(one)
-            self._make(one, self.now)
         self._run_live(self.now, workers=workers)
+
+    def _newer_than(self, one: int) -> int:
+        """How many later times have come, whatever becomes of them."""
+        known = {other for other in (*self.ahead, *self.outcomes) if one < other <= self.now}
+        return len(known.union(self._coming(one, self.now)))
 
     def _settle_kept(self, now: int) -> None:
         if self.kept is not None and self.kept[0] <= now:

@@ -151,8 +151,7 @@ def _shots_ahead(schedule: Schedule, now: int, most: int, new_id: Callable[[], s
 def job_ahead(schedule: Schedule, slot: int, after: int, job_id: str) -> NewJob:
     """A job for a time to come. It takes its schedule's slot and its own key when it is due, if they are free then."""
     job = _job_for(schedule, slot, after, job_id, is_missed=False)
-    ahead = None if job.slot is None and job.key is None else job.key or ""
-    return msgspec.structs.replace(job, key=None, slot=None, ahead=ahead, reason="made ahead")
+    return msgspec.structs.replace(job, key=None, slot=None, ahead=job.key or "", reason="made ahead")
 
 
 def place(shot: Shot, live: str | None, last_held: str | None, holder: str | None = None) -> Placement:

@@ -1,7 +1,7 @@
 """Look-ahead: what becomes of a job that was made before its time, once that has come.
 
 Such a job waits as scheduled, without its schedule's slot and without its key. The claim that makes it ready judges
-whether the run before it still goes on and whether its key is free, in the same step.
+whether it is too late, whether the run before it still goes on and whether its key is free, in the same step.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from msgspec import Struct
 from rota.model.firing import Shot, place
 from rota.model.history import Move, folded
 from rota.model.job import Job, NewJob
-from rota.model.slots import Skip
+from rota.model.schedule import problem_of
+from rota.model.slots import NOT_CLAIMED, Skip, count_open
 from rota.model.state import State, check_move
 
 if TYPE_CHECKING:
-    from rota.model.schedule import Overlap
+    from rota.model.schedule import Overlap, Schedule
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
@@ -35,17 +36,51 @@ def is_ahead(job: Job) -> bool:
 
 
 def judge(
-    job: Job, overlap: Overlap, live: str | None, last_held: str | None, holder: str | None, now: int
+    job: Job, schedule: Schedule | None, live: str | None, last_held: str | None, holder: str | None, now: int
 ) -> Judgement:
-    """Decide about a due job, by its schedule's policy, its live job, the last one that is held behind that, and the
-    job that holds the key that it asks for."""
+    """Decide about a due job, by its schedule's policies (None: that is gone), its live job, the last one that is held
+    behind that, and the job that holds the key that it asks for."""
+    missed = schedule if schedule is not None and _is_late(job, schedule, now) else None
+    if missed is not None and (skip := _not_caught_up(job, missed, now)) is not None:
+        return Judgement(skip=skip)
+    overlap = schedule.spec.overlap if schedule else "skip"
     new = NewJob(id=job.id, task="", payload=b"", fire_at=job.fire_at, after_at=job.after_at, reason="due")
-    placement = place(Shot(job=new, when_busy=overlap), live, last_held, holder)
+    chained = missed is not None and missed.spec.catchup == "all"
+    placement = place(Shot(job=new, when_busy=overlap, chained=chained), live, last_held, holder)
     if placement.job is None:
         return Judgement(skip=placement.skip)
     if placement.job.waits_for is None:
         return Judgement(job=_ready(job, overlap, now))
     return Judgement(job=_held(job, placement.job, now), cancels=placement.cancels)
+
+
+def _is_late(job: Job, schedule: Schedule, now: int) -> bool:
+    """Whether its grace is over. A job that was made after its time was meant to run late."""
+    was_made_ahead = job.fire_at is not None and job.created_at < job.fire_at
+    return was_made_ahead and now - job.run_at > schedule.spec.grace and problem_of(schedule) is None
+
+
+def _not_caught_up(job: Job, schedule: Schedule, now: int) -> Skip | None:
+    """The record of a late job that catch-up does not run; None where it runs."""
+    spec = schedule.spec
+    newest = {"skip": 0, "latest": 1, "all": spec.catchup_limit}[spec.catchup]
+    if newest and _newer(schedule, job.fire_at or 0, now) < newest:
+        return None
+    return Skip(
+        after_at=job.after_at or 0,
+        through_at=job.fire_at or 0,
+        count=1,
+        outcome="coalesced" if spec.catchup == "latest" else "skipped",
+        reason=NOT_CLAIMED,
+    )
+
+
+def _newer(schedule: Schedule, slot: int, now: int) -> int:
+    """How many later occurrences have come. By the rule: whether a job is there for each would be one more read."""
+    bounds = [now, now if schedule.spec.end is None else schedule.spec.end]
+    if schedule.is_spent:
+        bounds.append(schedule.made_through)  # no more of them happen
+    return count_open(schedule, slot, min(bounds))
 
 
 def _ready(job: Job, overlap: Overlap, now: int) -> Job:

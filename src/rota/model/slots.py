@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 OVERLAP = "overlap"
 UNIQUE = "unique"
 MISSED = "catch-up"  # its time had passed
+NOT_CLAIMED = f"{MISSED}: not claimed in time"  # its job was made ahead, and no worker took it
 DISABLED = "disabled"
 RETIRED = "retired"
 RETIMED = "schedule re-timed"

@@ -187,7 +187,7 @@ def _of_line(schedule: Schedule, at: int, records: Records, around: Around) -> A
     line = records.line
     assert line is not None  # noqa: S101 - the callers have looked
     if line.outcome == "coalesced":
-        words = f'It was missed{_silence(schedule, line)}. With catchup="latest", one run stands for all missed ones.'
+        words = f'{_missed(schedule, line)} With catchup="latest", one run stands for all missed ones.'
         return Answer(outcome="coalesced", words=words, fix='With catchup="all", each of them is made up for.')
     if line.outcome != "skipped":
         reason = f": {line.reason}" if line.reason else ""
@@ -206,7 +206,7 @@ def _became(outcome: str) -> str:
 
 def _skip_words(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
     match line.reason:
-        case slots.MISSED:
+        case slots.MISSED | slots.NOT_CLAIMED:
             return _not_caught_up(schedule, line)
         case unique if unique.startswith(f"{slots.UNIQUE} "):
             return _refused_by_key(schedule, unique.removeprefix(f"{slots.UNIQUE} (job ").removesuffix(")"))
@@ -227,7 +227,7 @@ def _skip_words(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
 
 
 def _not_caught_up(schedule: Schedule, line: Occurrence) -> tuple[str, str]:
-    missed = f"It was missed{_silence(schedule, line)}."
+    missed = _missed(schedule, line)
     spec = schedule.spec
     match spec.catchup:
         case "skip":
@@ -248,12 +248,12 @@ def _refused_by_key(schedule: Schedule, holder: str) -> tuple[str, str]:
     return words, f"`rota why {holder}` says what the job did. {fix}"
 
 
-def _silence(schedule: Schedule, line: Occurrence) -> str:
-    """From when to when nothing fired."""
-    return (
-        f": no scheduler fired the schedule from {wall(schedule, line.after_at)} to "
-        f"{wall(schedule, line.through_at)} ({counted(line.count, 'time')})"
-    )
+def _missed(schedule: Schedule, line: Occurrence) -> str:
+    """From when to when nothing fired, or nothing was claimed."""
+    span = f"from {wall(schedule, line.after_at)} to {wall(schedule, line.through_at)} ({counted(line.count, 'time')})"
+    if line.reason == slots.NOT_CLAIMED:
+        return f"It was missed: its job was made ahead, and no worker claimed the schedule's jobs in time {span}."
+    return f"It was missed: no scheduler fired the schedule {span}."
 
 
 # Where nothing is recorded.

@@ -316,10 +316,9 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     def _judge(self, job: Job, now: int) -> None:
         """A job that was made ahead is due: it is ready, held behind the run before it, or goes."""
         schedule = self._schedules.get(job.schedule_id or "")
-        overlap = schedule.spec.overlap if schedule else "skip"
         live = self._slots.get(job.schedule_id or "")
         holder = self._key_holder(job.ahead, now)
-        became = judge(job, overlap, live, self._last_held(job.schedule_id or ""), holder, now)
+        became = judge(job, schedule, live, self._last_held(job.schedule_id or ""), holder, now)
         if became.job is None:
             self._unmake([job], now)
         else:

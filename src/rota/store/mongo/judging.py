@@ -107,10 +107,8 @@ class Judges:
             mine = verdicts.setdefault(name, [])
             if mine and mine[-1].is_last:
                 continue
-            schedule = sight.schedules.get(name)
-            overlap = schedule.spec.overlap if schedule else "skip"
             live, held, holder = sight.live.get(name), sight.held.get(name), sight.keys.get(job.ahead or "")
-            mine.append(Verdict(job, judge(job, overlap, live, held, holder, now)))
+            mine.append(Verdict(job, judge(job, sight.schedules.get(name), live, held, holder, now)))
         return [verdict for mine in verdicts.values() for verdict in mine]
 
     def _look(self, step: Step, names: set[str], keys: set[str], now: int) -> Sight:

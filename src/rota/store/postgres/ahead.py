@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rota.model.job import Job
     from rota.model.lookahead import Judgement
-    from rota.model.schedule import Overlap
+    from rota.model.schedule import Schedule
     from rota.store.postgres.changes import Changes
     from rota.store.postgres.jobs import Jobs
     from rota.store.postgres.keys import Keys
@@ -46,24 +46,26 @@ class Judging:
     def judge_due(self, tx: Transaction, queues: Sequence[str], now: int) -> None:
         """Decide about jobs of these queues that are due, a bounded number of them, in the order of their times."""
         due = tx.rows(_DUE, (sorted(set(queues)), now, MOST_PROMOTED))
-        policies = self._policies(tx, sorted({name for _, name in due}))
-        taken = tx.rows(_TAKEN, ([seq for seq, name in due if name in policies],))
+        schedules = self._free(tx, sorted({name for _, name in due}))
+        taken = tx.rows(_TAKEN, ([seq for seq, name in due if name in schedules],))
         jobs = [job for job in self._jobs.at(tx, [seq for (seq,) in taken]) if is_ahead(job)]
         jobs.sort(key=lambda job: (job.run_at, job.seq))
         while jobs:
-            jobs = self._judge_some(tx, jobs, policies, now)
+            jobs = self._judge_some(tx, jobs, schedules, now)
 
-    def _policies(self, tx: Transaction, names: Sequence[str]) -> dict[str, Overlap]:
-        """What the schedules say about overlaps, locked; skip, of those that are gone.
+    def _free(self, tx: Transaction, names: Sequence[str]) -> dict[str, Schedule | None]:
+        """The schedules, locked; None for those that are gone.
 
         What somebody else has locked is left out: a claim waits for nobody, and the next one looks again.
         """
-        mine: dict[str, Overlap] = {schedule.id: schedule.spec.overlap for schedule in self._schedules.take(tx, names)}
+        mine: dict[str, Schedule | None] = {schedule.id: schedule for schedule in self._schedules.take(tx, names)}
         rest = [name for name in names if name not in mine]
         others = {schedule.id for schedule in self._schedules.get(tx, rest)} if rest else set()
-        return mine | {name: "skip" for name in rest if name not in others}
+        return mine | {name: None for name in rest if name not in others}
 
-    def _judge_some(self, tx: Transaction, jobs: list[Job], policies: dict[str, Overlap], now: int) -> list[Job]:
+    def _judge_some(
+        self, tx: Transaction, jobs: list[Job], schedules: dict[str, Schedule | None], now: int
+    ) -> list[Job]:
         """Judge up to a job that stops another, whose end changes what the next one meets; gives the rest."""
         situation = self._look(tx, jobs, now)
         verdicts: list[Verdict] = []
@@ -71,7 +73,7 @@ class Judging:
         for job in jobs:
             name = job.schedule_id or ""
             live, held, holder = situation.live.get(name), situation.held.get(name), situation.keys.get(job.ahead or "")
-            became = judge(job, policies[name], live, held, holder, now)
+            became = judge(job, schedules[name], live, held, holder, now)
             verdicts.append((job, became))
             if became.job is not None:
                 situation.note(name, became.job)

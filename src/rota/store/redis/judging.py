@@ -69,9 +69,7 @@ def _place(draft: Draft, job: Job, name: str, schedule: Schedule | None) -> None
     live = draft.slot_holder(name)
     held = draft.held_of(name) if live else []
     last_held = max(held, key=lambda job: job.seq).id if held else None
-    became = judge(
-        job, schedule.spec.overlap if schedule else "skip", live, last_held, draft.key_holder(job.ahead), draft.now
-    )
+    became = judge(job, schedule, live, last_held, draft.key_holder(job.ahead), draft.now)
     if became.job is None:
         draft.unmake([job])
     else:

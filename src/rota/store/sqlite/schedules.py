@@ -111,7 +111,7 @@ class ScheduleTable:
         live = self._jobs.slot_holder(connection, schedule_id)
         last_held = self._jobs.last_held(connection, schedule_id) if live else None
         holder = self._jobs.key_holder(connection, job.ahead, now)
-        became = judge(job, schedule.spec.overlap if schedule else "skip", live, last_held, holder, now)
+        became = judge(job, schedule, live, last_held, holder, now)
         if became.job is None:
             self._jobs.unmake(connection, [job], now, counts)
         else:

@@ -73,7 +73,12 @@ from rota.testing.store_suite.listing import (
 from rota.testing.store_suite.lives import TestStoreLife
 from rota.testing.store_suite.locks import TestLocks
 from rota.testing.store_suite.logs import TestLogs
-from rota.testing.store_suite.lookahead import TestJudgingAhead, TestMakingAhead, TestUnmaking
+from rota.testing.store_suite.lookahead import (
+    TestCatchUpAhead,
+    TestJudgingAhead,
+    TestMakingAhead,
+    TestUnmaking,
+)
 from rota.testing.store_suite.moving import (
     TestDumping,
     TestLoadedJobs,
@@ -130,6 +135,7 @@ __all__ = [
     "TestCancellingByHand",
     "TestCancelsThatComeTooLate",
     "TestCatchUp",
+    "TestCatchUpAhead",
     "TestChains",
     "TestChangesInBetween",
     "TestClaimOrder",

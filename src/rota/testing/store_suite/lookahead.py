@@ -12,6 +12,7 @@ from rota.model.firing import overlap_reason, plan
 from rota.model.outcome import Failed, RetryAsked
 from rota.model.schedule import Origin
 from rota.model.settle import retry_by_hand
+from rota.model.slots import NOT_CLAIMED
 from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_line, fresh_id
 from rota.testing.store_suite.checks import check_store
@@ -47,11 +48,12 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
+GRACE = MINUTE // 2
 
 
 def made_ahead(store: Store, **spec: Any) -> list[Job]:
-    """The jobs of the first three minutes, made at once; oldest first."""
-    add_schedule(store, **{"lookahead": SOON, **spec})
+    """The jobs of the first three minutes, made at once; oldest first. None of them is late within the hour."""
+    add_schedule(store, **{"lookahead": SOON, "grace": HOUR, **spec})
     made = fire(store, now=T0).jobs
     return store.get_jobs(made)
 
@@ -278,6 +280,66 @@ class TestJudgingAhead:
         made_ahead(store)
         change_schedule(store, remove(read_schedule(store), T0), now=T0)
         assert claim(store, 9, now=T0 + HOUR) == []
+
+
+class TestCatchUpAhead:
+    """A job that was made ahead and is late at its claim: what was missed goes by catch-up, as a firing's does."""
+
+    @pytest.mark.parametrize("overlap", ["skip", "allow"])
+    def test_skip_runs_none_that_is_late(self, store: Store, overlap: str) -> None:
+        first, second, third = made_ahead(store, grace=GRACE, overlap=overlap, catchup="skip")
+        assert ids(claim(store, 9, now=T0 + 3 * MINUTE + GRACE)) == [third.id]
+        assert not is_kept(store, first.id)
+        assert not is_kept(store, second.id)
+        line = ledger(store)[0]  # one range of two
+        assert (line.through_at, line.count) == (T0 + 2 * MINUTE, 2)
+        assert (line.outcome, line.reason) == ("skipped", NOT_CLAIMED)
+        assert queue_info(store).counts == {"running": 1}
+
+    @pytest.mark.parametrize("overlap", ["skip", "allow"])
+    def test_latest_runs_the_newest(self, store: Store, overlap: str) -> None:
+        _, _, third = made_ahead(store, grace=GRACE, overlap=overlap, catchup="latest", end=T0 + 3 * MINUTE)
+        assert ids(claim(store, 9, now=T0 + HOUR)) == [third.id]
+        line = ledger(store)[0]
+        assert (line.through_at, line.count, line.outcome) == (T0 + 2 * MINUTE, 2, "coalesced")
+
+    def test_latest_leaves_a_late_one_to_a_newer_one_that_a_scheduler_makes(self, store: Store) -> None:
+        made_ahead(store, grace=GRACE, catchup="latest")
+        assert claim(store, 9, now=T0 + HOUR) == []
+        fire(store, now=T0 + HOUR)
+        assert [job.fire_at for job in claim(store, 9, now=T0 + HOUR)] == [T0 + HOUR]
+
+    def test_latest_runs_the_last_of_max_runs(self, store: Store) -> None:
+        _, _, third = made_ahead(store, grace=GRACE, catchup="latest", max_runs=3)
+        assert ids(claim(store, 9, now=T0 + HOUR)) == [third.id]
+
+    def test_all_runs_each_one_after_another(self, store: Store) -> None:
+        made = made_ahead(store, grace=GRACE, overlap="skip", catchup="all")
+        ran = []
+        for _ in made:
+            job = claim_one(store, now=T0 + HOUR)
+            ran.append(job.id)
+            succeed(store, job, now=T0 + HOUR)
+        assert ran == ids(made)
+        check_store(store)
+
+    def test_all_runs_no_more_than_its_limit(self, store: Store) -> None:
+        made = made_ahead(store, grace=GRACE, overlap="allow", catchup="all", catchup_limit=2, end=T0 + 3 * MINUTE)
+        assert ids(claim(store, 9, now=T0 + HOUR)) == ids(made[1:])
+        assert [(line.through_at, line.outcome) for line in ledger(store)[:1]] == [(T0 + MINUTE, "skipped")]
+
+    @pytest.mark.parametrize("catchup", ["skip", "latest", "all"])
+    def test_one_within_its_grace_runs(self, store: Store, catchup: str) -> None:
+        first, *_ = made_ahead(store, grace=GRACE, overlap="allow", catchup=catchup)
+        assert claim_one(store, now=T0 + MINUTE + GRACE).id == first.id
+
+    def test_what_waits_for_one_that_is_skipped_is_released(self, store: Store) -> None:
+        first, *_ = made_ahead(store, grace=GRACE, catchup="skip")
+        behind = add_job(store, waits_for=first.id)
+        claim(store, 9, now=T0 + HOUR)
+        assert not is_kept(store, first.id)
+        assert read(store, behind).state is not State.HELD
+        check_store(store)
 
 
 class TestUnmaking:

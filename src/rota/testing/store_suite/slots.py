@@ -310,7 +310,7 @@ class TestUniqueAhead:
 
 def made_ahead(store: Store, **spec: Any) -> list[Job]:
     """The jobs of the first three minutes, made at once; oldest first."""
-    add_schedule(store, **{"lookahead": SOON, "key": "k", **spec})
+    add_schedule(store, **{"lookahead": SOON, "grace": HOUR, "key": "k", **spec})
     return store.get_jobs(fire(store, now=T0).jobs)
 
 

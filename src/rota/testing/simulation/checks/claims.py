@@ -59,7 +59,7 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
 
 
 def _judged_away(call: Call) -> Iterator[str]:
-    """Jobs made ahead that this claim found due, and that overlap or their key refused: they were not ready."""
+    """Jobs made ahead that this claim found due, and that catch-up, overlap or a key refused: they were not ready."""
     for before, after in call.jobs:
         if before is not None and before.ahead is not None and (after is None or after.state is State.HELD):
             yield before.id
