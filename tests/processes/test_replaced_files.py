@@ -14,7 +14,7 @@ from kill_harness import wait_until
 
 from rota import App
 from rota.errors import StoreReplaced, StoreUnavailable
-from rota.store.sqlite import SqliteStore, identity
+from rota.store.sqlite import SqliteStore, identity, schema
 from rota.store.sqlite.clock import parse_offset
 from rota.testing.store_suite.builders import a_job
 from rota.testing.store_suite.steps import all_jobs, ids
@@ -49,7 +49,10 @@ def open_store(path):
 @pytest.fixture
 def store(open_store):
     """A store that has taken the job "before"; a backup has it; and a job "after", which no backup has."""
-    store = open_store()
+    return with_backup(open_store())
+
+
+def with_backup(store):
     add(store, "before")
     with closing(sqlite3.connect(store.path)) as connection:
         connection.execute("VACUUM INTO ?", (str(backup_of(store)),))
@@ -63,6 +66,11 @@ def backup_of(store):
 
 def add(store, *names):
     store.add_jobs([a_job(id=name) for name in names])
+
+
+def checkpoint(store):
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def renamed(store):
@@ -105,6 +113,112 @@ def test_a_reader_notices_and_reads_the_new_file(store, way):
     with pytest.raises(StoreReplaced):
         all_jobs(store)
     assert ids(all_jobs(store)) == ["before"]
+
+
+@pytest.fixture
+def seldom_renewed(monkeypatch):
+    """As in a handle's first second, and in one that only reads."""
+    monkeypatch.setattr(identity, "RENEW", 600.0)
+
+
+@pytest.mark.usefixtures("seldom_renewed")
+class TestTheOldWalFile:
+    """It is not applied to the new file: SQLite itself does not know to which of them it belongs."""
+
+    @pytest.mark.parametrize("way", [renamed, deleted_and_copied])
+    def test_by_a_handle_in_its_first_second(self, open_store, way):
+        store = with_backup(open_store())
+        way(store)
+        with pytest.raises(StoreReplaced):
+            add(store, "lost")
+        add(store, "kept")
+        assert ids(all_jobs(store)) == ids(all_jobs(open_store())) == ["kept", "before"]
+
+    @pytest.mark.parametrize("way", [renamed, deleted_and_copied])
+    def test_by_a_handle_that_only_reads(self, open_store, way):
+        store, reader = with_backup(open_store()), open_store()
+        assert ids(all_jobs(reader)) == ["after", "before"]
+        way(store)
+        with pytest.raises(StoreReplaced):
+            all_jobs(reader)
+        assert ids(all_jobs(reader)) == ["before"]
+
+    def test_by_a_handle_that_was_only_opened(self, open_store):
+        store, idle = with_backup(open_store()), open_store()
+        renamed(store)
+        with pytest.raises(StoreReplaced):
+            all_jobs(idle)
+        assert ids(all_jobs(idle)) == ["before"]
+
+
+def test_a_backup_that_holds_the_handles_own_row(store):
+    """The numbers that the handle writes after it begin again, and are no sign of a file that was written over."""
+    for number in range(5):
+        add(store, f"job-{number}")
+    backup_of(store).unlink()
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("VACUUM INTO ?", (str(backup_of(store)),))
+    add(store, "not in the backup")
+    restored_by_sqlite(store)
+    checkpoint(store)
+    with pytest.raises(StoreReplaced):
+        add(store, "refused")
+    for number in range(2):
+        add(store, f"kept-{number}")
+    checkpoint(store)
+    add(store, "kept-2")
+    assert ids(all_jobs(store))[:3] == ["kept-2", "kept-1", "kept-0"]
+
+
+def of_an_older_version(path, monkeypatch):
+    with monkeypatch.context() as older:
+        older.setattr(schema, "VERSION", schema.VERSION - 1)
+        store = SqliteStore(path)
+        store.open()
+        store.close()
+
+
+def of_a_newer_version(path, monkeypatch):  # noqa: ARG001 - as the others
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE rota_meta SET value = '99' WHERE name = 'version'")
+        connection.commit()
+
+
+def of_another_program(path, monkeypatch):  # noqa: ARG001 - as the others
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+
+
+@pytest.mark.parametrize("made", [of_an_older_version, of_a_newer_version, of_another_program])
+def test_content_that_was_set_back_to_a_schema_that_does_not_fit(store, monkeypatch, made):
+    if made is of_an_older_version:
+        backup_of(store).unlink()
+    whole = store.path.with_name("whole.db")
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("VACUUM INTO ?", (str(whole),))
+    made(backup_of(store), monkeypatch)
+    restored_by_sqlite(store)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable, match=r"holds no store of this version|schema version 99"):
+            add(store, "refused")
+    with pytest.raises(StoreUnavailable, match=r"holds no store of this version|schema version 99"):
+        all_jobs(store)
+    whole.replace(backup_of(store))
+    restored_by_sqlite(store)
+    add(store, "kept")
+    assert ids(all_jobs(store)) == ["kept", "after", "before"]
+
+
+def test_content_of_an_older_schema_is_used_once_it_is_migrated(store, open_store, monkeypatch):
+    backup_of(store).unlink()
+    of_an_older_version(backup_of(store), monkeypatch)
+    restored_by_sqlite(store)
+    with pytest.raises(StoreUnavailable, match="rota migrate"):
+        add(store, "refused")
+    migrated = open_store()
+    add(store, "kept")
+    assert ids(all_jobs(store)) == ids(all_jobs(migrated)) == ["kept"]
 
 
 def test_every_handle_notices(store, open_store):
@@ -206,8 +320,7 @@ def test_a_checkpoint_is_no_replacement(store, open_store):
     other = open_store()
     for number in range(20):
         add(store, f"job-{number}")
-        with closing(sqlite3.connect(store.path)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        checkpoint(store)
         add(other, f"other-{number}")
     assert len(all_jobs(store)) == 42
 

@@ -1,4 +1,4 @@
-"""Stores in a process that was forked off: what its parent opened is not its own, and is opened again by itself.
+"""Lets a forked process open a store again by itself: what its parent opened is not its own.
 
 A web server that loads an app and then forks its workers (gunicorn with --preload) leaves each of them connections that
 all share, locks that no thread will free, and threads that are not there.
@@ -8,36 +8,42 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
+from abc import ABC, abstractmethod
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 
 class Lock(Protocol):
-    def acquire(self, *, timeout: float) -> bool: ...
-
     def release(self) -> None: ...
 
 
-class Forked(Protocol):
-    """Whatever holds connections, locks or threads."""
+class Forked(ABC):
+    """An object that holds connections, locks or threads."""
 
+    def before_fork(self) -> Lock | None:
+        """In the parent: end what a child must not inherit. The lock is released there after the fork."""
+        return None
+
+    @abstractmethod
     def after_fork(self) -> None:
         """In the child: forget them, without closing anything; the next call opens what it needs."""
 
 
-PATIENCE = 10.0  # seconds that a fork waits for a write to end
+class _Taken(threading.local):
+    """The locks of the fork that this thread does; two threads may fork at once."""
 
-_known: WeakKeyDictionary[Forked, str] = WeakKeyDictionary()
-_taken: list[Lock] = []  # by the fork that is under way
+    def __init__(self) -> None:
+        self.locks: list[Lock] = []
 
 
-def register(holder: Forked, *, lock: str = "") -> None:
-    """Call its after_fork() in every child of this process, as long as it lives.
+_known: WeakKeyDictionary[Forked, None] = WeakKeyDictionary()  # its order keeps two forks from blocking each other
+_taken = _Taken()
 
-    `lock` names an attribute: no fork happens while another thread holds that lock, so that the child inherits nothing
-    half-done.
-    """
-    _known[holder] = lock
+
+def register(holder: Forked) -> None:
+    """Call its before_fork() and after_fork() at every fork of this process, as long as it lives."""
+    _known[holder] = None
 
 
 def abandon(inherited: object) -> None:
@@ -47,17 +53,19 @@ def abandon(inherited: object) -> None:
 
 
 def _before() -> None:
-    locks = [getattr(holder, name) for holder, name in list(_known.items()) if name]
-    _taken.extend(lock for lock in locks if lock.acquire(timeout=PATIENCE))
+    for holder in list(_known):
+        lock = holder.before_fork()
+        if lock is not None:
+            _taken.locks.append(lock)
 
 
 def _after_in_parent() -> None:
-    while _taken:
-        _taken.pop().release()
+    while _taken.locks:
+        _taken.locks.pop().release()
 
 
 def _after_in_child() -> None:
-    _taken.clear()
+    _taken.locks.clear()
     for holder in list(_known):
         holder.after_fork()
 

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs finishes
 
 
-class MongoStore(Store):
+class MongoStore(Store, forks.Forked):
     """One namespace of one database. `where` is a URL, or a client of the user's, which is never closed."""
 
     features = Features(kind="mongo", is_durable=True, is_shared=True, counters_are_exact=False, clock_step=MS)

@@ -77,7 +77,7 @@ def from_url(url: str, *, namespace: str = "rota") -> PostgresStore:
     return PostgresStore(url, namespace=namespace)
 
 
-class PostgresStore(Store):
+class PostgresStore(Store, forks.Forked):
     """One schema, shared by any number of threads, processes and hosts."""
 
     features = Features(kind="postgres", is_durable=True, is_shared=True, enqueues_in_transactions=True)

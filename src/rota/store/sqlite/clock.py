@@ -1,8 +1,9 @@
 """The two clocks of the SQLite store: wall time for what is due, and a clock that cannot be set for leases.
 
 All users of one file are on one host, so they share its boot clock: a wall clock that steps back or forth neither
-revives nor kills a lease. After a reboot that clock starts anew, so a lease of an earlier boot is void. Containers may
-show their own boot time (Linux time namespaces): their offset is taken off, so that all of them count as the host does.
+revives nor kills a lease. After a reboot that clock starts from zero, so a lease of an earlier boot is void. Containers
+may show their own boot time (Linux time namespaces): their offset is subtracted, so that all of them count as the host
+does.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ REPLACED = (
 )
 SET_BACK = (
     "{path} went back to an earlier state while it was in use: a backup was restored into it. Nothing was written; the "
-    "next call goes on with what is there now"
+    "next call goes on with what is there now, if its schema fits"
 )
 OVERWRITTEN = (
     "{path} was written over by another program while it was in use, and its -wal file belongs to the content before: "
@@ -57,7 +57,30 @@ class _Reader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.is_closed = False
         self.is_stale = False  # its file is no longer at its path, or it was opened before a fork
+        self._lock = threading.Lock()  # held during a read, so that a fork can wait for its end
+
+    def begin(self) -> bool:
+        """Whether it may be used now; end() must follow."""
+        self._lock.acquire()
+        if self.is_closed:
+            self._lock.release()
+        return not self.is_closed
+
+    def end(self) -> None:
+        self._lock.release()
+
+    def close(self, deadline: float) -> bool:
+        """Close it once its thread does not use it; False where that takes too long."""
+        if not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+            return False
+        try:
+            self.is_closed = True
+            self.connection.close()
+        finally:
+            self._lock.release()
+        return True
 
     def __del__(self) -> None:
         if self.is_stale:
@@ -91,7 +114,7 @@ class Writing:
 
     def __enter__(self) -> sqlite3.Connection:
         deadline = time.monotonic() + LOCK_PATIENCE
-        if not self._database.write_lock.acquire(timeout=LOCK_PATIENCE):  # whoever has it waits for another process
+        if not self._database.write_lock.acquire(timeout=LOCK_PATIENCE):  # its holder waits for another process
             raise self._database.locked()
         try:
             with self._database.told:
@@ -123,7 +146,7 @@ class Writing:
                 connection.execute("ROLLBACK")
 
 
-class Database:
+class Database(forks.Forked):
     """One file. Threads share the writing connection under a lock and have a reading one each.
 
     `reopened` is called when the file was replaced and the new one is about to be used.
@@ -137,11 +160,12 @@ class Database:
         self._reopened = reopened
         self._watch = FileWatch(path)
         self._is_open = False
-        self._broken = ""  # why the file must not be used before it is replaced
+        self._is_paused = False  # closed for a fork; the next call opens it again
+        self._broken = ""  # why the file must not be used as it is
         self._writer: sqlite3.Connection | None = None
         self._local = threading.local()
         self._readers: WeakSet[_Reader] = WeakSet()
-        forks.register(self, lock="write_lock")  # SQLite would take a parent's open transaction for one of the child's
+        forks.register(self)
 
     def open(self) -> None:
         """Make the folder and the file where they are missing, for this user alone."""
@@ -182,7 +206,13 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection for reading, which never waits for writers."""
         with self.told:
-            yield self._reader()
+            reader = self._reader()
+            while not reader.begin():  # closed for a fork meanwhile
+                reader = self._reader()
+            try:
+                yield reader.connection
+            finally:
+                reader.end()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -196,8 +226,8 @@ class Database:
 
     @contextmanager
     def look(self, how: str = "mode=ro") -> Iterator[sqlite3.Connection]:
-        """A look at a file that is not open, whoever made it: nothing about it is changed."""
-        with self.told:
+        """A look at a file that is not open, and that another program may have made: nothing about it is changed."""
+        with self.told, self.write_lock:  # no fork happens meanwhile
             place = f"{self.path.as_uri()}?{how}"
             connection = sqlite3.connect(place, uri=True, isolation_level=None, timeout=LOCK_PATIENCE)
             try:
@@ -227,12 +257,42 @@ class Database:
         if self._watch.look() is None:
             self._lose(REPLACED)
 
+    def before_fork(self) -> forks.Lock | None:
+        """Close all connections, once no thread uses them. The next call opens them again, also in the parent.
+
+        SQLite keeps a list of the locks that its process holds. A child inherits the list, but not the locks. Whatever
+        it opened then, others would take for unused: they would delete the -wal file that the child writes to.
+        """
+        lock = self.write_lock
+        if not lock.acquire(timeout=LOCK_PATIENCE):
+            log.warning("forked while %s was being written: close the store before a fork", self.path)
+            return None
+        try:
+            self._pause(time.monotonic() + LOCK_PATIENCE)
+        except sqlite3.Error as err:
+            log.warning("forked while %s could not be closed (%s): close the store before a fork", self.path, err)
+        return lock
+
     def after_fork(self) -> None:
-        """In a child: what its parent opened is not its own. The next call opens the file again."""
-        self.write_lock = threading.RLock()  # a thread that the child does not have may hold the parent's
+        """In a child: the next call opens the file. What before_fork() could not close stays as it is."""
+        self.write_lock = threading.RLock()  # the parent's is held, by a thread that the child may not have
+        broken = self._broken
         self._forsake()
+        self._broken = broken if broken != SET_BACK else ""  # its schema is looked at when it is opened
         if self._epoch is not None:
             self._epoch.reset()
+
+    def _pause(self, deadline: float) -> None:
+        writer = self._writer
+        if writer is None or writer.in_transaction or self._broken or not self._is_safe_to_close():
+            return
+        if not all(reader.close(deadline) for reader in list(self._readers)):
+            log.warning("forked while %s was being read: close the store before a fork", self.path)
+            return
+        writer.close()
+        self._watch.forget_companions()
+        self._writer, self._is_paused = None, True
+        self._local, self._readers = threading.local(), WeakSet()
 
     def _writer_here(self) -> sqlite3.Connection:
         if self._writer is None or self._broken:
@@ -240,7 +300,7 @@ class Database:
         assert self._writer is not None  # noqa: S101 - for the type checker
         return self._writer
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self) -> _Reader:
         if self._writer is None or self._broken:
             with self.write_lock:
                 self._writer_here()
@@ -249,11 +309,12 @@ class Database:
                 if self._watch.look() is None:  # else another thread was faster
                     self._lose(REPLACED)
         reader: _Reader | None = getattr(self._local, "reader", None)
-        if reader is None:
-            reader = self._local.reader = _Reader(self._connect())
+        if reader is None or reader.is_closed:
             with self.write_lock:
+                self._writer_here()  # a fork may have closed it meanwhile
+                reader = self._local.reader = _Reader(self._connect())
                 self._readers.add(reader)
-        return reader.connection
+        return reader
 
     # A file that was replaced.
 
@@ -289,22 +350,33 @@ class Database:
         log.error("%s", err)
         if why == REPLACED:
             self._forsake()
-        elif why == SET_BACK:  # by SQLite's own means: the connections see it whole
-            self._start_over()
         else:
             self._broken = why
+        if why == SET_BACK:
+            self._go_on()
         raise err
 
-    def _start_over(self) -> None:
-        if self._epoch is not None:
+    def _go_on(self) -> None:
+        """Use content that was set back by SQLite's own means, if its schema fits: the connections see it whole."""
+        self._start_over()
+        self._broken = ""
+
+    def _start_over(self, *, is_other: bool = False) -> None:
+        """Void what is known of the content before; refuse one that this code cannot use."""
+        if self._epoch is not None and not self._is_paused:
             self._epoch.reset()
-        self._reopened()
+        try:
+            if is_other:
+                self._check_whole()
+            self._reopened()
+        except SchemaMismatch as err:
+            raise StoreUnavailable(f"nothing is written to the file that is there now: {err}") from err
 
     def _is_safe_to_close(self) -> bool:
         """Whether SQLite may end as it does: it writes the -wal file that it has open into the file, and deletes it."""
         if self._watch.look() is None:
             return False
-        if not self._broken:
+        if self._broken in {"", SET_BACK}:
             return True
         found = self._watch.look()
         is_overwritten = self._epoch is not None and found is not None and self._epoch.was_overwritten(found)
@@ -317,27 +389,29 @@ class Database:
             reader.is_stale = True
         if self._writer is not None:
             abandon(self._writer)
-        self._writer, self._broken = None, ""
+        self._writer, self._broken, self._is_paused = None, "", False
         self._local, self._readers = threading.local(), WeakSet()
 
     def _open_again(self) -> None:
         """Open the file that took the place of the one before, once it is there and whole."""
         if not self._is_open:
             raise StoreUnavailable(f"the store {self.path} is closed")
+        is_other = self._watch.look() is None
+        if self._broken == SET_BACK and not is_other:
+            self._go_on()
+            return
+        if self._broken and not is_other:
+            raise StoreReplaced(self._broken.format(path=self.path))
+        if self._is_paused and is_other:
+            self._lose(REPLACED)
         if self._broken:
-            if self._watch.look() is not None:
-                raise StoreReplaced(self._broken.format(path=self.path))
             self._forsake()
         if not self.path.exists():
             raise StoreUnavailable(
                 f"{self.path} was deleted or moved away; put the file back, or restore a backup there"
             )
         self._watch.remove_old_companions()
-        try:
-            self._check_whole()
-            self._start_over()
-        except SchemaMismatch as err:
-            raise StoreUnavailable(f"nothing is written to the file that is there now: {err}") from err
+        self._start_over(is_other=is_other)
         self._open_writer()
 
     def _check_whole(self) -> None:
@@ -350,8 +424,9 @@ class Database:
 
     def _open_writer(self) -> None:
         self._writer = self._connect()
+        self._writer.execute("SELECT 1 FROM sqlite_master").fetchone()  # opens the -wal file, also of a new database
         self._watch.remember()
-        self._is_open = True
+        self._is_open, self._is_paused = True, False
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE)

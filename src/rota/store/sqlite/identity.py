@@ -43,8 +43,12 @@ class FileWatch:
         self._beside: tuple[Identity | None, ...] = ()
 
     def remember(self) -> None:
-        """A connection has just been opened: what it uses is this file."""
+        """A connection has just been opened and has read: what it uses are these files."""
         self._file = identity_of(self._path)
+        self._beside = tuple(identity_of(path) for path in self._companions)
+
+    def forget_companions(self) -> None:
+        """The connection is closed: another file may get the identity of one that SQLite has deleted."""
         self._beside = ()
 
     def look(self) -> os.stat_result | None:
@@ -57,9 +61,7 @@ class FileWatch:
 
     def has_lost_companions(self) -> bool:
         """Whether the file is the same, but its -wal or -shm file is gone or another one; asked in a transaction."""
-        found = tuple(identity_of(path) for path in self._companions)
-        self._beside = self._beside or found  # SQLite opens them with the first transaction
-        return found != self._beside
+        return tuple(identity_of(path) for path in self._companions) != self._beside
 
     def remove_old_companions(self) -> None:
         """Where another file is at the path: SQLite would write the old one's -wal file into it."""
@@ -88,12 +90,15 @@ class Epoch:
     def __init__(self, namespace: str, path: Path) -> None:
         self._meta = f"{namespace}_meta"
         self._path = path
-        self._name = f"{_PREFIX}{token_hex(8)}"
         self._select = f"SELECT value FROM {self._meta} WHERE name = ?"
         self.reset()
 
     def reset(self) -> None:
-        """Begin again, on whatever content there is now."""
+        """Begin again on the content that is there now, or in another process.
+
+        The row gets a new name: a forked process has one of its own, and a backup may hold the old one.
+        """
+        self._name = f"{_PREFIX}{token_hex(8)}"
         self._number = 0  # the last one that was committed; 0: no row yet
         self._next = 0  # the one that the transaction under way writes
         self._renewed_at = time.monotonic()  # a handle that lives shorter than RENEW leaves no row
@@ -103,7 +108,7 @@ class Epoch:
         """Whether the content, as a write transaction sees it, is older than what this handle wrote."""
         if not self._number:
             return False
-        row = connection.execute(self._select, (self._name,)).fetchone()
+        row = self._row(connection)
         if row is not None and _number(row[0]) in {self._number, self._next}:
             return False
         is_pruned = row is None and time.monotonic() > self._renewed_at + KEPT / 2
@@ -149,6 +154,15 @@ class Epoch:
         """The transaction was committed."""
         if self._next > self._number:
             self._number, self._renewed_at = self._next, time.monotonic()
+
+    def _row(self, connection: sqlite3.Connection) -> tuple[str] | None:
+        try:
+            row: tuple[str] | None = connection.execute(self._select, (self._name,)).fetchone()
+        except sqlite3.OperationalError as err:
+            if "no such table" in str(err):  # it went back to before the store was made
+                return None
+            raise
+        return row
 
     def _number_below(self) -> int | None:
         """The number in the file itself, without its -wal file; None where it cannot be read just now."""
