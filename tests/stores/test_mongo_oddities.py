@@ -530,6 +530,31 @@ def test_a_client_from_before_a_fork_is_refused(store, monkeypatch):
         store.now()
 
 
+class TestAfterAFork:
+    @pytest.mark.usefixtures("impatient")
+    def test_a_server_that_was_away_at_the_first_call_is_found_by_the_next(self, own_server):
+        with opened(lambda: MongoStore(own_server.url())) as store:
+            own_server.kill()
+            store.after_fork()
+            for _ in range(2):
+                with pytest.raises(StoreUnavailable, match="does not answer"):
+                    store.now()
+            own_server.start()
+            assert store.add_jobs([a_job()])
+
+    def test_threads_that_make_the_first_call_at_once_open_it_once(self, store):
+        store.after_fork()
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(lambda _: store._connection.client, range(8)))
+        assert len({id(client) for client in found}) == 1
+
+    def test_a_store_that_was_closed_stays_closed(self, store):
+        store.after_fork()
+        store.close()
+        with pytest.raises(StoreUnavailable, match="is closed"):
+            store.now()
+
+
 def test_firing_many_schedules_is_a_handful_of_writes(store):
     """However many are due, they are looked up, written and delivered together."""
     store.edit_schedules([new_schedule(f"s{n}") for n in range(100)], now=T0)

@@ -43,7 +43,8 @@ class Connection:
         self._sent: Space | None = None
         self._wire: Wire | Driver | None = None
         self._sessions = threading.local()
-        self._was_forked = False  # it was open in the parent, and is opened again by the first call
+        self._was_forked = False  # it was open in the parent, and is opened again by the first call that can
+        self._reopening = threading.Lock()
         self.has_transactions = False
         self.where = _shown(where, database)
         if self._url is not None:
@@ -57,7 +58,7 @@ class Connection:
             try:
                 self._look_at(client)
             except BaseException:
-                self.close()
+                self._disconnect()
                 raise
             database = client.get_default_database(DATABASE)
             if self._given_database is not None:
@@ -73,14 +74,19 @@ class Connection:
         for inherited in (self._wire, self._sessions, self._client):
             forks.abandon(inherited)
         self._sessions = threading.local()
+        self._reopening = threading.Lock()  # a thread that the child does not have may hold the parent's
         if self._url is None:
             return
-        self._was_forked = self._space is not None
+        self._was_forked = self._was_forked or self._space is not None
         self._client = self._wire = self._space = self._quick = self._sent = None
         self._pid = os.getpid()
 
     def close(self) -> None:
-        self._was_forked = False
+        with self._reopening:
+            self._was_forked = False
+            self._disconnect()
+
+    def _disconnect(self) -> None:
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.close()
@@ -118,8 +124,7 @@ class Connection:
                 "the client that this store was given was opened before a fork; give the child process one of its own"
             )
         if self._was_forked:
-            self._was_forked = False
-            self.open()
+            self._open_in_child()
         if self._space is None:
             raise StoreUnavailable(f"{self.where} is closed")
         return self._space
@@ -144,6 +149,13 @@ class Connection:
     @property
     def client(self) -> MongoClient[Document]:
         return self.space.database.client
+
+    def _open_in_child(self) -> None:
+        """Open it once, however many threads make the first call; if the server is away, the next call tries again."""
+        with self._reopening:
+            if self._was_forked:
+                self.open()
+                self._was_forked = False
 
     def _connect(self) -> MongoClient[Document]:
         self._client = MongoClient(
