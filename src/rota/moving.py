@@ -105,7 +105,7 @@ def check(source: Store, target: Store) -> Seal | None:
 
 def check_there(source: Store) -> None:
     """Refuse a source whose namespace does not exist; to open it would make it, empty."""
-    if source.features.is_shared and getattr(source, "namespace", "") not in source.namespaces():
+    if source.features.is_shared and source.namespace not in source.namespaces():
         _check_only_namespace(source)
         raise Refused(f"{source.describe()} holds no system of Rota; check what --from names")
 
@@ -165,7 +165,7 @@ def _look_alike(source: Store, target: Store) -> bool:
     """Whether two handles name one place in the same words; other words for it are found out by the seal."""
     if not source.features.is_shared or source.describe() != target.describe():
         return False
-    return getattr(source, "namespace", None) == getattr(target, "namespace", None)
+    return source.namespace == target.namespace
 
 
 def _is_empty(store: Store) -> bool:
@@ -185,12 +185,11 @@ def _not_empty(store: Store) -> Refused:
 
 def _check_only_namespace(source: Store) -> None:
     """A namespace that was misspelt, or not named at all, looks like an empty store: say what else is there."""
-    named = getattr(source, "namespace", "")
-    others = [name for name in source.namespaces() if name != named]
+    others = [name for name in source.namespaces() if name != source.namespace]
     if others:
         raise Refused(
-            f"namespace {named} of {source.describe()} holds nothing to copy. The other namespaces there are: "
-            f"{', '.join(others)}. Name one of them with --namespace"
+            f"namespace {source.namespace} of {source.describe()} holds nothing to copy. The other namespaces there "
+            f"are: {', '.join(others)}. Name one of them with --namespace"
         )
 
 

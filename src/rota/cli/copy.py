@@ -146,7 +146,7 @@ def _move(source: Store, target: Store, wait: int, *, is_sure: bool) -> CopyFact
 def _left_in(url: str, copied: str) -> list[str]:
     """The other namespaces of a source that was left, but for those that were copied away before."""
     others = [_store(url, name) for name in _store(url, copied).namespaces() if name != copied]
-    return [str(vars(store)["namespace"]) for store in others if not _is_gone(store)]
+    return [store.namespace for store in others if not _is_gone(store)]
 
 
 def _is_gone(store: Store) -> bool:

@@ -45,6 +45,8 @@ class Store(
 ):
     """Where jobs, schedules, occurrences and logs live."""
 
+    namespace: str = ""  # which of several systems in one place this is; empty where a store has no namespaces
+
     @abstractmethod
     def open(self) -> None:
         """Connect, and make or migrate what is needed."""

@@ -58,6 +58,7 @@ class Relay(Store):
     def __init__(self, inner: Store) -> None:
         self.inner = inner
         self.features = inner.features
+        self.namespace = inner.namespace
 
     def relay(self, verb: str, args: tuple[Any, ...], call: Callable[[], Reply]) -> Reply:  # noqa: ARG002 - for others
         return call()
@@ -72,6 +73,9 @@ class Relay(Store):
 
     def pending_migrations(self) -> list[str]:
         return self.inner.pending_migrations()
+
+    def namespaces(self) -> list[str]:
+        return self.inner.namespaces()
 
     def close(self) -> None:
         self.inner.close()

@@ -105,8 +105,7 @@ class TestSharedStore:
 
     def test_a_namespace_is_listed_by_every_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
         """Also by one that is not open: who looks for what is there must not make anything."""
-        own = vars(store)["namespace"]
-        assert own in store.namespaces()
+        assert store.namespace in store.namespaces()
         assert make_store().namespaces() == store.namespaces() == sorted(store.namespaces())
 
     def test_closing_one_handle_leaves_the_others_open(self, store: Store, make_store: Callable[[], Store]) -> None:
