@@ -32,6 +32,19 @@ def test_a_schedule_is_added_and_edited_by_hand(synced):
     assert (facts["tz"], facts["priority"], facts["overlap"], facts["version"]) == ("Europe/Paris", 10, "queue", 2)
 
 
+def test_the_key_of_its_jobs_is_said_by_hand(synced):
+    def key() -> tuple[str, str]:
+        (facts,) = [one for one in synced.data("schedules", "list") if one["id"] == "hello"]
+        return facts["key"], facts["key_for"]
+
+    synced("schedules", "add", "hello", "greet", "ann", "--every", "1h", "--key", "mine", "--key-for", "1.5s")
+    assert key() == ("mine", "1s500ms")
+    synced("schedules", "edit", "hello", "--key", "other")
+    assert key() == ("other", "1s500ms")
+    synced("schedules", "edit", "hello", "--key-for", "")
+    assert key() == ("other", None)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -48,6 +61,10 @@ def test_a_schedule_is_added_and_edited_by_hand(synced):
         ),
         (["add", "report", "greet", "a", "--every", "5m"], 2, "`rota schedules edit report` changes it"),
         (["edit", "nobody", "--queue", "mail"], 5, "no schedule has the id 'nobody'"),
+        (["add", "x", "greet", "a", "--every", "5m", "--key-for", "1h"], 2, "needs a key="),
+        (["add", "x", "greet", "a", "--every", "5m", "--key", "k", "--key-for", "0s"], 2, "between 1ms and 100 years"),
+        (["edit", "report", "--key-for", "1h"], 2, "add --key TEXT"),
+        (["edit", "report", "--key", ""], 2, "use 1 to 255 characters"),
         (["edit", "report"], 2, "nothing is to be changed"),
         (["edit", "report", "--queue", "mail"], 6, "is defined by the code of app 'app'"),
     ],

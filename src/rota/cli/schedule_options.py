@@ -10,8 +10,8 @@ import msgspec
 
 from rota.cli.words import instant_from
 from rota.errors import BadOption, BadTrigger, UnknownZone
-from rota.model.micros import span_of
-from rota.model.names import check_name, check_priority
+from rota.model.micros import fine_span_of, span_of
+from rota.model.names import check_key, check_name, check_priority
 from rota.model.schedule import CATCHUPS, OVERLAPS, check_spec
 from rota.model.tenant import followed
 from rota.specs import bound_instant
@@ -48,6 +48,8 @@ def rule_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--max-runs", type=click.IntRange(1), metavar="N", help="So many, then no more."),
         click.option("--queue", metavar="NAME", help="Another queue than the task's own."),
         click.option("--priority", metavar="N", callback=read_priority, help="From -100 to 100, or low, normal, high."),
+        click.option("--key", metavar="TEXT", callback=_key, help="The unique key of its jobs."),
+        click.option("--key-for", metavar="DURATION", callback=_fine_span, help="Hold the key this long after a job."),
         click.option("--description", metavar="TEXT", help="For people."),
     ]
     for option in reversed(options):
@@ -83,7 +85,10 @@ def reworded(spec: ScheduleSpec, trigger: Trigger | None, given: dict[str, Any])
     for name in FOLLOWED:
         if name in said:
             spec = _said_anew(spec, name, said.pop(name))
-    return check_spec(msgspec.structs.replace(_bounded(spec, said), **{name: _read(name, said[name]) for name in said}))
+    changed = msgspec.structs.replace(_bounded(spec, said), **{name: _read(name, said[name]) for name in said})
+    if changed.key_for and not changed.key:
+        raise BadOption("--key-for needs a key to hold: this schedule has none; add --key TEXT")
+    return check_spec(changed)
 
 
 def _zone_of(text: str) -> str | None:
@@ -151,6 +156,8 @@ def _bounded(spec: ScheduleSpec, said: dict[str, Any]) -> ScheduleSpec:
 def _read(name: str, value: Any) -> Any:
     if name in {"grace", "jitter", "lookahead"}:
         return span_of(value) if value else 0
+    if name == "key_for":
+        return fine_span_of(value, least=1) if value else 0
     return value
 
 
@@ -159,6 +166,17 @@ def _span(context: click.Context, _option: click.Parameter, text: str | None) ->
     if text or (text is not None and context.info_name != "edit"):
         span_of(text)
     return text
+
+
+def _fine_span(context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """As _span, for what may be shorter than a second."""
+    if text or (text is not None and context.info_name != "edit"):
+        fine_span_of(text, least=1)
+    return text
+
+
+def _key(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    return None if text is None else check_key(text)
 
 
 def _bound(_context: click.Context, _option: click.Parameter, text: str | None) -> date | str | None:
