@@ -9,7 +9,8 @@ import pytest
 
 from cli.processes import wait_until
 from rota.cli.copy_progress import words
-from rota.moving import Step
+from rota.errors import StoreUnavailable
+from rota.moving import Step, move
 from rota.store.contract import Seal
 from rota.store.sqlite import SqliteStore
 
@@ -154,6 +155,20 @@ def test_a_namespace_may_get_another_name(full):
     facts = full.data("copy", *BOTH, "--to-namespace", "prod")
     assert facts["target"].endswith("new.db, namespace prod")
     assert SqliteStore(full.folder / "new.db").namespaces() == ["prod"]
+
+
+def test_a_finished_copy_is_told_although_the_source_cannot_be_read_any_more(full, monkeypatch):
+    def gone(_store):
+        raise StoreUnavailable("the server has gone away")
+
+    def move_and_go(*stores, **options):
+        moved = move(*stores, **options)
+        monkeypatch.setattr(SqliteStore, "namespaces", gone)
+        return moved
+
+    monkeypatch.setattr("rota.cli.copy.move", move_and_go)
+    facts = full.data("copy", *BOTH)
+    assert (facts["jobs"], facts["still_in_source"]) == (3, [])
 
 
 def test_an_interrupted_copy_says_how_to_go_on(full, started, store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 from rota.model.state import State
@@ -91,6 +92,7 @@ def test_a_scheduler_makes_jobs_and_leaves_them_to_workers(rota, started):
     rota("schedules", "enable", "tick")
     process = started("scheduler", "jobs.py")
     process.wait_for("schedule tick fired jobs.tick as job ")
+    assert re.search(r"schedule tick fired jobs\.tick as job [0-9a-f]+; next at 20\d\d-", process.stderr)
     process.signal(signal.SIGTERM)
     assert process.end() == 0
     assert "does   fires schedules" in process.stderr

@@ -40,10 +40,10 @@ def test_queues_beyond_the_bound_are_one(app):
 
 def test_tasks_beyond_the_bound_are_one(app):
     tasks = [app.task(name=f"t{place:03d}")(lambda: None) for place in range(MOST_TASKS + 30)]
-    app.enqueue_many([task.job() for task in tasks])
+    app.enqueue_many([task.job() for task in reversed(tasks)])  # so that not the first by name are counted
     with app.running(scheduler=False) as node:
         assert node.worker.is_idle.wait(10)
-    seen = scrape(app)
+        seen = scrape(app)
     for name in ("rota_job_attempts_total", "rota_job_run_seconds_count"):
         assert len(seen.labels(name, "task")) == MOST_TASKS + 1
         assert sum(sample.value for sample in seen.samples if sample.name == name) == MOST_TASKS + 30
@@ -130,6 +130,16 @@ def test_a_name_beyond_the_bound_stays_other():
     for name in ("a", "b", "c", "a", "c", "d"):
         counts.add(name, "x")
     assert dict(counts.items()) == {("a", "x"): 2, ("b", "x"): 1, ("other", "x"): 3}
+
+
+def test_known_names_are_zero_as_long_as_there_is_room():
+    counts, names = Counts(3), ["a", "b", "c", "d"]
+    assert dict(counts.items(names)) == {("a", ""): 0, ("b", ""): 0, ("c", ""): 0}
+    counts.add("d")
+    assert dict(counts.items(names)) == {("a", ""): 0, ("b", ""): 0, ("d", ""): 1}
+    for name in ("c", "b", "a", "a"):
+        counts.add(name)
+    assert dict(counts.items(names)) == {("b", ""): 1, ("c", ""): 1, ("d", ""): 1, ("other", ""): 2}
 
 
 def test_who_is_not_accepted_is_other_in_histograms_too():

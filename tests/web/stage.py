@@ -48,17 +48,7 @@ class Stage:
         self.secrets["expired"] = app.tokens.create("late", role="admin", ttl="1s").secret
         for role in ("read", "operate", "admin"):
             self.secrets[role] = app.tokens.create(f"{role}er", role=role).secret
-        self.expire("late")
-
-    def expire(self, name: str) -> None:
-        """Make a token's time be over."""
-        store = self.app.open()
-        for entry in store.list_entries("token").items:
-            token = msgspec.json.decode(entry.data)
-            if token["name"] == name:
-                token["expires_at"] = 1
-                edit = {"kind": "token", "name": entry.name, "expect_version": entry.version}
-                store.edit_entries([_edit(**edit, data=msgspec.json.encode(token).decode())])
+        expire(app, "late")
 
     def ask(self, method: str, path: str, credential: str = "admin", **options: Any):
         headers = options.pop("headers", {})
@@ -77,6 +67,17 @@ class Stage:
         """Everything that the store holds."""
         store = self.app.open()
         return [record for part in get_args(Part) for record in store.dump(part, limit=10_000).items]
+
+
+def expire(app: App, name: str) -> None:
+    """Make a token's time be over."""
+    store = app.open()
+    for entry in store.list_entries("token").items:
+        token = msgspec.json.decode(entry.data)
+        if token["name"] == name:
+            token["expires_at"] = 1
+            edit = {"kind": "token", "name": entry.name, "expect_version": entry.version}
+            store.edit_entries([_edit(**edit, data=msgspec.json.encode(token).decode())])
 
 
 def _edit(**fields: Any):

@@ -12,7 +12,7 @@ from rota.tokens import Identity
 from rota.web.hub import MOST_BYTES, REPLAYED, Hub, Listener
 from rota.web.refusals import Refusal
 from rota.web.server import WebServer
-from web.stage import Stage
+from web.stage import expire
 from web.test_streams import PATIENCE, first
 
 EVENTS = "/api/v1/events"
@@ -46,13 +46,8 @@ def test_a_stream_ends_with_its_token(app, served, how, what):
     with client_of(served, token.secret) as client, client.stream("GET", path) as stream:
         lines = stream.iter_lines()
         first(lines, "counts" if what == "events" else "line")
-        app.tokens.revoke(token.id) if how == "revoked" else Stage.expire(stage_of(app), "ann")
+        app.tokens.revoke(token.id) if how == "revoked" else expire(app, "ann")
         assert "revoked, or has expired" in first(lines, "end")["reason"]
-
-
-class stage_of:  # noqa: N801 - it stands in for a Stage, which makes tokens of its own
-    def __init__(self, app) -> None:
-        self.app = app
 
 
 def test_the_stream_of_a_good_token_goes_on_when_another_is_revoked(app, served):

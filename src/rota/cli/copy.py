@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +109,8 @@ def copy(
         _plan(source, target, out)
     else:
         facts = _move(source, target, span_of(wait), is_sure=yes)
-        facts.still_in_source = _left_in(source_url, named)
+        with suppress(StoreError):  # the copy is done, whether the source can still be read or not
+            facts.still_in_source = _left_in(source_url, named)
         out.page(facts, lambda: _lines(facts, into or named))
 
 

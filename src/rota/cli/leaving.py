@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 
 log = logging.getLogger("rota.cli")
 
@@ -25,6 +26,13 @@ def watch_exit(code: int) -> None:
 
 
 def _end_in_time(code: int) -> None:
+    try:
+        _wait_for_the_rest()
+    finally:
+        os._exit(code)  # also if a stream is closed, broken or missing, or a log handler fails
+
+
+def _wait_for_the_rest() -> None:
     left = _left_after(THREADS_END_WITHIN)
     if left:
         log.warning(
@@ -42,8 +50,8 @@ def _end_in_time(code: int) -> None:
         log.warning("functions registered with atexit still run after %g s: the process ends", HANDLERS_END_WITHIN)
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
+        with suppress(Exception):  # the reader of one may be gone: the other is flushed all the same
+            stream.flush()
 
 
 def _left_after(seconds: float) -> list[threading.Thread]:

@@ -226,8 +226,14 @@ class Scheduler(Service):
         again_at = self.clock.monotonic() + FIRST_RETRY * 2 ** (tries - 1)
         self._failing[schedule.id] = Failing(tries, again_at)
         error = f"{type(err).__name__}: {err}"
-        data = {"schedule_id": schedule.id, "task": schedule.spec.task, "error": error}
-        self.events.emit("schedule.refused", now, **data, is_fault=True)
+        self.events.emit(
+            "schedule.refused",
+            now,
+            schedule_id=schedule.id,
+            task=schedule.spec.task,
+            error=error,
+            is_fault=True,
+        )
         if tries == 1:
             author = Author(note_id=self._new_id(), by="scheduler", verb="could not fire")
             self._store.add_notes([note_of(author, subject_of("schedule", schedule.id), {}, {"error": error}, now)])
@@ -275,8 +281,14 @@ class Scheduler(Service):
         self._failing.pop(schedule.id, None)
         if not result.is_accepted:
             error = "somebody else fired or edited it first"
-            data = {"schedule_id": schedule.id, "task": schedule.spec.task, "error": error}
-            self.events.emit("schedule.refused", now, **data, is_fault=False)
+            self.events.emit(
+                "schedule.refused",
+                now,
+                schedule_id=schedule.id,
+                task=schedule.spec.task,
+                error=error,
+                is_fault=False,
+            )
             return
         if result.jobs and self.events.wants("schedule.fired"):
             self.events.emit(
@@ -300,8 +312,14 @@ class Scheduler(Service):
         if schedule.id in told:
             return
         told.add(schedule.id)
-        data = {"schedule_id": schedule.id, "task": schedule.spec.task, "error": error}
-        self.events.emit("schedule.refused", now, **data, is_fault=True)
+        self.events.emit(
+            "schedule.refused",
+            now,
+            schedule_id=schedule.id,
+            task=schedule.spec.task,
+            error=error,
+            is_fault=True,
+        )
 
 
 def _reasons(firing: Firing, result: Fired) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,11 +40,18 @@ class Counts:
         """Every count; known names that were not counted yet, with each of these words, are zero."""
         counts = self._counts
         yield from counts.items()
-        kept = islice((name for name in names if self._may_keep(name)), self._most)
+        kept = [*self._known(names)]
         yield from (((name, word), 0) for name in kept for word in words if (name, word) not in counts)
 
-    def _may_keep(self, name: str) -> bool:
-        return name in self._names or self._accepts(name)
+    def _known(self, names: Iterable[str]) -> Iterator[str]:
+        """Names that have numbers of their own, and as many new ones as there is room for: the rest is `other`."""
+        room = self._most - len(self._names)
+        for name in names:
+            if name in self._names:
+                yield name
+            elif room > 0 and self._accepts(name):
+                room -= 1
+                yield name
 
     def _kept(self, name: str) -> str:
         if name in self._names:
