@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rota.changes import Change, list_changes
-from rota.errors import DuplicateName, ScheduleNotFound, VersionConflict
+from rota.errors import DuplicateName, Refused, ScheduleNotFound, VersionConflict
 from rota.following import check_tenants, let_follow
 from rota.identity import whoami
 from rota.jobs import Job
@@ -26,7 +27,7 @@ from rota.planning import apply_edits, plan_schedules
 from rota.reading import all_schedules
 from rota.schedule_view import ScheduleView
 from rota.specs import ScheduleKeywords, make_spec
-from rota.starting import key_holder, start_task
+from rota.starting import key_holder, start_task, was_made
 from rota.store.contract import Page, ScheduleFilter, check_limit
 
 if TYPE_CHECKING:
@@ -238,22 +239,22 @@ class Schedules:
     def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:
         """One run at once, whatever its times, pauses and live jobs; what holds its key is answered instead, as is a
         collection's live task."""
-        job_id = self._new_id()
         if (schedule := self._read(schedule_id)).spec.sync is not None:
             started = start_task(self._store(), schedule, self._new_id, by)
             return Job(self._jobs, started.job.id, existed=started.existed, record=started.job)
-        holder = key_holder(self._store(), schedule.spec.key)
-        if holder is None:
-            self._change(
-                schedule_id, lambda schedule, now: edits.trigger_now(schedule, now, job_id, by), "run by hand", by
-            )
-            if schedule.spec.key and not self._store().get_jobs(
-                [job_id]
-            ):  # another was faster by a hair, or it is over
-                holder = key_holder(self._store(), schedule.spec.key)
-        if holder is None:
-            return Job(self._jobs, job_id)
-        return Job(self._jobs, holder.id, existed=True, record=holder)
+        for _ in range(TRIES):
+            holder = key_holder(self._store(), schedule.spec.key)
+            if holder is not None:
+                return Job(self._jobs, holder.id, existed=True, record=holder)
+            job_id = self._new_id()
+            run = partial(edits.trigger_now, job_id=job_id, by=by)
+            schedule = self._change(schedule_id, run, "run by hand", by).record
+            if not schedule.spec.key or was_made(self._store(), job_id, schedule):
+                return Job(self._jobs, job_id)
+        raise Refused(
+            f"other jobs took the key {schedule.spec.key!r} of schedule '{schedule_id}' {TRIES} times while this run "
+            "was being made, and ended; try again"
+        )
 
     def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
         """The next n times at which it will fire, as things stand, in its zone."""

@@ -1,7 +1,8 @@
 """Starting jobs of a schedule by hand: one step with it, so that no tick and no other hand comes between.
 
-A step that makes a job says nothing of what the job became. So whoever started it looks: it is there, or another has
-its slot or its key, or it has ended already and its task keeps nothing.
+A step that makes a job does not say what became of the job. So the caller looks: the job is there, or another job has
+its slot or its key, or the schedule has counted it, because it has ended already and its task keeps nothing. If none of
+these is true, another job was in the way and has ended since: the caller tries again.
 """
 
 from __future__ import annotations
@@ -54,6 +55,15 @@ def key_holder(store: Store, key: str) -> Job | None:
     return next((job for job in found if holds_key(job.state, job.key_until, store.now())), None)
 
 
+def was_made(store: Store, job_id: str, after: Schedule) -> bool:
+    """Whether the run by hand that an edit adds was made: its job is there, or the schedule (`after` the edit) has
+    counted it. A run that its slot or its key refused is not counted."""
+    if store.get_jobs([job_id]):
+        return True
+    found = store.get_schedules([after.id])
+    return bool(found) and found[0].last.by_hand >= after.last.by_hand
+
+
 def _live_task(store: Store, schedule: Schedule) -> Job | None:
     newest = store.list_jobs(JobFilter(schedule_id=schedule.id), limit=1).items
     return newest[0] if newest and newest[0].is_live else None
@@ -71,7 +81,8 @@ def _try(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -
         )
     if store.edit_schedules([edit]):
         return None
-    found = store.get_jobs([edit.jobs[0].id])
-    if found or _live_task(store, schedule) is None:
-        return found[0] if found else accept(edit.jobs[0], store.now())  # ended already, and its task keeps nothing
-    return None
+    job = edit.jobs[0]
+    if not was_made(store, job.id, edit.after):
+        return None
+    found = store.get_jobs([job.id])
+    return found[0] if found else accept(job, store.now())  # ended already, and its task keeps nothing

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import count
 
 import msgspec
 import pytest
 
 from app.steps import fire
-from rota import BadName, BadOption, every
+from rota import BadName, BadOption, Refused, every
 from rota.cli.export import exported
 from rota.cli.schedule_page import ShownSchedule, facts_of, page
 from rota.model.micros import SECOND, datetime_of
@@ -125,6 +126,75 @@ def test_a_run_by_hand_is_answered_with_the_job_that_holds_its_key(app, send):
     again = app.schedules.run_now("soon")
     assert (first.existed, again.existed, again.id) == (False, True, first.id)
     assert [job.id for job in live(app)] == [first.id]
+
+
+@pytest.fixture
+def meanwhile(app, monkeypatch):
+    """Has others do something just before and just after each edit of a schedule."""
+
+    def install(before, after):
+        store = app.open()
+        edit = store.edit_schedules
+
+        def edit_schedules(edits):
+            before()
+            refused = edit(edits)
+            after()
+            return refused
+
+        monkeypatch.setattr(store, "edit_schedules", edit_schedules)
+
+    return install
+
+
+def test_a_run_by_hand_that_another_job_was_in_the_way_of_is_tried_again(app, send, meanwhile):
+    app.schedules.put("soon", send.job("ann"), every("10s"))
+    turns = count()
+
+    def take() -> None:
+        if next(turns) == 0:
+            send.enqueue("ann")
+
+    def end() -> None:
+        if next(turns) == 1:
+            app.jobs.cancel(live(app)[0].id)
+
+    meanwhile(take, end)
+    job = app.schedules.run_now("soon")
+    assert (job.existed, [one.id for one in live(app)]) == (False, [job.id])
+    record = app.schedules.get("soon").record
+    assert (record.last.job_id, record.runs) == (job.id, 1)
+
+
+def test_a_run_by_hand_that_others_are_always_in_the_way_of_is_refused(app, send, meanwhile):
+    app.schedules.put("soon", send.job("ann"), every("10s"))
+    others = []
+    meanwhile(lambda: others.append(send.enqueue("ann")), lambda: app.jobs.cancel(others[-1].id))
+    with pytest.raises(Refused, match=r"took the key '.*' of schedule 'soon' 5 times .*; try again"):
+        app.schedules.run_now("soon")
+    assert (live(app), app.schedules.get("soon").record.runs) == ([], 0)
+
+
+def test_a_run_by_hand_is_answered_with_the_job_that_took_its_key_meanwhile(app, send, meanwhile):
+    app.schedules.put("soon", send.job("ann"), every("10s"))
+    others = []
+    meanwhile(lambda: others.append(send.enqueue("ann")), lambda: None)
+    job = app.schedules.run_now("soon")
+    assert (job.existed, job.id) == (True, others[0].id)
+    assert app.schedules.get("soon").record.runs == 0
+
+
+def test_a_run_by_hand_that_has_ended_and_is_gone_is_not_made_again(app, send, meanwhile):
+    app.schedules.put("soon", send.job("ann"), every("10s"))
+
+    def end() -> None:
+        (job,) = live(app)
+        app.jobs.cancel(job.id)
+        app.jobs.delete(job.id)
+
+    meanwhile(lambda: None, end)
+    assert not app.schedules.run_now("soon").existed
+    assert (app.jobs.list().items, app.schedules.get("soon").record.runs) == ([], 1)
 
 
 def test_a_run_by_hand_ignores_the_slot(app, clock, plain):

@@ -9,10 +9,12 @@ from itertools import count
 
 import pytest
 from mongo_servers import FOLDER, emptied, standalone_url  # noqa: F401
+from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 
 from rota import failpoints
 from rota.errors import StoreError, StoreUnavailable
+from rota.model.edit import trigger_now
 from rota.model.outcome import GivenBack
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
@@ -26,6 +28,7 @@ from rota.testing.store_suite.steps import (
     add_job,
     add_schedule,
     all_jobs,
+    change_schedule,
     claim,
     claim_one,
     fire,
@@ -191,23 +194,74 @@ def test_a_job_made_behind_one_that_took_its_slot_has_waited_from_its_first_line
     assert history(store, last.id) == [State.HELD, State.QUEUED]
 
 
-def test_a_key_that_is_taken_between_the_decision_and_the_insert_leaves_a_skip(store):
+@pytest.fixture
+def taking():
+    """Has another job take the key between a decision and the insert of its job; gives that job."""
+
+    def install(store, where, then=lambda: None):
+        taken = []
+
+        def take(name: str) -> None:
+            if name == where:
+                failpoints.install(None)
+                taken.append(add_job(store, key="k", queue="other", now=DUE))
+                then()
+
+        failpoints.install(take)
+        return taken
+
+    yield install
+    failpoints.install(None)
+
+
+def test_a_key_that_is_taken_between_the_decision_and_the_insert_leaves_a_skip(store, taking):
     add_schedule(store, "tick", key="k", overlap="allow")
-    taken = []
-
-    def take(name: str) -> None:
-        if name == "fire.before_commit":
-            failpoints.install(None)
-            taken.append(add_job(store, key="k", queue="other", now=DUE))
-
-    failpoints.install(take)
-    try:
-        fired = fire(store, "tick", now=DUE)
-    finally:
-        failpoints.install(None)
+    taken = taking(store, "fire.before_commit")
+    fired = fire(store, "tick", now=DUE)
     assert (fired.jobs, fired.skipped, fired.unique) == ([], 1, 1)
     assert [line.reason for line in ledger(store, "tick")] == [f"unique (job {taken[0]})"]
     assert ids(all_jobs(store)) == taken
+
+
+def test_an_occurrence_that_its_key_refuses_at_the_insert_is_no_run(store, taking):
+    before = add_schedule(store, "tick", key="k", overlap="allow", max_runs=1)
+    taking(store, "fire.before_commit")
+    fire(store, "tick", now=DUE)
+    kept = read_schedule(store)
+    assert (kept.run_count, kept.last, kept.next_at) == (0, before.last, DUE + MINUTE)
+    succeed(store, claim_one(store, queues=("other",), now=DUE), now=DUE)
+    assert [one.id for one in store.due_schedules(9, now=DUE + MINUTE).schedules] == ["tick"]
+    (made,) = fire(store, "tick", now=DUE + MINUTE).jobs
+    kept = read_schedule(store)
+    assert (kept.run_count, kept.last.job_id, kept.next_at) == (1, made, None)
+
+
+def test_a_run_by_hand_that_its_key_refuses_at_the_insert_is_no_run(store, taking):
+    before = add_schedule(store, "tick", key="k")
+    taken = taking(store, "edit.before_commit")
+    kept = change_schedule(store, trigger_now(before, DUE, "by-hand"), now=DUE)
+    assert (kept.last, kept.runs, kept.version) == (before.last, 0, before.version + 1)
+    assert ids(all_jobs(store)) == taken
+
+
+def test_what_was_recorded_as_skipped_is_not_made_by_a_later_delivery(store, taking, monkeypatch):
+    """The first process dies when the line is written and the outbox is not yet cleared; then the key becomes free."""
+    add_schedule(store, "tick", key="k", overlap="allow", max_runs=1)
+
+    def die(*_args, **_options):
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        taken = taking(store, "fire.before_commit", lambda: patch.setattr(Collection, "update_one", die))
+        with pytest.raises(Crash):
+            fire(store, "tick", now=DUE)
+    assert "outbox" in store._connection.space.schedules.find_one({"_id": "tick"})
+    succeed(store, claim_one(store, queues=("other",), now=DUE), now=DUE)
+    kept = read_schedule(store)
+    assert (kept.run_count, kept.last.job_id, kept.next_at) == (0, None, DUE + MINUTE)
+    assert [line.reason for line in ledger(store, "tick")] == [f"unique (job {taken[0]})"]
+    assert ids(all_jobs(store)) == taken
+    assert len(fire(store, "tick", now=DUE + MINUTE).jobs) == 1
 
 
 def test_a_job_retried_by_hand_under_a_claim_is_claimed_with_the_past_that_it_has(store):

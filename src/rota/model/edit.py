@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadTrigger, Refused
-from rota.model.firing import run_now, run_since_start
+from rota.model.firing import as_made, run_now, run_since_start
 from rota.model.job import Job, NewJob
 from rota.model.note import Author, Note, facts_of, note_of, subject_of
 from rota.model.retiming import elsewhere, from_now, is_same_rule, kept_next, still_open, with_done
@@ -35,7 +35,7 @@ from rota.model.sync import start_sync
 from rota.triggers.rezoned import WallTrigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
 
 class Edit(Struct, frozen=True, kw_only=True):
@@ -197,20 +197,24 @@ def start_edit(schedule: Schedule, now: int, fresh: str, by: str) -> Edit:
 
 
 def _with_run(edit: Edit, job: NewJob, now: int) -> Edit:
-    """The edit with a job that its trigger did not make: a run as any other, which max_runs does not count."""
+    """The edit with a job that its trigger did not make: a run as any other, which max_runs does not count. Its key may
+    still refuse it: see `schedule_after`."""
     known = edit.after.last
     last = msgspec.structs.replace(known, enqueued_at=now, job_id=job.id, by_hand=known.by_hand + 1)
     return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, last=last), jobs=[*edit.jobs, job])
 
 
-def last_after(edit: Edit, current: LastRun) -> LastRun:
-    """What is known of a schedule's jobs after an edit: what workers wrote meanwhile stays, what it makes is added."""
+def schedule_after(edit: Edit, current: LastRun | None, made: Container[str]) -> Schedule:
+    """The schedule that an edit leaves, when these of its jobs were made: a job that its slot or its key refused is no
+    run. What workers wrote meanwhile (`current`; None: the schedule is new) stays."""
     if not edit.jobs:
-        return current
-    made = edit.after.last
-    return msgspec.structs.replace(
-        current, enqueued_at=made.enqueued_at, job_id=made.job_id or current.job_id, by_hand=made.by_hand
+        return edit.after if current is None else msgspec.structs.replace(edit.after, last=current)
+    known = LastRun() if current is None else current
+    told = edit.after.last
+    last = msgspec.structs.replace(
+        known, enqueued_at=told.enqueued_at, job_id=told.job_id or known.job_id, by_hand=told.by_hand
     )
+    return as_made(msgspec.structs.replace(edit.after, last=last), known, edit.jobs, made)
 
 
 def park(schedule: Schedule, now: int, problem: str) -> Edit:

@@ -33,10 +33,10 @@ from rota.model.slots import (
 from rota.triggers.zone import DAY, find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Sequence
 
     from rota.model.job import Job
-    from rota.model.schedule import Pause
+    from rota.model.schedule import LastRun, Pause
 
 MOST_JOBS = 100  # made by one firing of one schedule; the rest follows in the next round
 LATE = SECOND  # from here on the ledger says "late"
@@ -171,6 +171,11 @@ def not_unique(job: NewJob | Job, holder: str) -> Skip:
     return _skip(job, f"{UNIQUE} (job {holder})")
 
 
+def is_not_unique(reason: str) -> bool:
+    """Whether the ledger says so of an occurrence."""
+    return reason.startswith(f"{UNIQUE} ")
+
+
 def _overlap(shot: Shot, live: str | None, last_held: str | None) -> Placement:
     if live is None or shot.when_busy == "allow":
         return Placement(job=shot.job)
@@ -203,6 +208,27 @@ def fired(firing: Firing, made: int, now: int, last_job: str | None) -> Schedule
         ahead=firing.ahead,
         last=last,
     )
+
+
+def as_made(counted: Schedule, before: LastRun, jobs: Sequence[NewJob | Job], made: Container[str]) -> Schedule:
+    """A schedule that counts all these jobs, when only some of them were made: the others are no runs. `before`: what
+    was known of its jobs without these."""
+    missed = [job for job in jobs if job.id not in made]
+    if not missed:
+        return counted
+    by_hand = sum(job.fire_at is None for job in missed)
+    newest = next((job.id for job in reversed(jobs) if job.id in made), None)
+    last = counted.last
+    if newest is None:
+        last = msgspec.structs.replace(last, enqueued_at=before.enqueued_at, by_hand=before.by_hand)
+    else:
+        last = msgspec.structs.replace(last, by_hand=last.by_hand - by_hand)
+    if last.job_id in [job.id for job in missed]:  # otherwise a worker has named its own job since
+        last = msgspec.structs.replace(last, job_id=newest or before.job_id)
+    after = msgspec.structs.replace(counted, run_count=counted.run_count - (len(missed) - by_hand), last=last)
+    if after.is_spent or not counted.is_spent:
+        return after
+    return msgspec.structs.replace(after, next_at=next_slot(after, after.made_through))
 
 
 def _held(job: NewJob, behind: str) -> NewJob:

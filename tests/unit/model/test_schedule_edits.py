@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadOption, Refused
-from rota.model.edit import disable, enable, park, pause, register, remove, resume, retire, trigger_now
-from rota.model.firing import fired, plan
+from rota.model.edit import disable, enable, park, pause, register, remove, resume, retire, schedule_after, trigger_now
+from rota.model.firing import as_made, fired, plan
 from rota.model.micros import SECOND
 from rota.model.schedule import LastRun, Origin, ScheduleSpec, check_spec, pack_spec, unpack_spec
 from unit.model.values import HOUR, MINUTE, NOON, a_schedule, some_id
@@ -385,3 +385,31 @@ def test_what_a_schedule_knows_of_its_last_run_is_never_written_by_an_edit():
     schedule = msgspec.structs.replace(a_schedule(), last=LastRun(status="failed", error="Boom"))
     for edit in (disable(schedule, LATER), pause(schedule, LATER, reason="", by="", until=None)):
         assert edit.after.last == schedule.last
+
+
+def test_what_was_not_made_is_no_run():
+    schedule = seasoned()
+    edit = trigger_now(schedule, LATER, "by-hand")
+    counted = schedule_after(edit, schedule.last, ["by-hand"])
+    assert (counted.last.job_id, counted.last.enqueued_at, counted.last.by_hand) == ("by-hand", LATER, 1)
+    assert schedule_after(edit, schedule.last, []).last == schedule.last
+
+
+def test_of_several_jobs_the_newest_that_was_made_is_the_last_run():
+    edit = created("every 10m", at=NOON, start=NOON - 1, run_on_start=True, max_runs=1)
+    begun, on_start = edit.jobs
+    assert schedule_after(edit, None, [begun.id, on_start.id]) == edit.after
+    one = schedule_after(edit, None, [begun.id])
+    assert (one.run_count, one.last.by_hand, one.last.job_id, one.next_at) == (1, 0, begun.id, None)
+    other = schedule_after(edit, None, [on_start.id])
+    assert (other.run_count, other.last.by_hand, other.last.job_id) == (0, 1, on_start.id)
+    assert other.next_at is not None
+    neither = schedule_after(edit, None, [])
+    assert (neither.runs, neither.last) == (0, LastRun())
+
+
+def test_a_job_that_a_worker_named_meanwhile_stays_the_last_one():
+    edit = trigger_now(seasoned(), LATER, "by-hand")
+    last = msgspec.structs.replace(edit.after.last, job_id="ended-since")
+    ended = msgspec.structs.replace(edit.after, last=last)
+    assert as_made(ended, LastRun(job_id="job-of-10"), edit.jobs, []).last.job_id == "ended-since"

@@ -23,7 +23,8 @@ class ScheduleVerbs(ABC):
         """Apply edits, each whole or not at all; says which were refused because the version had moved on.
 
         An edit that revokes cancels the schedule's waiting jobs; those that were made ahead of their time (the edit
-        says which it unmakes) are removed instead, and leave no record: their occurrences are yet to come.
+        says which it unmakes) are removed instead, and leave no record: their occurrences are yet to come. A job of an
+        edit that its slot or its key refuses is not made and is no run of the schedule: see `schedule_after`.
         """
 
     @abstractmethod

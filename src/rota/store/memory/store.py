@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.edit import last_after
+from rota.model.edit import schedule_after
 from rota.model.firing import fired, place
 from rota.model.job import Job, NewJob, accept, holds_key
 from rota.model.lookahead import is_ahead, judge
@@ -353,15 +353,16 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             del self._schedules[edit.id]
             self._ledger.forget(edit.id)
         else:
-            last = last_after(edit, current.last) if current else edit.after.last
-            self._schedules[edit.id] = msgspec.structs.replace(edit.after, last=last)
+            made = [new.id for new in edit.jobs if not self._is_made(new) and not self._add(new, now).existed]
+            self._schedules[edit.id] = schedule_after(edit, current.last if current else None, made)
         self._ledger.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             self._ledger.record(of_skip(edit.id, skip))
-        for new in edit.jobs:
-            if (edit.id, new.fire_at) not in self._made:
-                self._add(new, now)
         return True
+
+    def _is_made(self, new: NewJob) -> bool:
+        """Whether its occurrence has, or had, a job."""
+        return (new.schedule_id, new.fire_at) in self._made
 
     def _revoke(self, edit: Edit, reason: str, now: int) -> None:
         """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pymongo.errors import DuplicateKeyError
 
+from rota.model.firing import is_not_unique
 from rota.model.occurrence import Occurrence, fold, of_job
 from rota.store.contract import Page
 from rota.store.mongo.documents import job_of, lines_of, row_of_line
@@ -18,6 +19,7 @@ from rota.store.mongo.documents import job_of, lines_of, row_of_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rota.model.job import Job
     from rota.store.contract import Retention
     from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step
@@ -100,6 +102,15 @@ class Ledger:
 
     # Reading.
 
+    def refused_by_key(self, step: Step, jobs: Sequence[Job], since: Mapping[str, int]) -> set[str]:
+        """Those of the jobs whose occurrences another job's key refused, as the lines say."""
+        names = list({job.schedule_id for job in jobs if job.schedule_id})
+        found = step.space.ledger.find({"_id": {"$in": names}}, session=step.session) if names else ()
+        lines = {
+            document["_id"]: _of_this_schedule(document["_id"], since[document["_id"]], document) for document in found
+        }
+        return {job.id for job in jobs if _is_refused(lines.get(job.schedule_id or "", []), job.fire_at or 0)}
+
     def page(
         self, space: Space, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
     ) -> Page[Occurrence]:
@@ -174,6 +185,11 @@ def _place(lines: Sequence[Occurrence], through_at: int) -> int:
 def _covers(lines: Sequence[Occurrence], line: Occurrence) -> bool:
     place = _place(lines, line.through_at)
     return place < len(lines) and lines[place].after_at < line.through_at
+
+
+def _is_refused(lines: Sequence[Occurrence], at: int) -> bool:
+    place = _place(lines, at)
+    return place < len(lines) and lines[place].after_at < at and is_not_unique(lines[place].reason)
 
 
 def _join(lines: list[Occurrence], line: Occurrence) -> None:

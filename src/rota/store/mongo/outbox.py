@@ -7,7 +7,9 @@ it, and every part of it is harmless to repeat:
 
 - jobs have their ids, and occurrences are unique, so a second delivery finds them there; a removed job's tombstone
   keeps its place for a day (see `removing`);
-- a job whose slot was taken since it was decided waits its turn; one whose key was taken becomes a line of the ledger;
+- a job whose slot was taken since it was decided waits its turn. A job whose key was taken is not made: an occurrence
+  becomes a line of the ledger, and the write that clears the outbox takes the job off the schedule's runs. A later
+  delivery finds that line and does not make the job, though the key may be free by then;
 - a line that the ledger covers already is left out;
 - a note has its id;
 - revoking touches only jobs with a place in line up to the edit's own, so a late delivery leaves later ones alone.
@@ -18,6 +20,10 @@ What can be seen of a process that dies in between: a schedule with an outbox, a
 yet revoked. Nothing is lost, since the outbox is as safe as the schedule. While it has one, a schedule counts as due at
 once, and whoever reads it (the next scheduler's turn, any list, any edit or firing, the rescuer's round) delivers
 first. Nobody therefore sees a schedule that has advanced without what follows from it.
+
+One race is left: two processes deliver the same outbox, and a key becomes free between their looks at it. Then one of
+them may make the job of an occurrence that the other records as skipped. The job runs once; the process that clears the
+outbox first says whether it counts as a run.
 
 Where the server has transactions, advance and delivery are one, and no outbox is ever written.
 """
@@ -31,19 +37,20 @@ from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
 from rota.model.edit import is_unmade
-from rota.model.firing import not_unique
+from rota.model.firing import as_made, not_unique
 from rota.model.history import closed_lines, pack_moves
 from rota.model.job import Job
 from rota.model.note import Note
 from rota.model.occurrence import Occurrence, of_skip
+from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.model.state import State
-from rota.store.mongo.documents import changed
+from rota.store.mongo.documents import changed, schedule_of
 from rota.store.mongo.guards import is_same
 from rota.store.mongo.jobs import is_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from rota.store.mongo.jobs import Jobs
     from rota.store.mongo.leases import Leases
@@ -55,6 +62,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.steps import Step
 
 REPLACED = "replaced by the next occurrence"
+COUNTED = ("enqueued_at", "job_id", "by_hand")  # what is known of a schedule's runs when they are made
 MOST_ROUNDS = 10  # for jobs that move while they are being revoked
 
 
@@ -75,6 +83,7 @@ class Outbox(Struct, kw_only=True):
     last_seq: int = 0  # … up to this place in line
     is_removal: bool = False
     due_at: int | None = None  # when the schedule is due once this is delivered
+    before: LastRun | None = None  # what was known of the schedule's runs without these jobs, where they may be refused
 
     @property
     def is_empty(self) -> bool:
@@ -111,9 +120,12 @@ class Postman:
         self._remover = remover
         self._notes = notes
 
-    def deliver(self, step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False) -> list[str]:
+    def deliver(
+        self, step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is_again: bool = False
+    ) -> list[str]:
         """Do what they say; where they were written down, take them off their schedules. `is_edit`: nobody has looked
-        yet whether the occurrences have jobs. Gives the jobs that another with their key came before."""
+        yet whether the occurrences have jobs. `is_again`: another process may have delivered some of it. Gives the jobs
+        that another with their key came before."""
         for outbox in outboxes:
             if outbox.revoke is not None:
                 self._revoke(step, outbox)
@@ -121,7 +133,11 @@ class Postman:
                 self._ledger.forget(step, outbox.schedule_id)
         jobs = [job for outbox in outboxes for job in outbox.jobs]
         now = {job.id: outbox.now for outbox in outboxes for job in outbox.jobs}
-        refused = self._make(step, self._missing(step, jobs, now) if is_edit else jobs, now)
+        wanted = self._missing(step, jobs, now) if is_edit else self._open(step, outboxes) if is_again else jobs
+        refused, unsure = self._make(step, wanted, now)
+        if wanted is not jobs:
+            unsure |= {job.id for job in jobs} - {job.id for job in wanted}
+        missed = self._missed(step, unsure)
         for outbox in outboxes:
             self._ledger.erase(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
         lines = [line for outbox in outboxes for line in outbox.lines]
@@ -131,8 +147,9 @@ class Postman:
         for outbox in outboxes:
             for job_id in outbox.stops:
                 self.stop(step, job_id, outbox.now, is_noted=False)
+        whole = [outbox for outbox in outboxes if not self._correct(step, outbox, missed)]
         if not step.is_atomic:
-            self._clear(step, outboxes)
+            self._clear(step, whole)
         return [job.id for job, _ in refused]
 
     def _revoke(self, step: Step, outbox: Outbox) -> None:
@@ -163,8 +180,24 @@ class Postman:
         free = [job for job in jobs if job.slot not in live and job.key not in holders]
         return [job for job in free if (job.schedule_id, job.fire_at) not in made]
 
-    def _make(self, step: Step, jobs: list[Job], now: Mapping[str, int]) -> list[tuple[Job, str]]:
-        """Insert the jobs that are not there yet; gives those whose key another job holds, with that."""
+    def _open(self, step: Step, outboxes: Sequence[Outbox]) -> list[Job]:
+        """The jobs of outboxes that may be half delivered, without those whose key was held then: their occurrences are
+        recorded as skipped, and the key may have become free since."""
+        jobs = [job for outbox in outboxes for job in outbox.jobs]
+        since = {outbox.schedule_id: outbox.created_at for outbox in outboxes}
+        skipped = self._ledger.refused_by_key(step, [job for job in jobs if job.key and job.fire_at], since)
+        return [job for job in jobs if job.id not in skipped]
+
+    def _missed(self, step: Step, unsure: set[str]) -> set[str]:
+        """Those of the jobs that were not made, by this delivery or by another."""
+        if not unsure:
+            return unsure
+        found = step.space.jobs.find({"_id": {"$in": list(unsure)}}, {"_id": 1}, session=step.session, hint="_id_")
+        return unsure - {document["_id"] for document in found}
+
+    def _make(self, step: Step, jobs: list[Job], now: Mapping[str, int]) -> tuple[list[tuple[Job, str]], set[str]]:
+        """Insert the jobs that are not there yet; gives those whose key another job holds, with that, and all that
+        something stood in the way of."""
         collided = self._jobs.insert(step, jobs, set())
         taken = {error["op"]["_id"] for error in collided if is_of(error, "slot", "key")}
         refused = []
@@ -177,7 +210,7 @@ class Postman:
                 current = self._jobs.find(step, job.id)
                 if current is not None and current.state is State.HELD:
                     self._settler.waiters.look_at(step, current, now[job.id])
-        return refused
+        return refused, {error["op"]["_id"] for error in collided}
 
     def _make_after_all(self, step: Step, job: Job, now: int) -> str | None:
         """Another took a job's slot or key since it was decided. An occurrence whose slot a released job has taken over
@@ -200,6 +233,25 @@ class Postman:
         if job is not None and job.state.is_waiting:
             self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, tells_schedules=is_noted)
 
+    def _correct(self, step: Step, outbox: Outbox, missed: Container[str]) -> bool:
+        """Take the jobs that were not made off the schedule's runs, in the write that clears the outbox; whether there
+        were any. Workers may write at the same time which job ended last."""
+        if outbox.before is None or not any(job.id in missed for job in outbox.jobs):
+            return False
+        made = [job.id for job in outbox.jobs if job.id not in missed]
+        mine: Document = {"_id": outbox.schedule_id, "turn": outbox.turn}
+        if not step.is_atomic:
+            mine["outbox"] = {"$exists": True}
+        while (document := step.space.schedules.find_one(mine, session=step.session)) is not None:
+            counted = schedule_of(document)
+            after = as_made(counted, outbox.before, outbox.jobs, made)
+            fields = {f"last.{name}": getattr(after.last, name) for name in COUNTED}
+            fields |= {"run_count": after.run_count, "next_at": after.next_at, "due_at": after.due_at, "outbox": None}
+            seen = {**mine, "last.job_id": counted.last.job_id}
+            if step.space.schedules.update_one(seen, changed(fields), session=step.session).matched_count:
+                break
+        return True
+
     def _clear(self, step: Step, outboxes: Sequence[Outbox]) -> None:
         """Those that are due again at one time go by one update: a turn is nobody else's."""
         updates: list[UpdateMany | DeleteOne] = []
@@ -211,6 +263,7 @@ class Postman:
                 alike.setdefault(outbox.due_at, []).append(outbox)
         for due_at, some in alike.items():
             mine = {"_id": _any(outbox.schedule_id for outbox in some), "turn": _any(outbox.turn for outbox in some)}
+            mine["outbox"] = {"$exists": True}  # another may have cleared it, with what became of its jobs
             updates.append(UpdateMany(mine, changed({"outbox": None, "due_at": due_at}), hint="_id_"))
         if updates:
             step.space.schedules.bulk_write(updates, ordered=False)

@@ -10,7 +10,6 @@ from pymongo import DeleteOne, InsertOne, UpdateOne
 from pymongo.errors import BulkWriteError
 
 from rota.failpoints import reach
-from rota.model.edit import last_after
 from rota.model.firing import fired, place
 from rota.model.job import accept
 from rota.model.occurrence import of_skip
@@ -19,7 +18,7 @@ from rota.model.state import State
 from rota.store.contract import Due, Fired, Page
 from rota.store.mongo.documents import changed, document_of_last, document_of_schedule, last_of, schedule_of
 from rota.store.mongo.jobs import is_duplicate
-from rota.store.mongo.outbox import Outbox, outbox_of, packed
+from rota.store.mongo.outbox import COUNTED, Outbox, outbox_of, packed
 from rota.store.mongo.waves import waves
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class Schedules:
         """Deliver the outboxes of these; whether there were any."""
         waiting = [outbox for document in documents if (outbox := outbox_of(document)) is not None]
         if waiting:
-            self._steps.run("deliver", lambda step: self._postman.deliver(step, waiting))
+            self._steps.run("deliver", lambda step: self._postman.deliver(step, waiting, is_again=True))
         return bool(waiting)
 
     # Editing.
@@ -130,7 +129,7 @@ class Schedules:
         current = self.current(step, [edit.id for edit in edits])
         taken = [edit for edit in edits if edit.holds_for(*_guard(current.get(edit.id)))]
         last_seq = self._mark() if any(edit.revoke is not None for edit in taken) else 0
-        outboxes = [self._outbox_of_edit(edit, now, last_seq) for edit in taken]
+        outboxes = [self._outbox_of_edit(edit, current.get(edit.id), now, last_seq) for edit in taken]
         operations = [
             _operation(edit, outbox, is_atomic=step.is_atomic) for edit, outbox in zip(taken, outboxes, strict=True)
         ]
@@ -140,7 +139,7 @@ class Schedules:
         names = {outbox.schedule_id for outbox in won}
         return [edit.id for edit in edits if edit.id not in names]
 
-    def _outbox_of_edit(self, edit: Edit, now: int, last_seq: int) -> Outbox:
+    def _outbox_of_edit(self, edit: Edit, document: Document | None, now: int, last_seq: int) -> Outbox:
         return Outbox(
             schedule_id=edit.id,
             created_at=edit.after.created_at,
@@ -155,6 +154,7 @@ class Schedules:
             last_seq=last_seq,
             is_removal=edit.is_removal,
             due_at=edit.after.due_at,
+            before=_counted(document) if edit.jobs else None,
         )
 
     # Firing.
@@ -187,6 +187,7 @@ class Schedules:
                 answer.jobs[-1] if answer.jobs else None,
             )
             outbox.due_at = after.due_at
+            outbox.before = _counted(document) if any(job.key for job in outbox.jobs) else None
             answers[after.id] = answer
             outboxes.append(outbox)
             operations.append(_advance(firing, after, outbox, is_atomic=step.is_atomic))
@@ -227,7 +228,7 @@ class Schedules:
             waiting = [outbox for document in found if (outbox := outbox_of(document)) is not None]
             if not waiting:
                 break
-            self._postman.deliver(step, waiting)
+            self._postman.deliver(step, waiting, is_again=True)
         return {document["_id"]: document for document in found}
 
     def _commit(
@@ -326,6 +327,12 @@ def _names(firing: Firing) -> list[str | tuple[str, str]]:
     return [firing.schedule.id, *(("key", key) for key in firing.keys[:1])]
 
 
+def _counted(document: Document | None) -> LastRun:
+    """What a schedule knows of the runs that were made."""
+    last = LastRun() if document is None else last_of(document)
+    return LastRun(enqueued_at=last.enqueued_at, job_id=last.job_id, by_hand=last.by_hand)
+
+
 def _without(answer: Fired, refused: Sequence[str]) -> Fired:
     """What a firing came to, where keys that its jobs asked for were taken at the last moment."""
     made = [job_id for job_id in answer.jobs if job_id not in refused]
@@ -380,6 +387,5 @@ def _operation(edit: Edit, outbox: Outbox, *, is_atomic: bool) -> UpdateOne | In
         fresh = {name: value for name, value in fields.items() if value is not None}
         return InsertOne({"_id": edit.id, **fresh, "last": last})
     if edit.jobs:
-        made = last_after(edit, LastRun())
-        fields |= {f"last.{name}": getattr(made, name) for name in ("enqueued_at", "job_id", "by_hand")}
+        fields |= {f"last.{name}": getattr(edit.after.last, name) for name in COUNTED}
     return UpdateOne(mine, changed(fields))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from rota.model.edit import last_after
+from rota.model.edit import schedule_after
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
@@ -72,12 +70,13 @@ class Schedules:
         if guard is None and edit.expect_version == 0:
             if batch.new.get(edit.id) is not edit and edit.id not in self._create(tx, [edit]):
                 return False  # somebody else makes it at this moment
-            batch.current[edit.id] = (edit.after.version, edit.after.created_at, edit.after.last)
         elif not edit.holds_for(*(guard[:2] if guard else (None, None))):
             return False
         else:
-            self._change(tx, edit, batch, now)
-        self._follow(tx, edit, now)
+            self._clear_way(tx, edit, batch, now)
+        made = self._follow(tx, edit, now)
+        if not edit.is_removal:
+            batch.put(edit, schedule_after(edit, guard[2] if guard else None, made))
         batch.notes += [edit.note] if edit.note else []
         return True
 
@@ -156,18 +155,14 @@ class Schedules:
             made |= {name for (name,) in found}
         return made
 
-    def _change(self, tx: Transaction, edit: Edit, batch: Batch, now: int) -> None:
+    def _clear_way(self, tx: Transaction, edit: Edit, batch: Batch, now: int) -> None:
+        """What an edit ends: the jobs that it revokes, none of which was a run, and the schedule that it removes."""
         if edit.revoke is not None:
             self._revoke(tx, edit, edit.revoke, now)
-        guard = batch.current.pop(edit.id, None)
-        batch.after.pop(edit.id, None)
         if edit.is_removal:
+            batch.drop(edit.id)
             tx.run("DELETE FROM {ns}.schedule WHERE id = %s", (edit.id,))
             self._ledger.forget(tx, edit.id)
-        elif guard is not None:
-            last = last_after(edit, guard[2])  # what is revoked here is no run
-            batch.current[edit.id] = (edit.after.version, edit.after.created_at, last)
-            batch.after[edit.id] = msgspec.structs.replace(edit.after, last=last)
 
     def _revoke(self, tx: Transaction, edit: Edit, reason: str, now: int) -> None:
         """Cancel what waits; what was made ahead of its time goes without a trace."""
@@ -176,13 +171,15 @@ class Schedules:
         cancels = [(cancel(job, now, reason), job) for job in waiting if not edit.unmakes(job)]
         self._changes.apply(tx, cancels, now)
 
-    def _follow(self, tx: Transaction, edit: Edit, now: int) -> None:
-        """What goes with an edit."""
+    def _follow(self, tx: Transaction, edit: Edit, now: int) -> list[str]:
+        """What goes with an edit; gives the jobs that were made."""
         self._ledger.erase(tx, edit.id, edit.reopens)
         self._ledger.record(tx, [of_skip(edit.id, skip) for skip in edit.skips])
-        if edit.jobs:
-            made = self._jobs.made(tx, [(edit.id, job.fire_at) for job in edit.jobs if job.fire_at is not None])
-            self._adding.add(tx, [job for job in edit.jobs if (edit.id, job.fire_at) not in made], now)
+        if not edit.jobs:
+            return []
+        made = self._jobs.made(tx, [(edit.id, job.fire_at) for job in edit.jobs if job.fire_at is not None])
+        fresh = [job for job in edit.jobs if (edit.id, job.fire_at) not in made]
+        return [added.id for added in self._adding.add(tx, fresh, now) if not added.existed]
 
 
 class Batch:
@@ -193,6 +190,16 @@ class Batch:
         self.new = new  # the edits that have made theirs
         self.after: dict[str, Schedule] = {}  # to be written when all are through
         self.notes: list[Note] = []
+
+    def put(self, edit: Edit, after: Schedule) -> None:
+        """What an edit leaves; what was inserted as it is needs no other write."""
+        self.current[edit.id] = (after.version, after.created_at, after.last)
+        if edit.expect_version or after != edit.after:
+            self.after[edit.id] = after
+
+    def drop(self, schedule_id: str) -> None:
+        self.current.pop(schedule_id, None)
+        self.after.pop(schedule_id, None)
 
 
 def found_by(where: ScheduleFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:

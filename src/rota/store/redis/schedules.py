@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.edit import last_after
+from rota.model.edit import schedule_after
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
@@ -122,18 +122,14 @@ class ScheduleBook:
         if edit.is_removal:
             _remove(draft, edit.id, current)
         else:
-            put_schedule(draft, edit.after, current)
-            if current is None and edit.after.last != LastRun():
-                draft.note(edit.id, pack_last(edit.after.last))
-            elif current is not None and edit.jobs:
-                draft.note(edit.id, pack_last(last_after(edit, UNKNOWN_LAST)))
+            made = _add_jobs(draft, edit, found)
+            after = schedule_after(edit, None if current is None else UNKNOWN_LAST, made)
+            put_schedule(draft, after, current)
+            if after.last != (LastRun() if current is None else UNKNOWN_LAST):
+                draft.note(edit.id, pack_last(after.last))
         draft.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             draft.record(of_skip(edit.id, skip))
-        gone = {job.fire_at for job in map(found.was, found.sights) if job and edit.unmakes(job)}
-        for new, number in zip(edit.jobs, found.made, strict=True):
-            if not number or new.fire_at in gone:
-                draft.add(new, next(found.places))
         draft.ring("schedules")
         return draft
 
@@ -259,6 +255,14 @@ def _revoke(draft: Draft, edit: Edit, reason: str, found: list[Job | None]) -> N
     draft.unmake([job for job in waiting if edit.unmakes(job)])
     draft.apply(cancel(job, draft.now, reason) for job in waiting if not edit.unmakes(job))
     draft.forget_notes(edit.id)
+
+
+def _add_jobs(draft: Draft, edit: Edit, found: Found) -> list[str]:
+    """The jobs that go with an edit; gives those that were made."""
+    gone = {job.fire_at for job in map(found.was, found.sights) if job and edit.unmakes(job)}
+    numbers = zip(edit.jobs, found.made, strict=True)
+    fresh = [new for new, number in numbers if not number or new.fire_at in gone]
+    return [added.id for new in fresh if not (added := draft.add(new, next(found.places))).existed]
 
 
 def put_schedule(draft: Draft, schedule: Schedule, before: Schedule | None) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from rota.model.edit import last_after
+from rota.model.edit import schedule_after
 from rota.model.lookahead import judge
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
@@ -51,13 +49,16 @@ class ScheduleTable:
             connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
             self._ledger.forget(connection, edit.id)
         else:
-            last = last_after(edit, last_of(current[2])) if current else edit.after.last
-            self._put(connection, msgspec.structs.replace(edit.after, last=last))
+            made = self._add_jobs(connection, edit, now, counts)
+            self._put(connection, schedule_after(edit, last_of(current[2]) if current else None, made))
         self._ledger.erase(connection, edit.id, edit.reopens)
         self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])
-        fresh = [new for new in edit.jobs if not self._jobs.has_occurrence(connection, edit.id, new.fire_at)]
-        self._jobs.add(connection, fresh, now, counts)
         return True
+
+    def _add_jobs(self, connection: sqlite3.Connection, edit: Edit, now: int, counts: Counts) -> list[str]:
+        """The jobs that go with an edit; gives those that were made."""
+        fresh = [new for new in edit.jobs if not self._jobs.has_occurrence(connection, edit.id, new.fire_at)]
+        return [added.id for added in self._jobs.add(connection, fresh, now, counts) if not added.existed]
 
     def _revoke(self, connection: sqlite3.Connection, edit: Edit, reason: str, now: int, counts: Counts) -> None:
         waiting = self._jobs.waiting_of(connection, edit.id)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.edit import trigger_now
+from rota.model.edit import start_edit, trigger_now
 from rota.model.history import history_of
 from rota.model.outcome import Failed, RetryAsked, Stopped, Succeeded
+from rota.model.schedule import LastRun
 from rota.model.settle import cancel, retry_by_hand, settle
 from rota.model.state import State
 from rota.store.contract import Exchange, Refusal
@@ -187,6 +188,34 @@ class TestRunningByHand:
         kept = add_schedule(store, run_on_start=True)
         assert (kept.runs, kept.run_count, kept.last.enqueued_at) == (1, 0, T0)
         assert kept.last.job_id == claim_one(store).id
+
+    def test_a_run_that_its_key_refuses_is_no_run(self, store: Store) -> None:
+        schedule = add_schedule(store, key="k")
+        before = change_schedule(store, trigger_now(schedule, T0, "first")).last
+        after = change_schedule(store, trigger_now(read_schedule(store), T0 + 1, "second"), now=T0 + 1)
+        assert (before.job_id, before.enqueued_at, before.by_hand) == ("first", T0, 1)
+        assert after.last == before
+        assert not is_kept(store, "second")
+
+    def test_a_run_that_its_key_refuses_leaves_what_workers_wrote(self, store: Store) -> None:
+        add_schedule(store, key="k")
+        fire(store, now=T0 + MINUTE)
+        succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + 2 * MINUTE)
+        running_job(store, key="k", now=T0 + HOUR)
+        before = read_schedule(store)
+        after = change_schedule(store, trigger_now(before, T0 + HOUR, "by-hand"), now=T0 + HOUR)
+        assert (after.last, after.runs, before.last.status) == (before.last, 1, "succeeded")
+
+    def test_a_run_that_its_slot_refuses_is_no_run(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        before = change_schedule(store, start_edit(schedule, T0, "first", "ann")).last
+        after = change_schedule(store, start_edit(read_schedule(store), T0 + 1, "second", "ann"), now=T0 + 1)
+        assert (before.job_id, after.last) == ("first", before)
+
+    def test_a_run_on_start_that_its_key_refuses_is_no_run(self, store: Store) -> None:
+        running_job(store, key="k")
+        kept = add_schedule(store, key="k", run_on_start=True)
+        assert (kept.runs, kept.last) == (0, LastRun())
 
 
 TOO_LATE = "returned; the cancel came too late (by ann)"
