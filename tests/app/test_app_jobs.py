@@ -120,13 +120,15 @@ def test_what_makes_no_sense_in_a_list_is_told(app):
 
 
 def test_every_move_is_a_line_of_the_history(app, tasks, caplog):
-    job = tasks["bad"].using(delay="1s").enqueue()
-    app.jobs.cancel(job.id, reason="not today")
-    app.jobs.retry(job.id, reason="after all")
+    job, later = tasks["bad"].enqueue(), tasks["bad"].using(delay="1h").enqueue()
+    for one in (job, later):
+        app.jobs.cancel(one.id, reason="not today")
+        app.jobs.retry(one.id, reason="after all")
     work(app)
     del caplog
+    assert [line.state for line in app.jobs.history(later.id)] == ["scheduled", "cancelled", "scheduled"]
     lines = app.jobs.history(job.id)
-    assert [line.state for line in lines] == ["scheduled", "cancelled", "queued", "running", "failed"]
+    assert [line.state for line in lines] == ["queued", "cancelled", "queued", "running", "failed"]
     assert [line.reason for line in lines[1:3]] == ["not today", "after all"]
     assert "ValueError: no stamp" in f"{lines[-1].reason}{lines[-1].data}"
     assert [line.at for line in lines] == sorted(line.at for line in lines)

@@ -110,14 +110,14 @@ def test_the_store_of_the_file_is_used_and_its_path_begins_beside_it(rota, monke
     monkeypatch.chdir(rota.folder / "deep")
     rota("enqueue", "greet", "ann")
     assert f"sqlite file {rota.folder}/from_file.db" in rota("stats").stdout
-    assert rota("health").stdout == f"healthy: sqlite file {rota.folder}/from_file.db answers\n"
+    assert rota("health").stdout == f"healthy: sqlite file {rota.folder}/from_file.db, namespace shop answers\n"
     assert not (rota.folder / ".rota").exists()
 
 
 def test_a_store_command_needs_no_app_where_the_settings_name_the_store(rota):
     (rota.folder / "rota.yaml").write_text("store: sqlite:///bare.db\nnamespace: shop\n")
-    assert "bare.db is up to date now" in rota("migrate").stderr
-    assert rota("queues", "list").stderr == f"sqlite file {rota.folder}/bare.db has no queues yet\n"
+    assert "bare.db, namespace shop is up to date now" in rota("migrate").stderr
+    assert rota("queues", "list").stderr == f"sqlite file {rota.folder}/bare.db, namespace shop has no queues yet\n"
     assert rota("doctor").exit_code == 0
 
 

@@ -93,7 +93,8 @@ def test_an_app_beside_the_files_own_leaves_its_schedules_alone(rota, declare, s
 def test_removing_what_the_file_declares_says_that_it_comes_back(rota, declare):
     declare(FILE)
     rota("schedules", "apply")
-    said = rota("schedules", "remove", "greeting").stderr
+    assert "defined by a file of app 'app'" in rota("schedules", "remove", "greeting", code=6).stderr
+    said = rota("schedules", "remove", "greeting", "--force").stderr
     assert "greeting is declared in the rota.yaml of app 'app', whose next start brings it back" in said
 
 
