@@ -47,7 +47,7 @@ class JobFacts(Struct, kw_only=True):
     progress: str | None
     error: str | None
     result: Any
-    problem: str | None  # why some of it cannot be read, where it cannot
+    problem: str | None  # why some of it cannot be read, if it cannot
 
 
 class MoveFacts(Struct, kw_only=True):
@@ -140,7 +140,7 @@ class NodeFacts(Struct, kw_only=True):
     version: str
     started_at: datetime
     beat_at: datetime
-    problem: str | None  # why its record cannot be read, where it cannot
+    problem: str | None  # why its record cannot be read, if it cannot
 
 
 def node_facts(node: Node, now: int) -> NodeFacts:

@@ -163,7 +163,7 @@ class Job(Generic[R_co]):
     def result(self, timeout: str | timedelta | float | None = None) -> R_co:
         """What the task returned; waits for it, for ever or for a time: `"10s"`, or a number of seconds.
 
-        JobFailed where it has none to give, ResultTimeout where it does not come in time.
+        JobFailed if it has none to give, ResultTimeout if it does not come in time.
         """
         record = self._jobs.wait(self.id, timeout)
         self._record = record

@@ -311,6 +311,40 @@ def test_no_answer_over_http_has_it(shop):
     assert PLANTED.encode() not in b"".join(looks)
 
 
+CALL = {"task": "login", "args": ["ann", CANARY], "trigger": {"every": "1h"}}
+BODIES: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("POST", "/api/v1/jobs"): [
+        {"task": "login", "args": ["ann", CANARY]},
+        {"task": "told", "kwargs": {"card": CANARY}},
+        {"task": "login", "args": ["ann", CANARY, "extra"]},
+    ],
+    ("POST", "/api/v1/schedules"): [{"id": "made", **CALL}, {"id": "wrong", **CALL, "args": [CANARY] * 3}],
+    ("PUT", "/api/v1/schedules/{schedule_id}"): [CALL],
+    ("PATCH", "/api/v1/schedules/{schedule_id}"): [{"args": ["bob", CANARY]}, {"description": "new"}],
+}
+
+
+def test_no_answer_to_a_change_over_http_has_it(shop):
+    """Enqueuing, retries, schedule writes and all the others, those that are refused too."""
+    work(shop)
+    ids = [job.id for job in shop.open().list_jobs(JobFilter(), limit=100).items]
+    client = TestClient(shop.asgi())
+    headers = {"Authorization": f"Bearer {shop.tokens.create('boss', role='admin').secret}"}
+    shown = dict.fromkeys(BODIES, 0)
+    for route in ROUTES:
+        if route.method not in {"POST", "PUT", "PATCH"}:
+            continue
+        for path in paths(route.path, ids):
+            for body in BODIES.get((route.method, route.path), [{}]):
+                answer = client.request(route.method, path, json=body, headers=headers)
+                assert answer.status_code < 500
+                assert PLANTED not in answer.text, (route.method, path)
+                key = (route.method, route.path)
+                shown[key] = shown.get(key, 0) + (answer.status_code < 300 and REDACTED in answer.text)
+    for key in (*BODIES, ("POST", "/api/v1/jobs/{job_id}/retry"), ("POST", "/api/v1/schedules/{schedule_id}/run-now")):
+        assert shown[key], key
+
+
 def paths(pattern: str, ids: list[str]) -> list[str]:
     things = {"{schedule_id}": ["filed", "named", "audited", "removed"], "{job_id}": ids, "{task_id}": ids}
     for name, values in things.items():

@@ -51,7 +51,7 @@ def test_both_go_on_after_a_fork(app):
 
 def test_a_child_runs_jobs_and_hears_of_new_ones(app):
     enqueue(app, "before")
-    bell = app.open().listen("jobs")
+    listener = app.open().listen("jobs")
 
     def work():
         with app.running(scheduler=False) as node:
@@ -59,7 +59,7 @@ def test_a_child_runs_jobs_and_hears_of_new_ones(app):
             assert node.worker.is_idle.wait(60)
 
     assert in_child(work) == 0
-    bell.close()
+    listener.close()
     assert [job.state for job in app.open().get_jobs([enqueue(app, "after")])] == ["queued"]
 
 

@@ -74,7 +74,7 @@ class Rota(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         found = super().resolve_command(ctx, args)
         if found[0] not in SERVICES:
-            early.release()  # those see to the signals that came before them
+            early.release()  # those handle the signals that came before them
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

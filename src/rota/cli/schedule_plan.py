@@ -136,7 +136,7 @@ def _runs(one: Planned, schedule: Schedule | None, now: int) -> str:
 
 
 def _unfit_lines(unfit: list[Misfit]) -> Iterator[str]:
-    """What waits and will fail, because the signature of its task has changed."""
+    """Waiting jobs and schedules that will fail, because the signature of their task has changed."""
     mark, colour = MARKS["unfit"]
     if unfit:
         yield "arguments that the code does not take"

@@ -48,7 +48,7 @@ class TenantFacts(Struct, kw_only=True):
     created_at: datetime
     updated_at: datetime
     version: int
-    problem: str | None  # why its record cannot be read, where it cannot
+    problem: str | None  # why its record cannot be read, if it cannot
 
 
 class OwnedFacts(Struct, kw_only=True):

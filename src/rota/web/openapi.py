@@ -117,7 +117,7 @@ def _parameters(route: Route, components: Mapping[str, Any]) -> Iterator[dict[st
             "name": "If-None-Match",
             "in": "header",
             "required": False,
-            "description": "*: only where there is none yet",
+            "description": "*: only if there is none yet",
             "schema": {"type": "string", "pattern": "^[*]$"},
         }
 

@@ -83,7 +83,7 @@ class OccurrenceFacts(Struct, kw_only=True):
     outcome: str
     reason: str
     job_id: str | None
-    problem: str | None  # why it cannot be read, where it cannot
+    problem: str | None  # why it cannot be read, if it cannot
 
 
 class _Answered(KnownSchedule):

@@ -448,7 +448,7 @@ JOBS = {
         "waiting: task unknown to every worker",
         "The job waits, and no worker knows the task mail.send. It has been ready for 11 m.",
     ),
-    "offered in vain": (
+    "offered, and nobody takes it": (
         lambda: ended_with(TaskUnknown(), SLOT + 50 * SECOND),
         {"knows_task": False},
         "waiting: task unknown to every worker",

@@ -177,7 +177,7 @@ class Node(Struct, frozen=True, kw_only=True):
     version: str = ""
     started_at: int = 0
     beat_at: int = 0
-    problem: str = ""  # why its record cannot be read, where it cannot
+    problem: str = ""  # why its record cannot be read, if it cannot
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):

@@ -103,7 +103,7 @@ class TokenFacts(Struct, kw_only=True):
     created_at: datetime
     created_by: str
     expires_at: datetime | None
-    problem: str | None  # why its record cannot be read, where it cannot
+    problem: str | None  # why its record cannot be read, if it cannot
 
 
 class NewTokenFacts(TokenFacts, kw_only=True):

@@ -63,7 +63,7 @@ class TenantFacts(Struct, kw_only=True):
     on_zone_change: OnZoneChange
     description: str
     pause: PauseFacts | None
-    problem: str | None  # why its record cannot be read, where it cannot
+    problem: str | None  # why its record cannot be read, if it cannot
     created_at: datetime
     updated_at: datetime
 
