@@ -184,7 +184,8 @@ def cancel(job: Job, now: int, reason: str) -> Change:
 
 
 def retry_by_hand(job: Job, now: int, reason: str) -> Change:
-    """A failed or cancelled job, tried again with fresh budgets; not before its time, where that is still to come.
+    """A failed or cancelled job, tried again with fresh budgets; not before its time, where that is still to come. The
+    pause of a retry or a snooze is none of its own: whoever retries a job that was begun wants it now.
 
     It gave up its slot and its key when it ended, and takes neither back: others may have them by now, and who retries
     a job wants this one to run. A key whose period is not over is its own still. One made ahead asks when it is due.
@@ -196,9 +197,9 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
             f"job {job.id} kept {'/'.join(names)} in sync, which another may do by now; start a new one instead: "
             f"`rota sources run {' '.join(names)}`"
         )
-    waits = job.run_at > now
+    waits = job.run_at > now and not job.lease_no
     line = scheduled_line(now, job.run_at, reason, "delay") if waits else Move(State.QUEUED, now, reason)
-    change = _change(job, line.state, max(job.run_at, now), past=folded(job, line), failures=0, deaths=0)
+    change = _change(job, line.state, job.run_at if waits else now, past=folded(job, line), failures=0, deaths=0)
     return msgspec.structs.replace(change, key=_kept_key(job, now))
 
 

@@ -110,6 +110,15 @@ class TestRetryingByHand:
         assert (kept.state, kept.finished_at, kept.run_at) == (State.QUEUED, None, T0 + 1)
         assert ids(claim(store, now=T0 + 1)) == [job_id]
 
+    def test_one_that_was_waiting_for_its_own_retry_is_ready_at_once(self, store: Store) -> None:
+        """The pause was that of the retry which was cancelled; only a time of the job's own is kept."""
+        job = running_job(store)
+        settle_job(store, job, RetryAsked(after=HOUR, error="boom"), retries=1)
+        assert cancel_waiting(store, job.id, now=T0 + 1) == []
+        assert store.change_jobs([retry_by_hand(read(store, job.id), T0 + 2, "by ann")], now=T0 + 2) == []
+        assert read(store, job.id).run_at == T0 + 2
+        assert ids(claim(store, now=T0 + 2)) == [job.id]
+
     def test_a_retry_by_hand_brings_fresh_budgets(self, store: Store) -> None:
         job_id = failed_job(store)
         store.change_jobs([retry_by_hand(read(store, job_id), T0, "by ann")], now=T0)
