@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from rota.errors import Refused, StoreError
+from rota.model.clock_record import is_clock_record
 from rota.model.job import Job
 from rota.model.micros import SECOND
 from rota.model.outcome import GivenBack
@@ -169,7 +170,7 @@ def _look_alike(source: Store, target: Store) -> bool:
 
 
 def _is_empty(store: Store) -> bool:
-    return not any(store.dump(part, limit=1).items for part in PARTS)
+    return all(next(_pages(store, part), None) is None for part in PARTS)
 
 
 def _same_store(store: Store) -> Refused:
@@ -279,11 +280,12 @@ def _last_job(target: Store) -> str | None:
 
 
 def _pages(store: Store, part: Part) -> Iterator[list[Record]]:
+    """A part without the record of the store's clock: that is about this store, and every node writes it."""
     cursor: str | None = None
     while True:
         page = store.dump(part, cursor=cursor, limit=BATCH)
-        if page.items:
-            yield page.items
+        if records := [record for record in page.items if not is_clock_record(record)]:
+            yield records
         cursor = page.cursor
         if cursor is None:
             return

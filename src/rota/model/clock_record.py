@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.clock_repair import TOLERANCE
+from rota.model.entry import Entry
 from rota.model.micros import SECOND, datetime_of, span_text
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class ClockRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     latest: int = 0
     steps: tuple[ClockStep, ...] = ()
+
+
+def is_clock_record(thing: object) -> bool:
+    return isinstance(thing, Entry) and (thing.kind, thing.name) == (KIND, NAME)
 
 
 def pack_record(record: ClockRecord) -> str:
