@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from rota.model.history import Move, pack_moves, scheduled_line
 from rota.model.micros import SECOND
+from rota.model.shown import without
 from rota.model.state import State
 
 
@@ -30,6 +31,9 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     waits_for: str | None = None  # held until that job ends
     ahead: str | None = None  # made before its time: the key that it asks for when it is due, or "" for none
     reason: str = "enqueued"
+
+    def __repr__(self) -> str:
+        return without(self, "payload")
 
 
 class Job(Struct, frozen=True, gc=False):
@@ -68,6 +72,9 @@ class Job(Struct, frozen=True, gc=False):
     progress: str | None = None  # how far the running attempt says it is: "3/10 note"
     slot: str | None = None
     ahead: str | None = None
+
+    def __repr__(self) -> str:
+        return without(self, "payload", "result")
 
     @property
     def is_live(self) -> bool:

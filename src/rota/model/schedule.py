@@ -11,6 +11,7 @@ from msgspec import Struct
 from rota.errors import BadOption, RotaError
 from rota.model.collection import Sync
 from rota.model.micros import SECOND, datetime_of
+from rota.model.shown import without
 from rota.triggers import Trigger, trigger_from_text
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     follows: dict[str, str | int] = {}  # what the tenant may say, and what it is where the tenant says nothing
     day_bounds: tuple[str, ...] = ()  # which of start and end were given as local days
     sync: Sync | None = None  # the collection that its jobs keep in sync
+
+    def __repr__(self) -> str:
+        return without(self, "payload")
 
     @property
     def timing(self) -> tuple[object, ...]:

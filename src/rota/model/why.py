@@ -305,6 +305,9 @@ def _open(schedule: Schedule, at: int, around: Around) -> Answer:
         return Answer(outcome=f"skipped: {slots.DISABLED}", words="The schedule is disabled.", fix=fix)
     if schedule.silence is not None and (stopped := _paused(schedule, at, schedule.silence)) is not None:
         return stopped
+    if any(detour.is_date and detour.after < at <= detour.through for detour in schedule.detours):
+        words = "This local date has had its run. A new wall time does not run it again."
+        return Answer(outcome="not expected", words=words)
     if schedule.is_spent:
         words = f"The schedule has made all of its runs ({schedule.spec.max_runs})."
         return Answer(outcome="ended", words=words, fix="A larger max_runs= lets it go on.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from rota.model.firing import LATE
 from rota.model.slots import OVERLAP
 from rota.model.time_words import wall_words
 from rota.model.why_job import Answer, Doing, doing_at, unknown_fix, waiting
@@ -35,9 +36,21 @@ def overlap_answer(
         words = f"It was skipped, because job {live_id} had not ended. That job is no longer kept. {rule}"
         fix = "Jobs and their histories are kept as the settings under retention: say."
         return Answer(outcome=outcome, words=words, fix=fix)
+    if live.created_at - at > LATE:
+        return _fired_together(live, rule, around)
     doing = doing_at(live, at, around.tz)
     words = f"It was skipped, because job {live_id}{_of_time(live, around.tz)} had not ended: {doing.words}. {rule}"
     return Answer(outcome=outcome, words=words, fix=_fix(live, doing, policy, around))
+
+
+def _fired_together(live: Job, rule: str, around: Around) -> Answer:
+    """Several times were open when a scheduler came back: the first made the job that the others met."""
+    words = (
+        f"It was missed: no scheduler fired it before {wall_words(live.created_at, around.tz)}. Other times were open "
+        f"by then, too, and job {live.id}{_of_time(live, around.tz)} was made first. {rule}"
+    )
+    fix = f"Keep a scheduler running: `rota run` or `rota scheduler`. {TOGETHER}"
+    return Answer(outcome=f"skipped: {OVERLAP}", words=words, fix=fix)
 
 
 def _of_time(live: Job, tz: str) -> str:

@@ -11,10 +11,12 @@ import msgspec
 import pytest
 
 from rota import App, BadOption, BadPayload, Secret
+from rota.model.job import NewJob, accept
 from rota.model.outcome import Died, Failed, GivenBack, RetryAsked, Snoozed, Stopped, Undecodable
 from rota.model.payload import REDACTED, Call, pack_call, unpack_call
 from rota.model.redaction import DEFAULT, NAMES, Redaction, hidden, restored, restored_call, texts_in
 from rota.model.retry import RetryPolicy
+from rota.model.schedule import ScheduleSpec
 from rota.model.settle import settle
 from rota.model.state import State
 from unit.model.values import NOON, a_job
@@ -284,3 +286,12 @@ def test_the_guide_lists_the_names_that_are_always_hidden():
     guide = (Path(__file__).parents[3] / "docs" / "guides" / "secrets.md").read_text(encoding="utf-8")
     listed = guide.partition("always hidden:\n\n")[2].partition(".\n")[0]
     assert [name.strip("`\n ") for name in listed.split(",")] == sorted(NAMES)
+
+
+def test_the_repr_of_a_record_has_no_arguments_and_no_result():
+    request = NewJob(id="one", task="shop.login", payload=b'[["hunter2"]]')
+    record = msgspec.structs.replace(accept(request, 0), result=b'"hunter2"')
+    spec = ScheduleSpec(trigger="every 1m", task="shop.login", payload='[["hunter2"]]')
+    for shown in (repr(request), repr(record), repr(spec)):
+        assert "hunter2" not in shown
+        assert "shop.login" in shown

@@ -12,7 +12,7 @@ from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.outcome import Failed, GivenBack, Snoozed, Stopped, Succeeded, TaskUnknown
 from rota.model.retry import Backoff, RetryPolicy
-from rota.model.schedule import Origin, Pause
+from rota.model.schedule import Ahead, Detour, Origin, Pause
 from rota.model.settle import apply, claim, promote, release, settle
 from rota.model.why import Records, instant_to_explain, why, why_removed
 from rota.model.why_job import Around, why_job
@@ -128,6 +128,24 @@ def test_an_overlap_says_what_the_live_job_was_doing(overlap, doing):
     words = f"It was skipped, because job one of Mon 2026-09-21 14:23:20 UTC had not ended: {DOING[doing]}"
     assert verdict.sentence == f"tick at Mon 2026-09-21 14:33:20 UTC: {words} {RULES[overlap]}"
     assert verdict.fix == FIXES.get(doing, SLOW[overlap])
+
+
+def test_an_overlap_with_a_job_that_was_made_later_says_that_no_scheduler_was_there():
+    late = accept(a_request(id="one", schedule_id="tick", fire_at=BEFORE, after_at=NOON, reason="fired"), NOW)
+    verdict = ask(line=line(reason=overlap_reason("one")), other=late)
+    assert verdict.sentence == (
+        "tick at Mon 2026-09-21 14:33:20 UTC: It was missed: no scheduler fired it before Mon 2026-09-21 14:34:20 UTC. "
+        "Other times were open by then, too, and job one of Mon 2026-09-21 14:23:20 UTC was made first. "
+        f"{RULES['skip']}"
+    )
+    assert verdict.fix.startswith("Keep a scheduler running")
+
+
+def test_a_date_that_is_done_is_not_due_again():
+    done = Ahead(detours=(Detour(NOON, SLOT + HOUR, is_date=True),))
+    verdict = ask(msgspec.structs.replace(a_schedule(), ahead=done), NOON + 60 * MINUTE)
+    assert verdict.outcome == "not expected"
+    assert "This local date has had its run. A new wall time does not run it again." in verdict.sentence
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
