@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal  # noqa: TC003 - the command reads the hint
 
 import pytest
 
@@ -38,6 +39,15 @@ def sample():
 def test_words_become_a_call(words, args, kwargs):
     arguments = read_arguments(sample(), tuple(words))
     assert (arguments.args, arguments.kwargs) == (args, kwargs)
+
+
+def test_an_amount_of_money_keeps_every_digit():
+    app = App("memory://")
+
+    @app.task
+    def pay(amount: Decimal): ...
+
+    assert read_arguments(pay, ("12345678901234567.89",)).args == ["12345678901234567.89"]
 
 
 def test_a_plain_enqueue_prints_the_id_alone(rota, store):

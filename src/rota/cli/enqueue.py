@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
@@ -47,7 +48,7 @@ class Arguments(Struct, frozen=True):
 
 @click.command(
     epilog="An argument is JSON where it can be read as such, otherwise text; name=value goes by name. A parameter "
-    "annotated `str` gets the text as typed. Put -- before arguments that begin with a dash."
+    "annotated `str` or `Decimal` gets the text as typed. Put -- before arguments that begin with a dash."
 )
 @click.argument("task_name", metavar="TASK")
 @click.argument("words", nargs=-1, metavar="[ARG | NAME=VALUE]...")
@@ -120,7 +121,7 @@ def _text_parameters(task: Task[Any, Any]) -> set[str]:
         hints = get_type_hints(task.function)
     except Exception:  # noqa: BLE001 - a hint that cannot be resolved says nothing
         return set()
-    return {name for name, hint in hints.items() if hint is str}
+    return {name for name, hint in hints.items() if hint in {str, Decimal}}  # a number of JSON may lose digits
 
 
 def _value(text: str, *, is_text: bool) -> Any:
