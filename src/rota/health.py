@@ -15,6 +15,7 @@ from rota.liveness import is_alive
 from rota.model.micros import SECOND
 from rota.reading import all_schedules
 from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.identity import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,9 +93,9 @@ def why_unusable(store: Store) -> str | None:
     """Why an unopened store cannot be used as it is, with the remedy; None where it can. Asking changes nothing."""
     if not store.features.is_shared:
         return f"a {store.describe()} lives and ends with one process; give the app a store that processes share"
-    if isinstance(store, SqliteStore) and not store.path.exists():
-        return f"there is no store at {store.path}; name it with --store or --app, or make it with `rota migrate`"
     try:
+        if isinstance(store, SqliteStore) and not is_there(store.path):
+            return f"there is no store at {store.path}; name it with --store or --app, or make it with `rota migrate`"
         missing = store.pending_migrations()
     except StoreError as err:
         return str(err)

@@ -123,6 +123,7 @@ def test_a_store_command_needs_no_app_where_the_settings_name_the_store(rota):
 
 def test_code_that_names_its_store_is_not_moved_by_a_variable_and_that_is_told(rota):
     (rota.folder / "said.py").write_text(CODE_SAYS)
+    rota("migrate", "--app", "said.py")
     result = rota("stats", "--app", "said.py", env={"ROTA_STORE": "sqlite:///variable.db"})
     assert f"sqlite file {rota.folder}/code.db" in result.stdout
     rota("stats", "--app", "said.py", "--store", "sqlite:///variable.db", code=4)

@@ -16,6 +16,7 @@ from rota.store.sqlite import SqliteStore
 
 FROM, TO = "sqlite:///.rota/rota.db", "sqlite:///new.db"
 BOTH = ("--from", FROM, "--to", TO)
+SURE = (*BOTH, "--yes")  # nobody can be asked in a test
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def new(folder):
 
 def test_everything_is_in_the_new_store(full, store):
     before = full.data("jobs", "list")
-    said = full("copy", *BOTH)
+    said = full("copy", *SURE)
     assert "moved 2 schedules, 3 jobs" in said.stdout
     assert "restart everything with the URL of sqlite file" in said.stdout
     assert "is sealed, and the store holds no other namespace: you may delete it" in said.stdout
@@ -48,7 +49,7 @@ def test_everything_is_in_the_new_store(full, store):
 
 
 def test_a_pipe_gets_plain_lines_on_stderr(full):
-    said = full("copy", *BOTH)
+    said = full("copy", *SURE)
     lines = said.stderr.splitlines()
     assert lines[0] == "nothing runs any more"
     assert "copying jobs: 3 of 3" in lines
@@ -57,10 +58,20 @@ def test_a_pipe_gets_plain_lines_on_stderr(full):
 
 
 def test_the_summary_is_data(full, store, new):
-    facts = full.data("copy", *BOTH)
+    facts = full.data("copy", *SURE)
     assert (facts["done"], facts["jobs"], facts["schedules"], facts["queues"]) == (True, 3, 2, 1)
     assert (facts["source"], facts["target"]) == (store.describe(), new.describe())
     assert facts["given_back"] == 0
+
+
+def test_where_nobody_can_be_asked_it_needs_yes(full, store):
+    said = full("copy", *BOTH, code=2).stderr
+    assert "takes no more work once it is moved to sqlite file" in said
+    assert "nobody can be asked here whether to move it; add --yes, or look first with --dry-run" in said
+    assert store.sealed() is None
+    assert not (full.folder / "new.db").exists()
+    full("copy", *BOTH, "-y")
+    assert store.sealed().is_done
 
 
 def test_a_dry_run_changes_and_makes_nothing(full, store):
@@ -79,7 +90,7 @@ def test_a_dry_run_refuses_what_a_copy_would_refuse(full):
 
 
 def test_the_old_store_says_where_everything_went(full):
-    full("copy", *BOTH)
+    full("copy", *SURE)
     for words_ in (("enqueue", "greet", "x", "--app", "jobs.py"), ("queues", "pause", "mail"), ("prune", "--defaults")):
         assert "new.db; restart with the URL of that store" in full(*words_, code=4).stderr
     unhealthy = full("health", "--store", FROM, code=1).stdout
@@ -90,13 +101,13 @@ def test_the_old_store_says_where_everything_went(full):
 
 
 def test_a_second_copy_says_where_everything_went(full):
-    full("copy", *BOTH)
-    assert "was moved to sqlite file" in full("copy", *BOTH, code=6).stderr
+    full("copy", *SURE)
+    assert "was moved to sqlite file" in full("copy", *SURE, code=6).stderr
 
 
 def test_undo_opens_a_store_whose_copy_has_not_ended(full, store):
     store.seal(Seal(target="elsewhere", id="x"))
-    assert "is being moved to elsewhere" in full("copy", *BOTH, code=6).stderr
+    assert "is being moved to elsewhere" in full("copy", *SURE, code=6).stderr
     assert "takes work again" in full("copy", "--undo", "--from", FROM).stderr
     full.enqueue("greet", "dora")
     assert "there is nothing to undo" in full("copy", "--undo", "--from", FROM, code=6).stderr
@@ -112,7 +123,7 @@ def test_undo_opens_a_store_whose_copy_has_not_ended(full, store):
         (("--from", FROM, "--to", "memory://"), 4, "lives and ends with one process"),
         (("--from", FROM, "--to", "floppy://a"), 4, "names no store"),
         ((*BOTH, "--wait", "soon"), 2, "soon"),
-        (("--from", FROM, "--to", FROM), 6, "both sides are the same store"),
+        (("--from", FROM, "--to", FROM, "-y"), 6, "both sides are the same store"),
     ],
 )
 def test_bad_input_is_told_and_changes_nothing(full, store, options, code, said):
@@ -123,7 +134,7 @@ def test_bad_input_is_told_and_changes_nothing(full, store, options, code, said)
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_a_namespace_that_is_not_there_is_refused_and_not_made(full, store, options):
-    said = full("copy", *BOTH, "--namespace", "prod", *options, code=6).stderr
+    said = full("copy", *SURE, "--namespace", "prod", *options, code=6).stderr
     assert "namespace prod of sqlite file" in said
     assert "holds nothing to copy. The other namespaces there are: rota. Name one of them with --namespace" in said
     assert store.namespaces() == ["rota"]
@@ -134,7 +145,7 @@ def test_a_namespace_that_is_not_there_is_refused_and_not_made(full, store, opti
 def test_an_empty_namespace_is_refused_and_stays_open(full, store, monkeypatch):
     monkeypatch.setenv("ROTA_NAMESPACE", "prod")
     full("migrate")
-    assert "The other namespaces there are: rota" in full("copy", *BOTH, code=6).stderr
+    assert "The other namespaces there are: rota" in full("copy", *SURE, code=6).stderr
     assert store.namespaces() == ["prod", "rota"]
     full.enqueue("greet", "dora")
 
@@ -143,16 +154,16 @@ def test_what_is_left_in_the_source_is_told_until_all_is_copied(full, monkeypatc
     monkeypatch.setenv("ROTA_NAMESPACE", "prod")
     full.enqueue("greet", "dora")
     monkeypatch.delenv("ROTA_NAMESPACE")
-    said = full("copy", *BOTH, "--namespace", "prod").stdout
+    said = full("copy", *SURE, "--namespace", "prod").stdout
     assert "moved 1 job and 1 queue" in said
     assert "and namespace prod\n" in said
     assert "The store still holds namespace rota: keep it until you have copied them, too" in said
-    facts = full.data("copy", *BOTH)
+    facts = full.data("copy", *SURE)
     assert (facts["jobs"], facts["still_in_source"]) == (3, [])
 
 
 def test_a_namespace_may_get_another_name(full):
-    facts = full.data("copy", *BOTH, "--to-namespace", "prod")
+    facts = full.data("copy", *SURE, "--to-namespace", "prod")
     assert facts["target"].endswith("new.db, namespace prod")
     assert SqliteStore(full.folder / "new.db").namespaces() == ["prod"]
 
@@ -167,7 +178,7 @@ def test_a_finished_copy_is_told_although_the_source_cannot_be_read_any_more(ful
         return moved
 
     monkeypatch.setattr("rota.cli.copy.move", move_and_go)
-    facts = full.data("copy", *BOTH)
+    facts = full.data("copy", *SURE)
     assert (facts["jobs"], facts["still_in_source"]) == (3, [])
 
 
@@ -176,7 +187,7 @@ def test_an_interrupted_copy_says_how_to_go_on(full, started, store):
     full.enqueue("hold", str(gate))
     worker = started("worker", "jobs.py")
     worker.wait_for("holding")
-    copy = started("copy", *BOTH, "--wait", "1h")
+    copy = started("copy", *SURE, "--wait", "1h")
     copy.wait_for("waiting for 1 running job")
     copy.signal(signal.SIGINT)
     assert copy.end() == 130
@@ -184,7 +195,7 @@ def test_an_interrupted_copy_says_how_to_go_on(full, started, store):
     assert not store.sealed().is_done
     gate.touch()
     wait_until(lambda: _nothing_runs(store))
-    again = started("copy", *BOTH, "-o", "json")
+    again = started("copy", *SURE, "-o", "json")
     assert again.end() == 0
     facts = json.loads(again.stdout)
     assert (facts["jobs"], facts["given_back"]) == (4, 0)
@@ -195,7 +206,7 @@ def test_what_outlives_the_wait_is_told(full, started, store):
     gate = full.folder / "gate"
     job = full.enqueue("hold", str(gate))
     started("worker", "jobs.py").wait_for("holding")
-    said = full("copy", *BOTH, "--wait", "1s")
+    said = full("copy", *SURE, "--wait", "1s")
     gate.touch()
     assert "1 job still ran after the wait and will start anew there" in said.stdout
     assert full.data("jobs", "show", job, "--store", TO)["state"] == "queued"

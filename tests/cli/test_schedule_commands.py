@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-from rota.store.sqlite import SqliteStore
-
 
 @pytest.fixture(autouse=True)
 def _app_is_known(folder, monkeypatch):  # noqa: ARG001 - which forgets what the environment says
@@ -101,8 +99,8 @@ def test_a_plan_shows_runs_before_and_after_and_apply_does_it(rota):
 
 
 def test_a_plan_changes_nothing(rota):
-    rota("schedules", "plan")
-    store = SqliteStore(str(next(rota.folder.glob(".rota/*.db"))))
-    store.open()
-    assert store.list_schedules().items == []
-    store.close()
+    assert "+ report  add" in rota("schedules", "plan").stdout
+    assert not (rota.folder / ".rota").exists()
+    rota("migrate")
+    assert "+ report  add" in rota("schedules", "plan").stdout
+    assert rota.data("schedules", "list") == []

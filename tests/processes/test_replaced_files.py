@@ -268,6 +268,27 @@ def test_a_file_that_was_moved_away_and_back_has_lost_nothing(store):
     assert ids(all_jobs(store)) == ["kept", "after", "before"]
 
 
+def test_a_file_that_was_moved_away_is_not_made_anew_by_another_process(store, open_store):
+    away, wal = store.path.with_name("away.db"), store.path.with_name("rota.db-wal")
+    store.path.rename(away)
+    size = wal.stat().st_size
+    assert size > 0
+    with pytest.raises(StoreUnavailable, match="is missing, but its -wal file is there: the file was moved away"):
+        open_store()
+    assert (store.path.exists(), wal.stat().st_size) == (False, size)
+    away.rename(store.path)
+    assert ids(all_jobs(open_store())) == ids(all_jobs(store)) == ["after", "before"]
+
+
+def test_the_wal_file_of_a_link_lies_beside_the_file_that_it_names(store, tmp_path):
+    link = SqliteStore(tmp_path / "link.db")
+    link.path.symlink_to(store.path)
+    store.path.rename(store.path.with_name("away.db"))
+    with pytest.raises(StoreUnavailable, match=r"link\.db is missing, but its -wal file is there"):
+        link.open()
+    assert not store.path.exists()
+
+
 def test_a_file_that_is_still_being_copied_is_left_alone(store):
     whole = backup_of(store).read_bytes()
     store.path.unlink()

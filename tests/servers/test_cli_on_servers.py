@@ -42,7 +42,7 @@ def test_a_copy_tells_apart_the_namespaces_of_a_server(kind, tmp_path, monkeypat
     for full in (place, other):
         with full.opened() as store:
             store.pause_queue("mail", paused=True)
-    both = ("copy", "--from", place.url, "--to", "sqlite:///new.db")
+    both = ("copy", "--from", place.url, "--to", "sqlite:///new.db", "-y")
     refused = rota(*both, "--namespace", "misspelt")
     assert (refused.exit_code, (tmp_path / "new.db").exists()) == (6, False)
     assert "namespace misspelt of" in refused.stderr

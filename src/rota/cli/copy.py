@@ -21,6 +21,7 @@ from rota.errors import StoreError
 from rota.model.micros import span_of
 from rota.moving import check, check_there, move, undo
 from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.identity import is_there
 from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def copy(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Move everything of a namespace to another store."""
+    """Move everything of a namespace to another store. It asks first; where nobody can be asked, it needs --yes."""
     named = namespace or App().namespace
     if is_undo:
         if target_url is not None or into is not None or dry_run:
@@ -135,7 +136,10 @@ def _plan(source: Store, target: Store, out: Output) -> None:
 
 def _move(source: Store, target: Store, wait: int, *, is_sure: bool) -> CopyFacts:
     began = time.monotonic()
-    with _opened(_existing(source)), _opened(target):
+    _existing(source)
+    if not is_sure:
+        _check_somebody_is_there(source, target)  # before either is opened: that may make or migrate it
+    with _opened(source), _opened(target):
         check(source, target)
         if not is_sure:
             _ask(source, target)
@@ -189,10 +193,16 @@ def _sentence(facts: CopyFacts) -> str:
     return listed([count(number, noun) for number, noun in numbers if number]) or "nothing"
 
 
-def _ask(source: Store, target: Store) -> None:
-    """Have a person confirm; a script meant it."""
+def _check_somebody_is_there(source: Store, target: Store) -> None:
+    """What cannot be taken back once it has ended, a script must say twice."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
+        raise click.UsageError(
+            f"{source.describe()} takes no more work once it is moved to {target.describe()}, and nobody can be asked "
+            "here whether to move it; add --yes, or look first with --dry-run"
+        )
+
+
+def _ask(source: Store, target: Store) -> None:
     question = f"move everything from {source.describe()} to {target.describe()}? The first takes no more work then"
     if not click.confirm(question, err=True):
         say("nothing was done")
@@ -219,7 +229,7 @@ def _store(url: str, namespace: str) -> Store:
 
 def _existing(store: Store) -> Store:
     """Refuse to make an empty store where somebody wants to leave a full one."""
-    if isinstance(store, SqliteStore) and not store.path.exists():
+    if isinstance(store, SqliteStore) and not is_there(store.path):
         raise StoreError(f"there is no store at {store.path}; check what --from names")
     check_there(store)
     return store

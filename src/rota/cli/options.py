@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,13 +17,18 @@ from rota.config.loader import resolve
 from rota.errors import BadSettings, StoreError
 from rota.identity import whoami
 from rota.model.micros import fine_span_of, span_of
+from rota.store.memory import MemoryStore
 from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.identity import is_there
 from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.store.contract import Store
+
+
+Missing = Literal["refuse", "make", "imagine"]  # what is done about a SQLite file that is not there
 
 
 def _use_config(context: click.Context, _option: click.Parameter, name: str | None) -> None:
@@ -108,12 +113,25 @@ def check_fine_duration(_context: click.Context, _option: click.Parameter, text:
 
 def on_a_store(function: Callable[..., None]) -> Callable[..., None]:
     """A command about what a store holds: it gets an app on that store, opened, and closed at its end."""
+    return _on_a_store(function, "refuse")
 
+
+def on_a_store_to_be(function: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command that the life of a store may begin with: the store of an app is made if it is missing."""
+    return _on_a_store(function, "make")
+
+
+def on_a_store_or_none(function: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command that tells what a first start would do: an app without a store is seen on an empty one."""
+    return _on_a_store(function, "imagine")
+
+
+def _on_a_store(function: Callable[..., None], missing: Missing) -> Callable[..., None]:
     @app_option
     @store_option
     @wraps(function)
     def command(*, target: str | None, store_url: str | None, **options: Any) -> None:
-        app = app_on_store(target, store_url)
+        app = app_on_store(target, store_url, missing)
         try:
             function(app, **options)
         finally:
@@ -122,11 +140,17 @@ def on_a_store(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def app_on_store(target: str | None, store_url: str | None) -> App:
-    """The app that a target names, or a bare one, with a store open that exists."""
+def app_on_store(target: str | None, store_url: str | None, missing: Missing = "refuse") -> App:
+    """The app that a target names, or a bare one, with a store open. `missing` is about an app's own SQLite file."""
     app = load_target(target).app if target else App()
     if store_url or not target:
         app.use_store(_existing(find_store(store_url, app.namespace)))
+    elif missing == "imagine" and _is_missing(app.find_store()):
+        before = app.use_store(MemoryStore())
+        click.get_current_context().call_on_close(lambda: app.use_store(before))
+        return app
+    elif missing != "make":
+        _existing(app.find_store())
     return open_shared(app)
 
 
@@ -148,11 +172,15 @@ def find_store(url: str | None, namespace: str | None = None) -> Store:
     return bare.find_store()
 
 
+def _is_missing(store: Store) -> bool:
+    return isinstance(store, SqliteStore) and not is_there(store.path)
+
+
 def _existing(store: Store) -> Store:
     """Refuse to make an empty store where somebody only wants to look into one."""
-    if isinstance(store, SqliteStore) and not store.path.exists():
+    if isinstance(store, SqliteStore) and _is_missing(store):
         raise StoreError(
             f"there is no store at {store.path}; name it with --store URL or ROTA_STORE, name the app with --app or "
-            "ROTA_APP, write either into rota.yaml, or make the store with `rota migrate`"
+            "ROTA_APP, write either into rota.yaml, or make the store: `rota run` and `rota migrate` do"
         )
     return store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.enqueue import read_arguments
-from rota.cli.options import by_option, on_a_store
+from rota.cli.options import by_option, on_a_store, on_a_store_to_be
 from rota.cli.output import say
 from rota.cli.schedule_options import given_of, reworded, rule_options, trigger_of
 from rota.cli.words import local, relative
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("words", nargs=-1, metavar="[ARG | NAME=VALUE]...")
 @rule_options
 @by_option
-@on_a_store
+@on_a_store_to_be
 def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, ...], by: str, **options: Any) -> None:
     """Make a schedule that has a task run again and again."""
     trigger = trigger_of(options)

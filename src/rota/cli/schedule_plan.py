@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from rota.cli.misfits import misfits
-from rota.cli.options import by_option, on_a_store, output_option
+from rota.cli.options import by_option, on_a_store_or_none, on_a_store_to_be, output_option
 from rota.cli.output import Output, heading, say, warn, write
 from rota.cli.words import count, local
 from rota.config.words import shown_path
@@ -54,7 +54,7 @@ class PlannedFacts(Struct, kw_only=True):
 
 @click.command("plan")
 @click.option("--check", is_flag=True, help="Exit with 1 where something would change.")
-@on_a_store
+@on_a_store_or_none
 @output_option
 def plan_command(app: App, out: Output, *, check: bool) -> None:
     """What the next start of the app would change, of what its code and rota.yaml declare, and what is gone."""
@@ -66,7 +66,7 @@ def plan_command(app: App, out: Output, *, check: bool) -> None:
 
 @click.command("apply")
 @by_option
-@on_a_store
+@on_a_store_to_be
 @output_option
 def apply_command(app: App, by: str, out: Output) -> None:
     """Bring the store to what the code and rota.yaml declare; what they no longer declare is retired."""

@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from rota.cli.groups import Group
-from rota.cli.options import by_option, check_duration, on_a_store, output_option
+from rota.cli.options import by_option, check_duration, on_a_store, on_a_store_to_be, output_option
 from rota.cli.output import Column, Output, say
 from rota.cli.words import count, relative
 from rota.errors import TokenNotFound
@@ -62,7 +62,7 @@ def tokens() -> None:
     "--ttl", metavar="DURATION", callback=check_duration, help="How long it is good, such as 90d.  [default: for ever]"
 )
 @by_option
-@on_a_store
+@on_a_store_to_be
 @output_option
 def create_token(app: App, name: str, role: Role, ttl: str | None, by: str, out: Output) -> None:
     """Make a token; its secret is shown this once."""

@@ -56,7 +56,7 @@ def web(
 ) -> None:
     """Serve the HTTP API until it is told to stop."""
     make_server = load_server()
-    app = app_on_store(target, store_url)
+    app = app_on_store(target, store_url, "make")
     stopping = Stopping()
     try:
         set_up_logging(log_level or app.settings.log.level or "info")

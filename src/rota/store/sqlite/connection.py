@@ -16,7 +16,7 @@ from weakref import WeakSet
 from rota.errors import SchemaMismatch, StoreError, StoreReplaced, StoreUnavailable
 from rota.store import forks
 from rota.store.forks import abandon
-from rota.store.sqlite.identity import FileWatch
+from rota.store.sqlite.identity import FileWatch, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,7 +176,7 @@ class Database(forks.Forked):
         with self.told:
             self._make_folder()
             refuse_network(self.path.parent)
-            if not self.path.exists():
+            if not is_there(self.path):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._open_writer()
 
@@ -429,7 +429,10 @@ class Database(forks.Forked):
         self._is_open, self._is_paused = True, False
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE)
+        place = f"{self.path.as_uri()}?mode=rw"  # open() alone makes a file: this one may have been moved away since
+        connection = sqlite3.connect(
+            place, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE
+        )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16384")

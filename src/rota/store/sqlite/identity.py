@@ -14,6 +14,8 @@ import time
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
+from rota.errors import StoreUnavailable
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -31,6 +33,19 @@ def identity_of(path: str) -> Identity | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
+
+
+def is_there(path: Path) -> bool:
+    """Whether the file is there; an error where only its -wal file is: SQLite would empty that beside a new file."""
+    has_wal = os.path.exists(f"{os.path.realpath(path)}-wal")  # noqa: PTH110 - before the file: that is made first
+    if path.exists():
+        return True
+    if has_wal:
+        raise StoreUnavailable(
+            f"{path} is missing, but its -wal file is there: the file was moved away or deleted while in use. Put it "
+            "back, or delete the -wal and -shm files to begin with an empty store"
+        )
+    return False
 
 
 class FileWatch:

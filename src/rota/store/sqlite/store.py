@@ -38,7 +38,7 @@ from rota.store.sqlite.bells import SocketBells
 from rota.store.sqlite.clock import lease_now, wall_now
 from rota.store.sqlite.connection import Database
 from rota.store.sqlite.firing import Firer
-from rota.store.sqlite.identity import Epoch
+from rota.store.sqlite.identity import Epoch, is_there
 from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
 from rota.store.sqlite.listing import Listing
@@ -105,12 +105,12 @@ class SqliteStore(Store):
         self._marks.void()
 
     def pending_migrations(self) -> list[str]:
-        if not self.path.exists():
+        if not is_there(self.path):
             return schema.scripts_after(0, self.namespace)
         return schema.pending(Database(self.path), self.namespace)
 
     def namespaces(self) -> list[str]:
-        return schema.namespaces(Database(self.path)) if self.path.exists() else []
+        return schema.namespaces(Database(self.path)) if is_there(self.path) else []
 
     def close(self) -> None:
         self._bells.close()
