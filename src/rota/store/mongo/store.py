@@ -473,7 +473,7 @@ class MongoStore(Store, forks.Forked):
 
         def look(step: Step) -> None:
             for job in self._jobs.get(step.space, ids, step.session):
-                if job.state is State.HELD:
+                if job.state is State.HELD and job.waits_for:
                     self._settler.waiters.look_at(step, job, now)
 
         self._steps.run("add", look)
