@@ -64,6 +64,14 @@ class Signature:
             return []
         return secrets_of(self.parameters, self.marks, extra, args, kwargs)
 
+    @property
+    def _shape(self) -> str:
+        """The parameters for an error: a default may be a secret, so that it is shown as an ellipsis."""
+        shown = [
+            one if one.default is one.empty else one.replace(default=...) for one in self._signature.parameters.values()
+        ]
+        return str(self._signature.replace(parameters=shown)).replace("Ellipsis", "…")
+
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse a call that the function would refuse, before anything is stored."""
         if not kwargs and len(args) in self._counts:
@@ -71,7 +79,7 @@ class Signature:
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as err:
-            raise BadPayload(f"{self._name}{self._signature}: {err}") from err
+            raise BadPayload(f"{self._name}{self._shape}: {err}") from err
 
     def canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """A call's arguments as JSON, the same for `f(1, b=2)` and `f(b=2, a=1)`, defaults filled in."""
@@ -108,7 +116,7 @@ class Signature:
         try:
             bound = self._signature.bind(*call.args, **call.kwargs)
         except TypeError as err:
-            raise BadPayload(f"{self._name}{self._signature}: {err}") from err
+            raise BadPayload(f"{self._name}{self._shape}: {err}") from err
         for name, hint in types.items():
             if name in bound.arguments:
                 bound.arguments[name] = self._converted(name, bound.arguments[name], hint)

@@ -141,7 +141,7 @@ class Configured(Generic[P, R]):
         self._task = task
         self._overrides = overrides
 
-    def job(self, *args: P.args, **kwargs: P.kwargs) -> Request:
+    def job(self, /, *args: P.args, **kwargs: P.kwargs) -> Request:
         """The request, not sent yet: for enqueue_many and schedules."""
         return self._task.request(args, kwargs, self._overrides)
 
@@ -149,11 +149,11 @@ class Configured(Generic[P, R]):
         """The request of a declaration, whose arguments are names that the settings hide from nobody."""
         return self._task.request(args, {}, self._overrides, redact=())
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Send the request; the job is accepted when this returns."""
         return self._task.sender.send([self._task.request(args, kwargs, self._overrides)])[0]
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """As enqueue, from a coroutine."""
         return (await self._task.sender.asend([self._task.request(args, kwargs, self._overrides)]))[0]
 
@@ -181,19 +181,19 @@ class Task(Generic[P, R]):
         self.__name__ = getattr(function, "__name__", name)
         self.__wrapped__ = function
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R = self.function(*args, **kwargs)
         return result
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Have a worker run it; the job is accepted when this returns."""
         return self.sender.send([self.request(args, kwargs, NOTHING_ELSE)])[0]
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """As enqueue, from a coroutine."""
         return (await self.sender.asend([self.request(args, kwargs, NOTHING_ELSE)]))[0]
 
-    def job(self, *args: P.args, **kwargs: P.kwargs) -> Request:
+    def job(self, /, *args: P.args, **kwargs: P.kwargs) -> Request:
         """The request, not sent yet: for enqueue_many and schedules."""
         return self.request(args, kwargs, NOTHING_ELSE)
 
@@ -275,7 +275,7 @@ class Task(Generic[P, R]):
 class AsyncTask(Task[P, R]):
     """A coroutine function under a name: it runs on the worker's event loop."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:  # type: ignore[override]
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:  # type: ignore[override]
         result: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
         return result
 

@@ -7,6 +7,7 @@ import pytest
 
 from rota import every
 from rota.model.edit import Edit
+from rota.model.payload import REDACTED, Call, pack_call
 from rota.web.api import schedules as handlers
 from rota.web.schedule_body import read_schedule
 
@@ -124,3 +125,19 @@ def test_a_new_zone_is_also_that_of_a_rule_which_names_its_own(stage):
     assert (moved["tz"], moved["trigger"]) == ("Asia/Tokyo", {"cron": "0 9 * * *", "tz": "Asia/Tokyo"})
     assert moved["next_run"].endswith("T00:00:00Z")
     assert patch(stage, 422, tz="Mars/Olympus")["error"]["field"] == "tz"
+
+
+@pytest.mark.parametrize("verb", ["PATCH", "PUT"])
+def test_a_value_that_was_hidden_stays_hidden_when_its_task_no_longer_marks_it(stage, verb):
+    @stage.app.task(name="pay")
+    def pay(user: str, pin: str) -> None: ...
+
+    stage.app.schedules.put("daily", pay.job("ann", "hunter2"), every("1h"))
+    packed = pack_call(Call(args=["ann", "hunter2"], secrets=[1]), what="pay")
+    spoil(stage.app, payload=packed.decode())  # as an older version of the task, whose pin was marked, has made it
+    change = {"args": ["bob", REDACTED]}
+    whole = {"task": "pay", "trigger": {"every": "1h"}, **change}
+    answer = stage.ask(verb, ONE, json=whole if verb == "PUT" else change)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["args"] == ["bob", REDACTED]
+    assert "hunter2" in stage.app.open().get_schedules(["daily"])[0].spec.payload

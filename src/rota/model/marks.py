@@ -6,7 +6,7 @@ import inspect
 import re
 from dataclasses import is_dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NewType, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -103,16 +103,25 @@ def _look(hint: Any, fields: dict[str, None], seen: set[Any]) -> bool:
     if get_origin(hint) is Annotated:
         kind, *notes = get_args(hint)
         return any(note is Secret or isinstance(note, Secret) for note in notes) or _look(kind, fields, seen)
-    inner = get_args(hint)
-    if inner:
-        marked = [part for part in inner if _look(part, fields, seen)]  # all are looked at: each may have fields
+    marked = [part for part in get_args(hint) if _look(part, fields, seen)]  # all are looked at: each may have fields
+    kind = get_origin(hint) or hint  # of Box[int] the fields of Box
+    if isinstance(kind, NewType):
+        return _look(kind.__supertype__, fields, seen)
+    if not isinstance(kind, type) or kind in seen:
         return bool(marked)
-    if isinstance(hint, type) and hint not in seen:
-        seen.add(hint)
-        for name, kind in _fields(hint):
-            if _look(kind, fields, seen):
-                fields[name] = None
-    return False
+    seen.add(kind)
+    named = [name for name, part in _fields(kind) if _look(part, fields, seen)]
+    if _is_array(kind):
+        return bool(marked or named)  # JSON has no names for its fields, so that all of it is hidden
+    fields.update(dict.fromkeys(named))
+    return bool(marked)
+
+
+def _is_array(kind: type) -> bool:
+    """Whether JSON has a list for it: a NamedTuple, or a Struct that says so."""
+    if issubclass(kind, Struct):
+        return kind.__struct_config__.array_like
+    return issubclass(kind, tuple)
 
 
 def _fields(kind: type) -> Iterator[tuple[str, Any]]:

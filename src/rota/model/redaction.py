@@ -13,6 +13,7 @@ parameter is marked `Annotated[str, Secret]`. A payload carries what its readers
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from functools import lru_cache
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 NAMES = (
-    "access_key", "api_key", "apikey", "auth", "authorization", "bearer", "client_key", "connection_string", "cookie",
-    "cookies", "credential", "credentials", "dsn", "encryption_key", "jwt", "oauth", "otp", "passphrase", "passwd",
-    "password", "password_confirm", "password_confirmation", "password_hash", "passwords", "private_key", "pwd",
-    "secret", "secret_key", "secrets", "session", "session_id", "session_key", "signing_key", "token", "totp",
+    "access_key", "api_key", "api_keys", "apikey", "auth", "authorization", "bearer", "client_key", "connection_string",
+    "cookie", "cookies", "credential", "credentials", "dsn", "encryption_key", "jwt", "oauth", "otp", "passphrase",
+    "passwd", "password", "password_confirm", "password_confirmation", "password_hash", "passwords", "private_key",
+    "pwd", "secret", "secret_key", "secrets", "session", "session_id", "session_key", "signing_key", "token", "totp",
 )  # fmt: skip
 RESULT = "->"
 SHORTEST = 4  # characters of a value that is looked for in texts: what is shorter occurs everywhere
@@ -190,7 +191,8 @@ def texts_in(values: object) -> tuple[str, ...]:
     """How values may be written in a text: as they are, and as Python and JSON quote them; longest first."""
     found: set[str] = set()
     for leaf in _leaves(values):
-        written = {leaf, repr(leaf)[1:-1], msgspec.json.encode(leaf).decode()[1:-1]}
+        quoted = (repr(leaf), ascii(leaf), msgspec.json.encode(leaf).decode(), json.dumps(leaf))
+        written = {leaf, *(text[1:-1] for text in quoted)}
         found |= {text for text in written if len(text) >= SHORTEST}
         lines = leaf.splitlines()
         found |= {line.strip() for line in lines if len(line.strip()) >= SHORTEST_LINE} if len(lines) > 1 else set()
@@ -273,7 +275,7 @@ def _without(value: Any, texts: tuple[str, ...], depth: int = 0) -> Any:
     if isinstance(value, str):
         return hidden(value, texts)
     if isinstance(value, dict) and depth <= DEEPEST:
-        return {key: _without(item, texts, depth + 1) for key, item in value.items()}
+        return {hidden(key, texts): _without(item, texts, depth + 1) for key, item in value.items()}
     if isinstance(value, list) and depth <= DEEPEST:
         return [_without(item, texts, depth + 1) for item in value]
     return REDACTED if isinstance(value, (int, float)) and str(value) in texts else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.web.refusals import Refusal
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 LONGEST_CHAIN = 50  # hops of X-Forwarded-For that are looked at
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_HOST = re.compile(r"(\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(:[0-9]+)?", re.ASCII)
 _LOOPBACK_NAMES = frozenset({"localhost"})
 
 
@@ -81,11 +83,9 @@ def forwarded_for(headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
 
 
 def _host_name(header: str) -> str:
-    """Without the port; brackets belong to an IPv6 address."""
-    text = header.strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0].rstrip(".")
+    """Without the port; brackets belong to an IPv6 address. Empty where the header is no host at all."""
+    found = _HOST.fullmatch(header.strip().lower())
+    return "" if found is None else (found["six"] or found["name"].rstrip("."))
 
 
 def _plain(hop: str) -> str | None:

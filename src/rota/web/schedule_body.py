@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from rota.errors import BadPayload, BadTrigger, RotaError, UnknownTask, UnknownZone
 from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
-from rota.model.payload import unpack_call
+from rota.model.payload import pack_call, unpack_call
 from rota.model.redaction import restored_call
 from rota.model.schedule import Catchup, Overlap
 from rota.tasks import NOTHING_ELSE, Overrides, Request, TaskOptions
@@ -197,16 +197,24 @@ def _patched_call(app: App, schedule: Schedule, said: dict[str, Any]) -> Request
         return read_call(app, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
     args, kwargs = as_stored(app, schedule, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
     overrides = Overrides(meta=made.meta, retries=made.retries, timeout=made.timeout)
-    return read_call(app, task, args, kwargs, overrides)
+    return keep_hidden(read_call(app, task, args, kwargs, overrides), schedule)
+
+
+def keep_hidden(request: Request, stored: Schedule) -> Request:
+    """A call with values of a stored one hides what that one hid, whatever the hints and the settings say by now."""
+    made, call = unpack_call(stored.spec.payload.encode()), unpack_call(request.payload)
+    secrets = [*call.secrets, *(entry for entry in made.secrets if entry not in call.secrets)]
+    if secrets == call.secrets:
+        return request
+    payload = pack_call(msgspec.structs.replace(call, secrets=secrets), what=request.task)
+    return msgspec.structs.replace(request, payload=payload)
 
 
 def _is_same_task(app: App, one: str, other: str) -> bool:
     """Whether two names are those of one task; a bare function name may stand for a whole one."""
-    if one == other:
-        return True
     with suppress(UnknownTask):
         return app.registry.get(other).name == one
-    return False
+    return one == other
 
 
 def _kept_key(app: App, spec: ScheduleSpec, said: dict[str, Any], request: Request) -> dict[str, Any]:

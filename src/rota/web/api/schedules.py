@@ -12,7 +12,15 @@ from rota.facts import ChangeFacts, JobFacts, WhyFacts, change_facts, job_facts,
 from rota.store.contract import Page, ScheduleFilter
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
-from rota.web.schedule_body import NewScheduleBody, ScheduleBody, SchedulePatch, patched, read_schedule, with_secrets
+from rota.web.schedule_body import (
+    NewScheduleBody,
+    ScheduleBody,
+    SchedulePatch,
+    keep_hidden,
+    patched,
+    read_schedule,
+    with_secrets,
+)
 from rota.web.schedule_facts import (
     OccurrenceFacts,
     ScheduleFacts,
@@ -167,12 +175,14 @@ def list_schedule_changes(ask: Ask) -> Page[ChangeFacts]:
 
 
 def _put(ask: Ask, name: str, body: ScheduleBody, version: int | None, status: int) -> Answer:
-    for stored in ask.app.open().get_schedules([name]):
-        whole = with_secrets(ask.app, body, stored)
-        if whole is not body and version is None:
+    given, found = body, ask.app.open().get_schedules([name])
+    for stored in found:
+        body = with_secrets(ask.app, body, stored)
+        if body is not given and version is None:
             version = stored.version  # a secret that another client changes meanwhile must not be undone
-        body = whole
     request, trigger, keywords = read_schedule(ask.app, body)
+    if body is not given:
+        request = keep_hidden(request, found[0])
     with at_fault("tenant", TenantNotFound):
         view: ScheduleView = ask.app.schedules.put(
             name, request, trigger, by=ask.by, expect_version=version, **keywords
