@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import rota
 from rota import testing
+from rota.client.jobs import HistoryLine, Jobs, LogEntry
+from rota.client.locks import Lock
+from rota.client.queues import Queues
+from rota.client.schedules import Schedules
+from rota.client.sources import Sources
+from rota.client.sync_task import SyncTask
+from rota.client.tokens import Tokens
 from rota.engine.run import CurrentJob
 from rota.errors import RotaError
-from rota.jobs import HistoryLine, Jobs, LogEntry
-from rota.locks import Lock
-from rota.queues import Queues
-from rota.schedule_view import ScheduleView
-from rota.schedules import Schedules
-from rota.sources import Sources, SyncTask
-from rota.specs import ScheduleKeywords, make_spec
-from rota.tasks import Configured, TaskKeywords, make_options
-from rota.tokens import Tokens
+from rota.inspector.schedule_view import ScheduleView
+from rota.operations.specs import ScheduleKeywords, make_spec
+from rota.tasks.task import Configured, TaskKeywords, make_options
 from tools.markdown import document, table
 
 if TYPE_CHECKING:

@@ -47,11 +47,11 @@ if TYPE_CHECKING:
         UnlawfulMove,
         VersionConflict,
     )
-    from rota.jobs import Job
     from rota.model.redaction import Secret
     from rota.model.retry import backoff
-    from rota.signals import Cancel, Retry, Snooze
-    from rota.tasks import Task
+    from rota.tasks.job import Job
+    from rota.tasks.signals import Cancel, Retry, Snooze
+    from rota.tasks.task import Task
     from rota.triggers import Caveat, Trigger, calendar, cron, every, once, trigger_from_text
 
 __version__ = "0.1.0"
@@ -123,11 +123,11 @@ _PUBLIC = {  # module -> what it gives; loaded when it is first asked for, so th
         "SchemaMismatch SourceNotFound StoreError StoreUnavailable TaskNotFound TenantNotFound TokenNotFound "
         "UnknownTask UnknownZone UnlawfulMove VersionConflict"
     ),
-    "rota.jobs": "Job",
+    "rota.tasks.job": "Job",
     "rota.model.redaction": "Secret",
     "rota.model.retry": "backoff",
-    "rota.signals": "Cancel Retry Snooze",
-    "rota.tasks": "Task",
+    "rota.tasks.signals": "Cancel Retry Snooze",
+    "rota.tasks.task": "Task",
     "rota.triggers": "Caveat Trigger calendar cron every once trigger_from_text",
 }
 _WHERE = {name: module for module, names in _PUBLIC.items() for name in names.split()}

@@ -16,14 +16,14 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack, cast, overload
 
-from rota.arguments import decode_value
-from rota.changes import Change, list_changes
+from rota.client.jobs import Jobs
+from rota.client.locks import Lock
+from rota.client.schedules import Schedules
 from rota.config.loader import Resolved, from_code, resolve
-from rota.deploying import bring, deploy_of, warn_of_strangers
+from rota.deploy.deploy import bring, deploy_of, warn_of_strangers
 from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
-from rota.jobs import Job, Jobs
-from rota.locks import Lock
+from rota.inspector.changes import Change, list_changes
 from rota.model.codecs import Codec, Codecs
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_queues, check_schedule_id, new_id
@@ -32,12 +32,13 @@ from rota.model.redaction import Redaction
 from rota.model.sizes import bytes_of, jobs_of
 from rota.observe.loading import load_metrics
 from rota.observe.logs import log_events
-from rota.schedules import Schedules
-from rota.sending import one_transaction, send_in_turn, send_within
-from rota.specs import make_spec
+from rota.operations.enqueue import one_transaction, send_in_turn, send_within
+from rota.operations.specs import make_spec
 from rota.store.contract import Retention, Store
 from rota.store.urls import absolute, default_store, store_from_client, store_from_url
-from rota.tasks import AsyncTask, Overrides, Registry, Task, default_name, make_options
+from rota.tasks.arguments import decode_value
+from rota.tasks.job import Job
+from rota.tasks.task import AsyncTask, Overrides, Registry, Task, default_name, make_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -49,19 +50,20 @@ if TYPE_CHECKING:
     from redis import Redis
     from redis.cluster import RedisCluster
 
-    from rota.aio import Aio
+    from rota.client.aio import Aio
+    from rota.client.queues import Queues
+    from rota.client.sources import Sources
+    from rota.client.tenants import Tenants
+    from rota.client.tokens import Tokens
     from rota.config.settings import Settings
-    from rota.deploying import Deploy
+    from rota.deploy.deploy import Deploy
     from rota.engine.node import Node
     from rota.model.schedule import ScheduleSpec
     from rota.observe.metrics import Metrics
-    from rota.queues import Queues
-    from rota.sources import CollectionWords, Sources, SourceWords
-    from rota.specs import ScheduleKeywords
+    from rota.operations.collections import CollectionWords, SourceWords
+    from rota.operations.specs import ScheduleKeywords
     from rota.store.contract import Added, Page
-    from rota.tasks import Decorator, Request, TaskKeywords
-    from rota.tenants import Tenants
-    from rota.tokens import Tokens
+    from rota.tasks.task import Decorator, Request, TaskKeywords
     from rota.triggers import Trigger
     from rota.web.asgi import Web, WebOptions
 
@@ -125,7 +127,7 @@ class App:
     @cached_property
     def tenants(self) -> Tenants:
         """Customers or projects with a timezone and defaults that schedules follow, and the verbs about them."""
-        from rota.tenants import Tenants  # noqa: PLC0415 - who has none does not pay for it
+        from rota.client.tenants import Tenants  # noqa: PLC0415 - who has none does not pay for it
 
         return Tenants(self.open, self._new_id)
 
@@ -137,21 +139,21 @@ class App:
     @cached_property
     def queues(self) -> Queues:
         """The lines that jobs wait in, and the verbs about them."""
-        from rota.queues import Queues  # noqa: PLC0415 - likewise
+        from rota.client.queues import Queues  # noqa: PLC0415 - likewise
 
         return Queues(self.open)
 
     @cached_property
     def tokens(self) -> Tokens:
         """The tokens that let people and programs in over HTTP, and the verbs about them."""
-        from rota.tokens import Tokens  # noqa: PLC0415 - likewise
+        from rota.client.tokens import Tokens  # noqa: PLC0415 - likewise
 
         return Tokens(self.open, self._new_id)
 
     @cached_property
     def sources(self) -> Sources:
         """Collections that are kept in sync, and the verbs about them and their tasks."""
-        from rota.sources import Sources  # noqa: PLC0415 - likewise
+        from rota.client.sources import Sources  # noqa: PLC0415 - likewise
 
         return Sources(self.open, self.jobs, self._new_id)
 
@@ -219,7 +221,7 @@ class App:
         self, name: str, collections: Sequence[str | CollectionWords], **options: Unpack[SourceWords]
     ) -> Decorator:
         """Register a function that is called with (source, collection) to keep each of these in sync."""
-        from rota.sources.declaring import declare_source  # noqa: PLC0415 - who has none does not pay for it
+        from rota.operations.collections import declare_source  # noqa: PLC0415 - who has none does not pay for it
 
         def declare(function: Any) -> Any:
             with self.registry.task_of(function, self._add_task) as task:
@@ -265,7 +267,7 @@ class App:
     def aio(self) -> Aio:
         """The same verbs for coroutines: `await app.aio.jobs.get(job_id)`."""
         if self._aio is None:
-            from rota.aio import Aio  # noqa: PLC0415 - only coroutines pay for it
+            from rota.client.aio import Aio  # noqa: PLC0415 - only coroutines pay for it
 
             self._aio = Aio(self)
         return self._aio
@@ -290,8 +292,8 @@ class App:
     ) -> Node:
         """Start the services in threads of this process. What is not said here, the settings say."""
         from rota.engine.node import Node, NodeSettings  # noqa: PLC0415 - who only enqueues needs no engine
+        from rota.engine.trimmer import trimmers  # noqa: PLC0415
         from rota.engine.worker import WorkerSettings  # noqa: PLC0415
-        from rota.sources.trimming import trimmers  # noqa: PLC0415
 
         if self._node is not None:
             raise BadOption("this app runs already; stop() it first")

@@ -35,8 +35,8 @@ from rota import (
 from rota.errors import PayloadTooLarge
 from rota.model.job import NewJob
 from rota.model.option_names import FOR_APP, FOR_REQUEST, FOR_SCHEDULE, FOR_TASK
-from rota.specs import ScheduleKeywords
-from rota.tasks import USING, Task, TaskKeywords
+from rota.operations.specs import ScheduleKeywords
+from rota.tasks.task import USING, Task, TaskKeywords
 
 NAIVE = datetime(2026, 1, 1, 12)
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.steps import fire, work
 from rota import App, Refused, cron, every
-from rota.deploying import apply, plan
+from rota.deploy.deploy import apply, plan
 from rota.errors import BadSettings, TenantNotFound
 from rota.model.micros import SECOND
 from rota.model.schedule import Origin

@@ -146,7 +146,7 @@ def test_a_result_that_does_not_come_in_time_says_so_and_the_job_goes_on(app, mo
 
     job = late.enqueue()
     ticks = iter(range(100))
-    monkeypatch.setattr("rota.jobs.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("rota.client.jobs.time.monotonic", lambda: float(next(ticks)))
     with pytest.raises(ResultTimeout, match=r"\(shop.late\) is still queued after 5s; it goes on"):
         job.result("5s")
     monkeypatch.undo()

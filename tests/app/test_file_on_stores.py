@@ -6,7 +6,7 @@ import pytest
 
 from every_store import DURABLE, fresh_place
 from rota import App
-from rota.deploying import apply, plan
+from rota.deploy.deploy import apply, plan
 
 FILE = """
 tenants:

@@ -8,7 +8,7 @@ import pytest
 
 from app.steps import NOON, fire, work
 from rota import every
-from rota.ledger import coming_runs
+from rota.inspector.occurrences import coming_runs
 from rota.model.micros import SECOND
 
 HOUR = 3600

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from every_store import SERVED, fresh_place
-from rota import moving
 from rota.errors import Refused, StoreError, StoreMoved
 from rota.model.entry import EntryEdit
 from rota.model.history import history_of
@@ -19,7 +18,8 @@ from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
 from rota.model.state import State
-from rota.moving import PARTS, Moved, check, move, undo
+from rota.operations import copy
+from rota.operations.copy import PARTS, Moved, check, move, undo
 from rota.store.contract import Exchange, Seal
 from rota.store.memory import MemoryStore
 from rota.store.sqlite import SqliteStore
@@ -248,7 +248,7 @@ def stopping_at(number):
 
 class TestGoingOn:
     def test_a_move_that_was_stopped_anywhere_goes_on(self, pair, open_store, monkeypatch):
-        monkeypatch.setattr(moving, "BATCH", 7)
+        monkeypatch.setattr(copy, "BATCH", 7)
         source, first = pair
         steps = []
         whole = open_store("memory")
@@ -267,7 +267,7 @@ class TestGoingOn:
         check_store(targets[-1])
 
     def test_every_stop_of_one_move_is_overcome(self, source, target, monkeypatch):
-        monkeypatch.setattr(moving, "BATCH", 10)
+        monkeypatch.setattr(copy, "BATCH", 10)
         number = 0
         while True:
             try:
@@ -281,7 +281,7 @@ class TestGoingOn:
         check_store(target)
 
     def test_jobs_that_have_arrived_are_not_sent_again(self, open_store, monkeypatch):
-        monkeypatch.setattr(moving, "BATCH", 10)
+        monkeypatch.setattr(copy, "BATCH", 10)
         source, target = open_store("sqlite"), open_store("memory")
         source.add_jobs([a_job() for _ in range(100)])
         sent = []

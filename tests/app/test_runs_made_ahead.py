@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from rota import App, calendar, once
-from rota.ledger import coming_runs
+from rota.inspector.occurrences import coming_runs
 from rota.model.micros import micros_of
 from rota.testing import Kit, ManualClock
 

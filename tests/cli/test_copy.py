@@ -10,7 +10,7 @@ import pytest
 from cli.processes import wait_until
 from rota.cli.copy_progress import words
 from rota.errors import StoreUnavailable
-from rota.moving import Step, move
+from rota.operations.copy import Step, move
 from rota.store.contract import Seal
 from rota.store.sqlite import SqliteStore
 

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from rota.errors import BadSettings
+from rota.inspector.reading import sync_schedules
 from rota.model.micros import SECOND
 from rota.model.payload import unpack_call
-from rota.sources.sources import sync_schedules
 
 FILE = """\
 app: jobs.py

@@ -6,7 +6,7 @@ import re
 import signal
 from pathlib import Path
 
-from rota.demo import make_app
+from rota.cli.demo_app import make_app
 
 
 def test_the_demo_shows_each_kind_of_job_and_ctrl_c_drains_and_ends_with_0(started):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.identity import whoami
+from rota.operations.audit import whoami
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Aside: a thread beside its owner's own work."""
+"""BackgroundThread: a thread beside its owner's own work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from rota.engine.aside import Aside
+from rota.background import BackgroundThread
 
 
 def test_the_owner_goes_on_while_the_call_waits():
     gate = threading.Event()
-    with Aside() as aside:
+    with BackgroundThread() as aside:
         future = aside.begin(lambda: gate.wait(30))
         assert not future.done()  # it has begun, and the owner is here
         gate.set()
@@ -26,7 +26,7 @@ def test_a_call_has_begun_when_begin_comes_back():
         seen.append(threading.current_thread().name)
         gate.wait(30)
 
-    with Aside() as aside:
+    with BackgroundThread() as aside:
         for _ in range(20):
             gate.clear()
             future = aside.begin(call)
@@ -39,7 +39,7 @@ def test_its_errors_are_the_owners():
     def fail():
         raise ValueError("no")
 
-    with Aside() as aside:
+    with BackgroundThread() as aside:
         future = aside.begin(fail)
         with pytest.raises(ValueError, match="no"):
             future.result()
@@ -53,7 +53,7 @@ def test_what_was_begun_is_done_when_it_is_left():
         gate.wait(30)
         done.append(1)
 
-    with Aside() as aside:
+    with BackgroundThread() as aside:
         aside.begin(call)
         gate.set()
     assert done == [1]

@@ -14,11 +14,11 @@ from rota.engine.clock_repairs import LEASE_LEFT
 from rota.engine.clock_watch import RECORD, SECOND_PASS, TAKE_OVER, ClockWatch
 from rota.engine.pruner import DOUBT
 from rota.engine.store_clock import StoreClock
-from rota.liveness import is_alive
 from rota.model.clock_record import KIND, NAME, ClockStep, unpack_record
 from rota.model.micros import SECOND
 from rota.model.state import State
 from rota.store.contract import Exchange, Retention
+from rota.store.shared.liveness import is_alive
 from rota.testing.store_suite.builders import a_job, a_node
 
 MINUTE = 60 * SECOND

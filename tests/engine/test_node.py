@@ -16,7 +16,7 @@ from rota.engine.events import Events
 from rota.engine.node import Node, NodeSettings
 from rota.engine.worker import WorkerSettings
 from rota.store.memory import MemoryStore
-from rota.tasks import Registry
+from rota.tasks.task import Registry
 
 
 class Heard:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.model.outcome import Outcome
-    from rota.tasks import Registry, Request
+    from rota.tasks.task import Registry, Request
 
 PATIENCE = 15.0
 _numbers = count(1)

@@ -25,8 +25,8 @@ from rota.cli.main import main
 from rota.cli.target import load_target
 from rota.model.history import history_of
 from rota.model.payload import REDACTED
-from rota.moving import move
 from rota.observe.json_lines import JsonLines
+from rota.operations.copy import move
 from rota.store.contract import JobFilter, NoteFilter
 from rota.web.table import ROUTES
 from rota.web.watching import Watcher

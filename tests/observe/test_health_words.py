@@ -9,7 +9,7 @@ import pytest
 
 from rota import App
 from rota.errors import SchemaMismatch, StoreUnavailable
-from rota.health import live, ready
+from rota.inspector.health import live, ready
 from rota.store.contract import Seal
 
 

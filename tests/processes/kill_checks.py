@@ -6,11 +6,11 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rota.inspector.reading import all_schedules
 from rota.model.history import history_of
 from rota.model.micros import SECOND, span_of
 from rota.model.retry import MAX_DEATHS
 from rota.model.state import State
-from rota.reading import all_schedules
 from rota.store.contract import Retention
 from rota.testing.simulation.checks.occurrences import check_ledger, expected_slots
 from rota.testing.simulation.history import all_occurrences

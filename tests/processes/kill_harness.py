@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from killable_app import LEASE, NAMESPACE, STORE, build, note
 
+from rota.inspector.reading import all_schedules
 from rota.model.state import FINAL, State
-from rota.reading import all_schedules
 from rota.store.contract import JobFilter
 from rota.testing.simulation.history import all_jobs
 

@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 
-from rota import failpoints, moving
+from rota import failpoints
 from rota.model.micros import SECOND
+from rota.operations import copy
 from rota.store.urls import store_from_url
 
 POINTS = (
@@ -39,7 +40,7 @@ class Trap:
 def main(source_url: str, source_ns: str, target_url: str, target_ns: str, point: str = "", nth: str = "0") -> None:
     trap = Trap(point, int(nth))
     failpoints.install(trap)
-    moving.BATCH = 5
+    copy.BATCH = 5
     source, target = store_from_url(source_url, namespace=source_ns), store_from_url(target_url, namespace=target_ns)
     source.open()
     target.open()
@@ -50,7 +51,7 @@ def main(source_url: str, source_ns: str, target_url: str, target_ns: str, point
         put(value)
 
     target.seal = seal
-    moved = moving.move(source, target, wait=20 * SECOND, tell=lambda step: trap(step.phase))
+    moved = copy.move(source, target, wait=20 * SECOND, tell=lambda step: trap(step.phase))
     print(f"moved {moved}", flush=True)  # noqa: T201 - whoever started it reads this
 
 

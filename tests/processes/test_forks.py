@@ -13,7 +13,7 @@ from forking import Turns, exit_code, fork, in_child
 from every_store import DURABLE, fresh_place
 from rota import App
 from rota.errors import StoreReplaced
-from rota.store import forks
+from rota.store.shared import forks
 from rota.store.sqlite import SqliteStore, connection, identity
 from rota.store.urls import store_from_url
 

@@ -13,8 +13,8 @@ from killable_app import put_schedules
 
 from every_store import DURABLE
 from rota.failpoints import NAMES
+from rota.inspector.reading import all_schedules
 from rota.model.payload import unpack_call
-from rota.reading import all_schedules
 from rota.testing.simulation.history import all_jobs
 
 

@@ -11,8 +11,8 @@ from kill_harness import wait_until
 from killable_app import put_crowd, put_schedules
 
 from every_store import DURABLE
+from rota.inspector.reading import all_schedules
 from rota.model.state import State
-from rota.reading import all_schedules
 from rota.testing.simulation.checks.occurrences import expected_slots
 from rota.testing.simulation.history import all_occurrences
 

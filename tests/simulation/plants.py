@@ -12,9 +12,9 @@ from rota.errors import StoreUnavailable
 from rota.model import firing, settle
 from rota.model.state import State
 from rota.store.contract import Extended
-from rota.store.counting import Counts
 from rota.store.memory import MemoryStore
 from rota.store.memory import store as memory
+from rota.store.shared.counting import Counts
 
 replace = msgspec.structs.replace
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from rota.sources import read_sources
+from rota.operations.collections import read_sources
 
 FOLDER = Path(__file__).parents[2] / "examples" / "collections"
 

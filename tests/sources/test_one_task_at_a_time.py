@@ -13,7 +13,7 @@ import pytest
 from every_store import DURABLE
 from rota import Refused, UnknownTask
 from rota.model.schedule import Origin
-from rota.sources import read_sources
+from rota.operations.collections import read_sources
 from sources.stage import PATIENCE, live_jobs, tick
 
 CROWD = 8

@@ -14,7 +14,7 @@ import pytest
 
 from rota import BadName, BadOption, SourceNotFound
 from rota.model.settle import settle
-from rota.sources import read_sources
+from rota.operations.collections import read_sources
 from sources.stage import EVER, PATIENCE, stop
 
 

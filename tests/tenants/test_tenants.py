@@ -202,7 +202,7 @@ def test_who_dies_half_way_is_followed_up(app, item, monkeypatch):
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr("rota.following.derive", die)
+        patch.setattr("rota.operations.tenant_changes.derive", die)
         with pytest.raises(Died):
             app.tenants.put("acme", tz="Asia/Kolkata", by="ann")
     assert app.schedules.get("it0").tz == "UTC"

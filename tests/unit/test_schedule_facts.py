@@ -9,7 +9,7 @@ from rota import App
 from rota.cli.change_list import facts_of_change
 from rota.cli.schedule_page import ShownSchedule, facts_of
 from rota.cli.tenant_page import facts_of_tenant
-from rota.facts import change_facts
+from rota.inspector.facts import change_facts
 from rota.model.micros import SECOND, datetime_of
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec

@@ -7,8 +7,8 @@ import asyncio
 import httpx2
 import pytest
 
+from rota.client.tokens import Identity
 from rota.store.contract import LogLine
-from rota.tokens import Identity
 from rota.web.hub import MOST_BYTES, REPLAYED, Hub, Listener
 from rota.web.refusals import Refusal
 from rota.web.server import WebServer

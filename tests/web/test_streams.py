@@ -12,8 +12,8 @@ import pytest
 
 from cli.processes import wait_until
 from rota import App
+from rota.client.tokens import Identity
 from rota.store.contract import LogLine
-from rota.tokens import Identity
 from rota.web.hub import MOST_WAITING, Hub, Listener
 from rota.web.server import WebServer
 from web.stage import declare

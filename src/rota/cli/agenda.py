@@ -14,7 +14,7 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Column, Output, aligned, heading, write
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import count, local, relative
-from rota.ledger import Coming, coming_runs
+from rota.inspector.occurrences import Coming, coming_runs
 from rota.model.micros import SECOND, datetime_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rota.errors import JobNotFound, Refused
 from rota.model.collection import collection_of
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import FINAL, WAITING, State
-from rota.noting import Deed, note_down
+from rota.operations.audit import Deed, note_down
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,7 +10,7 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading, say, write
 from rota.cli.words import beside, printable
 from rota.errors import ScheduleNotFound
-from rota.facts import ChangeFacts, change_forms, filled
+from rota.inspector.facts import ChangeFacts, change_forms, filled
 from rota.model import wording
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.app import App
-    from rota.changes import Change
+    from rota.inspector.changes import Change
     from rota.store.contract import Page
 
 WHOLE = {"created", "removed"}  # changes that tell all of a thing

@@ -13,12 +13,12 @@ from rota.cli.misfits import misfits
 from rota.cli.schedule_page import read_schedules
 from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line, listed, relative
-from rota.liveness import is_alive
+from rota.inspector.reading import clock_record
 from rota.model.clock_record import recent_steps
 from rota.model.micros import datetime_of
 from rota.model.state import State
-from rota.reading import clock_record
 from rota.store.contract import JobFilter
+from rota.store.shared.liveness import is_alive
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.connection import file_system_of
 

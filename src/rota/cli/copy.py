@@ -19,7 +19,7 @@ from rota.cli.output import say
 from rota.cli.words import count, listed, span
 from rota.errors import StoreError
 from rota.model.micros import span_of
-from rota.moving import check, check_there, move, undo
+from rota.operations.copy import check, check_there, move, undo
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.identity import is_there
 from rota.store.urls import store_from_url
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.cli.output import Output
-    from rota.moving import Moved
+    from rota.operations.copy import Moved
     from rota.store.contract import Store
 
 NOUNS = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from rota.moving import Step, Tell
+    from rota.operations.copy import Step, Tell
 
 SILENCE = 5.0  # seconds between two lines about the same part
 VERBS = {"copy": "copying", "check": "checking"}

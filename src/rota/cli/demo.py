@@ -32,7 +32,7 @@ DRAIN = "10s"  # longer than any of its jobs
 @port_option
 def demo(length: str | None, store_url: str | None, port: int | None) -> None:
     """Watch a sample app at work."""
-    from rota.demo import make_app  # noqa: PLC0415 - no other command needs it
+    from rota.cli.demo_app import make_app  # noqa: PLC0415 - no other command needs it
 
     # ROTA_STORE is not asked: nobody wants a sample's jobs where real ones are.
     with _store_url(store_url) as url:

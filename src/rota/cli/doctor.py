@@ -14,7 +14,7 @@ from rota.cli.output import Output, write
 from rota.cli.target import load_target
 from rota.cli.words import count, listed, printable
 from rota.errors import StoreError
-from rota.health import why_unusable
+from rota.inspector.health import why_unusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

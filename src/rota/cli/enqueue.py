@@ -15,17 +15,17 @@ from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
 from rota.cli.words import call, coarse, first_line, instant, instant_from, span
 from rota.errors import JobFailed, JobNotFound
-from rota.liveness import is_alive
 from rota.model.micros import SECOND, datetime_of
 from rota.model.state import State
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from rota.app import App
-    from rota.jobs import Job
     from rota.model.job import Job as JobRecord
     from rota.model.redaction import Redaction
     from rota.store.contract import Store
-    from rota.tasks import Request, Task
+    from rota.tasks.job import Job
+    from rota.tasks.task import Request, Task
 
 
 class SentFacts(Struct, kw_only=True):

@@ -20,10 +20,10 @@ from rota.cli.output import say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import instant
 from rota.errors import BadPayload
+from rota.inspector.reading import all_schedules
 from rota.model.micros import datetime_of, optional_datetime, span_text
 from rota.model.payload import REDACTED, Call, unpack_call
 from rota.model.redaction import NOTHING_HIDDEN
-from rota.reading import all_schedules
 from rota.store.contract import LARGEST_PAGE
 
 if TYPE_CHECKING:

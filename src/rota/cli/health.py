@@ -13,10 +13,10 @@ from rota.cli.endings import FAILED
 from rota.cli.operate import store_of
 from rota.cli.options import app_option, output_option, store_option
 from rota.cli.words import count, listed, relative
-from rota.health import Finding, examine, fresh_nodes, lacking
+from rota.inspector.health import Finding, examine, fresh_nodes, lacking
+from rota.inspector.reading import clock_record
 from rota.model.clock_record import recent_steps
 from rota.model.micros import datetime_of, optional_datetime
-from rota.reading import clock_record
 
 if TYPE_CHECKING:
     from rota.cli.output import Output

@@ -10,7 +10,7 @@ import msgspec
 from rota.cli.output import Column, aligned, coloured, heading
 from rota.cli.words import beside, call, count, first_line, instant, instant_with_millis, printable, relative, span
 from rota.errors import BadPayload
-from rota.facts import JobFacts, MoveFacts, job_facts, job_problem, move_facts
+from rota.inspector.facts import JobFacts, MoveFacts, job_facts, job_problem, move_facts
 from rota.model.history import Move, history_of
 from rota.model.micros import SECOND, datetime_of
 from rota.model.payload import unpack_call

@@ -18,14 +18,14 @@ from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import count, instant_with_millis, printable
-from rota.facts import JobFacts, job_facts
+from rota.inspector.facts import JobFacts, job_facts
 from rota.model.micros import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rota.app import App
-    from rota.jobs import LogEntry
+    from rota.client.jobs import LogEntry
     from rota.store.contract import Store
 
 SHOWN_BEFORE = 10  # of the jobs that a dry run names

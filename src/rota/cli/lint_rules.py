@@ -16,7 +16,7 @@ from rota.cli.words import count, listed
 from rota.config.environment import near_misses
 from rota.config.loader import resolve
 from rota.config.words import shown_path
-from rota.deploying import Deploy, deploy_of
+from rota.deploy.deploy import Deploy, deploy_of
 from rota.engine.executors.sources import task_in
 from rota.errors import BadPayload, BadSettings, BadTarget, RotaError, UnknownTask
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.app import App
     from rota.config.declared import FileSource
     from rota.config.loader import Resolved
-    from rota.tasks import Task
+    from rota.tasks.task import Task
 
 
 SOURCES = ": sources."  # in complaints about what a file declares

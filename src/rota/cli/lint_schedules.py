@@ -12,7 +12,7 @@ from rota.clock import utc_now
 from rota.errors import RotaError
 from rota.model.micros import SECOND, datetime_of, micros_of, span_of
 from rota.model.schedule import bound_trigger
-from rota.specs import bound_instant
+from rota.operations.specs import bound_instant
 from rota.triggers.duration import text_of
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from msgspec import Struct
 from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line
 from rota.errors import BadPayload
+from rota.inspector.reading import all_schedules
 from rota.model.payload import unpack_call
 from rota.model.redaction import hidden
 from rota.model.state import State
-from rota.reading import all_schedules
 from rota.store.contract import JobFilter
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.app import App
     from rota.model.redaction import Redaction
     from rota.store.contract import Store
-    from rota.tasks import Task
+    from rota.tasks.task import Task
 
 MOST_JOBS = 1_000  # waiting jobs of each task that are looked at
 MOST_SCHEDULES = 10_000

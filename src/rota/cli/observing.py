@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rota.config.settings import FORMATS
-from rota.health import live, ready
+from rota.inspector.health import live, ready
 from rota.observe.port import Answer, Port
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rota.app import App
     from rota.cli.tether import Tether
     from rota.engine.node import Node
-    from rota.health import Health
+    from rota.inspector.health import Health
     from rota.observe.metrics import Told
 
 LARGEST_PORT = 65_535

@@ -13,11 +13,11 @@ from rota.cli.options import app_option, by_option, find_store, on_a_store, outp
 from rota.cli.output import Column, Output, say, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
-from rota.facts import NodeFacts, node_facts, node_problem
-from rota.liveness import is_alive
+from rota.inspector.facts import NodeFacts, node_facts, node_problem
 from rota.model.micros import datetime_of, micros_of, optional_datetime
 from rota.model.names import check_name
 from rota.model.state import State
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from rota.app import App

@@ -15,8 +15,8 @@ from rota.cli.target import load_target, make_importable, target_from
 from rota.config.environment import CONFIG
 from rota.config.loader import resolve
 from rota.errors import BadSettings, StoreError
-from rota.identity import whoami
 from rota.model.micros import fine_span_of, span_of
+from rota.operations.audit import whoami
 from rota.store.memory import MemoryStore
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.identity import is_there

@@ -15,7 +15,7 @@ from rota.errors import ScheduleNotFound
 from rota.model.micros import datetime_of
 from rota.model.names import check_schedule_id
 from rota.model.schedule import Origin
-from rota.specs import make_spec
+from rota.operations.specs import make_spec
 
 if TYPE_CHECKING:
     from rota.app import App

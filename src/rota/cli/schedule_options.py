@@ -14,7 +14,7 @@ from rota.model.micros import fine_span_of, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.schedule import CATCHUPS, OVERLAPS, check_spec
 from rota.model.tenant import followed
-from rota.specs import bound_instant
+from rota.operations.specs import bound_instant
 from rota.triggers import trigger_from_text
 from rota.triggers.text import text_in_zone
 from rota.triggers.zone import find_zone, zone_name

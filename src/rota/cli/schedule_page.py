@@ -11,11 +11,11 @@ from rota.cli.change_list import change_lines
 from rota.cli.output import Column, aligned, coloured, heading
 from rota.cli.words import beside, call, coarse, first_line, instant, listed, local, printable, relative, span
 from rota.errors import UnknownZone
-from rota.known_schedule import KnownSchedule, shared_facts
+from rota.inspector.known_schedule import KnownSchedule, shared_facts
+from rota.inspector.reading import all_schedules
 from rota.model.edit import describe_origin
 from rota.model.firing import jitter_of
 from rota.model.micros import SECOND, datetime_of, span_text
-from rota.reading import all_schedules
 from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
 from rota.triggers.every import Every
@@ -24,10 +24,10 @@ from rota.triggers.zone import find_zone
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rota.changes import Change
+    from rota.inspector.changes import Change
+    from rota.inspector.schedule_view import ScheduleView
     from rota.model.redaction import Redaction
     from rota.model.schedule import Pause, ScheduleSpec
-    from rota.schedule_view import ScheduleView
     from rota.store.contract import Store
 
 SHOWN_RUNS = 5

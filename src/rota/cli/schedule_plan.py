@@ -13,7 +13,7 @@ from rota.cli.options import by_option, on_a_store_or_none, on_a_store_to_be, ou
 from rota.cli.output import Output, heading, say, warn, write
 from rota.cli.words import count, local
 from rota.config.words import shown_path
-from rota.deploying import apply, plan
+from rota.deploy.deploy import apply, plan
 from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of
 from rota.triggers.zone import find_zone
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.cli.misfits import Misfit
-    from rota.deploying import DeployPlan
-    from rota.filed_tenants import PlannedTenant
+    from rota.deploy.deploy import DeployPlan
+    from rota.deploy.tenants import PlannedTenant
     from rota.model.planning import Planned
     from rota.model.schedule import Origin, Schedule
 

@@ -12,13 +12,14 @@ from rota.cli.groups import Group
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Column, Output, say
 from rota.cli.words import relative
-from rota.identity import whoami
 from rota.model.micros import datetime_of
 from rota.model.sync import Status
+from rota.operations.audit import whoami
 
 if TYPE_CHECKING:
     from rota.app import App
-    from rota.sources import CollectionView, SyncTask
+    from rota.client.sources import CollectionView
+    from rota.client.sync_task import SyncTask
 
 
 class CollectionFacts(Struct, kw_only=True):

@@ -14,9 +14,9 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, aligned, coloured, heading
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import count, listed, span
-from rota.liveness import is_alive
 from rota.model.micros import datetime_of
 from rota.model.state import State
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from rota.cli.operate import store_of
 from rota.cli.target import load_target
 from rota.cli.where import FIELDS
-from rota.health import why_unusable
+from rota.inspector.health import why_unusable
 from rota.model.state import State
 from rota.model.tenant import KIND
 from rota.store.contract import LARGEST_PAGE, JobFilter

@@ -13,7 +13,7 @@ from rota.cli.change_list import ToldChange, change_lines, facts_of_change
 from rota.cli.output import Column, aligned, coloured, heading, table_lines
 from rota.cli.schedule_page import ShownSchedule, next_words, pause_words, read_schedules
 from rota.cli.words import beside, count, local, printable
-from rota.facts import filled
+from rota.inspector.facts import filled
 from rota.model.micros import datetime_of, optional_datetime
 from rota.triggers.zone import find_zone
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rota.app import App
-    from rota.changes import Change
-    from rota.tenants import TenantView
+    from rota.client.tenants import TenantView
+    from rota.inspector.changes import Change
 
 SHOWN_SCHEDULES = 20
 SHOWN_CHANGES = 3

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
-    from rota.tenants import TenantView
+    from rota.client.tenants import TenantView
 
 name_argument = click.argument("name", metavar="NAME")
 

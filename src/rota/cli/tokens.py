@@ -12,13 +12,13 @@ from rota.cli.groups import Group
 from rota.cli.options import by_option, check_duration, on_a_store, on_a_store_to_be, output_option
 from rota.cli.output import Column, Output, say
 from rota.cli.words import count, relative
+from rota.client.tokens import ROLES
 from rota.errors import TokenNotFound
 from rota.model.micros import datetime_of, micros_of
-from rota.tokens import ROLES
 
 if TYPE_CHECKING:
     from rota.app import App
-    from rota.tokens import NewToken, Role, TokenView
+    from rota.client.tokens import NewToken, Role, TokenView
 
 
 class TokenFacts(Struct, kw_only=True):

@@ -13,10 +13,10 @@ from rota.cli.job_page import call_of
 from rota.cli.operate import QueueFacts, queue_facts
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import first_line
-from rota.liveness import is_alive
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.state import State
 from rota.store.contract import JobFilter
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading
 from rota.cli.words import printable
 from rota.errors import BadOption, BadTrigger
-from rota.facts import job_why_facts, why_facts
+from rota.inspector.facts import job_why_facts, why_facts
 from rota.model.micros import datetime_of
 from rota.triggers.zone import find_zone
 

@@ -11,12 +11,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from rota.errors import RotaError, StoreError
-from rota.liveness import is_alive
 from rota.model.clock_repair import is_ahead_of_clock, is_lease_ahead, repair_job, repair_schedule, with_repair_note
 from rota.model.micros import SECOND
 from rota.model.note import Author
 from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, JobFilter
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

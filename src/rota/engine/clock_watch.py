@@ -13,7 +13,6 @@ import msgspec
 from rota.engine.clock_repairs import repair_jobs, repair_leases, repair_schedules
 from rota.engine.service import Service
 from rota.errors import StoreMoved
-from rota.liveness import SILENT_AFTER
 from rota.model.clock_record import (
     KIND,
     NAME,
@@ -29,6 +28,7 @@ from rota.model.clock_record import (
 )
 from rota.model.entry import EntryEdit
 from rota.model.micros import SECOND
+from rota.store.shared.liveness import SILENT_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
 from rota.errors import StoreMoved
-from rota.following import settle_tenant
 from rota.model.tenant import UNSETTLED
+from rota.operations.tenant_changes import settle_tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rota.engine.events import Events
     from rota.store.contract import Store
-    from rota.tasks import Registry
+    from rota.tasks.task import Registry
 
 log = logging.getLogger("rota.node")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.engine.capture import JobLog
     from rota.model.job import Job
     from rota.model.outcome import Outcome
-    from rota.tasks import Task
+    from rota.tasks.task import Task
 
 
 class Finder(Protocol):

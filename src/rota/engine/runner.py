@@ -13,7 +13,7 @@ from rota.errors import BadResult, StoreMoved
 from rota.failpoints import reach
 from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded
 from rota.model.payload import LARGEST, refuse_not_finite
-from rota.signals import Cancel, Retry, Snooze
+from rota.tasks.signals import Cancel, Retry, Snooze
 
 if TYPE_CHECKING:
     from collections.abc import Callable

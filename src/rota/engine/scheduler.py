@@ -11,7 +11,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rota.engine.aside import Aside
+from rota.background import BackgroundThread
 from rota.engine.service import LONGEST_PAUSE, Service
 from rota.engine.sharing import PATIENCE, Share
 from rota.errors import StoreMoved, StoreUnavailable
@@ -169,7 +169,7 @@ class Scheduler(Service):
             firings = self._decided(schedules, now)
             self._settle(firings, now, lambda: self._record(firings))
             return
-        with Aside() as aside:
+        with BackgroundThread() as aside:
             sent: tuple[list[Firing], Future[list[Fired]]] | None = None
             for start in range(0, len(schedules), BATCH):
                 firings = self._decided(schedules[start : start + BATCH], now)

@@ -11,8 +11,8 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from rota.liveness import is_alive
 from rota.model.micros import SECOND
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

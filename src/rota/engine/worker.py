@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.outcome import Outcome
     from rota.store.contract import Bell, Exchanged, Refusal, Store
-    from rota.tasks import Registry
+    from rota.tasks.task import Registry
 
 log = logging.getLogger("rota.worker")
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.errors import RotaError
+from rota.inspector.reading import all_schedules
 from rota.model.micros import SECOND
 from rota.model.slots import coming_slot
 from rota.observe.families import gauge
 from rota.observe.numbers import MOST_SCHEDULES, OTHER
-from rota.reading import all_schedules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

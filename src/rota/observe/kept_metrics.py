@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from rota.errors import StoreError
-from rota.liveness import is_alive
 from rota.model.micros import SECOND
 from rota.model.state import FINAL, State
 from rota.observe.families import counter, gauge
 from rota.observe.numbers import MOST_QUEUES, OTHER
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.model.payload import unpack_call
-from rota.tasks import Overrides
+from rota.tasks.task import Overrides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.jobs import Job
-    from rota.tasks import Task
+    from rota.tasks.job import Job
+    from rota.tasks.task import Task
 
 MOST_SHOWN = 20
 

@@ -9,7 +9,7 @@ from rota.errors import JobFailed, RotaError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.jobs import Job
+    from rota.tasks.job import Job
 
 
 class RunawayJobs(RotaError):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rota.engine.run import Run
     from rota.model.outcome import Outcome
-    from rota.tasks import Task
+    from rota.tasks.task import Task
     from rota.testing.side_runs import SideRuns
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rota.engine.run import current_run
 from rota.errors import BadOption, Refused
-from rota.jobs import Job
 from rota.model.micros import datetime_of
+from rota.tasks.job import Job
 from rota.testing.clock import ManualClock
 from rota.testing.expectations import matching, mismatch
 from rota.testing.failures import RunawayJobs
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.model.job import Job as JobRecord
-    from rota.tasks import Task
+    from rota.tasks.task import Task
     from rota.testing.failures import Failure
     from rota.testing.lost_reports import LostReports
     from rota.testing.stepper import KitWorker

@@ -12,12 +12,12 @@ from rota.engine.rescuer import Rescuer
 from rota.engine.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.engine.worker import Worker, WorkerSettings
-from rota.jobs import Job
 from rota.model.micros import SECOND, datetime_of
 from rota.model.names import new_id
 from rota.model.outcome import Failed, Undecodable
 from rota.model.state import State
-from rota.signals import JobSignal
+from rota.tasks.job import Job
+from rota.tasks.signals import JobSignal
 from rota.testing.failures import Failure
 from rota.testing.inline_executor import InlineExecutor
 from rota.testing.side_runs import SideRuns

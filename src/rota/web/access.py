@@ -10,7 +10,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.tokens import Identity, hash_of, id_in
+from rota.client.tokens import Identity, hash_of, id_in
 from rota.web.origins import is_own_host
 from rota.web.refusals import Refusal
 

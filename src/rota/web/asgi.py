@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from rota.app import App
-    from rota.tokens import Identity
+    from rota.client.tokens import Identity
     from rota.web.route import Route
 
 log = logging.getLogger("rota.web")

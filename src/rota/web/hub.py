@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from rota.app import App
-    from rota.facts import LineFacts
-    from rota.tokens import Identity
+    from rota.client.tokens import Identity
+    from rota.inspector.facts import LineFacts
 
 log = logging.getLogger("rota.web")
 

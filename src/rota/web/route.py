@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from rota.tokens import Role
+from rota.client.tokens import Role
 
 if TYPE_CHECKING:
     from rota.app import App
-    from rota.tokens import Identity
+    from rota.client.tokens import Identity
 
 
 class Ask(NamedTuple):

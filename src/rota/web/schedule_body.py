@@ -14,7 +14,7 @@ from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
 from rota.model.payload import pack_call, unpack_call
 from rota.model.redaction import restored_call
 from rota.model.schedule import Catchup, Overlap
-from rota.tasks import NOTHING_ELSE, Overrides, Request, TaskOptions
+from rota.tasks.task import NOTHING_ELSE, Overrides, Request, TaskOptions
 from rota.triggers import trigger_from_text
 from rota.triggers.bounds import bound_from_text
 from rota.triggers.text import text_in_zone
@@ -39,7 +39,7 @@ from rota.web.types import (
 if TYPE_CHECKING:
     from rota.app import App
     from rota.model.schedule import Schedule, ScheduleSpec
-    from rota.specs import ScheduleKeywords
+    from rota.operations.specs import ScheduleKeywords
     from rota.triggers import Trigger
 
 CatchupLimit = Annotated[int, Meta(ge=1, le=10_000)]

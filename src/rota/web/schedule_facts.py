@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rota.known_schedule import KnownSchedule, ScheduleState, shared_facts
+from rota.inspector.known_schedule import KnownSchedule, ScheduleState, shared_facts
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar
 from rota.model.schedule import Catchup, Overlap
 from rota.web.schedule_body import bound_words, duration
 from rota.web.trigger_body import TriggerBody, trigger_body
 
 if TYPE_CHECKING:
+    from rota.inspector.schedule_view import ScheduleView
     from rota.model.occurrence import Occurrence
     from rota.model.redaction import Redaction
     from rota.model.schedule import Pause, Schedule
-    from rota.schedule_view import ScheduleView
 
 
 class PauseFacts(Struct, kw_only=True):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from rota.changes import Change
-from rota.facts import ChangeFacts, LineFacts, change_facts
-from rota.liveness import is_alive
+from rota.inspector.changes import Change
+from rota.inspector.facts import ChangeFacts, LineFacts, change_facts
 from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, JobFilter, NoteFilter
+from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from rota.config.fields import COLLECTION, SOURCE
 from rota.config.nodes import MOST_STEPS
 from rota.config.yaml_file import read_file
 from rota.config.yaml_text import SHALLOW
-from rota.sources import CollectionWords, SourceWords
+from rota.operations.collections import CollectionWords, SourceWords
 
 CRON = 'wanted cron text such as "0 9 * * mon-fri" or "@hourly"'
 NAMES = "of the characters A-Z a-z 0-9 . _ : -"

@@ -13,7 +13,6 @@ from rota.model.retry import RetryPolicy
 from rota.model.schedule import LastRun
 from rota.model.settle import apply, cancel, claim, promote, settle
 from rota.model.state import State
-from rota.store.counting import Counts
 from rota.store.redis.packing import (
     UNKNOWN_LAST,
     UNTOUCHED,
@@ -34,6 +33,7 @@ from rota.store.redis.places import count, departure, moves, places_of
 from rota.store.redis.scripts import script
 from rota.store.redis.sheaves import sorted_out
 from rota.store.redis.wire import binary, encode, wired
+from rota.store.shared.counting import Counts
 
 NOW = 1_767_225_600_000_000
 NEW = NewJob(

@@ -25,12 +25,12 @@ from rota.engine.run import Host, Run
 from rota.engine.runner import describe, outcome_of, run_here
 from rota.model.outcome import Failed, Outcome
 from rota.model.redaction import Redaction
-from rota.signals import Cancel
+from rota.tasks.signals import Cancel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.tasks import Task
+    from rota.tasks.task import Task
 
 CHUNK = 32 * 1024  # characters sent at once
 ENOUGH = 4 * MOST_BYTES  # what is written after that is not even sent: the job's log is full

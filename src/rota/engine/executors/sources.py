@@ -13,7 +13,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from rota.errors import BadOption, StoreError, UnknownTask
-from rota.tasks import Registry, Task
+from rota.tasks.task import Registry, Task
 
 if TYPE_CHECKING:
     from types import ModuleType

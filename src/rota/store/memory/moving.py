@@ -13,8 +13,8 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
-from rota.store.counting import lacking
 from rota.store.memory.state import MemoryState
+from rota.store.shared.counting import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

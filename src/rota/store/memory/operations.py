@@ -8,8 +8,8 @@ import msgspec
 
 from rota.model.state import State
 from rota.store.contract import LogLine, Node, Pruned, QueueInfo, Retention
-from rota.store.matching import is_stale
 from rota.store.memory.state import MemoryState
+from rota.store.shared.matching import is_stale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.store.matching import note_cursor, note_matches, note_place
 from rota.store.memory.state import MemoryState, page_of
+from rota.store.shared.matching import note_cursor, note_matches, note_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,12 +7,12 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import is_record_of, of_job
-from rota.store.bells import LocalBells
 from rota.store.contract import Item, Page, Store
-from rota.store.counting import Counts
 from rota.store.memory.ledger import Ledger
 from rota.store.memory.locks import Locks
 from rota.store.memory.logs import Logs
+from rota.store.shared.bells import LocalBells
+from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

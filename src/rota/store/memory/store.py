@@ -27,11 +27,19 @@ from rota.store.contract import (
     Refusal,
     ScheduleFilter,
 )
-from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same, matches, schedule_matches
 from rota.store.memory.moving import MemoryMoving
 from rota.store.memory.operations import MemoryOperations
 from rota.store.memory.records import MemoryRecords
 from rota.store.memory.state import page_of
+from rota.store.shared.matching import (
+    check_cursor,
+    has_lapsed,
+    is_held_by,
+    is_running,
+    is_same,
+    matches,
+    schedule_matches,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -19,11 +19,11 @@ from rota.failpoints import reach
 from rota.model.job import NewJob, accept, is_plain
 from rota.model.state import State
 from rota.store.contract import Added
-from rota.store.counting import Counts
 from rota.store.mongo import counters
 from rota.store.mongo.documents import document_of_new
 from rota.store.mongo.faults import of_writes
 from rota.store.mongo.wire import SAFE, SENT, Command
+from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

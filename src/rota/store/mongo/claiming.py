@@ -17,13 +17,13 @@ from rota.failpoints import reach
 from rota.model.settle import claim, promote
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED
-from rota.store.counting import Counts
 from rota.store.mongo import bells
 from rota.store.mongo.documents import readable_job
 from rota.store.mongo.head import HEAD, NOW, paused_of
 from rota.store.mongo.judging import ABOUT, is_unjudged
 from rota.store.mongo.places import seq_of
 from rota.store.mongo.wire import SAFE, Command, part_of_many
+from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

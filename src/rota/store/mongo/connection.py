@@ -13,11 +13,11 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
-from rota.store import forks
 from rota.store.mongo.faults import in_our_words, told
 from rota.store.mongo.schema import check_server
 from rota.store.mongo.space import QUICK, SENT, Document, Space
 from rota.store.mongo.wire import Driver, Wire, lends
+from rota.store.shared import forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

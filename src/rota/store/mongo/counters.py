@@ -19,8 +19,8 @@ from pymongo import UpdateOne
 
 from rota.model.micros import SECOND
 from rota.model.state import FINAL, State
-from rota.store.counting import Counts
 from rota.store.mongo.wire import SENT, Command, updating
+from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
     from rota.store.mongo.space import Document, Space

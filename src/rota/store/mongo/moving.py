@@ -14,10 +14,10 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, ScheduleFilter
-from rota.store.counting import lacking
 from rota.store.mongo.documents import document_of_last, document_of_schedule
 from rota.store.mongo.head import HEAD
 from rota.store.mongo.jobs import is_duplicate
+from rota.store.shared.counting import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

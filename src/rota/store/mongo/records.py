@@ -19,10 +19,10 @@ from rota.failpoints import reach
 from rota.model.entry import Entry
 from rota.model.note import Note
 from rota.store.contract import Page
-from rota.store.matching import note_cursor, note_place
 from rota.store.mongo.jobs import is_duplicate
 from rota.store.mongo.waves import waves
-from rota.store.unpacking import note_from
+from rota.store.shared.matching import note_cursor, note_place
+from rota.store.shared.unpacking import note_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

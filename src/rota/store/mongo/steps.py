@@ -22,10 +22,10 @@ from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
 from rota.failpoints import reach
-from rota.store.counting import Counts
 from rota.store.mongo import counters
 from rota.store.mongo.faults import is_conflict
 from rota.store.mongo.space import DURABLE
+from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,6 @@ from rota.failpoints import reach
 from rota.model.micros import SECOND
 from rota.model.names import check_namespace
 from rota.model.state import State
-from rota.store import forks
 from rota.store.contract import (
     Added,
     Due,
@@ -41,7 +40,6 @@ from rota.store.contract import (
     ScheduleFilter,
     Store,
 )
-from rota.store.matching import check_cursor
 from rota.store.mongo import bells, schema
 from rota.store.mongo.adding import Intake, all_added
 from rota.store.mongo.claiming import Claimer, Question, open_queues
@@ -68,7 +66,9 @@ from rota.store.mongo.schedules import Schedules
 from rota.store.mongo.settling import Settler
 from rota.store.mongo.steps import Step, Steps
 from rota.store.mongo.upkeep import Upkeep
-from rota.store.unpacking import node_from
+from rota.store.shared import forks
+from rota.store.shared.matching import check_cursor
+from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from rota.errors import StoreError
-from rota.store import forks
-from rota.store.bells import LocalBells
 from rota.store.postgres.calls import checked
 from rota.store.postgres.deadlines import cut
+from rota.store.shared import forks
+from rota.store.shared.bells import LocalBells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.store.bells import LocalBell
     from rota.store.contract import Channel
+    from rota.store.shared.bells import LocalBell
 
 log = logging.getLogger("rota.store.postgres")
 

@@ -10,9 +10,9 @@ from rota.model.occurrence import is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, apply_to, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Refusal
-from rota.store.matching import is_running
 from rota.store.postgres.faults import StaleLook
 from rota.store.postgres.rows import last_of, packed_last, text_of
+from rota.store.shared.matching import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -19,7 +19,6 @@ from psycopg_pool import ConnectionPool, PoolClosed
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.failpoints import reach
-from rota.store import forks
 from rota.store.postgres.address import describe, look_at_server
 from rota.store.postgres.calls import Prepared
 from rota.store.postgres.deadlines import Deadlines
@@ -27,6 +26,7 @@ from rota.store.postgres.faults import WORTH_ANOTHER_TRY, in_our_words, is_lost
 from rota.store.postgres.marked import Marked
 from rota.store.postgres.parking import Parking
 from rota.store.postgres.transaction import Transaction
+from rota.store.shared import forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,10 +11,10 @@ import psycopg
 from rota.model.job import Job
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged, Extended
-from rota.store.matching import is_held_by
 from rota.store.postgres.arrays import once
 from rota.store.postgres.calls import Function
 from rota.store.postgres.rows import text_of
+from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

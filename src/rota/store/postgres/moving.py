@@ -13,7 +13,6 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
-from rota.store.counting import lacking
 from rota.store.postgres.records import ENTRY_COLUMNS, NOTE_COLUMNS, entry_of, note_of, row_of_entry, row_of_note
 from rota.store.postgres.rows import (
     FOUND_BY,
@@ -27,6 +26,7 @@ from rota.store.postgres.rows import (
     schedule_of,
     text_of,
 )
+from rota.store.shared.counting import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,10 +9,10 @@ import msgspec
 from rota.model.clock_repair import TOLERANCE
 from rota.model.state import FINAL, State
 from rota.store.contract import LogLine, Node, QueueInfo
-from rota.store.counting import TOTAL, Counts
 from rota.store.postgres.rows import text_of
 from rota.store.postgres.transaction import TALLIES
-from rota.store.unpacking import node_from
+from rota.store.shared.counting import TOTAL, Counts
+from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

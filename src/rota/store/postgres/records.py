@@ -8,9 +8,9 @@ import msgspec
 
 from rota.model.entry import Entry
 from rota.store.contract import NoteFilter, Page
-from rota.store.matching import note_cursor, note_place
 from rota.store.postgres.rows import text_of
-from rota.store.unpacking import note_from
+from rota.store.shared.matching import note_cursor, note_place
+from rota.store.shared.unpacking import note_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

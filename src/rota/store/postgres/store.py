@@ -13,7 +13,6 @@ from rota.errors import BadStoreUrl, StoreError
 from rota.failpoints import reach
 from rota.model.job import accept, is_plain
 from rota.model.names import check_namespace
-from rota.store import forks
 from rota.store.contract import (
     LARGEST_PAGE,
     Added,
@@ -34,7 +33,6 @@ from rota.store.contract import (
     ScheduleFilter,
     Store,
 )
-from rota.store.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same
 from rota.store.postgres import marks, moving, salvos, schema
 from rota.store.postgres.adding import Adding
 from rota.store.postgres.address import TIMEOUT, parse
@@ -55,6 +53,8 @@ from rota.store.postgres.schedules import Schedules
 from rota.store.postgres.transaction import Transaction
 from rota.store.postgres.transactions import check_transaction
 from rota.store.postgres.upkeep import Upkeep
+from rota.store.shared import forks
+from rota.store.shared.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

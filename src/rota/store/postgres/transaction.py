@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.rows import tuple_row
 
-from rota.store.counting import TOTAL, Counts
 from rota.store.postgres.arrays import literal
 from rota.store.postgres.calls import call
 from rota.store.postgres.marked import Marked
+from rota.store.shared.counting import TOTAL, Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.store.contract import Refusal
-from rota.store.matching import is_running
 from rota.store.redis.draft import Draft
+from rota.store.shared.matching import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

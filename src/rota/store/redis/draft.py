@@ -15,7 +15,6 @@ from rota.model.occurrence import fold, is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, apply_to, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Added
-from rota.store.counting import Counts
 from rota.store.redis.packing import (
     UNKNOWN_LAST,
     Lease,
@@ -31,6 +30,7 @@ from rota.store.redis.packing import (
 )
 from rota.store.redis.places import Command, count, count_commands, departure, moves
 from rota.store.redis.wire import binary, wired
+from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rota.model.occurrence import is_record_of, of_job
 from rota.store.contract import Page
-from rota.store.matching import check_cursor
 from rota.store.redis.packing import job_of, line_of, schedule_of
+from rota.store.shared.matching import check_cursor
 
 if TYPE_CHECKING:
     from rota.model.job import Job

@@ -13,13 +13,13 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
-from rota.store.counting import TOTAL, lacking
 from rota.store.redis.draft import Draft
 from rota.store.redis.logs import log_of, pack_log
 from rota.store.redis.packing import jobs_of, line_of, note_mark, pack_entry, pack_last, pack_line
 from rota.store.redis.schedules import put_schedule
 from rota.store.redis.sheaves import SHEAVES_AT_ONCE, SPAN_BITS
 from rota.store.redis.wire import binary
+from rota.store.shared.counting import TOTAL, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,7 +21,7 @@ from rota.model.schedule import LastRun, Schedule, ScheduleSpec
 from rota.model.settle import claim, promote
 from rota.model.state import State
 from rota.store.redis.wire import binary
-from rota.store.unpacking import note_from
+from rota.store.shared.unpacking import note_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

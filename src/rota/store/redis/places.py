@@ -21,7 +21,7 @@ from rota.model.state import State
 
 if TYPE_CHECKING:
     from rota.model.job import Job
-    from rota.store.counting import Counts
+    from rota.store.shared.counting import Counts
 
 Command = list[Any]
 Places = dict[str, int]  # key -> score

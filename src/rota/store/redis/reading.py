@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from rota.model.state import State
 from rota.store.contract import Page
-from rota.store.matching import check_cursor, matches
 from rota.store.redis.desk import WIDEST_READ, text_of
 from rota.store.redis.packing import job_of, jobs_of, sights_of
 from rota.store.redis.places import HOUR
 from rota.store.redis.sheaves import SHEAVES_AT_ONCE, SPAN_BITS
 from rota.store.redis.spoilt import set_aside
+from rota.store.shared.matching import check_cursor, matches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.store.contract import Page
-from rota.store.matching import note_cursor, note_place
 from rota.store.redis.draft import Draft
 from rota.store.redis.packing import WIDTH, entry_of, note_mark, note_of, pack_entry, pack_note
 from rota.store.redis.wire import binary
+from rota.store.shared.matching import note_cursor, note_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

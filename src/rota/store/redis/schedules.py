@@ -9,7 +9,6 @@ from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
-from rota.store.matching import schedule_matches
 from rota.store.redis.desk import text_of
 from rota.store.redis.draft import Draft
 from rota.store.redis.packing import (
@@ -22,6 +21,7 @@ from rota.store.redis.packing import (
     sights_of,
 )
 from rota.store.redis.wire import binary
+from rota.store.shared.matching import schedule_matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -29,7 +29,6 @@ from rota.store.contract import (
     ScheduleFilter,
     Store,
 )
-from rota.store.matching import has_lapsed, is_running, is_same
 from rota.store.redis import schema
 from rota.store.redis.adding import Intake
 from rota.store.redis.address import client_of, place_of
@@ -47,7 +46,8 @@ from rota.store.redis.records import Records
 from rota.store.redis.schedules import ScheduleBook
 from rota.store.redis.upkeep import Housekeeper
 from rota.store.redis.working import Exchanger
-from rota.store.unpacking import node_from
+from rota.store.shared.matching import has_lapsed, is_running, is_same
+from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from rota.model.occurrence import of_job
 from rota.model.state import FINAL, State
 from rota.store.contract import Pruned, QueueInfo
-from rota.store.counting import Counts
-from rota.store.matching import is_stale
 from rota.store.redis.draft import Draft, neighbours
 from rota.store.redis.packing import WIDTH, jobs_of, note_mark
 from rota.store.redis.sheaves import SHEAF, SHEAVES_AT_ONCE, SPAN_BITS
 from rota.store.redis.wire import binary
+from rota.store.shared.counting import Counts
+from rota.store.shared.matching import is_stale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,6 @@ from rota.failpoints import reach
 from rota.model.occurrence import is_noted, noted
 from rota.model.settle import claim, promote
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged, Extended, Refusal
-from rota.store.matching import is_held_by
 from rota.store.redis.desk import text_of
 from rota.store.redis.packing import (
     UNKNOWN_LAST,
@@ -26,6 +25,7 @@ from rota.store.redis.packing import (
 from rota.store.redis.sheaves import LEAST_SHEAF, sorted_out
 from rota.store.redis.spoilt import set_aside
 from rota.store.redis.wire import binary
+from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

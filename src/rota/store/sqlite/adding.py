@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from rota.store.counting import Counts
+    from rota.store.shared.counting import Counts
     from rota.store.sqlite.marks import Marks
 
 

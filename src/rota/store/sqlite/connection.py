@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
 from rota.errors import SchemaMismatch, StoreError, StoreReplaced, StoreUnavailable
-from rota.store import forks
-from rota.store.forks import abandon
+from rota.store.shared import forks
+from rota.store.shared.forks import abandon
 from rota.store.sqlite.identity import FileWatch, is_there
 
 if TYPE_CHECKING:

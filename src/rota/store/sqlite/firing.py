@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rota.model.firing import Firing, Shot
     from rota.model.slots import Skip
-    from rota.store.counting import Counts
+    from rota.store.shared.counting import Counts
     from rota.store.sqlite.jobs import JobTable
     from rota.store.sqlite.ledger import Ledger
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rota.model.job import Job
-    from rota.store.counting import Counts
+    from rota.store.shared.counting import Counts
     from rota.store.sqlite.ledger import Ledger
     from rota.store.sqlite.marks import Marks
 

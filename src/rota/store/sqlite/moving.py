@@ -13,7 +13,7 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
-from rota.store.counting import TOTAL, lacking
+from rota.store.shared.counting import TOTAL, lacking
 from rota.store.sqlite.records import entry_of, note_of, row_of_entry, row_of_note
 from rota.store.sqlite.rows import (
     JOB_COLUMNS,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.store.contract import Part, Record
-    from rota.store.counting import Counts
+    from rota.store.shared.counting import Counts
     from rota.store.sqlite.jobs import JobTable
 
 Kind = TypeVar("Kind")

@@ -8,8 +8,8 @@ import msgspec
 
 from rota.model.entry import Entry
 from rota.store.contract import NoteFilter, Page
-from rota.store.matching import note_cursor, note_place
-from rota.store.unpacking import note_from
+from rota.store.shared.matching import note_cursor, note_place
+from rota.store.shared.unpacking import note_from
 
 if TYPE_CHECKING:
     import sqlite3

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.schedule import Schedule
     from rota.store.contract import ScheduleFilter
-    from rota.store.counting import Counts
+    from rota.store.shared.counting import Counts
     from rota.store.sqlite.jobs import JobTable
     from rota.store.sqlite.ledger import Ledger
     from rota.store.sqlite.records import NoteTable

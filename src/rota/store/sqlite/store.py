@@ -30,8 +30,9 @@ from rota.store.contract import (
     ScheduleFilter,
     Store,
 )
-from rota.store.counting import Counts
-from rota.store.matching import check_cursor
+from rota.store.shared.counting import Counts
+from rota.store.shared.matching import check_cursor
+from rota.store.shared.unpacking import node_from
 from rota.store.sqlite import schema
 from rota.store.sqlite.adding import Intake
 from rota.store.sqlite.bells import SocketBells
@@ -49,7 +50,6 @@ from rota.store.sqlite.records import EntryTable, NoteTable
 from rota.store.sqlite.rows import state_of
 from rota.store.sqlite.schedules import ScheduleTable
 from rota.store.sqlite.transactions import check_transaction
-from rota.store.unpacking import node_from
 
 if TYPE_CHECKING:
     import sqlite3

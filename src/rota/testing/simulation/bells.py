@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.store.bells import LocalBell, LocalBells
+from rota.store.shared.bells import LocalBell, LocalBells
 
 if TYPE_CHECKING:
     from rota.store.contract import Channel

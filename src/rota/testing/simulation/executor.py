@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rota.engine.capture import log_of
 from rota.engine.runner import outcome_of, success
 from rota.model.micros import SECOND
-from rota.signals import Cancel, Retry, Snooze
+from rota.tasks.signals import Cancel, Retry, Snooze
 
 if TYPE_CHECKING:
     from random import Random

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rota.client.jobs import Jobs
+from rota.client.schedules import Schedules
 from rota.errors import BadOption, NotFound, Refused, StoreUnavailable
-from rota.jobs import Jobs
 from rota.model.job import NewJob
 from rota.model.micros import SECOND, datetime_of
 from rota.model.names import new_id
 from rota.model.payload import Call, pack_call
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Origin, ScheduleSpec
-from rota.schedules import Schedules
 from rota.store.contract import JobFilter
-from rota.tasks import Registry, Task, make_options
+from rota.tasks.task import Registry, Task, make_options
 from rota.testing.simulation.faults import Crash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from rota.jobs import Job
     from rota.store.contract import Store
-    from rota.tasks import Request
+    from rota.tasks.job import Job
+    from rota.tasks.task import Request
     from rota.testing.simulation.clock import SimulatedClock
 
 _ANY = JobFilter()

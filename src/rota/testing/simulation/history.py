@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+from rota.inspector.reading import all_schedules
 from rota.model.job import Job
 from rota.model.schedule import Schedule
-from rota.reading import all_schedules
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.memory import MemoryStore
 from rota.testing.simulation.bells import SimulatedBells

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rota.engine.events import Events
     from rota.engine.run import Run
     from rota.engine.service import Service
-    from rota.tasks import Registry
+    from rota.tasks.task import Registry
     from rota.testing.simulation.bells import SimulatedBell
     from rota.testing.simulation.clock import SimulatedClock
     from rota.testing.simulation.executor import Endings

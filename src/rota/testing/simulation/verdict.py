@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.reading import all_schedules
+from rota.inspector.reading import all_schedules
 from rota.testing.simulation.checks.claims import check_claims
 from rota.testing.simulation.checks.leases import check_leases, check_stale_writes
 from rota.testing.simulation.checks.lives import (

@@ -10,7 +10,7 @@ import pytest
 from rota.model.settle import cancel
 from rota.model.state import State
 from rota.store.contract import JobFilter
-from rota.store.matching import matches
+from rota.store.shared.matching import matches
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.steps import (
     add,

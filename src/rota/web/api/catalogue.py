@@ -17,7 +17,7 @@ from rota.web.schedule_body import duration
 from rota.web.types import Query, Zone
 
 if TYPE_CHECKING:
-    from rota.tasks import Task
+    from rota.tasks.task import Task
 
 
 class ParameterFacts(Struct, kw_only=True):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from rota.client.sources import MOST_LINES
 from rota.errors import CollectionNotFound, SourceNotFound
 from rota.model.sync import Status
-from rota.sources.sources import MOST_LINES
 from rota.web.refusals import Refusal, code_of
 from rota.web.route import Answer, Ask, Route
 from rota.web.types import Instant, JobId, Limit, Query, ReasonBody
@@ -17,8 +17,8 @@ from rota.web.types import Instant, JobId, Limit, Query, ReasonBody
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rota.client.sync_task import SyncTask
     from rota.errors import NotFound
-    from rota.sources import SyncTask
 
 Part = Annotated[
     str,

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rota.errors import BadOption
-from rota.health import Health, live, ready
+from rota.inspector.health import Health, live, ready
 from rota.web.refusals import Refusal
 from rota.web.route import Answer, Ask, Route
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from rota.errors import BadPayload
-from rota.facts import JobFacts, JobWhyFacts, LineFacts, MoveFacts, job_facts, job_why_facts, move_facts
+from rota.inspector.facts import JobFacts, JobWhyFacts, LineFacts, MoveFacts, job_facts, job_why_facts, move_facts
 from rota.model.job import NewJob, accept
 from rota.model.micros import optional_instant
 from rota.model.state import State
@@ -33,7 +33,7 @@ from rota.web.types import (
 )
 
 if TYPE_CHECKING:
-    from rota.tasks import Request
+    from rota.tasks.task import Request
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**53)]
 TaskPattern = Annotated[

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from rota.changes import list_changes
+from rota.client.tokens import Role, TokenView
 from rota.errors import TokenNotFound
-from rota.facts import ChangeFacts, NodeFacts, change_facts, node_facts
-from rota.liveness import is_alive
+from rota.inspector.changes import list_changes
+from rota.inspector.facts import ChangeFacts, NodeFacts, change_facts, node_facts
 from rota.model.micros import datetime_of, optional_datetime
 from rota.model.state import State
 from rota.store.contract import Page, QueueInfo
-from rota.tokens import Role, TokenView
+from rota.store.shared.liveness import is_alive
 from rota.web.route import Ask, Route, Watch
 from rota.web.types import Body, Duration, Instant, Name, NamesQuery, NotesQuery
 

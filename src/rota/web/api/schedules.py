@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from rota.errors import ScheduleNotFound, TenantNotFound
-from rota.facts import ChangeFacts, JobFacts, WhyFacts, change_facts, job_facts, why_facts
+from rota.inspector.facts import ChangeFacts, JobFacts, WhyFacts, change_facts, job_facts, why_facts
 from rota.store.contract import Page, ScheduleFilter
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
@@ -39,8 +39,8 @@ from rota.web.types import (
 )
 
 if TYPE_CHECKING:
+    from rota.inspector.schedule_view import ScheduleView
     from rota.model.schedule import Schedule
-    from rota.schedule_view import ScheduleView
 
 Number = Annotated[int, Meta(ge=1, le=200)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, UnsetType
 
 from rota.errors import BadTrigger, TenantNotFound
-from rota.facts import ChangeFacts, change_facts, filled
+from rota.inspector.facts import ChangeFacts, change_facts, filled
 from rota.model.tenant import OnZoneChange
 from rota.store.contract import Page
 from rota.web.refusals import Refusal, at_fault
@@ -17,7 +17,7 @@ from rota.web.schedule_facts import PauseFacts, pause_facts
 from rota.web.types import Body, Name, NamesQuery, NotesQuery, PauseBody, Priority, Text, Zone
 
 if TYPE_CHECKING:
-    from rota.tenants import TenantView
+    from rota.client.tenants import TenantView
 
 
 class TenantPath(Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""What `app.*` hands out: jobs, schedules, tenants, queues, tokens, locks and sources."""

@@ -1,0 +1,194 @@
+"""app.jobs: the verbs about jobs that exist."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rota.errors import BadOption, JobNotFound, Refused, ResultTimeout
+from rota.inspector.surroundings import why_waits
+from rota.model.history import history_of
+from rota.model.micros import datetime_of, optional_instant, timeout_of
+from rota.model.settle import cancel, retry_by_hand
+from rota.model.state import State
+from rota.operations.audit import RANDOM, Deed, note_down
+from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
+from rota.tasks.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+    from random import Random
+
+    from rota.model.job import Job as JobRecord
+    from rota.model.why_job import JobVerdict
+    from rota.store.contract import Store
+
+TRIES = 5  # a job may move while a decision about it is made
+
+
+class HistoryLine(NamedTuple):
+    """One move of a job."""
+
+    state: str
+    at: datetime
+    reason: str
+    data: dict[str, Any] | None
+
+
+class LogEntry(NamedTuple):
+    """One line that a job wrote."""
+
+    number: int
+    at: datetime
+    level: str
+    text: str
+
+
+History = list[HistoryLine]
+Logs = list[LogEntry]
+
+
+def result_timeout(job: JobRecord, timeout: str | timedelta | float | None) -> ResultTimeout:
+    """The error of a caller that waited so long for a job's result."""
+    waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
+    return ResultTimeout(f"job {job.id} ({job.task}) is still {job.state} after {waited}; it goes on")
+
+
+def _state(name: str) -> State:
+    try:
+        return State(name)
+    except ValueError as err:
+        raise BadOption(f"no job is ever {name!r}; states are {', '.join(State)}") from err
+
+
+class Jobs:
+    """app.jobs"""
+
+    def __init__(
+        self, store: Callable[[], Store], decode: Callable[[str, bytes | None], Any], random: Random = RANDOM
+    ) -> None:
+        self._store = store
+        self.decode = decode
+        self._random = random  # for the ids of notes
+
+    def get(self, job_id: str) -> Job[Any]:
+        """The job of that id; JobNotFound where there is none."""
+        return self._handle(self.read(job_id))
+
+    def list(
+        self,
+        *,
+        state: str | tuple[str, ...] | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        schedule: str | None = None,
+        key: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Job[Any]]:
+        """Jobs, newest first, a page at a time. `task="mail.*"` matches by prefix."""
+        states = (state,) if isinstance(state, str) else state or ()
+        where = JobFilter(
+            states=tuple(_state(name) for name in states),
+            task=task,
+            queue=queue,
+            schedule_id=schedule,
+            key=key,
+            since=optional_instant("since", since),
+            until=optional_instant("until", until),
+        )
+        page = self._store().list_jobs(where, cursor=cursor, limit=check_limit(limit))
+        return Page([self._handle(record) for record in page.items], page.cursor)
+
+    def history(self, job_id: str) -> History:
+        """Every move of a job, oldest first."""
+        moves = history_of(self.read(job_id))
+        return [HistoryLine(move.state.value, datetime_of(move.at), move.reason, move.data) for move in moves]
+
+    def why(self, job_id: str) -> JobVerdict:
+        """Where a job is, what it waits for, and what to do: an outcome, a sentence, a fix."""
+        return why_waits(self._store(), self.read(job_id))
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        after: int = 0,
+        limit: int = LARGEST_PAGE,
+    ) -> Logs:
+        """What a job printed and logged, in order; `after` a line's number, or between two instants."""
+        lines = self._store().list_logs(
+            job_id,
+            after=after,
+            start=optional_instant("start", start),
+            end=optional_instant("end", end),
+            limit=check_limit(limit),
+        )
+        return [LogEntry(line.number, datetime_of(line.at), line.level, line.text) for line in lines]
+
+    def result(self, job_id: str, *, timeout: str | timedelta | float | None = None) -> Any:
+        """What a job's task returned; waits for it."""
+        return Job[Any](self, job_id).result(timeout)
+
+    def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord:
+        """The job once it has ended. It looks often at first, then less."""
+        deadline = None if timeout is None else time.monotonic() + timeout_of(timeout)
+        pause = 0.002
+        while not (record := self.read(job_id)).state.is_final:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise result_timeout(record, timeout)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.25)
+        return record
+
+    def cancel(self, job_id: str, *, reason: str = "cancelled by hand", by: str = "") -> Job[Any]:
+        """Cancel a waiting job at once; ask a running one to stop."""
+        store = self._store()
+        for _ in range(TRIES):
+            record = self.read(job_id)
+            if record.state.is_final:
+                raise Refused(f"job {job_id} has ended already: it is {record.state}")
+            if record.state is State.RUNNING:
+                done = bool(store.request_cancels([job_id], reason))
+            else:
+                done = not store.change_jobs([cancel(record, store.now(), reason)])
+            if done:
+                verb = "asked to stop" if record.state is State.RUNNING else "cancelled"
+                self.note(job_id, verb, by, {"state": record.state.value}, {"reason": reason})
+                return self.get(job_id)
+        raise Refused(f"job {job_id} kept moving; try again")
+
+    def retry(self, job_id: str, *, reason: str = "retried by hand", by: str = "") -> Job[Any]:
+        """Put a failed or cancelled job back into its queue, with fresh budgets."""
+        store = self._store()
+        record = self.read(job_id)
+        if store.change_jobs([retry_by_hand(record, store.now(), reason)]):
+            raise Refused(f"job {job_id} was changed by somebody else meanwhile; look at it again")
+        self.note(job_id, "retried", by, {"state": record.state.value}, {"reason": reason})
+        return self.get(job_id)
+
+    def delete(self, job_id: str, *, by: str = "") -> None:
+        """Remove a job that has ended. Its occurrence, where it has one, stays in the ledger."""
+        record = self.read(job_id)
+        if not self._store().delete_jobs([job_id]):
+            raise Refused(f"job {job_id} is {record.state}; cancel it first, then delete it")
+        self.note(job_id, "deleted", by, {"state": record.state.value, "task": record.task}, {})
+
+    def note(self, job_id: str, verb: str, by: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Keep who did something with a job by hand; app.changes() and its history of changes show it."""
+        note_down(self._store(), "job", [Deed(job_id, verb, before, after)], by, self._random)
+
+    def read(self, job_id: str) -> JobRecord:
+        """The job as the store keeps it; JobNotFound where there is none."""
+        found = self._store().get_jobs([job_id])
+        if not found:
+            raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned")
+        return found[0]
+
+    def _handle(self, record: JobRecord) -> Job[Any]:
+        return Job(self, record.id, record=record)

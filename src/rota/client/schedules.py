@@ -1,0 +1,366 @@
+"""app.schedules: the verbs about schedules."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+from rota.errors import DuplicateName, Refused, ScheduleNotFound, VersionConflict
+from rota.inspector.changes import Change, list_changes
+from rota.inspector.occurrences import coming_slots, local_time, why_at, why_no_more
+from rota.inspector.reading import all_schedules
+from rota.inspector.schedule_view import ScheduleView
+from rota.model import edit as edits
+from rota.model.edit import is_older
+from rota.model.micros import check_instant, optional_instant
+from rota.model.names import check_schedule_id
+from rota.model.never import check_new, check_pause_end, why_never
+from rota.model.note import Author, subject_of
+from rota.model.redaction import DEFAULT
+from rota.model.schedule import Origin, Schedule, ScheduleSpec, checked
+from rota.model.tenant import born_paused, followed
+from rota.operations.audit import whoami
+from rota.operations.plan import apply_edits, plan_schedules
+from rota.operations.run_now import key_holder, start_task, was_made
+from rota.operations.specs import ScheduleKeywords, make_spec
+from rota.operations.tenant_changes import check_tenants, let_follow
+from rota.store.contract import Page, ScheduleFilter, check_limit
+from rota.tasks.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+
+    from rota.client.jobs import Jobs
+    from rota.model.edit import Edit
+    from rota.model.occurrence import Occurrence
+    from rota.model.planning import Planned
+    from rota.model.redaction import Redaction
+    from rota.model.tenant import Tenant
+    from rota.model.why import Verdict
+    from rota.store.contract import Store
+    from rota.tasks.task import Request
+    from rota.triggers import Trigger
+
+TRIES = 5
+
+log = logging.getLogger("rota.app")
+
+Runs = list[datetime]
+
+_PLANNED = {"add": "created", "re-time": "re-timed", "restore": "restored", "retire": "retired"}
+
+
+class Schedules:
+    """app.schedules"""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        jobs: Jobs,
+        new_id: Callable[[], str],
+        tz: str,
+        redaction: Redaction = DEFAULT,
+    ) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._new_id = new_id
+        self._tz = tz
+        self._redaction = redaction
+
+    def put(
+        self,
+        schedule_id: str,
+        request: Request,
+        trigger: Trigger,
+        *,
+        by: str = "",
+        expect_version: int | None = None,
+        **options: Unpack[ScheduleKeywords],
+    ) -> ScheduleView:
+        """Add a schedule, or change it. Options are those of @app.schedule."""
+        spec = make_spec(trigger, request, default_tz=self._tz, **options)
+        name = check_schedule_id(schedule_id)
+        self.register([(name, spec)], Origin(), by=by, expect_version=expect_version)
+        return self.get(name)
+
+    def put_many(
+        self, items: Iterable[tuple[str, Request, Trigger]], *, by: str = "", **options: Unpack[ScheduleKeywords]
+    ) -> int:
+        """Add or change many schedules in few calls; answers how many changed."""
+        specs = [
+            (check_schedule_id(name), make_spec(trigger, request, default_tz=self._tz, **options))
+            for name, request, trigger in items
+        ]
+        _check_distinct([name for name, _ in specs])
+        return sum(self.register(specs[start : start + 500], Origin(), by=by) for start in range(0, len(specs), 500))
+
+    def register(
+        self,
+        specs: Sequence[tuple[str, ScheduleSpec]],
+        origin: Origin,
+        *,
+        by: str = "",
+        expect_version: int | None = None,
+    ) -> int:
+        """Bring the store to what is said here; what is unchanged is left alone. Answers how many changed."""
+        store = self._store()
+        names = [name for name, _ in specs]
+        for _ in range(TRIES):
+            existing = {schedule.id: schedule for schedule in store.get_schedules(names)}
+            _check_version(names, existing, expect_version)
+            changes = self._registrations(dict(specs), existing, origin, by)
+            if changes and store.edit_schedules(changes):
+                continue
+            then_and_now = [*(spec for _, spec in specs), *(schedule.spec for schedule in existing.values())]
+            if changes and any(spec.tenant for spec in then_and_now):  # who leaves a tenant leaves its pause
+                let_follow(store, store.get_schedules(names), by or whoami(), self._new_id)
+            return len(changes)
+        raise VersionConflict("the schedules kept changing while they were registered; try again")
+
+    def retire_gone(self, declared: Container[str], origin: Origin, *, by: str = "") -> int:
+        """Retire what an older version of this origin had and this one no longer has; answers how many."""
+        store = self._store()
+        gone = [
+            schedule
+            for schedule in all_schedules(store, ScheduleFilter(origin=origin.name))
+            if schedule.id not in declared and is_older(schedule.origin.version, origin.version)
+        ]
+        now = store.now()
+        wanted = [(schedule, edits.retire(schedule, origin, now)) for schedule in gone]
+        changes = [self._noted(edit, schedule, "retired", by) for schedule, edit in wanted if edit is not None]
+        return len(changes) - len(store.edit_schedules(changes)) if changes else 0
+
+    def _registrations(
+        self, specs: Mapping[str, ScheduleSpec], existing: Mapping[str, Schedule], origin: Origin, by: str
+    ) -> Sequence[Edit]:
+        """The edits that bring what is there to what is said."""
+        store = self._store()
+        tenants = check_tenants(store, specs)
+        now = store.now()
+        changes = []
+        for name, spec in specs.items():
+            before, tenant = existing.get(name), tenants.get(spec.tenant)
+            edit = edits.register(before, name, followed(spec, tenant), origin, now, self._new_id)
+            _check_times(before, edit, origin, now)
+            if edit is not None:
+                changes.append(self._noted(born_paused(edit, tenant, now), before, _verb(before, edit), by))
+        return changes
+
+    def plan(
+        self,
+        declared: Mapping[str, ScheduleSpec],
+        origin: Origin,
+        *,
+        kept: Container[str] = (),
+        tenants: Mapping[str, Tenant] | None = None,
+    ) -> Sequence[Planned]:
+        """What a deploy of these would change, and which of its origin's schedules it would retire.
+
+        What is kept stays, though this origin no longer has it; tenants are those that the deploy brings.
+        """
+        store = self._store()
+        found = check_tenants(store, declared, tenants)
+        said = {name: followed(spec, found.get(spec.tenant)) for name, spec in declared.items()}
+        return plan_schedules(store, said, origin, self._new_id, kept, self._redaction)
+
+    def apply(self, planned: Sequence[Planned], *, by: str = "") -> int:
+        """Make planned changes; answers how many. VersionConflict where something has changed since."""
+        changes = [
+            self._noted(one.edit, one.before, _PLANNED.get(one.kind, "changed"), by) for one in planned if one.edit
+        ]
+        return apply_edits(self._store(), changes)
+
+    def get(self, schedule_id: str) -> ScheduleView:
+        """The schedule of that id; ScheduleNotFound where there is none."""
+        return self._view(self._read(schedule_id))
+
+    def list(self, *, tenant: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[ScheduleView]:
+        """Schedules by id, a page at a time: all of them, or those of a tenant."""
+        where = ScheduleFilter(tenant=tenant)
+        page = self._store().list_schedules(where, cursor=cursor, limit=check_limit(limit))
+        return Page([self._view(checked(record)) for record in page.items], page.cursor)
+
+    def remove(self, schedule_id: str, *, by: str = "", expect_version: int | None = None, force: bool = False) -> bool:
+        """Remove a schedule and cancel what it has waiting; no error where there is none.
+
+        What code or a file declares is removed there; `force` removes it all the same, such as that of an app which
+        is gone for good.
+        """
+        origin = None if force else Origin()
+
+        def decide(schedule: Schedule, now: int) -> Edit:
+            return edits.remove(schedule, now, origin)
+
+        try:
+            self._change(schedule_id, decide, "removed", by, expect_version)
+        except ScheduleNotFound:
+            return False
+        return True
+
+    def pause(
+        self,
+        schedule_id: str,
+        *,
+        until: datetime | None = None,
+        reason: str = "",
+        by: str = "",
+        expect_version: int | None = None,
+    ) -> ScheduleView:
+        """Stop firing until resumed, or until an instant; what waits is cancelled."""
+        end = optional_instant("until", until)
+
+        def decide(schedule: Schedule, now: int) -> Edit:
+            check_pause_end(end, now)
+            return edits.pause(schedule, now, reason=reason, by=by, until=end)
+
+        return self._change(
+            schedule_id,
+            decide,
+            "paused",
+            by,
+            expect_version,
+        )
+
+    def resume(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
+        """Fire again from now on; what was missed meanwhile stays skipped."""
+        return self._change(schedule_id, edits.resume, "resumed", by, expect_version)
+
+    def enable(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
+        """Turn it on: it fires from now on."""
+        return self._change(schedule_id, edits.enable, "enabled", by, expect_version)
+
+    def disable(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
+        """Turn it off until it is enabled, whatever is deployed; what waits is cancelled."""
+        return self._change(schedule_id, edits.disable, "disabled", by, expect_version)
+
+    def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:
+        """One run at once, whatever its times, pauses and live jobs; what holds its key is answered instead, as is a
+        collection's live task."""
+        if (schedule := self._read(schedule_id)).spec.sync is not None:
+            started = start_task(self._store(), schedule, self._new_id, by)
+            return Job(self._jobs, started.job.id, existed=started.existed, record=started.job)
+        for _ in range(TRIES):
+            holder = key_holder(self._store(), schedule.spec.key)
+            if holder is not None:
+                return Job(self._jobs, holder.id, existed=True, record=holder)
+            job_id = self._new_id()
+            run = partial(edits.trigger_now, job_id=job_id, by=by)
+            schedule = self._change(schedule_id, run, "run by hand", by).record
+            if not schedule.spec.key or was_made(self._store(), job_id, schedule):
+                return Job(self._jobs, job_id)
+        raise Refused(
+            f"other jobs took the key {schedule.spec.key!r} of schedule '{schedule_id}' {TRIES} times while this run "
+            "was being made, and ended; try again"
+        )
+
+    def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
+        """The next n times at which it will fire, as things stand, in its zone."""
+        schedule = self._read(schedule_id)
+        at = check_instant("after", after) if after else self._store().now()
+        if schedule.silence is not None and schedule.silence.until is not None:
+            at = max(at, schedule.silence.until - 1)
+        return [local_time(schedule, slot) for slot in coming_slots(schedule, at, n)]
+
+    def occurrences(
+        self, schedule_id: str, start: datetime, end: datetime, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[Occurrence]:
+        """What became of the expected times between two instants."""
+        return self._store().list_occurrences(
+            schedule_id,
+            check_instant("start", start),
+            check_instant("end", end),
+            cursor=cursor,
+            limit=check_limit(limit),
+        )
+
+    def why(self, schedule_id: str, at: datetime | None = None) -> Verdict:
+        """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix.
+
+        Of a schedule that was removed, it says by whom and when.
+        """
+        instant = optional_instant("at", at)
+        found = self._store().get_schedules([schedule_id])
+        if found:
+            return why_at(self._store(), found[0], instant)
+        removed = why_no_more(self._store(), schedule_id, instant)
+        if removed is None:
+            raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
+        return removed
+
+    def changes(self, schedule_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
+        """Who changed it, when, and what; newest first. They outlive the schedule."""
+        return list_changes(
+            self._store(), self._redaction, subject_of("schedule", schedule_id), limit=limit, cursor=cursor
+        )
+
+    def _change(
+        self,
+        schedule_id: str,
+        decide: Callable[[Schedule, int], Edit | None],
+        verb: str,
+        by: str,
+        expect_version: int | None = None,
+    ) -> ScheduleView:
+        """Decide on what is there, and apply it where it still is."""
+        store = self._store()
+        for _ in range(TRIES):
+            schedule = self._read(schedule_id)
+            _check_version([schedule_id], {schedule_id: schedule}, expect_version)
+            edit = decide(schedule, store.now())
+            if edit is None:
+                return self._view(schedule)
+            if not store.edit_schedules([self._noted(edit, schedule, verb, by)]):
+                return self._view(edit.after)
+        raise VersionConflict(f"schedule '{schedule_id}' kept changing; try again")
+
+    def _noted(self, edit: Edit, before: Schedule | None, verb: str, by: str) -> Edit:
+        return edits.with_note(edit, before, Author(note_id=self._new_id(), by=by or whoami(), verb=verb))
+
+    def _view(self, record: Schedule) -> ScheduleView:
+        return ScheduleView(record, self._store().now() if record.has_jobs_ahead else None)
+
+    def _read(self, schedule_id: str) -> Schedule:
+        found = self._store().get_schedules([schedule_id])
+        if not found:
+            raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
+        return checked(found[0])
+
+
+def _check_times(before: Schedule | None, edit: Edit | None, origin: Origin, now: int) -> None:
+    """A schedule that can never run is refused where somebody makes it now. In code or in a file its date may have
+    passed since it was written: that is a warning."""
+    schedule = before if edit is None else edit.after
+    if schedule is None or (edit is not None and edit.jobs):
+        return
+    if origin.kind != "api":
+        why = why_never(schedule, now)
+        if why is not None:
+            log.warning("schedule %s has no run ahead: %s; take it out, or give it a time to come", schedule.id, why)
+    elif before is None:
+        check_new(schedule, now)
+
+
+def _verb(before: Schedule | None, edit: Edit) -> str:
+    if before is None:
+        return "created"
+    if before.origin.is_retired:
+        return "restored"
+    return "changed" if before.generation == edit.after.generation else "re-timed"
+
+
+def _check_version(names: Sequence[str], existing: dict[str, Schedule], expect: int | None) -> None:
+    for name in names if expect is not None else ():
+        version = existing[name].version if name in existing else 0
+        if version and expect == 0:
+            raise VersionConflict(f"there is a schedule '{name}' already, in version {version}")
+        if version != expect:
+            raise VersionConflict(f"schedule '{name}' has version {version}, not {expect}: somebody changed it first")
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DuplicateName(f"schedule '{twice[0]}' is given more than once; which one is meant?")

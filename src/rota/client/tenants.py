@@ -1,0 +1,246 @@
+"""Tenants as callers see them: a view with datetimes, and app.tenants, the verbs about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.errors import Refused, TenantNotFound, UnknownZone, VersionConflict
+from rota.inspector.changes import Change, list_changes
+from rota.model.entry import Entry, EntryEdit
+from rota.model.micros import datetime_of, micros_of, optional_instant, outside_calendar
+from rota.model.names import check_name, check_priority
+from rota.model.never import check_pause_end
+from rota.model.note import Author, note_of, subject_of
+from rota.model.redaction import DEFAULT
+from rota.model.schedule import Pause
+from rota.model.tenant import (
+    KIND,
+    UNSETTLED,
+    OnZoneChange,
+    Tenant,
+    check_tenant,
+    pack_tenant,
+    read_tenant,
+    tenant_facts,
+)
+from rota.operations.audit import whoami
+from rota.operations.tenant_changes import mark_unsettled, settle_tenant
+from rota.store.contract import Page, ScheduleFilter, check_limit
+from rota.triggers.zone import find_zone, zone_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from rota.store.contract import Store
+
+TRIES = 5
+
+
+class TenantView:
+    """A tenant as it was when it was read."""
+
+    def __init__(self, entry: Entry) -> None:
+        found, problem = read_tenant(entry.data)
+        self.record = record = found or Tenant(tz="UTC")
+        self.problem = problem or _problem_of(record) or None
+        self.name = entry.name
+        self.version = entry.version
+        self.tz = record.tz
+        self.queue = record.queue  # None: its schedules' tasks say it
+        self.priority = record.priority
+        self.on_zone_change = record.on_zone_change
+        self.description = record.description
+        self.pause = record.pause
+        self.created_at = datetime_of(record.created_at)
+        self.updated_at = datetime_of(record.updated_at)
+
+    def is_paused_at(self, now: datetime) -> bool:
+        """Whether all its schedules are paused; a pause may have an end."""
+        return self.record.paused_at(micros_of(now)) is not None
+
+    def __repr__(self) -> str:
+        return f"<tenant {self.name}: {self.tz}>"
+
+
+class Tenants:
+    """app.tenants"""
+
+    def __init__(self, store: Callable[[], Store], new_id: Callable[[], str]) -> None:
+        self._store = store
+        self._new_id = new_id
+
+    def put(
+        self,
+        name: str,
+        *,
+        tz: str,
+        queue: str | None = None,
+        priority: int | str | None = None,
+        on_zone_change: OnZoneChange = "recompute",
+        description: str = "",
+        by: str = "",
+        expect_version: int | None = None,
+    ) -> TenantView:
+        """Add a tenant, or change it; its schedules follow at once.
+
+        A new timezone holds from now on, and no local date runs twice; with on_zone_change="keep_next", the run that
+        was announced in the old zone still happens at its instant.
+        """
+        said = check_tenant(
+            Tenant(
+                tz=_zone(tz),
+                queue=None if queue is None else check_name("queue", queue),
+                priority=None if priority is None else check_priority(priority),
+                on_zone_change=on_zone_change,
+                description=description,
+            )
+        )
+
+        def decide(before: Tenant | None, now: int) -> Tenant:
+            since = before.created_at if before else now
+            pause = before.pause if before else None
+            return msgspec.structs.replace(said, created_at=since, updated_at=now, pause=pause)
+
+        return self._change(check_name("tenant", name), decide, "", by, expect_version, may_create=True)
+
+    def get(self, name: str) -> TenantView:
+        """The tenant of that name; TenantNotFound where there is none."""
+        return TenantView(self._read(name))
+
+    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TenantView]:
+        """Tenants by name, a page at a time."""
+        page = self._store().list_entries(KIND, cursor=cursor, limit=check_limit(limit))
+        return Page([TenantView(entry) for entry in page.items], page.cursor)
+
+    def pause(
+        self,
+        name: str,
+        *,
+        until: datetime | None = None,
+        reason: str = "",
+        by: str = "",
+        expect_version: int | None = None,
+    ) -> TenantView:
+        """Stop all its schedules, whatever their own pauses say; what waits is cancelled."""
+        end = optional_instant("until", until)
+
+        def decide(before: Tenant | None, now: int) -> Tenant | None:
+            check_pause_end(end, now)
+            return before and msgspec.structs.replace(
+                before, updated_at=now, pause=Pause(now, reason, by, end, tenant=name)
+            )
+
+        return self._change(name, decide, "paused", by, expect_version)
+
+    def resume(self, name: str, *, by: str = "", expect_version: int | None = None) -> TenantView:
+        """Let its schedules fire again, except those that have a pause of their own."""
+
+        def decide(before: Tenant | None, now: int) -> Tenant | None:
+            if before is None or before.pause is None:
+                return before
+            return msgspec.structs.replace(before, updated_at=now, pause=None)
+
+        return self._change(name, decide, "resumed", by, expect_version)
+
+    def remove(self, name: str, *, by: str = "", expect_version: int | None = None) -> bool:
+        """Remove a tenant that no schedule follows; no error where there is none."""
+        store = self._store()
+        found = store.get_entries(KIND, [name])
+        if not found:
+            return False
+        _check_version(found[0], name, expect_version)
+        followers = store.list_schedules(ScheduleFilter(tenant=name), limit=1).items
+        if followers:
+            raise Refused(
+                f"tenant '{name}' still has schedules (one is '{followers[0].id}'); remove them first, or give them "
+                "another tenant"
+            )
+        edit = EntryEdit(kind=KIND, name=name, expect_version=found[0].version, data=None)
+        if store.edit_entries([self._noted(edit, read_tenant(found[0].data)[0], None, "removed", by)]):
+            raise VersionConflict(f"tenant '{name}' was changed by somebody else meanwhile; look at it again")
+        return True
+
+    def changes(self, name: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
+        """Who changed it, when, and what; newest first."""
+        return list_changes(self._store(), DEFAULT, subject_of(KIND, name), limit=limit, cursor=cursor)
+
+    def _change(
+        self,
+        name: str,
+        decide: Callable[[Tenant | None, int], Tenant | None],
+        verb: str,
+        by: str,
+        expect_version: int | None,
+        *,
+        may_create: bool = False,
+    ) -> TenantView:
+        """Decide on what is there, apply it where it still is, and let the schedules follow."""
+        store = self._store()
+        for _ in range(TRIES):
+            found = store.get_entries(KIND, [name])
+            if not found and not may_create:
+                raise _not_found(name)
+            _check_version(found[0] if found else None, name, expect_version)
+            before, problem = read_tenant(found[0].data) if found else (None, "")
+            if problem and not may_create:
+                raise Refused(f"tenant '{name}' {problem}; put it again, or remove it")
+            after = decide(before, store.now())
+            if after is None or tenant_facts(after) == tenant_facts(before):
+                return TenantView(found[0])
+            if self._apply(name, found[0].version if found else 0, before, after, verb, by):
+                return self.get(name)
+        raise VersionConflict(f"tenant '{name}' kept changing; try again")
+
+    def _apply(self, name: str, version: int, before: Tenant | None, after: Tenant, verb: str, by: str) -> bool:
+        store = self._store()
+        said = verb or ("created" if before is None else "changed")
+        store.edit_entries([mark_unsettled(store, name, by or whoami())])  # who marked it first is as good
+        edit = EntryEdit(kind=KIND, name=name, expect_version=version, data=pack_tenant(after))
+        if store.edit_entries([self._noted(edit, before, after, said, by)]):
+            return False
+        for mark in store.get_entries(UNSETTLED, [name]):
+            settle_tenant(store, mark, by or whoami(), self._new_id)
+        return True
+
+    def _noted(self, edit: EntryEdit, before: Tenant | None, after: Tenant | None, verb: str, by: str) -> EntryEdit:
+        author = Author(note_id=self._new_id(), by=by or whoami(), verb=verb)
+        subject = subject_of(KIND, edit.name)
+        note = note_of(author, subject, tenant_facts(before), tenant_facts(after), self._store().now())
+        return msgspec.structs.replace(edit, note=note)
+
+    def _read(self, name: str) -> Entry:
+        found = self._store().get_entries(KIND, [name])
+        if not found:
+            raise _not_found(name)
+        return found[0]
+
+
+def _zone(tz: object) -> str:
+    name = zone_name(tz) or "UTC"
+    find_zone(name)
+    return name
+
+
+def _problem_of(tenant: Tenant) -> str:
+    """Why it cannot be shown as it is stored; empty where it can."""
+    try:
+        find_zone(tenant.tz)
+    except UnknownZone as err:
+        return f"cannot be read: {err}"
+    until = tenant.pause.until if tenant.pause else None
+    return outside_calendar(created_at=tenant.created_at, updated_at=tenant.updated_at, until=until)
+
+
+def _not_found(name: str) -> TenantNotFound:
+    return TenantNotFound(f"no tenant has the name {name!r}; make it with app.tenants.put({name!r}, tz=…)")
+
+
+def _check_version(entry: Entry | None, name: str, expect: int | None) -> None:
+    version = entry.version if entry else 0
+    if version and expect == 0:
+        raise VersionConflict(f"there is a tenant '{name}' already, in version {version}")
+    if expect is not None and version != expect:
+        raise VersionConflict(f"tenant '{name}' has version {version}, not {expect}: somebody changed it first")

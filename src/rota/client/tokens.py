@@ -1,0 +1,189 @@
+"""Tokens: secrets that let their bearer read, operate or administer over HTTP; only their hashes are kept.
+
+A secret begins with its token's public id, so that checking one is one look into the store.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import BadOption, TokenNotFound
+from rota.model.entry import EntryEdit
+from rota.model.micros import datetime_of, optional_datetime, outside_calendar, span_of
+from rota.model.names import check_name
+from rota.model.note import Author, note_of, subject_of
+from rota.operations.audit import whoami
+from rota.store.contract import Page, check_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import timedelta
+
+    from rota.model.entry import Entry
+    from rota.store.contract import Store
+
+Role = Literal["read", "operate", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)  # each may do what those before it may
+
+KIND = "token"
+_SECRET = re.compile(r"rota_([0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII)
+_NO_HASH = "0" * 64  # compared where there is no such token, so that both take as long
+
+
+class Identity(Struct, frozen=True):
+    """Who asks, and what they may do."""
+
+    name: str
+    role: Role
+    token_id: str = ""  # of a token that the store keeps; empty for the settings' own, and for nobody's
+
+    def may(self, role: Role) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A token as it is kept."""
+
+    name: str
+    role: Role
+    hash: str
+    created_at: int
+    created_by: str = ""
+    expires_at: int | None = None
+
+    def is_over(self, now: int) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+_decoder = msgspec.json.Decoder(Token)
+
+
+class TokenView:
+    """A token as callers see it; its secret is shown once, when it is made."""
+
+    def __init__(self, token_id: str, token: Token, problem: str = "") -> None:
+        self.record = token
+        self.problem = problem or outside_calendar(created_at=token.created_at, expires_at=token.expires_at) or None
+        self.id = token_id
+        self.name = token.name
+        self.role = token.role
+        self.created_at = datetime_of(token.created_at)
+        self.created_by = token.created_by
+        self.expires_at = optional_datetime(token.expires_at)
+
+    def __repr__(self) -> str:
+        return f"<token {self.id}: {self.name}, {self.role}>"
+
+
+class NewToken(TokenView):
+    """A token that was just made, with its secret."""
+
+    def __init__(self, token_id: str, token: Token, secret: str) -> None:
+        super().__init__(token_id, token)
+        self.secret = secret
+
+
+class Tokens:
+    """app.tokens"""
+
+    def __init__(self, store: Callable[[], Store], new_id: Callable[[], str]) -> None:
+        self._store = store
+        self._new_id = new_id
+
+    def create(self, name: str, *, role: Role = "read", ttl: str | timedelta | None = None, by: str = "") -> NewToken:
+        """Make a token; its secret is in the answer, and nowhere else."""
+        if role not in ROLES:
+            raise BadOption(f"role={role!r} must be one of {', '.join(ROLES)}")
+        store, author = self._store(), by or whoami()
+        now = store.now()
+        token_id = secrets.token_hex(6)
+        secret = f"rota_{token_id}_{secrets.token_urlsafe(32)}"
+        token = Token(
+            name=check_name("token", name),
+            role=role,
+            hash=hash_of(secret),
+            created_at=now,
+            created_by=author,
+            expires_at=None if ttl is None else now + span_of(ttl),
+        )
+        edit = EntryEdit(kind=KIND, name=token_id, expect_version=0, data=msgspec.json.encode(token).decode())
+        store.edit_entries([self._noted(edit, None, token, author, now)])
+        return NewToken(token_id, token, secret)
+
+    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TokenView]:
+        """Tokens by id, a page at a time; those that are over stay until they are revoked."""
+        page = self._store().list_entries(KIND, cursor=cursor, limit=check_limit(limit))
+        return Page([_view(entry) for entry in page.items], page.cursor)
+
+    def get(self, token_id: str) -> TokenView:
+        """The token of that id; TokenNotFound where there is none."""
+        found = self._store().get_entries(KIND, [token_id])
+        if not found:
+            raise TokenNotFound(f"no token has the id {token_id!r}; `rota token list` shows them")
+        return _view(found[0])
+
+    def revoke(self, token_id: str, *, by: str = "") -> bool:
+        """Let nobody in with it any more; no error where there is none."""
+        store = self._store()
+        for entry in store.get_entries(KIND, [token_id]):
+            edit = EntryEdit(kind=KIND, name=token_id, expect_version=entry.version, data=None)
+            token, _ = _read(entry)
+            return not store.edit_entries([self._noted(edit, token, None, by or whoami(), store.now())])
+        return False
+
+    def check(self, secret: str) -> Identity | None:
+        """Who bears this secret; None where nobody does, or their time is over."""
+        found = _SECRET.fullmatch(secret)
+        if found is None:
+            return None
+        entries = self._store().get_entries(KIND, [found[1]])
+        token = _read(entries[0])[0] if entries else None
+        is_right = hmac.compare_digest(token.hash if token else _NO_HASH, hash_of(secret))
+        if token is None or not is_right or token.is_over(self._store().now()):
+            return None
+        return Identity(token.name, token.role, found[1])
+
+    def good_ids(self, token_ids: Iterable[str]) -> set[str]:
+        """Which of these tokens still let their bearers in: neither revoked nor expired."""
+        store = self._store()
+        entries, now = store.get_entries(KIND, sorted(set(token_ids))), store.now()
+        return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.is_over(now)}
+
+    def _noted(self, edit: EntryEdit, before: Token | None, after: Token | None, by: str, at: int) -> EntryEdit:
+        author = Author(note_id=self._new_id(), by=by, verb="created" if after else "revoked")
+        note = note_of(author, subject_of(KIND, edit.name), _facts(before), _facts(after), at)
+        return msgspec.structs.replace(edit, note=note)
+
+
+def id_in(secret: str) -> str:
+    """The public id that a secret begins with; empty where it is none of ours. It may be logged."""
+    found = _SECRET.fullmatch(secret)
+    return found[1] if found else ""
+
+
+def hash_of(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()
+
+
+def _view(entry: Entry) -> TokenView:
+    return TokenView(entry.name, *_read(entry))
+
+
+def _read(entry: Entry) -> tuple[Token, str]:
+    """The token; one that cannot be read lets nobody in, and can still be listed and revoked."""
+    try:
+        return _decoder.decode(entry.data), ""
+    except msgspec.MsgspecError as err:
+        return Token(name="", role="read", hash="", created_at=0), f"cannot be read: {err}"
+
+
+def _facts(token: Token | None) -> dict[str, object]:
+    """What a note tells of a token: not its hash."""
+    return {"name": token.name, "role": token.role, "expires_at": token.expires_at} if token else {}

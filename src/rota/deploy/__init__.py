@@ -1,0 +1,1 @@
+"""Brings a store to what the code and rota.yaml of an app declare: schedules and tenants."""

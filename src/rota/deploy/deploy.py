@@ -1,0 +1,209 @@
+"""Deploying: what one version of an app declares, in code and in rota.yaml, planned against a store or brought to it.
+
+Both are one deploy: each schedule keeps where it was declared as its origin, and may move from the one to the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from rota.config.declared import FileTenant
+from rota.config.words import meant
+from rota.errors import BadSettings, RotaError, UnknownTask
+from rota.model.collection import Sync
+from rota.model.payload import Call
+from rota.model.redaction import DEFAULT, hidden
+from rota.model.schedule import Origin, ScheduleSpec
+from rota.operations.collections import read_sources
+from rota.operations.specs import make_spec
+from rota.tasks.task import NOTHING_ELSE
+from rota.triggers import trigger_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rota.client.schedules import Schedules
+    from rota.client.tenants import Tenants
+    from rota.config.declared import FileSchedule, FileSource
+    from rota.config.loader import Resolved
+    from rota.deploy.tenants import PlannedTenant
+    from rota.model.planning import Planned
+    from rota.store.contract import Store
+    from rota.tasks.task import Registry
+
+BATCH = 500
+MOST_TOLD = 3
+
+log = logging.getLogger("rota.app")
+
+
+class Deploy(Struct, frozen=True, kw_only=True):
+    """All that one version of an app declares."""
+
+    app: str
+    version: str
+    code: dict[str, ScheduleSpec] = {}
+    file: dict[str, ScheduleSpec] | None = None  # None: no rota.yaml was read, so nothing is known about its schedules
+    strangers: dict[str, str] = {}  # schedules of the file whose task this app does not have: id -> complaint
+    tenants: tuple[FileTenant, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The ids of all schedules that it declares."""
+        return frozenset({*self.code, *(self.file or {}), *self.strangers})
+
+    @property
+    def file_origin(self) -> Origin:
+        return Origin("file", self.app, self.version)
+
+    def parts(self) -> Iterator[tuple[Origin, dict[str, ScheduleSpec]]]:
+        """What the code declares, then what the file does."""
+        yield Origin("code", self.app, self.version), self.code
+        if self.file is not None:
+            yield self.file_origin, self.file
+
+
+class Place(Protocol):
+    """Where it is deployed to: an app's store, and the verbs about what is there."""
+
+    @property
+    def schedules(self) -> Schedules: ...
+
+    @property
+    def tenants(self) -> Tenants: ...
+
+    def open(self) -> Store: ...
+
+
+class DeployPlan(NamedTuple):
+    """What a deploy would change: tenants first, because schedules follow them."""
+
+    tenants: list[PlannedTenant]
+    schedules: list[tuple[Origin, Planned]]
+
+
+def deploy_of(app: str, version: str, code: dict[str, ScheduleSpec], resolved: Resolved, registry: Registry) -> Deploy:
+    """What an app declares, with its file's tasks found and their arguments checked; BadSettings says what is wrong."""
+    if resolved.file is None:
+        return Deploy(app=app, version=version, code=code)
+    specs: dict[str, ScheduleSpec] = {}
+    strangers: dict[str, str] = {}
+    complaints: list[str] = []
+    for one in resolved.declared.schedules:
+        try:
+            specs[one.id] = _spec_of(one, registry, resolved.settings.tz, code)
+        except UnknownTask:
+            strangers[one.id] = _stranger(one, registry, app)
+        except BadSettings as err:
+            complaints += err.complaints
+    said = resolved.declared.source_mapping()
+    for source in resolved.declared.sources:
+        try:
+            specs |= _new_of(
+                source, read_sources({source.name: said[source.name]}, registry, resolved.settings.tz), code
+            )
+        except UnknownTask as err:
+            strangers |= dict.fromkeys(_ids_of(source), f"{source.place}: sources.{source.name}.task: {err}")
+        except BadSettings as err:
+            complaints += err.complaints
+        except RotaError as err:
+            complaints.append(f"{source.place}: sources.{source.name}: {err}")
+    if complaints:
+        raise BadSettings(*complaints)
+    return Deploy(
+        app=app, version=version, code=code, file=specs, strangers=strangers, tenants=resolved.declared.tenants
+    )
+
+
+def bring(deploy: Deploy, place: Place) -> int:
+    """Bring a store to what a deploy declares; answers how many schedules and tenants changed."""
+    schedules = place.schedules
+    changed = _bring_tenants(deploy, place)
+    for origin, specs in deploy.parts():
+        changed += sum(schedules.register(batch, origin) for batch in _batches(specs.items()))
+    if deploy.version:
+        changed += sum(schedules.retire_gone(deploy.names, origin) for origin, _ in deploy.parts())
+    return changed
+
+
+def plan(deploy: Deploy, place: Place) -> DeployPlan:
+    """What bringing it would change, and what it no longer has; nothing is changed."""
+    from rota.deploy.tenants import plan_tenants, tenants_of  # noqa: PLC0415 - who only runs plans nothing
+
+    coming = plan_tenants(place.open(), deploy.tenants, deploy.file_origin)
+    found = [
+        (origin, planned)
+        for origin, specs in deploy.parts()
+        for planned in place.schedules.plan(specs, origin, kept=deploy.names, tenants=tenants_of(coming))
+    ]
+    return DeployPlan(coming, found)
+
+
+def apply(deploy: Deploy, place: Place, *, by: str = "") -> int:
+    """Bring the store to what is declared, and retire what it no longer has, of whatever version; answers how much."""
+    changed = _bring_tenants(deploy, place, by)
+    planned = plan(deploy, place)  # now, because schedules have followed their tenants
+    return changed + place.schedules.apply([one for _, one in planned.schedules], by=by)
+
+
+def _bring_tenants(deploy: Deploy, place: Place, by: str = "") -> int:
+    if not deploy.tenants:
+        return 0
+    from rota.deploy.tenants import bring_tenants  # noqa: PLC0415 - who has none does not pay for them
+
+    return bring_tenants(place.open(), place.tenants, deploy.tenants, deploy.file_origin, by=by)
+
+
+def warn_of_strangers(deploy: Deploy) -> None:
+    """Schedules of the file that are left alone, because another app of the project may have their tasks."""
+    told = list(deploy.strangers.values())
+    for complaint in told[:MOST_TOLD]:
+        log.warning("%s; the schedule is left alone", complaint)
+    if len(told) > MOST_TOLD:
+        log.warning("%d more schedules are left alone likewise; `rota lint` lists them", len(told) - MOST_TOLD)
+
+
+def _spec_of(one: FileSchedule, registry: Registry, tz: str, code: Mapping[str, ScheduleSpec]) -> ScheduleSpec:
+    task = registry.get(one.task)
+    if one.id in code:
+        raise BadSettings(f"{one.place}: schedules.{one.id}: the code declares a schedule of this id too; keep one")
+    key = "kwargs" if one.kwargs else "args"
+    try:
+        request = task.request(tuple(one.args), one.kwargs, NOTHING_ELSE)
+    except RotaError as err:
+        raise BadSettings(f"{one.at(key)}: schedules.{one.id}.{key}: do not fit the task ({err})") from err
+    if misfit := hidden(task.signature.misfit(Call(one.args, one.kwargs)), DEFAULT.texts(request.payload)):
+        raise BadSettings(f"{one.at(key)}: schedules.{one.id}.{key}: do not fit the task ({misfit})")
+    try:
+        return make_spec(trigger_from_text(one.trigger), request, default_tz=tz, **one.options)
+    except RotaError as err:
+        raise BadSettings(f"{one.place}: schedules.{one.id}: {err}") from err
+
+
+def _new_of(
+    source: FileSource, specs: dict[str, ScheduleSpec], code: Mapping[str, ScheduleSpec]
+) -> dict[str, ScheduleSpec]:
+    if any(name in code for name in specs):
+        raise BadSettings(
+            f"{source.place}: sources.{source.name}: the code declares a source of this name too; keep one"
+        )
+    return specs
+
+
+def _ids_of(source: FileSource) -> list[str]:
+    return [Sync(source.name, collection.name).schedule_id for collection in source.collections]
+
+
+def _stranger(one: FileSchedule, registry: Registry, app: str) -> str:
+    endings = [name for name in registry.names() if name.endswith(f".{one.task}")]
+    close = meant(one.task, [*registry.names(), *(name.rpartition(".")[2] for name in registry.names())])
+    fix = f"; say which: {' or '.join(endings)}" if endings else f"; did you mean {close}?" if close else ""
+    return f"{one.at('task')}: schedules.{one.id}.task: got {one.task!r}, wanted a task of app {app!r}{fix}"
+
+
+def _batches(specs: Iterable[tuple[str, ScheduleSpec]]) -> Iterator[list[tuple[str, ScheduleSpec]]]:
+    listed = list(specs)
+    return (listed[start : start + BATCH] for start in range(0, len(listed), BATCH))

@@ -1,0 +1,56 @@
+"""Trimming: of each collection's ended tasks the newest so many stay, however long a store would keep the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.engine.service import Service
+from rota.inspector.reading import newest_jobs, sync_schedules
+from rota.model.state import FINAL
+from rota.store.contract import LARGEST_BATCH, JobFilter
+
+if TYPE_CHECKING:
+    from rota.engine.events import Events
+    from rota.engine.node import Node
+    from rota.engine.store_clock import StoreClock
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Store
+
+PAUSE = 30.0
+MOST_AT_ONCE = 2_000  # ended tasks of one collection that are removed in one turn
+
+
+class Trimmer(Service):
+    """Looks at the collections of which a task has ended since its last turn. Many at once do no harm."""
+
+    name = "trimmer"
+
+    def __init__(self, store: Store, events: Events, clock: StoreClock) -> None:
+        super().__init__(events, clock)
+        self._store = store
+        self._seen: dict[str, int | None] = {}  # when a task of each had last ended, as of the last look
+
+    def turn(self) -> float:
+        before, self._seen = self._seen, {}
+        for schedule in sync_schedules(self._store):
+            ended_at = self._seen[schedule.id] = schedule.last.finished_at
+            if schedule.id not in before or before[schedule.id] != ended_at:
+                trim(self._store, schedule)
+        return PAUSE
+
+
+def trimmers(store: Store, node: Node) -> list[Service]:
+    """The trimmer of a node, where the store knows any collection."""
+    knows_any = next(sync_schedules(store), None) is not None
+    return [Trimmer(store, node.events, node.clock)] if knows_any else []
+
+
+def trim(store: Store, schedule: Schedule) -> int:
+    """Remove the tasks of a collection that ended before the newest it keeps; answers how many."""
+    if schedule.spec.sync is None:
+        return 0
+    keep = schedule.spec.sync.keep
+    ended = newest_jobs(store, schedule.id, JobFilter(states=tuple(FINAL)), None, keep + MOST_AT_ONCE)
+    spare = [job.id for job in ended][keep:]
+    batches = (spare[start : start + LARGEST_BATCH] for start in range(0, len(spare), LARGEST_BATCH))
+    return sum(len(store.delete_jobs(batch)) for batch in batches)

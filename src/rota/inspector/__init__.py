@@ -1,0 +1,1 @@
+"""The read side: facts, the answers of `why`, health and lists, for the CLI, HTTP, metrics and pages."""

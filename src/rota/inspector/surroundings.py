@@ -1,0 +1,47 @@
+"""What goes on around a job or a schedule: who is there to fire and to run it, and which job it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.model.state import State
+from rota.model.why_job import Around, JobVerdict, why_job
+from rota.store.shared.liveness import is_alive
+
+if TYPE_CHECKING:
+    from rota.model.job import Job
+    from rota.store.contract import Node, Store
+
+
+def why_waits(store: Store, job: Job) -> JobVerdict:
+    """Where a job is, what it waits for, and what to do."""
+    return why_job(job, around(store, job.queue, job.task, store.now()), job_of(store, awaited_by(job)))
+
+
+def job_of(store: Store, job_id: str | None) -> Job | None:
+    found = store.get_jobs([job_id]) if job_id is not None else []
+    return found[0] if found else None
+
+
+def awaited_by(job: Job | None) -> str | None:
+    return job.waits_for if job is not None and job.state is State.HELD else None
+
+
+def around(store: Store, queue: str, task: str, now: int, tz: str = "UTC") -> Around:
+    """Who is there to fire schedules, and to run a task from a queue."""
+    alive = [node for node in store.list_nodes() if is_alive(node, now)]
+    workers = [node for node in alive if _takes_from(node, queue)]
+    info = next((info for info in store.list_queues() if info.name == queue), None)
+    return Around(
+        now=now,
+        tz=tz,
+        has_scheduler=any("scheduler" in node.roles for node in alive),
+        has_worker=bool(workers),
+        knows_task=any(task in node.tasks for node in workers),
+        is_queue_paused=info is not None and info.is_paused,
+        is_sealed=store.sealed() is not None,
+    )
+
+
+def _takes_from(node: Node, queue: str) -> bool:
+    return "worker" in node.roles and queue in node.queues

@@ -1,0 +1,56 @@
+"""Audit records of changes by hand to jobs and queues, and the name of the user who makes a change."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from random import Random, SystemRandom
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rota.model.names import new_id
+from rota.model.note import Author, note_of, subject_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rota.store.contract import Store
+
+RANDOM = SystemRandom()  # seeded by nobody, and other in every process
+
+
+@lru_cache(maxsize=1)
+def whoami() -> str:
+    """ann@build-7"""
+    import getpass  # noqa: PLC0415 - who only enqueues needs neither a terminal
+    import socket  # noqa: PLC0415 - nor a network
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"
+
+
+class Deed(NamedTuple):
+    """What was done with one thing."""
+
+    name: str
+    verb: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def note_down(store: Store, kind: str, deeds: Iterable[Deed], by: str = "", random: Random = RANDOM) -> None:
+    """Keep notes of deeds; without a name they are the system user's."""
+    now, author = store.now(), by or whoami()
+    store.add_notes(
+        [
+            note_of(
+                Author(note_id=new_id(random, now), by=author, verb=deed.verb),
+                subject_of(kind, deed.name),
+                deed.before,
+                deed.after,
+                now,
+            )
+            for deed in deeds
+        ]
+    )

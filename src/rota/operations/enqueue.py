@@ -1,0 +1,84 @@
+"""Sending: requests become jobs of a store, a batch at a time; the next is made while the last one is taken in."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rota.background import BackgroundThread
+from rota.errors import BadOption
+from rota.model.job import NewJob
+from rota.model.names import new_id
+from rota.store.contract import LARGEST_BATCH
+from rota.tasks.task import NOTHING_ELSE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+    from random import Random
+
+    from rota.store.contract import Added, Store
+    from rota.tasks.task import Request
+
+
+def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> Iterator[list[Added]]:
+    """Each batch is accepted whole or not at all, in order; where one is not, none after it is sent."""
+    batches = _batches(requests, random)
+    if len(requests) <= LARGEST_BATCH:
+        yield from map(store.add_jobs, batches)
+        return
+    with BackgroundThread() as aside:
+        sent: Future[list[Added]] | None = None
+        for batch in batches:
+            add = store.prepare_jobs(batch)
+            added = sent.result() if sent is not None else None
+            sent = aside.begin(add)
+            if added is not None:  # told while the store is at the next
+                yield added
+        if sent is not None:
+            yield sent.result()
+
+
+def send_within(
+    store: Store, transaction: object, requests: Sequence[Request], random: Random
+) -> Iterator[list[Added]]:
+    """The same inside a caller's transaction, in the caller's own thread."""
+    for batch in _batches(requests, random):
+        yield store.add_jobs_in(transaction, batch)
+
+
+def _batches(requests: Sequence[Request], random: Random) -> Iterator[list[NewJob]]:
+    for start in range(0, len(requests), LARGEST_BATCH):
+        now = time.time_ns() // 1000
+        yield [_new_job(request, new_id(random, now)) for request in requests[start : start + LARGEST_BATCH]]
+
+
+def _new_job(request: Request, job_id: str) -> NewJob:
+    overrides, options = request.overrides, request.options
+    if overrides is NOTHING_ELSE and request.unique_key is None:  # most say no more than their arguments
+        return NewJob(
+            id=job_id,
+            task=request.task,
+            payload=request.payload,
+            queue=options.queue,
+            priority=options.priority,
+        )
+    return NewJob(
+        id=job_id,
+        task=request.task,
+        payload=request.payload,
+        queue=request.queue,
+        priority=request.priority,
+        key=request.key,
+        key_for=request.key_for,
+        run_at=overrides.at,
+        delay=overrides.delay,
+    )
+
+
+def one_transaction(requests: Sequence[Request]) -> object:
+    """The caller's transaction that all of these requests are part of; None for none."""
+    first: object = requests[0].overrides.transaction if requests else None
+    if any(request.overrides.transaction is not first for request in requests):
+        raise BadOption("requests that are sent together must share one tx=, or have none")
+    return first

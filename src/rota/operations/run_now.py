@@ -1,0 +1,88 @@
+"""Starting jobs of a schedule by hand: one step with it, so that no tick and no other hand comes between.
+
+A step that makes a job does not say what became of the job. So the caller looks: the job is there, or another job has
+its slot or its key, or the schedule has counted it, because it has ended already and its task keeps nothing. If none of
+these is true, another job was in the way and has ended since: the caller tries again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.errors import Refused, ScheduleNotFound, VersionConflict
+from rota.model.edit import start_edit, with_note
+from rota.model.job import accept, holds_key
+from rota.model.note import Author
+from rota.operations.audit import whoami
+from rota.store.contract import JobFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.job import Job
+    from rota.model.schedule import Schedule
+    from rota.store.contract import Store
+
+TRIES = 50  # each of which somebody else has changed the schedule in between
+
+
+class Started(NamedTuple):
+    """The task that waits or runs now, and whether it did before."""
+
+    job: Job
+    existed: bool
+
+
+def start_task(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -> Started:
+    """Start a task, unless the schedule's newest one is live: any newer than that would have changed its version."""
+    for _ in range(TRIES):
+        live = _live_task(store, schedule)
+        if live is not None:
+            return Started(live, existed=True)
+        started = _try(store, schedule, new_id, by)
+        if started is not None:
+            return Started(started, existed=False)
+        found = store.get_schedules([schedule.id])
+        if not found:
+            raise ScheduleNotFound(f"schedule '{schedule.id}' was removed meanwhile")
+        schedule = found[0]
+    raise VersionConflict(f"schedule '{schedule.id}' kept changing; try again")
+
+
+def key_holder(store: Store, key: str) -> Job | None:
+    """The job that holds a user's key."""
+    found = store.list_jobs(JobFilter(key=key), limit=1).items if key else []
+    return next((job for job in found if holds_key(job.state, job.key_until, store.now())), None)
+
+
+def was_made(store: Store, job_id: str, after: Schedule) -> bool:
+    """Whether the run by hand that an edit adds was made: its job is there, or the schedule (`after` the edit) has
+    counted it. A run that its slot or its key refused is not counted."""
+    if store.get_jobs([job_id]):
+        return True
+    found = store.get_schedules([after.id])
+    return bool(found) and found[0].last.by_hand >= after.last.by_hand
+
+
+def _live_task(store: Store, schedule: Schedule) -> Job | None:
+    newest = store.list_jobs(JobFilter(schedule_id=schedule.id), limit=1).items
+    return newest[0] if newest and newest[0].is_live else None
+
+
+def _try(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -> Job | None:
+    """The task, where the schedule still is what it was when it was read and nobody came before."""
+    author = Author(note_id=new_id(), by=by or whoami(), verb="started")
+    edit = with_note(start_edit(schedule, store.now(), new_id(), by), schedule, author)
+    holder = key_holder(store, schedule.spec.key)
+    if holder is not None:
+        raise Refused(
+            f"job {holder.id} holds the key {schedule.spec.key!r} of this task; start it when that job has ended, or "
+            f"cancel it: `rota jobs cancel {holder.id}`"
+        )
+    if store.edit_schedules([edit]):
+        return None
+    job = edit.jobs[0]
+    if not was_made(store, job.id, edit.after):
+        return None
+    found = store.get_jobs([job.id])
+    return found[0] if found else accept(job, store.now())  # ended already, and its task keeps nothing

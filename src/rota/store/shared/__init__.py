@@ -1,0 +1,1 @@
+"""Rules and steps that every store follows."""

@@ -1,0 +1,1 @@
+"""Functions under names: tasks, their options, their arguments, and the registry."""

@@ -1,0 +1,154 @@
+"""The handle that `enqueue` returns: one job, read from the store when a caller first asks for a field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from rota.errors import JobFailed
+from rota.model.micros import datetime_of, optional_datetime
+from rota.model.payload import unpack_call
+from rota.model.state import State
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from rota.model.job import Job as JobRecord
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class JobReader(Protocol):
+    """What a handle needs of `app.jobs`."""
+
+    def read(self, job_id: str) -> JobRecord: ...
+
+    def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord: ...
+
+    def decode(self, task_name: str, packed: bytes | None, /) -> Any: ...
+
+
+class Job(Generic[R_co]):
+    """One request to run a task. What is shown was read when first asked for; refresh() reads it anew."""
+
+    __slots__ = ("_jobs", "_record", "existed", "id")
+
+    def __init__(self, jobs: JobReader, job_id: str, *, existed: bool = False, record: JobRecord | None = None) -> None:
+        self._jobs = jobs
+        self._record = record
+        self.id = job_id
+        self.existed = existed  # its key was taken: this is the job that was there already
+
+    @property
+    def record(self) -> JobRecord:
+        """The job as the store keeps it."""
+        if self._record is None:
+            self._record = self._jobs.read(self.id)
+        return self._record
+
+    def refresh(self) -> Job[R_co]:
+        """Read it anew, and answer itself."""
+        self._record = self._jobs.read(self.id)
+        return self
+
+    @property
+    def state(self) -> str:
+        """scheduled, queued, running, succeeded, failed, cancelled or held."""
+        return self.record.state.value
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        return self.record.task
+
+    @property
+    def queue(self) -> str:
+        """The line that it waits in."""
+        return self.record.queue
+
+    @property
+    def priority(self) -> int:
+        """From -100 to 100, higher first."""
+        return self.record.priority
+
+    @property
+    def key(self) -> str | None:
+        """While it is live, no other job has this key."""
+        return self.record.key
+
+    @property
+    def args(self) -> list[Any]:
+        """Its arguments by position, as JSON gives them back."""
+        return unpack_call(self.record.payload).args
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """Its arguments by name, as JSON gives them back."""
+        return unpack_call(self.record.payload).kwargs
+
+    @property
+    def schedule_id(self) -> str | None:
+        """The schedule that made it, where one did."""
+        return self.record.schedule_id
+
+    @property
+    def occurrence(self) -> datetime | None:
+        """The nominal time that it stands for, where a schedule made it."""
+        return optional_datetime(self.record.fire_at)
+
+    @property
+    def created_at(self) -> datetime:
+        """When the store accepted it."""
+        return datetime_of(self.record.created_at)
+
+    @property
+    def run_at(self) -> datetime:
+        """Not before this it runs."""
+        return datetime_of(self.record.run_at)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When its last attempt began."""
+        return optional_datetime(self.record.started_at)
+
+    @property
+    def finished_at(self) -> datetime | None:
+        """When it ended for good."""
+        return optional_datetime(self.record.finished_at)
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts have ended; deaths of workers are not among them."""
+        return self.record.attempts
+
+    @property
+    def progress(self) -> str | None:
+        """How far its last attempt said it was: "3/10"."""
+        return self.record.progress
+
+    @property
+    def error(self) -> str | None:
+        """What the last attempt failed with: one line, then the traceback."""
+        return self.record.error
+
+    def result(self, timeout: str | timedelta | float | None = None) -> R_co:
+        """What the task returned; waits for it, for ever or for a time: `"10s"`, or a number of seconds.
+
+        JobFailed if it has none to give, ResultTimeout if it does not come in time.
+        """
+        record = self._jobs.wait(self.id, timeout)
+        self._record = record
+        if record.state is not State.SUCCEEDED:
+            why = record.error or record.cancel_reason or "no reason is known"
+            raise JobFailed(f"job {self.id} ({record.task}) {record.state}: {why}")
+        value: R_co = self._jobs.decode(record.task, record.result)
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        known = f" {self._record.task} {self._record.state}" if self._record else ""
+        return f"<job {self.id}{known}>"
