@@ -35,7 +35,7 @@ check: setup  ## Format, lint, types, layers, and whether all tests can be colle
 	$(BIN)/python -m pytest --collect-only -qq >/dev/null  # two test files of one name, for instance, cannot
 
 test: setup  ## Run all tests (options: args="-k cron", samples=200000 for the long comparison)
-	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto $(args)
+	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto --dist worksteal $(args)
 
 test-pythons:  ## Run the tests that need no server on every Python from 3.11 on that is here (options: args="-n 2")
 	$(PYTHON) -m tools.pythons $(args)

@@ -1,0 +1,123 @@
+"""Runs the tests and prints the CPU time that they take, for the whole process tree and for the most expensive files.
+
+    python -m tools.suite_cost [pytest's arguments]
+
+The tool becomes the parent of processes that tests leave behind, so that their time is counted too. `pytest -p
+tools.suite_cost` writes, for each test process, what each file took: its own time, that of its children, and that of
+the servers that it keeps running.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+BUDGET = 14 * 60  # seconds of CPU; `make help` states it
+SHOWN = 40  # files in the table
+FOLDER = "ROTA_SUITE_COST"  # the folder for the figures of each test process
+PR_SET_CHILD_SUBREAPER = 36
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Spent:
+    """CPU seconds of this process and all its descendants, ended or running."""
+
+    def __init__(self) -> None:
+        self._last = self.now()
+
+    def since_last(self) -> float:
+        """Seconds since this was last asked. A server that ended unseen may take some with it."""
+        now = self.now()
+        spent, self._last = now - self._last, now
+        return max(spent, 0.0)
+
+    def now(self) -> float:
+        children: dict[int, list[int]] = {}
+        seconds: dict[int, float] = {}
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdecimal():
+                with suppress(OSError, ValueError):
+                    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                    pid, parent = int(folder.name), int(fields[1])
+                    children.setdefault(parent, []).append(pid)
+                    seconds[pid] = sum(map(int, fields[11:15])) / TICKS
+        waiting, total = [os.getpid()], 0.0
+        while waiting:
+            pid = waiting.pop()
+            total += seconds.get(pid, 0.0)
+            waiting += children.get(pid, [])
+        return total
+
+
+class PerFile:
+    """A pytest plugin that adds up what the tests of each file take in this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._spent = Spent()
+        self._cpu: Counter[str] = Counter()
+        self._wall: Counter[str] = Counter()
+        self._began = time.monotonic()
+
+    def pytest_runtest_logfinish(self, location: tuple[str, int | None, str]) -> None:
+        now = time.monotonic()
+        self._cpu[location[0]] += self._spent.since_last()  # type: ignore[assignment]
+        self._wall[location[0]] += now - self._began  # type: ignore[assignment]
+        self._began = now
+
+    def pytest_unconfigure(self) -> None:
+        figures = {"cpu": self._cpu, "wall": self._wall}
+        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(figures))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure in the processes that run tests, and not in the one that only hands them out."""
+    folder = os.environ.get(FOLDER)
+    is_controller = getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput")
+    if folder and not is_controller:
+        config.pluginmanager.register(PerFile(Path(folder)))
+
+
+def main(arguments: list[str]) -> int:
+    """Run pytest, wait for all that it leaves behind, and print the figures."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rota-suite-cost-") as folder:
+        command = [sys.executable, "-m", "pytest", "-p", "tools.suite_cost", *arguments]
+        code = subprocess.run(command, check=False, env={**os.environ, FOLDER: folder}).returncode  # noqa: S603 - its own
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        report(Path(folder), time.monotonic() - began)
+    return code
+
+
+def report(folder: Path, wall: float) -> None:
+    cpu: Counter[str] = Counter()
+    waited: Counter[str] = Counter()
+    for file in folder.glob("*.json"):
+        figures = json.loads(file.read_text())
+        cpu.update(figures["cpu"])
+        waited.update(figures["wall"])
+    print(f"\n{'CPU s':>8} {'wall s':>8}  file")  # noqa: T201 - what it is for
+    for name, seconds in cpu.most_common(SHOWN):
+        print(f"{seconds:8.1f} {waited[name]:8.1f}  {name}")  # noqa: T201
+    times = os.times()
+    total = times.children_user + times.children_system
+    print(f"\n{total / 60:.1f} minutes of CPU in {wall / 60:.1f} minutes; the budget is {BUDGET / 60:.0f}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
