@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rota import App
-from rota.engine.capture import Capture
+from rota.engine.executors.capture import Capture
 
 PATIENCE = 120
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder is made in it

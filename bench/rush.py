@@ -6,7 +6,7 @@
 import sys
 
 from bench.wakeup import Wakeup
-from rota.engine.sharing import Share
+from rota.engine.scheduling.partition import Share
 
 
 def main(url: str, namespace: str, at: str, index: str, of: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import rota
 from rota.engine.events import Events
-from rota.engine.scheduler import Scheduler
-from rota.engine.sharing import Share
+from rota.engine.scheduling.partition import Share
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.edit import Edit
 from rota.model.firing import Firing

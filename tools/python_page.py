@@ -15,7 +15,7 @@ from rota.client.schedules import Schedules
 from rota.client.sources import Sources
 from rota.client.sync_task import SyncTask
 from rota.client.tokens import Tokens
-from rota.engine.run import CurrentJob
+from rota.engine.executors.run import CurrentJob
 from rota.errors import RotaError
 from rota.inspector.schedule_view import ScheduleView
 from rota.operations.specs import ScheduleKeywords, make_spec

@@ -8,7 +8,7 @@ from timetable import Timetable, main
 
 import rota
 from rota.engine.events import Events
-from rota.engine.scheduler import Scheduler
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.names import new_id
 

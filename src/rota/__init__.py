@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rota.app import App
     from rota.engine.events import Event
-    from rota.engine.run import current_job
+    from rota.engine.executors.run import current_job
     from rota.errors import (
         BadCron,
         BadCronField,
@@ -115,7 +115,7 @@ __all__ = [
 _PUBLIC = {  # module -> what it gives; loaded when it is first asked for, so that a command hears signals before that
     "rota.app": "App",
     "rota.engine.events": "Event",
-    "rota.engine.run": "current_job",
+    "rota.engine.executors.run": "current_job",
     "rota.errors": (
         "BadCron BadCronField BadDuration BadInterval BadName BadOption BadPayload BadResult BadStoreUrl "
         "BadTarget BadTrigger CollectionNotFound DuplicateName JobFailed JobNotFound LeaseLost LockHeld LockLost "

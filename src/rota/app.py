@@ -292,8 +292,8 @@ class App:
     ) -> Node:
         """Start the services in threads of this process. What is not said here, the settings say."""
         from rota.engine.node import Node, NodeSettings  # noqa: PLC0415 - who only enqueues needs no engine
-        from rota.engine.trimmer import trimmers  # noqa: PLC0415
-        from rota.engine.worker import WorkerSettings  # noqa: PLC0415
+        from rota.engine.upkeep.trimmer import trimmers  # noqa: PLC0415
+        from rota.engine.worker.worker import WorkerSettings  # noqa: PLC0415
 
         if self._node is not None:
             raise BadOption("this app runs already; stop() it first")

@@ -6,7 +6,7 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING
 
-from rota.engine.scheduler import Scheduler
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.micros import SECOND, datetime_of
 from rota.store.memory import MemoryStore

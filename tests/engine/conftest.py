@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from engine.stage import Stage
-from rota.engine.capture import capture
+from rota.engine.executors.capture import capture
 from rota.store.sqlite import SqliteStore
 
 

@@ -9,12 +9,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from rota import App
-from rota.engine.leases import LeaseKeeper
-from rota.engine.pruner import Pruner
-from rota.engine.rescuer import Rescuer
-from rota.engine.scheduler import Scheduler
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
-from rota.engine.worker import Worker, WorkerSettings
+from rota.engine.upkeep.pruner import Pruner
+from rota.engine.upkeep.rescuer import Rescuer
+from rota.engine.worker.leases import LeaseKeeper
+from rota.engine.worker.worker import Worker, WorkerSettings
 from rota.errors import StoreUnavailable
 from rota.model.micros import SECOND
 from rota.store.contract import Retention, Store

@@ -10,10 +10,10 @@ import pytest
 
 from engine.stage import NOON, Stage
 from rota import every
-from rota.engine.clock_repairs import LEASE_LEFT
-from rota.engine.clock_watch import RECORD, SECOND_PASS, TAKE_OVER, ClockWatch
-from rota.engine.pruner import DOUBT
 from rota.engine.store_clock import StoreClock
+from rota.engine.upkeep.clock_repairs import LEASE_LEFT
+from rota.engine.upkeep.clock_watch import RECORD, SECOND_PASS, TAKE_OVER, ClockWatch
+from rota.engine.upkeep.pruner import DOUBT
 from rota.model.clock_record import KIND, NAME, ClockStep, unpack_record
 from rota.model.micros import SECOND
 from rota.model.state import State

@@ -10,8 +10,8 @@ import pytest
 
 from engine.stage import NOON, PATIENCE
 from rota import every
-from rota.engine import worker as worker_module
-from rota.engine.scheduler import EARLY
+from rota.engine.scheduling.scheduler import EARLY
+from rota.engine.worker import worker as worker_module
 from rota.model.micros import SECOND
 
 MOMENT = EARLY * 0.9

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.stage import PATIENCE, Stage
-from rota.engine.capture import LONGEST_LINE, MOST_BYTES, MOST_LINES, _Handler, _Stream
-from rota.engine.log_keeper import LogKeeper
+from rota.engine.executors.capture import LONGEST_LINE, MOST_BYTES, MOST_LINES, _Handler, _Stream
+from rota.engine.worker.log_keeper import LogKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from engine.stage import PATIENCE, FaultyStore
 from rota import App, current_job, every
 from rota.engine.events import Events
 from rota.engine.node import Node, NodeSettings
-from rota.engine.worker import WorkerSettings
+from rota.engine.worker.worker import WorkerSettings
 from rota.store.memory import MemoryStore
 from rota.tasks.task import Registry
 

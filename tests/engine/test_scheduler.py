@@ -10,7 +10,7 @@ import pytest
 
 from engine.stage import NOON, PATIENCE, Stage
 from rota import cron, every
-from rota.engine.scheduler import BATCH, FIRST_RETRY, LONGEST_WAIT, LOOK, MOST_TRIES
+from rota.engine.scheduling.scheduler import BATCH, FIRST_RETRY, LONGEST_WAIT, LOOK, MOST_TRIES
 from rota.errors import StoreUnavailable
 from rota.model.edit import Edit
 from rota.model.micros import SECOND

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rota import App, every
-from rota.engine.executors.wire import ended, outcome_in
+from rota.engine.executors.messages import ended, outcome_in
 from rota.engine.node import Node, NodeSettings
-from rota.engine.scheduler import LONGEST_WAIT
+from rota.engine.scheduling.scheduler import LONGEST_WAIT
 from rota.engine.service import LONGEST_PAUSE
-from rota.engine.worker import POLL
+from rota.engine.worker.worker import POLL
 from rota.model.history import history_of
 from rota.model.outcome import Failed
 from rota.model.state import State

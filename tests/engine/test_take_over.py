@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.engine.rescuer import free_jobs_of
+from rota.engine.upkeep.rescuer import free_jobs_of
 from rota.errors import StoreUnavailable
 from rota.model.micros import SECOND
 from rota.model.retry import MAX_DEATHS

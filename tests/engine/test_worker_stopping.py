@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rota import LeaseLost, current_job
-from rota.engine.pace import Pace
+from rota.engine.worker.prefetch import Pace
 from rota.model.micros import SECOND
 
 PATIENCE = 10

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from executors import deeds
 from rota.clock import utc_micros
 from rota.engine.executors.processes import ProcessExecutor
-from rota.engine.run import Host, Run
+from rota.engine.executors.run import Host, Run
 from rota.model.job import NewJob, accept
 from rota.model.settle import claim
 

@@ -7,7 +7,7 @@ import pytest
 from executors import deeds
 from rota import BadDuration, BadOption
 from rota.engine.executors.processes import Recycling
-from rota.engine.worker import WorkerSettings
+from rota.engine.worker.worker import WorkerSettings
 from rota.model.micros import SECOND
 from rota.store.memory import MemoryStore
 

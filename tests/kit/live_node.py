@@ -6,11 +6,11 @@ import threading
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
-from rota.engine.leases import LeaseKeeper
-from rota.engine.run import current_run
-from rota.engine.scheduler import Scheduler
+from rota.engine.executors.run import current_run
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
-from rota.engine.worker import Worker, WorkerSettings
+from rota.engine.worker.leases import LeaseKeeper
+from rota.engine.worker.worker import Worker, WorkerSettings
 from rota.model.micros import SECOND
 from rota.model.names import new_id
 from rota.testing.kit_store import KitStore
@@ -18,7 +18,7 @@ from rota.testing.stepper import _Unjittered
 
 if TYPE_CHECKING:
     from rota import App
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.model.outcome import Outcome
     from rota.testing import ManualClock
 

@@ -50,7 +50,7 @@ def test_its_fixtures_make_kits_that_end_with_their_tests(tmp_path):
     [
         ("import rota.testing", ("pytest", "rota.testing.kit", "asyncio")),
         ("from rota.testing import Kit, ManualClock", ("pytest",)),
-        ("import pytest, rota.testing.plugin", ("rota.testing.kit", "rota.testing.clock", "rota.engine.worker")),
+        ("import pytest, rota.testing.plugin", ("rota.testing.kit", "rota.testing.clock", "rota.engine.worker.worker")),
     ],
 )
 def test_importing_loads_no_more_than_is_asked_for(tmp_path, code, unwanted):

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from rota import App, current_job, every
-from rota.engine.run import current_run
+from rota.engine.executors.run import current_run
 from rota.model.micros import datetime_of
 from rota.model.retry import Backoff
 

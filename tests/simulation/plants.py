@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.engine import asker, rescuer
-from rota.engine.asker import Asker
-from rota.engine.scheduler import Scheduler
-from rota.engine.worker import Worker
+from rota.engine.scheduling.scheduler import Scheduler
+from rota.engine.upkeep import rescuer
+from rota.engine.worker import exchange_client
+from rota.engine.worker.exchange_client import Asker
+from rota.engine.worker.worker import Worker
 from rota.errors import StoreUnavailable
 from rota.model import firing, settle
 from rota.model.state import State
@@ -165,7 +166,7 @@ def sleep_through_the_bell(patch):
 
 def bury_log_lines(patch):
     """What a job wrote at its end is not kept."""
-    patch.setattr(asker, "keep_lines", lambda *_, **__: None)
+    patch.setattr(exchange_client, "keep_lines", lambda *_, **__: None)
 
 
 def miscount_removals(patch):

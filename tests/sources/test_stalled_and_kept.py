@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from every_store import DURABLE
-from rota.engine.trimmer import Trimmer, trim
+from rota.engine.upkeep.trimmer import Trimmer, trim
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
 from rota.model.settle import settle
@@ -94,7 +94,9 @@ def test_a_node_trims_what_has_ended_and_looks_no_more_until_something_has(stage
     stage.declare(["all"], "other", keep=1)
     store = stage.app.open()
     trimmed = []
-    monkeypatch.setattr("rota.engine.trimmer.trim", lambda store, one: trimmed.append(one.id) or trim(store, one))
+    monkeypatch.setattr(
+        "rota.engine.upkeep.trimmer.trim", lambda store, one: trimmed.append(one.id) or trim(store, one)
+    )
     with stage.app.running(worker=False, scheduler=False) as node:
         names = [service.name for service in node.services]
     assert "trimmer" in names

@@ -10,8 +10,8 @@ import pytest
 
 from every_store import DURABLE, fresh_place
 from rota import App, BadName, BadOption, Refused, TenantNotFound, UnknownZone, VersionConflict, calendar, cron, every
-from rota.engine.follower import Follower
 from rota.engine.store_clock import StoreClock
+from rota.engine.upkeep.tenant_sync import Follower
 from tenants.world import At
 
 NOON = 1_768_478_400  # 2026-01-15 12:00 in UTC

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from rota import App, failpoints
-from rota.engine.scheduler import Scheduler
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.errors import BadOption
 from rota.model.outcome import Succeeded

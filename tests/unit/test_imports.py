@@ -53,7 +53,7 @@ def test_only_the_store_that_is_used_is_loaded(tmp_path):
 def test_who_only_enqueues_loads_no_engine_loops(tmp_path):
     code = "import rota; app = rota.App('memory://'); t = app.task(name='x')(lambda: 0); t.enqueue()"
     seen = look(code, tmp_path)
-    assert {"asyncio", "rota.engine.worker", "rota.engine.node"} & set(seen["modules"]) == set()
+    assert {"asyncio", "rota.engine.worker.worker", "rota.engine.node"} & set(seen["modules"]) == set()
     assert seen["threads"] == 1
 
 

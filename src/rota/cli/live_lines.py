@@ -16,7 +16,7 @@ import click
 from rota.cli.job_page import call_of
 from rota.cli.output import say
 from rota.cli.words import first_line, printable, relative, span
-from rota.engine.run import current_run
+from rota.engine.executors.run import current_run
 from rota.errors import StoreError
 from rota.model.micros import SECOND, datetime_of
 

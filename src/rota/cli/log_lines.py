@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.words import instant, span
-from rota.engine.run import current_run
+from rota.engine.executors.run import current_run
 from rota.model.micros import SECOND, datetime_of
 from rota.observe.json_lines import JsonLines
 from rota.observe.secrets import without_secrets

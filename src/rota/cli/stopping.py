@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.engine.node import Node
-    from rota.engine.worker import Worker
+    from rota.engine.worker.worker import Worker
 
 log = logging.getLogger("rota.cli")
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rota.engine.capture import capture
-from rota.engine.clock_watch import ClockWatch
-from rota.engine.follower import Follower
-from rota.engine.leases import LeaseKeeper
-from rota.engine.log_keeper import LogKeeper
-from rota.engine.pruner import Pruner
-from rota.engine.rescuer import Rescuer, free_jobs_of
-from rota.engine.scheduler import Scheduler
+from rota.engine.executors.capture import capture
+from rota.engine.scheduling.partition import Share, share_of
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.service import Service
-from rota.engine.sharing import Share, share_of
 from rota.engine.store_clock import StoreClock
-from rota.engine.worker import Worker, WorkerSettings
+from rota.engine.upkeep.clock_watch import ClockWatch
+from rota.engine.upkeep.pruner import Pruner
+from rota.engine.upkeep.rescuer import Rescuer, free_jobs_of
+from rota.engine.upkeep.tenant_sync import Follower
+from rota.engine.worker.leases import LeaseKeeper
+from rota.engine.worker.log_keeper import LogKeeper
+from rota.engine.worker.worker import Worker, WorkerSettings
 from rota.errors import StoreError
 from rota.model.names import new_id
 from rota.store.contract import Node as NodeRecord

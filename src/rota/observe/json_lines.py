@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rota.engine.run import current_run
+from rota.engine.executors.run import current_run
 from rota.model.micros import datetime_of
 from rota.observe.secrets import without_secrets
 

@@ -10,14 +10,14 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rota.engine.capture import capture
-from rota.engine.runner import run_async, run_here
+from rota.engine.executors.capture import capture
+from rota.engine.executors.runner import run_async, run_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.model.outcome import Outcome
     from rota.tasks.task import Task
     from rota.testing.side_runs import SideRuns

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from rota.engine.run import current_run
+from rota.engine.executors.run import current_run
 from rota.errors import BadOption, Refused
 from rota.model.micros import datetime_of
 from rota.tasks.job import Job

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 
 class LostReports(ABC):

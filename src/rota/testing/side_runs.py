@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 
 class KitEnded(BaseException):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.engine.leases import LeaseKeeper
-from rota.engine.rescuer import Rescuer
-from rota.engine.scheduler import Scheduler
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
-from rota.engine.worker import Worker, WorkerSettings
+from rota.engine.upkeep.rescuer import Rescuer
+from rota.engine.worker.leases import LeaseKeeper
+from rota.engine.worker.worker import Worker, WorkerSettings
 from rota.model.micros import SECOND, datetime_of
 from rota.model.names import new_id
 from rota.model.outcome import Failed, Undecodable
@@ -24,7 +24,7 @@ from rota.testing.side_runs import SideRuns
 
 if TYPE_CHECKING:
     from rota.app import App
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.model.job import Job as JobRecord
     from rota.model.outcome import Outcome
     from rota.store.contract import Exchange, Exchanged

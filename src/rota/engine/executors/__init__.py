@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 
 class Executor(Protocol):

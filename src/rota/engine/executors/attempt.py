@@ -7,18 +7,18 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from rota.engine.capture import log_of
+from rota.engine.executors.capture import log_of
+from rota.engine.executors.messages import Began, Ended, Order, Reached, Said, outcome_in
+from rota.engine.executors.run import too_late
 from rota.engine.executors.sources import source_of
-from rota.engine.executors.wire import Began, Ended, Order, Reached, Said, outcome_in
-from rota.engine.run import too_late
 from rota.model.outcome import Died, Failed, GivenBack, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.engine.executors.offspring import Offspring
-    from rota.engine.executors.wire import Message
-    from rota.engine.run import Run
+    from rota.engine.executors.child_process import Offspring
+    from rota.engine.executors.messages import Message
+    from rota.engine.executors.run import Run
     from rota.model.outcome import Outcome
 
 LOOK = 0.2  # seconds between two looks at memory, cancellation and life

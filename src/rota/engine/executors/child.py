@@ -18,11 +18,11 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from rota.engine.capture import MOST_BYTES, level_of
+from rota.engine.executors.capture import MOST_BYTES, level_of
+from rota.engine.executors.messages import Began, Frames, Message, Order, Reached, Said, ended, pack
+from rota.engine.executors.run import Host, Run
+from rota.engine.executors.runner import describe, outcome_of, run_here
 from rota.engine.executors.sources import find_task
-from rota.engine.executors.wire import Began, Frames, Message, Order, Reached, Said, ended, pack
-from rota.engine.run import Host, Run
-from rota.engine.runner import describe, outcome_of, run_here
 from rota.model.outcome import Failed, Outcome
 from rota.model.redaction import Redaction
 from rota.tasks.signals import Cancel

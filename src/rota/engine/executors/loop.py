@@ -9,13 +9,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rota.engine.runner import run_async
+from rota.engine.executors.runner import run_async
 from rota.model.outcome import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 
 BEAT = 1.0  # seconds between two signs of life of a loop with runs

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.engine.executors.attempt import Attempt
-from rota.engine.executors.offspring import Offspring
+from rota.engine.executors.child_process import Offspring
+from rota.engine.executors.runner import describe
 from rota.engine.executors.slots import Slots
-from rota.engine.runner import describe
 from rota.model.outcome import Died, Failed
 
 if TYPE_CHECKING:
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 log = logging.getLogger("rota.worker")
 

@@ -6,10 +6,10 @@ import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from rota.engine.executors.line import Line
+from rota.engine.executors.run_queue import Line
 
 if TYPE_CHECKING:
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 
 class Slots(ABC):

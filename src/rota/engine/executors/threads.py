@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rota.engine.executors.runner import run_here
 from rota.engine.executors.slots import Slots
-from rota.engine.runner import run_here
 
 
 class ThreadExecutor(Slots):

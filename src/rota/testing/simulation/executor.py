@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.engine.capture import log_of
-from rota.engine.runner import outcome_of, success
+from rota.engine.executors.capture import log_of
+from rota.engine.executors.runner import outcome_of, success
 from rota.model.micros import SECOND
 from rota.tasks.signals import Cancel, Retry, Snooze
 
 if TYPE_CHECKING:
     from random import Random
 
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.testing.simulation.clock import SimulatedClock
 
 NEVER = 2**62

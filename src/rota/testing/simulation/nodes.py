@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.engine.leases import LeaseKeeper
-from rota.engine.log_keeper import LogKeeper
-from rota.engine.pruner import Pruner
-from rota.engine.rescuer import Rescuer
-from rota.engine.scheduler import Scheduler
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
-from rota.engine.worker import Worker, WorkerSettings
+from rota.engine.upkeep.pruner import Pruner
+from rota.engine.upkeep.rescuer import Rescuer
+from rota.engine.worker.leases import LeaseKeeper
+from rota.engine.worker.log_keeper import LogKeeper
+from rota.engine.worker.worker import Worker, WorkerSettings
 from rota.model.micros import SECOND
 from rota.model.names import new_id
 from rota.store.contract import Retention
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.engine.events import Events
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.engine.service import Service
     from rota.tasks.task import Registry
     from rota.testing.simulation.bells import SimulatedBell

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.engine.clock_repairs import repair_jobs, repair_leases, repair_schedules
 from rota.engine.service import Service
+from rota.engine.upkeep.clock_repairs import repair_jobs, repair_leases, repair_schedules
 from rota.errors import StoreMoved
 from rota.model.clock_record import (
     KIND,

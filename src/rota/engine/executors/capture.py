@@ -13,7 +13,7 @@ import threading
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from rota.engine.run import current_run
+from rota.engine.executors.run import current_run
 
 if TYPE_CHECKING:
     from codecs import IncrementalDecoder
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 MOST_LINES = 10_000
 MOST_BYTES = 1024 * 1024

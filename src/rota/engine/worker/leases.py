@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from rota.engine.run import too_late
+from rota.engine.executors.run import too_late
 from rota.engine.service import Service
 from rota.errors import StoreUnavailable
 from rota.failpoints import reach
@@ -18,9 +18,9 @@ from rota.model.micros import SECOND
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.engine.store_clock import StoreClock
-    from rota.engine.worker import Worker
+    from rota.engine.worker.worker import Worker
     from rota.store.contract import Store
 
 log = logging.getLogger("rota.worker")

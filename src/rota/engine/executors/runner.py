@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.engine.run import _current, words_of
+from rota.engine.executors.run import _current, words_of
 from rota.errors import BadResult, StoreMoved
 from rota.failpoints import reach
 from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded
@@ -18,7 +18,7 @@ from rota.tasks.signals import Cancel, Retry, Snooze
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.model.outcome import Outcome
 
 NOTHING_RETURNED = Succeeded(None)  # most tasks return nothing: one value serves them all

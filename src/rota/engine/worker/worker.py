@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rota.engine.asker import BATCH, Asker
-from rota.engine.blocks import Blocks
-from rota.engine.clerk import Clerk
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
+from rota.engine.executors.run import Host, Run
+from rota.engine.executors.runner import success
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
-from rota.engine.pace import Pace
-from rota.engine.quarantine import Quarantine, is_suspect
-from rota.engine.reporter import Reporter
-from rota.engine.run import Host, Run
-from rota.engine.runner import success
 from rota.engine.service import Service
+from rota.engine.worker.early import Blocks
+from rota.engine.worker.exchange_client import BATCH, Asker
+from rota.engine.worker.prefetch import Pace
+from rota.engine.worker.quarantine import Quarantine, is_suspect
+from rota.engine.worker.reporter import Reporter
+from rota.engine.worker.serial_thread import Clerk
 from rota.errors import StoreError, StoreMoved
 from rota.model.micros import SECOND
 from rota.model.outcome import Died, Failed, GivenBack, TaskUnknown
@@ -37,11 +37,11 @@ from rota.store.contract import Exchange
 if TYPE_CHECKING:
     from random import Random
 
-    from rota.engine.asker import Asked
     from rota.engine.events import Events
     from rota.engine.executors import Executor
-    from rota.engine.reporter import Report
     from rota.engine.store_clock import StoreClock
+    from rota.engine.worker.exchange_client import Asked
+    from rota.engine.worker.reporter import Report
     from rota.model.job import Job
     from rota.model.outcome import Outcome
     from rota.store.contract import Bell, Exchanged, Refusal, Store

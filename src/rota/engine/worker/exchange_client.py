@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rota.engine.log_keeper import keep_lines, keep_progress
-from rota.engine.run import words_of
+from rota.engine.executors.run import words_of
+from rota.engine.worker.log_keeper import keep_lines, keep_progress
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.outcome import Undecodable
@@ -21,9 +21,9 @@ from rota.model.outcome import Undecodable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.engine.reporter import Report, Reporter
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.engine.store_clock import StoreClock
+    from rota.engine.worker.reporter import Report, Reporter
     from rota.store.contract import Exchange, Exchanged, Store
 
 log = logging.getLogger("rota.worker")

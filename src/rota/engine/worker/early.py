@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
 
 
 class Blocks:

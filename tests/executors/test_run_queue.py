@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rota.engine.executors.line import Line
+from rota.engine.executors.run_queue import Line
 
 PATIENCE = 10
 SLOTS = 8

@@ -6,8 +6,8 @@ import pytest
 
 from engine.stage import NOON
 from rota import every
-from rota.engine.scheduler import Scheduler
-from rota.engine.sharing import PATIENCE, Share, share_of
+from rota.engine.scheduling.partition import PATIENCE, Share, share_of
+from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.micros import SECOND
 from rota.store.contract import Node

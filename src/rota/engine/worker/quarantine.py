@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rota.model.retry import MAX_DEATHS
 
 if TYPE_CHECKING:
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.model.job import Job
 
 FEW_DEATHS = MAX_DEATHS - 1  # the next one is one too many

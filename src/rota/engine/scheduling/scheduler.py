@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rota.background import BackgroundThread
+from rota.engine.scheduling.partition import PATIENCE, Share
 from rota.engine.service import LONGEST_PAUSE, Service
-from rota.engine.sharing import PATIENCE, Share
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.edit import park, with_note

@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rota.engine.executors.wire import Frames, Said, pack
+from rota.engine.executors.messages import Frames, Said, pack
 
 if TYPE_CHECKING:
-    from rota.engine.executors.wire import Message
+    from rota.engine.executors.messages import Message
 
 READ = 1 << 16
 MOST_READS = 32  # of one pipe in a turn, so that no flood keeps the others waiting

@@ -13,7 +13,7 @@ from rota.model.settle import settle
 if TYPE_CHECKING:
     from random import Random
 
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.model.outcome import Outcome
     from rota.model.settle import Change
 

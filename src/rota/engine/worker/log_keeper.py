@@ -9,9 +9,9 @@ from rota.store.contract import LARGEST_BATCH, LogLine
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
-    from rota.engine.run import Run
+    from rota.engine.executors.run import Run
     from rota.engine.store_clock import StoreClock
-    from rota.engine.worker import Worker
+    from rota.engine.worker.worker import Worker
     from rota.store.contract import Store
 
 PAUSE = 0.5  # seconds of log that a killed worker may lose

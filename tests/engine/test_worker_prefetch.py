@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from engine.stage import NOON
-from rota.engine.pace import AHEAD, MOST_HELD, WINDOW, Pace
-from rota.engine.worker import AHEAD as ASK_AHEAD
+from rota.engine.worker.prefetch import AHEAD, MOST_HELD, WINDOW, Pace
+from rota.engine.worker.worker import AHEAD as ASK_AHEAD
 from rota.model.history import history_of
 from rota.model.micros import SECOND
 

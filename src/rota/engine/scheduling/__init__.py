@@ -1,0 +1,1 @@
+"""Fires due schedules."""

@@ -1,0 +1,1 @@
+"""Background maintenance: rescue of lost jobs, pruning, tenants, clock repairs."""

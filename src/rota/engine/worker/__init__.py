@@ -1,0 +1,1 @@
+"""Claims jobs, has executors run them, keeps their leases and settles them."""
