@@ -21,7 +21,7 @@ from rota.model.edit import Edit
 from rota.model.firing import Firing
 from rota.model.micros import SECOND
 from rota.model.names import new_id
-from rota.store.contract import Bell, Channel, Due, Fired, Store
+from rota.store.contract import Channel, Due, Fired, Listener, Store
 
 MINUTE = 60 * SECOND
 CHUNK = 10_000
@@ -38,7 +38,7 @@ class Clocked:
     def now(self) -> int:
         return self.at
 
-    def listen(self, channel: Channel) -> Bell:
+    def listen(self, channel: Channel) -> Listener:
         return self.store.listen(channel)
 
     def due_schedules(self, limit: int) -> Due:

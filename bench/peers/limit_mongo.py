@@ -18,15 +18,15 @@ class Limit(Contender):
         database = self.client.get_default_database()
         self.jobs = database.get_collection("job", write_concern=WriteConcern("majority"))
         self.jobs.create_index([("state", ASCENDING), ("_id", ASCENDING)])
-        if "bell" not in database.list_collection_names():
-            database.create_collection("bell", capped=True, size=4096)
-            database.bell.insert_one({"first": 1})
-        self.bell = database.get_collection("bell", write_concern=WriteConcern(w=0))
+        if "notifications" not in database.list_collection_names():
+            database.create_collection("notifications", capped=True, size=4096)
+            database.notifications.insert_one({"first": 1})
+        self.notifications = database.get_collection("notifications", write_concern=WriteConcern(w=0))
         self.is_idle = threading.Event()
 
     def enqueue(self) -> None:
         self.jobs.insert_one({"state": 0, "payload": b"[]"})
-        self.bell.insert_one({})
+        self.notifications.insert_one({})
 
     def enqueue_many(self, count: int) -> None:
         for start in range(0, count, BULK):
@@ -37,7 +37,7 @@ class Limit(Contender):
         threading.Thread(target=self.loop, daemon=True).start()
 
     def loop(self) -> None:
-        last = next(self.bell.find().sort("$natural", -1).limit(1))["_id"]
+        last = next(self.notifications.find().sort("$natural", -1).limit(1))["_id"]
         done: list[object] = []
         while True:
             if done:
@@ -49,11 +49,11 @@ class Limit(Contender):
                 self.ran()
             if not done:
                 self.is_idle.set()
-                cursor = self.bell.find({"_id": {"$gte": last}}, cursor_type=CursorType.TAILABLE_AWAIT)
-                for rung in cursor:  # beginning with the last one: a cursor that finds nothing at first does not wait
-                    if rung["_id"] == last:
+                cursor = self.notifications.find({"_id": {"$gte": last}}, cursor_type=CursorType.TAILABLE_AWAIT)
+                for notified in cursor:  # begins with the last one: a cursor that finds nothing at first does not wait
+                    if notified["_id"] == last:
                         continue
-                    last = rung["_id"]
+                    last = notified["_id"]
                     break
 
     def settle(self) -> None:

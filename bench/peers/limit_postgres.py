@@ -34,7 +34,7 @@ class Limit(Contender):
     def enqueue(self) -> None:
         with self.connection.transaction():
             self.connection.execute("INSERT INTO job (payload) VALUES (%s)", (b"[]",))
-            self.connection.execute("NOTIFY bell")
+            self.connection.execute("NOTIFY jobs")
 
     def enqueue_many(self, count: int) -> None:
         for start in range(0, count, 1_000):
@@ -47,7 +47,7 @@ class Limit(Contender):
 
     def loop(self) -> None:
         connection = psycopg.connect(self.url, autocommit=True)
-        connection.execute("LISTEN bell")
+        connection.execute("LISTEN jobs")
         done: list[int] = []
         while True:
             claimed = connection.execute(STEP, (done, BATCH)).fetchall()

@@ -9,7 +9,7 @@ from trial import Contender, Ran, main
 
 BATCH = 100  # claimed and finished in one transaction
 BULK = 1_000  # inserted in one transaction, as Rota does
-BELL = "bell"
+ADDRESS = "notify"
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, payload BLOB NOT NULL);
@@ -29,14 +29,14 @@ class Limit(Contender):
         self.ran = ran
         self.connection = connect()
         self.connection.executescript(SCHEMA)
-        self.bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.is_idle = threading.Event()
 
     def enqueue(self) -> None:
         with transaction(self.connection):
             self.connection.execute(INSERT, (b"[]",))
         with suppress(OSError):  # nobody listens
-            self.bell.sendto(b"!", BELL)
+            self.listener.sendto(b"!", ADDRESS)
 
     def enqueue_many(self, count: int) -> None:
         for start in range(0, count, BULK):
@@ -44,7 +44,7 @@ class Limit(Contender):
                 self.connection.executemany(INSERT, [(b"[]",)] * min(BULK, count - start))
 
     def work(self) -> None:
-        self.bell.bind(BELL)
+        self.listener.bind(ADDRESS)
         threading.Thread(target=self.loop, daemon=True).start()
 
     def loop(self) -> None:
@@ -60,7 +60,7 @@ class Limit(Contender):
                 done.append((number,))
             if not claimed:
                 self.is_idle.set()
-                self.bell.recv(1)
+                self.listener.recv(1)
 
     def settle(self) -> None:
         self.is_idle.wait()

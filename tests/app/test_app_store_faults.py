@@ -68,7 +68,7 @@ def test_a_missing_file_is_made_with_its_folders_for_this_user_alone(tmp_path):
         app = an_app(path)
         app.registry.get("keep").enqueue()
         work(app)
-    for folder in (path.parent, path.parent.parent, path.with_name("rota.db-bells")):
+    for folder in (path.parent, path.parent.parent, path.with_name("rota.db-notify")):
         assert mode(folder) == 0o700
     files = [file for file in path.parent.iterdir() if file.is_file()]
     assert path in files

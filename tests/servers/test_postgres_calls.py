@@ -15,7 +15,7 @@ from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange, Refusal
 from rota.store.postgres import PostgresStore
-from rota.store.postgres.bells import _heard, _try_line
+from rota.store.postgres.notify import _heard, _try_line
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import T0, WORKER, a_job
 from rota.testing.store_suite.checks import check_store

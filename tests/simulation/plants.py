@@ -159,8 +159,8 @@ def spin_while_idle(patch):
     patch.setattr(Worker, "_pause", lambda _self, _reply: 0.0)
 
 
-def sleep_through_the_bell(patch):
-    """The worker hangs no bell and looks rarely: jobs wait for it."""
+def sleep_through_notifications(patch):
+    """The worker does not listen and polls rarely: jobs wait for it."""
     patch.setattr(Worker, "_pause", lambda self, _reply: 0.0 if self._reporter else 20.0)
 
 

@@ -34,7 +34,7 @@ BUGS = [
     (plants.claim_under_the_old_number, ONE_LEASE),
     (plants.replay_everything_missed, BY_POLICY),
     (plants.spin_while_idle, NO_SPIN),
-    (plants.sleep_through_the_bell, IN_TIME),
+    (plants.sleep_through_notifications, IN_TIME),
     (plants.bury_log_lines, WHOLE_LOGS),
     (plants.miscount_removals, TRUE_COUNTS),
 ]

@@ -57,6 +57,6 @@ def emptied(url: str, namespace: str = NAMESPACE) -> partial[MongoStore]:
                 database[name].update_one(
                     {"_id": "head"}, {"$set": {"seq": 0, "paused": []}, "$unset": {"seal": "", "busy": ""}}
                 )
-            elif not name.endswith("_bell"):
+            elif not name.endswith("_notifications"):
                 database[name].delete_many({})
     return make

@@ -18,11 +18,11 @@ from rota.model.entry import EntryEdit
 from rota.model.state import State
 from rota.store.contract import NoteFilter, Retention, ScheduleFilter
 from rota.store.mongo import schedules
-from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.lookahead import made_ahead
+from rota.testing.store_suite.notify import hears, listener_on
 from rota.testing.store_suite.records import a_note, entry, notes
 from rota.testing.store_suite.steps import (
     add,
@@ -240,8 +240,8 @@ class TestReleasing:
         _, second, _ = made_ahead(store, overlap="skip")
         behind = add_job(store, waits_for=second.id, queue="other")
         claim_one(store, now=T0 + MINUTE)
-        with bell_of(store, "jobs") as bell:
-            assert hears(bell, lambda: claim(store, now=T0 + 2 * MINUTE))
+        with listener_on(store, "jobs") as listener:
+            assert hears(listener, lambda: claim(store, now=T0 + 2 * MINUTE))
         assert ids(claim(store, queues=("other",), now=T0 + 2 * MINUTE)) == [behind]
 
     def test_a_held_run_behind_one_that_is_unmade_is_cancelled_and_not_released(self, store):

@@ -162,16 +162,16 @@ class TestServersThatGoAway:
         with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"):
             store.open()
 
-    def test_a_bell_rings_again_after_the_servers_restart(self, own_server):
+    def test_a_listener_rings_again_after_the_servers_restart(self, own_server):
         with opened(lambda: MongoStore(own_server.url())) as store, ThreadPoolExecutor(1) as pool:
-            bell = store.listen("jobs")
-            waiting = pool.submit(bell.wait, 60)
+            listener = store.listen("jobs")
+            waiting = pool.submit(listener.wait, 60)
             own_server.restart()
             assert waiting.result()  # it hangs anew: something may have been missed
-            waiting = pool.submit(bell.wait, 60)
+            waiting = pool.submit(listener.wait, 60)
             add_job(store)
             assert waiting.result()
-            bell.close()
+            listener.close()
 
     def test_a_primary_that_steps_down_is_away_for_a_moment(self):
         with MongoReplicaSet(FOLDER) as server, opened(lambda: MongoStore(server.url())) as store:
@@ -300,17 +300,17 @@ class TestClientsGiven:
                 add_job(store)
             assert client.admin.command("ping")["ok"]
 
-    def test_a_client_without_a_socket_timeout_hears_bells_too(self, standalone_url):  # noqa: F811
+    def test_a_client_without_a_socket_timeout_hears_listeners_too(self, standalone_url):  # noqa: F811
         with (
             pymongo.MongoClient(standalone_url) as client,
             opened(lambda: MongoStore(client, namespace="given")) as store,
             ThreadPoolExecutor(1) as pool,
         ):
-            bell = store.listen("jobs")
-            waiting = pool.submit(bell.wait, 60)
+            listener = store.listen("jobs")
+            waiting = pool.submit(listener.wait, 60)
             add_job(store)
             assert waiting.result()
-            bell.close()
+            listener.close()
 
     def test_a_closed_store_says_so(self, make_store):
         with opened(make_store) as store:

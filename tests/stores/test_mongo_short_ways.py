@@ -49,7 +49,7 @@ def test_a_plain_job_is_one_write_that_is_waited_for(store):
     add_job(store)
     before = _commands(store)
     add_job(store)
-    assert _commands(store) - before == {"insert": 2, "update": 1}  # the job and a ring; its count
+    assert _commands(store) - before == {"insert": 2, "update": 1}  # the job and a notification; its count
 
 
 def test_an_exchange_is_two_round_trips(store):

@@ -19,9 +19,9 @@ from rota.store.contract import JobFilter, Seal
 from rota.store.postgres import salvos
 from rota.store.postgres.calls import Function
 from rota.testing.servers.postgres import shared_url
-from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.notify import hears, listener_on
 from rota.testing.store_suite.rivals import in_threads
 from rota.testing.store_suite.steps import (
     add_schedule,
@@ -276,9 +276,9 @@ class TestTold:
     def test_who_waits_for_an_empty_line_is_woken(self, make_store, store):
         add_schedule(store)
         firing = planned(store, now=T0 + MINUTE)
-        with opened(make_store) as other, bell_of(other, "jobs") as bell:
-            assert bell.wait(20)  # its line is up
-            assert hears(bell, lambda: store.fire([firing], now=T0 + MINUTE))
+        with opened(make_store) as other, listener_on(other, "jobs") as listener:
+            assert listener.wait(20)  # its line is up
+            assert hears(listener, lambda: store.fire([firing], now=T0 + MINUTE))
 
     def test_its_failpoints_are_reached_once(self, store):
         add_schedule(store)

@@ -20,10 +20,10 @@ from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 from rota.store.postgres import PostgresStore
 from rota.testing.servers.postgres import PASSWORD, shared_server, shared_url
 from rota.testing.servers.process import free_port
-from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.notify import hears, listener_on
 from rota.testing.store_suite.rivals import in_threads
 from rota.testing.store_suite.steps import (
     add,
@@ -99,19 +99,19 @@ class TestServersThatGoAway:
                 server.thaw()
                 assert ids(in_the_end(partial(claim, store))) == [kept]
 
-    def test_a_bell_hears_again_after_a_restart(self, namespace):
+    def test_a_listener_hears_again_after_a_restart(self, namespace):
         with (
             own_server() as server,
             opened(partial(PostgresStore, server.url(), namespace=namespace)) as store,
-            bell_of(store, "jobs") as bell,
+            listener_on(store, "jobs") as listener,
         ):
-            assert hears(bell, lambda: add_job(store))
+            assert hears(listener, lambda: add_job(store))
             server.restart()
-            assert bell.wait(20)  # the line is up again: something may have been missed
+            assert listener.wait(20)  # the line is up again: something may have been missed
             in_the_end(lambda: claim(store, 100))
-            while bell.wait(0.5):
+            while listener.wait(0.5):
                 pass
-            assert hears(bell, lambda: in_the_end(lambda: add_job(store)))
+            assert hears(listener, lambda: in_the_end(lambda: add_job(store)))
 
     def test_a_worker_goes_on_after_a_restart(self, namespace):
         with own_server() as server:

@@ -19,10 +19,10 @@ from rota.store.contract import Exchange
 from rota.store.postgres import PostgresStore
 from rota.testing.servers.postgres import PgBouncer, PostgresServer, pooler_program, shared_url
 from rota.testing.servers.process import ServerFailed
-from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.notify import hears, listener_on
 from rota.testing.store_suite.rivals import claim_until_empty, in_threads
 from rota.testing.store_suite.steps import (
     add,
@@ -48,8 +48,8 @@ class TestPools:
             add_schedule(store)
             fire(store, now=T0 + MINUTE)
             succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
-            with bell_of(store, "jobs") as bell:
-                assert hears(bell, lambda: add_job(store))
+            with listener_on(store, "jobs") as listener:
+                assert hears(listener, lambda: add_job(store))
             check_store(store)
         with pool.connection() as connection:
             assert not connection.autocommit
@@ -122,8 +122,8 @@ class TestBehindAPooler:
     def test_it_says_once_that_nobody_can_listen(self, store, caplog):
         with caplog.at_level(logging.WARNING, "rota.store.postgres"):
             for _ in range(3):
-                with bell_of(store, "jobs") as bell:
-                    assert hears(bell, lambda: add_job(store))  # within the process it still rings
+                with listener_on(store, "jobs") as listener:
+                    assert hears(listener, lambda: add_job(store))  # within the process it is still heard
         assert [record.message.count("?listen=") for record in caplog.records] == [1]
 
     def test_a_line_beside_it_hears_everybody(self, pooler, namespace, make_store):
@@ -132,11 +132,11 @@ class TestBehindAPooler:
         with (
             opened(partial(PostgresStore, listening, namespace=namespace)) as store,
             opened(make_store) as other,
-            bell_of(store, "jobs") as bell,
+            listener_on(store, "jobs") as listener,
         ):
-            while bell.wait(0.3):
+            while listener.wait(0.3):
                 pass
-            assert hears(bell, lambda: add_job(other))
+            assert hears(listener, lambda: add_job(other))
 
     def test_a_worker_runs_through_it(self, pooler, namespace):
         _, bouncer = pooler
@@ -149,7 +149,7 @@ class TestBehindAPooler:
 
 class TestWakingUp:
     def test_a_busy_line_is_not_told_of_each_job(self, store, namespace):
-        """A worker that is at work comes back by itself; a bell costs every commit of every caller."""
+        """A worker that is at work comes back by itself; a listener costs every commit of every caller."""
         add_job(store)
         with psycopg.connect(shared_url(), autocommit=True) as line:
             line.execute(f"LISTEN {namespace}_jobs")
@@ -163,10 +163,10 @@ class TestWakingUp:
 
     def test_what_is_due_before_all_others_is_told(self, store):
         add_job(store, delay=HOUR)
-        with bell_of(store, "jobs") as bell:
-            while bell.wait(0.3):
+        with listener_on(store, "jobs") as listener:
+            while listener.wait(0.3):
                 pass
-            assert hears(bell, lambda: add_job(store, delay=MINUTE))
+            assert hears(listener, lambda: add_job(store, delay=MINUTE))
 
     def test_an_idle_exchange_writes_nothing(self, store, sql):
         before = sql("SELECT pg_current_xact_id()::text").fetchone()

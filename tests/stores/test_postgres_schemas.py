@@ -12,10 +12,10 @@ from rota.errors import BadStoreUrl, SchemaMismatch, StoreError
 from rota.store.postgres import PostgresStore, from_url
 from rota.store.postgres.schema import VERSION, migration_to
 from rota.testing.servers.postgres import PASSWORD, shared_url
-from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import MINUTE, T0, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.notify import hears, listener_on
 from rota.testing.store_suite.rivals import in_processes
 from rota.testing.store_suite.steps import (
     add_job,
@@ -100,8 +100,8 @@ class TestSchemas:
         with opened(partial(PostgresStore, shared_url(), namespace=f"T{uuid4().hex[:12]}_Upper")) as other:
             add_job(store)
             assert all_jobs(other) == []
-            with bell_of(other, "jobs") as bell:
-                assert hears(bell, lambda: add_job(other))
+            with listener_on(other, "jobs") as listener:
+                assert hears(listener, lambda: add_job(other))
 
 
 def open_anew(store, number):

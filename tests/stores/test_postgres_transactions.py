@@ -23,8 +23,8 @@ from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Retention, Seal
 from rota.testing.servers.postgres import PostgresServer, shared_url
-from rota.testing.store_suite.bells import bell_of
 from rota.testing.store_suite.builders import HOUR, RIVAL, T0, WORKER, a_job, a_policy
+from rota.testing.store_suite.notify import listener_on
 from rota.testing.store_suite.steps import add_job, all_jobs, is_kept, read, rescue_lapsed, running_job
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 
@@ -123,13 +123,13 @@ class TestEnqueuing:
         assert store.recount() == {}
 
     def test_workers_are_woken_by_the_commit(self, store, connection):
-        with bell_of(store, "jobs") as bell:
-            while bell.wait(0.2):
+        with listener_on(store, "jobs") as listener:
+            while listener.wait(0.2):
                 pass
             store.add_jobs_in(connection, [a_job()])
-            assert not bell.wait(0.2)
+            assert not listener.wait(0.2)
             connection.commit()
-            assert bell.wait(20)
+            assert listener.wait(20)
 
     def test_a_connection_that_makes_rows_of_another_kind_is_taken(self, store):
         with closing(psycopg.connect(shared_url(), row_factory=dict_row)) as connection:

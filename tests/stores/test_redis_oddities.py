@@ -20,10 +20,10 @@ from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, NoteFilter, Retention, ScheduleFilter
 from rota.store.redis import RedisStore, from_url
 from rota.testing.servers.redis import RedisServer, ValkeyServer
-from rota.testing.store_suite.bells import hears
 from rota.testing.store_suite.builders import DAY, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_node, fresh_id
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.furnished import copy_all, everything, furnish
+from rota.testing.store_suite.notify import hears
 from rota.testing.store_suite.steps import (
     add,
     add_job,
@@ -158,78 +158,78 @@ class TestRestarts:
             server.start()
             assert everything(store) == before
 
-    def test_a_bell_hears_again_after_a_restart(self):
+    def test_a_listener_hears_again_after_a_restart(self):
         with RedisServer() as server, opened(server.url()) as store, opened(server.url()) as other:
-            bell = store.listen("jobs")
+            listener = store.listen("jobs")
             try:
                 server.restart()
-                assert bell.wait(PATIENCE)  # the link broke: whoever waits looks around
-                assert bell.wait(PATIENCE)  # it listens anew, and what came meanwhile did not ring
-                assert hears(bell, lambda: add_job(other))
+                assert listener.wait(PATIENCE)  # the link broke: whoever waits looks around
+                assert listener.wait(PATIENCE)  # it listens again, and what came meanwhile was not heard
+                assert hears(listener, lambda: add_job(other))
             finally:
-                bell.close()
+                listener.close()
 
-    def test_while_the_server_is_away_a_bell_waits_and_can_be_rung(self):
+    def test_while_the_server_is_away_a_listener_waits_and_can_be_rung(self):
         server = RedisServer().start()
         try:
             with opened(server.url()) as store:
-                bell = store.listen("jobs")
+                listener = store.listen("jobs")
                 server.kill()
-                assert bell.wait(PATIENCE)
+                assert listener.wait(PATIENCE)
                 begun = time.monotonic()
-                assert not bell.wait(0.2)  # it does not spin
+                assert not listener.wait(0.2)  # it does not spin
                 assert time.monotonic() - begun >= 0.2
-                assert hears(bell, bell.ring)
-                bell.close()
+                assert hears(listener, listener.wake)
+                listener.close()
         finally:
             server.close()
 
 
-class TestBells:
-    def test_a_bell_outlasts_the_sockets_deadline(self, server, namespace):
-        """The driver gives up reading after a while; a bell must not."""
+class TestListeners:
+    def test_a_listener_outlasts_the_sockets_deadline(self, server, namespace):
+        """The driver gives up reading after a while; a listener must not."""
         with opened(impatient(server), namespace) as store:
-            bell = store.listen("jobs")
+            listener = store.listen("jobs")
             try:
-                assert not bell.wait(0.7)
+                assert not listener.wait(0.7)
                 add_job(store)
-                assert bell.wait(PATIENCE)
+                assert listener.wait(PATIENCE)
             finally:
-                bell.close()
+                listener.close()
 
     def test_it_rings_only_when_the_line_was_empty(self, store):
-        bell = store.listen("jobs")
+        listener = store.listen("jobs")
         try:
             add_job(store)
-            assert bell.wait(PATIENCE)
+            assert listener.wait(PATIENCE)
             add_job(store)
-            assert not bell.wait(0.05)
+            assert not listener.wait(0.05)
         finally:
-            bell.close()
+            listener.close()
 
     def test_a_job_that_is_due_earlier_than_all_others_rings(self, store):
         add_job(store, delay=DAY)
-        bell = store.listen("jobs")
+        listener = store.listen("jobs")
         try:
             add_job(store, delay=2 * DAY)
-            assert not bell.wait(0.05)
+            assert not listener.wait(0.05)
             add_job(store, delay=MINUTE)
-            assert bell.wait(PATIENCE)
+            assert listener.wait(PATIENCE)
         finally:
-            bell.close()
+            listener.close()
 
-    def test_a_closed_bell_leaves_no_connection(self, store, raw):
+    def test_a_closed_listener_leaves_no_connection(self, store, raw):
         before = len(raw.client_list(_type="pubsub"))
-        bells = [store.listen("jobs") for _ in range(3)]
+        listeners = [store.listen("jobs") for _ in range(3)]
         assert len(raw.client_list(_type="pubsub")) == before + 3
-        for bell in bells:
-            bell.close()
+        for listener in listeners:
+            listener.close()
         assert until_some(lambda: len(raw.client_list(_type="pubsub")) == before)
 
-    def test_ringing_a_closed_bell_is_harmless(self, store):
-        bell = store.listen("jobs")
-        bell.close()
-        bell.ring()
+    def test_ringing_a_closed_listener_is_harmless(self, store):
+        listener = store.listen("jobs")
+        listener.close()
+        listener.wake()
 
 
 class TestEmptied:
@@ -345,10 +345,10 @@ class TestCluster:
         with opened(client, namespace) as store:
             live_a_life(store)
             assert "redis cluster at 127.0.0.1" in store.describe()
-            bell = store.listen("jobs")
+            listener = store.listen("jobs")
             add_job(store)
-            assert bell.wait(PATIENCE)
-            bell.close()
+            assert listener.wait(PATIENCE)
+            listener.close()
         assert client.ping()
         client.close()
 
@@ -367,10 +367,10 @@ class TestGivenClients:
         with opened(client, namespace) as store:
             furnish(store)
             check_store(store)
-            bell = store.listen("jobs")
+            listener = store.listen("jobs")
             add_job(store, queue="fresh")
-            assert bell.wait(PATIENCE)
-            bell.close()
+            assert listener.wait(PATIENCE)
+            listener.close()
         assert client.ping()
         client.close()
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
     from rota.model.schedule import Schedule
-    from rota.store.contract import Bell, Due, Fired, Store
+    from rota.store.contract import Due, Fired, Listener, Store
 
     Decide = Callable[[Schedule, int, Callable[[], str]], Firing | None]
 
@@ -87,7 +87,7 @@ class Scheduler(Service):
         self._new_id = new_id
         self._worker: Neighbour | None = None
         self._share = share  # which of many due ones are its own, where others are there too
-        self._bell: Bell | None = None
+        self._bell: Listener | None = None
         self._early_at = 0  # the instant for which that was done
         self._failing: dict[str, Failing] = {}  # by schedule; tried again a few times before it is set aside
         self._outage: Outage | None = None  # since the store last did what it was asked
@@ -248,7 +248,7 @@ class Scheduler(Service):
 
     def wake(self) -> None:
         if self._bell is not None:
-            self._bell.ring()
+            self._bell.wake()
 
     def close(self) -> None:
         if self._bell is not None:

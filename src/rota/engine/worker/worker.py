@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rota.engine.worker.reporter import Report
     from rota.model.job import Job
     from rota.model.outcome import Outcome
-    from rota.store.contract import Bell, Exchanged, Refusal, Store
+    from rota.store.contract import Exchanged, Listener, Refusal, Store
     from rota.tasks.task import Registry
 
 log = logging.getLogger("rota.worker")
@@ -118,7 +118,7 @@ class Worker(Service):
         self._asker = Asker(store, clock, self._reporter, self._usual, room=self._want, forget=self.forget)
         self._quarantine = Quarantine()
         self._blocks = Blocks()
-        self._bell: Bell | None = None
+        self._bell: Listener | None = None
         self._event = threading.Event()
 
     def turn(self) -> float:
@@ -285,7 +285,7 @@ class Worker(Service):
         if not self._event.is_set():  # a busy worker is told of a thousand endings a turn; once is enough
             self._event.set()
         if self._bell is not None:
-            self._bell.ring()
+            self._bell.wake()
 
     def wait(self, seconds: float) -> None:
         """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""

@@ -6,7 +6,7 @@ which alone decides what is due and which lease has run out; tests inject theirs
 """
 
 from rota.store.contract.moving import LockRecord, Part, QueueRecord, Record, Seal
-from rota.store.contract.store import Bell, Store
+from rota.store.contract.store import Listener, Store
 from rota.store.contract.values import (
     LARGEST_BATCH,
     LARGEST_PAGE,
@@ -38,7 +38,6 @@ __all__ = [
     "LARGEST_PAGE",
     "MOST_PROMOTED",
     "Added",
-    "Bell",
     "Channel",
     "Due",
     "Exchange",
@@ -48,6 +47,7 @@ __all__ = [
     "Fired",
     "Item",
     "JobFilter",
+    "Listener",
     "LockRecord",
     "LogLine",
     "Node",

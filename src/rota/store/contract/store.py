@@ -1,4 +1,4 @@
-"""The store as a whole: its life, its clock, its bells, and all the verbs."""
+"""The store as a whole: its life, its clock, its listeners, and all the verbs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from rota.store.contract.values import Channel
 
 
-class Bell(ABC):
-    """A signal that something may be waiting. It may ring for nothing; polling is the net under it."""
+class Listener(ABC):
+    """Waits for the notification that new work may exist. It may come for nothing; a caller also polls."""
 
     @abstractmethod
     def wait(self, timeout: float) -> bool:
-        """Block until it rings or the time is over; True if it rang."""
+        """Block until a notification comes or the time is over; True if one came."""
 
     @abstractmethod
-    def ring(self) -> None:
-        """Wake the one who waits, from any thread of this process."""
+    def wake(self) -> None:
+        """End the wait, from any thread of this process."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -76,4 +76,4 @@ class Store(
         """The store's clock."""
 
     @abstractmethod
-    def listen(self, channel: Channel) -> Bell: ...
+    def listen(self, channel: Channel) -> Listener: ...

@@ -32,8 +32,8 @@ class MemoryMoving(MemoryState):
     def seal(self, seal: Seal | None) -> None:
         with self._lock:
             self._seal = seal
-        self._bells.ring("jobs")
-        self._bells.ring("schedules")
+        self._notifier.notify("jobs")
+        self._notifier.notify("schedules")
 
     def sealed(self) -> Seal | None:
         with self._lock:

@@ -24,7 +24,7 @@ class MemoryOperations(MemoryState):
         with self._lock:
             self._check_open()
             (self._paused.add if paused else self._paused.discard)(queue)
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
 
     def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
         del now

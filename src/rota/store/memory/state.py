@@ -11,8 +11,8 @@ from rota.store.contract import Item, Page, Store
 from rota.store.memory.ledger import Ledger
 from rota.store.memory.locks import Locks
 from rota.store.memory.logs import Logs
-from rota.store.shared.bells import LocalBells
 from rota.store.shared.counting import Counts
+from rota.store.shared.notify import LocalNotifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ class MemoryState(Store):
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._bells = LocalBells()
+        self._notifier = LocalNotifier()
         self._jobs: dict[str, Job] = {}
         self._made: set[tuple[str, int]] = set()  # occurrences that have a job
         self._keys: dict[str, str] = {}  # unique key -> the id of the job that has it

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rota.model.firing import Firing
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
-    from rota.store.contract import Bell, Channel
+    from rota.store.contract import Channel, Listener
 
 
 class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
@@ -68,8 +68,8 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     def describe(self) -> str:
         return "memory (this process only)"
 
-    def listen(self, channel: Channel) -> Bell:
-        return self._bells.listen(channel)
+    def listen(self, channel: Channel) -> Listener:
+        return self._notifier.listen(channel)
 
     # Jobs.
 
@@ -78,7 +78,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             self._check_open()
             at = self._at(now)
             added = [self._add(job, at) for job in jobs]
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return added
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
@@ -90,7 +90,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             claimed = self._claim(ask, at) if ask.want > 0 else []
             reply = Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=self._next_due(ask.queues))
         if ask.settled:
-            self._bells.ring("jobs")
+            self._notifier.notify("jobs")
         return reply
 
     def extend_leases(
@@ -166,8 +166,8 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             self._check_open()
             at = self._at(now)
             refused = [edit.id for edit in edits if not self._edit(edit, at)]
-        self._bells.ring("schedules")
-        self._bells.ring("jobs")
+        self._notifier.notify("schedules")
+        self._notifier.notify("jobs")
         return refused
 
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
@@ -199,7 +199,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             self._check_open()
             at = self._at(now)
             results = [self._fire(firing, at) for firing in firings]
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return results
 
     def list_occurrences(
@@ -245,7 +245,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     ) -> list[Refusal]:
         with self._lock:
             refused = self._change_all(changes, now, still_holds)
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return refused
 
     def _change_all(

@@ -1,8 +1,8 @@
 """Adding plain jobs, the most common ones by far: one insert, which alone decides; the rest goes along unanswered.
 
 What plain requests differ in is put around bytes that the model's own job was encoded to, so that the model alone says
-what a request becomes. Where a server or an application dies right after the insert, the ring and the counters are
-missing: polling and upkeep make up for them.
+what a request becomes. If a server or an application dies right after the insert, the notification and the counters
+are missing: polling and upkeep make up for them.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class Intake:
             return {new.id for new in jobs if new.id not in lost} if lost else None
 
     def _write(self, insert: Command, jobs: Sequence[NewJob]) -> set[str]:
-        """Insert them, ring, and count; the ids of those that are there already, which were counted for nothing."""
+        """Insert them, notify, and count; the ids of those that are there already, which were counted for nothing."""
         space = self._connection.space
-        ring = {"insert": space.bells.name, "documents": [{"channel": "jobs"}], "writeConcern": SENT}
+        notification = {"insert": space.notifications.name, "documents": [{"channel": "jobs"}], "writeConcern": SENT}
         counts = self._counts(space, jobs, 1)
         try:
-            (answer,) = self._connection.wire.ask(insert, then=(Command(ring), counts))
+            (answer,) = self._connection.wire.ask(insert, then=(Command(notification), counts))
         except OperationFailure:
             self._connection.wire.tell(self._counts(space, jobs, -1))
             raise

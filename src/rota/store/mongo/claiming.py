@@ -17,7 +17,7 @@ from rota.failpoints import reach
 from rota.model.settle import claim, promote
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED
-from rota.store.mongo import bells
+from rota.store.mongo import notify
 from rota.store.mongo.documents import readable_job
 from rota.store.mongo.head import HEAD, NOW, paused_of
 from rota.store.mongo.judging import ABOUT, is_unjudged
@@ -276,7 +276,7 @@ class Claimer:
         """Judge them; whoever works on other queues is woken, where that released a job of theirs."""
         self._judges.judge(step, ahead, now)
         if step.counts.queues().difference(queues):
-            bells.ring(self._connection, "jobs")
+            notify.send(self._connection, "jobs")
 
 
 def _parts(sight: Sight, claimed: Sequence[Job], token: str) -> list[Document]:

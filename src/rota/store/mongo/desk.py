@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rota.failpoints import reach
 from rota.model.state import State
 from rota.store.contract import Exchanged
-from rota.store.mongo import bells, counters
+from rota.store.mongo import counters, notify
 from rota.store.mongo.claiming import Question
 from rota.store.mongo.guards import held_by
 from rota.store.mongo.settling import parts_of
@@ -114,6 +114,6 @@ class Desk:
     def _count(self, step: Step) -> list[Command]:
         """What has to be counted; and others are woken, where some job can go on."""
         if step.counts.grew(State.QUEUED, State.SCHEDULED):
-            bells.ring(self._connection, "jobs")
+            notify.send(self._connection, "jobs")
         updates = self._rows.updates(step.counts)
         return [counters.command(self._connection.space, updates)] if updates else []

@@ -21,7 +21,7 @@ VERSION = 4  # 1 had places in line that were reserved, see places.py; 2 listed 
 # 3 kept a schedule's slot among the users' keys
 OLDEST_SERVER = (5, 0)
 TOMBSTONES_FOR = 24 * 3600  # seconds: how long a removed job of a schedule still holds its place, see outbox.py
-BELLS_SIZE = 64 * 1024  # bytes: a capped collection, whose old rings fall off its end
+NOTIFICATIONS_SIZE = 64 * 1024  # bytes: a capped collection, which drops its oldest documents
 NAMESPACE_EXISTS = 48
 PLAIN = ("count", "lock", "log")  # collections that need no index but their own; a transaction cannot always make them
 
@@ -155,8 +155,8 @@ def make(space: Space) -> None:
         _create(space, name)
     for name in sorted({index.collection for index in INDEXES}):
         space.named(name).create_indexes([index.model() for index in INDEXES if index.collection == name])
-    if _create(space, "bell", capped=True, size=BELLS_SIZE):
-        space.bells.insert_one({"channel": "none"})  # nobody can wait at the end of nothing
+    if _create(space, "notifications", capped=True, size=NOTIFICATIONS_SIZE):
+        space.notifications.insert_one({"channel": "none"})  # nobody can wait at the end of nothing
 
 
 def _create(space: Space, name: str, **options: Any) -> bool:
@@ -197,7 +197,8 @@ def _retiring(namespace: str) -> list[str]:
 
 def scripts(namespace: str) -> list[str]:
     lines = [_line(namespace, index) for index in INDEXES]
-    return ["\n".join([*lines, f'db.createCollection("{namespace}_bell", {{capped: true, size: {BELLS_SIZE}}})'])]
+    name = f"{namespace}_notifications"
+    return ["\n".join([*lines, f'db.createCollection("{name}", {{capped: true, size: {NOTIFICATIONS_SIZE}}})'])]
 
 
 def _line(namespace: str, index: Index) -> str:

@@ -35,7 +35,7 @@ class Space:
         self.nodes = self.named("node")
         self.locks = self.named("lock")
         self.logs = self.named("log")
-        self.bells = self.named("bell")
+        self.notifications = self.named("notifications")
         self.meta = self.named("meta")
 
     def named(self, name: str) -> Collection[Document]:

@@ -40,7 +40,7 @@ from rota.store.contract import (
     ScheduleFilter,
     Store,
 )
-from rota.store.mongo import bells, schema
+from rota.store.mongo import notify, schema
 from rota.store.mongo.adding import Intake, all_added
 from rota.store.mongo.claiming import Claimer, Question, open_queues
 from rota.store.mongo.connection import Connection
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel, NoteFilter, Part, Record, Seal
+    from rota.store.contract import Channel, Listener, NoteFilter, Part, Record, Seal
     from rota.store.mongo.space import Document, Space
 
 FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs finishes
@@ -166,8 +166,8 @@ class MongoStore(Store, forks.Forked):
         with self._connection.call() as space:
             return self._head.now(space, None)
 
-    def listen(self, channel: Channel) -> Bell:
-        return bells.MongoBell(self._connection, channel)
+    def listen(self, channel: Channel) -> Listener:
+        return notify.MongoListener(self._connection, channel)
 
     # Jobs.
 
@@ -191,7 +191,7 @@ class MongoStore(Store, forks.Forked):
             def add(step: Step, *, is_careful: bool) -> list[Added]:
                 added = self._jobs.add(step, jobs, turn.now, made, is_careful=is_careful)
                 if not step.is_atomic:  # they can be claimed already; the counters, and the journal, come after that
-                    bells.ring(self._connection, "jobs")
+                    notify.send(self._connection, "jobs")
                 return added
 
             try:
@@ -204,7 +204,7 @@ class MongoStore(Store, forks.Forked):
             waiting = [new.id for new in jobs if new.waits_for]
             self._look_after_held(waiting, turn.now)
         if waiting or self._connection.has_transactions:
-            bells.ring(self._connection, "jobs")
+            notify.send(self._connection, "jobs")
         return added
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
@@ -284,7 +284,7 @@ class MongoStore(Store, forks.Forked):
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
         with self._connection.call(), self._head.work(now) as turn:
             refused = self._steps.run("edit", lambda step: self._schedules.edit(step, edits, turn.now))
-        bells.ring(self._connection, "schedules", "jobs")
+        notify.send(self._connection, "schedules", "jobs")
         return refused
 
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
@@ -310,7 +310,7 @@ class MongoStore(Store, forks.Forked):
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         with self._connection.call(), self._head.work(now) as turn:
             results = self._contention.fire(firings, turn.now)
-        bells.ring(self._connection, "jobs")
+        notify.send(self._connection, "jobs")
         return results
 
     def list_occurrences(
@@ -348,7 +348,7 @@ class MongoStore(Store, forks.Forked):
     def pause_queue(self, queue: str, *, paused: bool) -> None:
         with self._connection.call() as space:
             self._head.pause(space, queue, paused=paused)
-        bells.ring(self._connection, "jobs")
+        notify.send(self._connection, "jobs")
 
     def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
         del now
@@ -411,7 +411,7 @@ class MongoStore(Store, forks.Forked):
 
     def seal(self, seal: Seal | None) -> None:
         self._head.seal(seal)
-        bells.ring(self._connection, "jobs", "schedules")
+        notify.send(self._connection, "jobs", "schedules")
 
     def sealed(self) -> Seal | None:
         return self._head.sealed()
@@ -457,7 +457,7 @@ class MongoStore(Store, forks.Forked):
             if group
         ]
         if any(others_can_go_on for _, others_can_go_on in answers):
-            bells.ring(self._connection, "jobs")
+            notify.send(self._connection, "jobs")
         return [refusal for refused, _ in answers for refusal in refused]
 
     def _settle_some(

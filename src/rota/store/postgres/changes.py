@@ -68,7 +68,7 @@ class Changes:
         self._keys.move(tx, [(before, job) for (_, before), job in zip(changes, after, strict=True)])
         tx.counts.move_all((change.job.queue, change.job.state, change.state) for change, _ in changes)
         if tx.counts.grew(*(job.state for job in after if job.is_live)):
-            tx.ring("jobs")
+            tx.notify("jobs")
         ended = [change for change, _ in changes if change.state.is_final]
         if ended:
             self._let_go(tx, [change.id for change in ended], now)

@@ -151,11 +151,11 @@ class Jobs:
             if job.state is State.SCHEDULED:
                 first[job.queue] = min(job.run_at, first.get(job.queue, job.run_at))
         if ready and tx.rows("SELECT {ns}.is_idle(%s)", (ready,))[0][0]:
-            tx.ring("jobs")
+            tx.notify("jobs")
         for queue, run_at in first.items():
             query = "SELECT EXISTS (SELECT FROM {ns}.later WHERE queue = %s AND run_at <= %s)"
             if not tx.rows(query, (queue, run_at))[0][0]:
-                tx.ring("jobs")
+                tx.notify("jobs")
 
     def add_one(self, tx: Transaction, job: Job, at: int | None) -> bool | None:
         """One job without a key that waits for nobody; None where the store is sealed.

@@ -37,7 +37,6 @@ from rota.store.postgres import marks, moving, salvos, schema
 from rota.store.postgres.adding import Adding
 from rota.store.postgres.address import TIMEOUT, parse
 from rota.store.postgres.ahead import Judging
-from rota.store.postgres.bells import Bells
 from rota.store.postgres.changes import Changes
 from rota.store.postgres.clock import ServerClock
 from rota.store.postgres.connection import Database
@@ -46,6 +45,7 @@ from rota.store.postgres.firing import Shooting
 from rota.store.postgres.jobs import Jobs, ReadyJobs, is_simply_ready
 from rota.store.postgres.keys import Keys
 from rota.store.postgres.ledger import Ledger
+from rota.store.postgres.notify import Notifier
 from rota.store.postgres.operations import Locks, Logs, Nodes, Queues
 from rota.store.postgres.records import Entries, Notes
 from rota.store.postgres.salvos import Salvo
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel, NoteFilter, Part, Record, Seal
+    from rota.store.contract import Channel, Listener, NoteFilter, Part, Record, Seal
 
 Result = TypeVar("Result")
 
@@ -100,13 +100,13 @@ class PostgresStore(Store, forks.Forked):
         self._database = Database(address, pool, self.namespace, seconds)
         self._listen = parse(listen_url).conninfo if listen_url else (address.listen if address else None)
         self._clock = ServerClock()
-        self._bells = Bells(self.namespace, self._line)
+        self._notifier = Notifier(self.namespace, self._line)
         self._make_parts()
         forks.register(self)
 
     def after_fork(self) -> None:
         self._database.after_fork()
-        self._bells.after_fork()
+        self._notifier.after_fork()
         self._clock.forget()
 
     def _make_parts(self) -> None:
@@ -141,7 +141,7 @@ class PostgresStore(Store, forks.Forked):
         return self._database.visit(schema.namespaces)
 
     def close(self) -> None:
-        self._bells.close()
+        self._notifier.close()
         self._database.close()
         self._clock.forget()
 
@@ -151,8 +151,8 @@ class PostgresStore(Store, forks.Forked):
     def now(self) -> int:
         return self._at(None)
 
-    def listen(self, channel: Channel) -> Bell:
-        return self._bells.listen(channel)
+    def listen(self, channel: Channel) -> Listener:
+        return self._notifier.listen(channel)
 
     # Jobs.
 
@@ -239,8 +239,8 @@ class PostgresStore(Store, forks.Forked):
 
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
         def edit(tx: Transaction, at: int) -> list[str]:
-            tx.ring("schedules")
-            tx.ring("jobs")
+            tx.notify("schedules")
+            tx.notify("jobs")
             return self._schedules.edit(tx, edits, at)
 
         return self._transact("edit", edit, now) if edits else []
@@ -296,7 +296,7 @@ class PostgresStore(Store, forks.Forked):
         def pause(tx: Transaction, at: int) -> None:
             del at
             self._queues.pause(tx, queue, paused=paused)
-            tx.ring("jobs")
+            tx.notify("jobs")
 
         self._transact("", pause, 0)
 
@@ -353,8 +353,8 @@ class PostgresStore(Store, forks.Forked):
     def seal(self, seal: Seal | None) -> None:
         def put(tx: Transaction) -> None:
             moving.put_seal(tx, seal)
-            tx.ring("jobs")
-            tx.ring("schedules")
+            tx.notify("jobs")
+            tx.notify("schedules")
 
         self._database.transact("", put)
 
@@ -388,8 +388,8 @@ class PostgresStore(Store, forks.Forked):
             return work(tx, at)
 
         result = self._told_of_seals(lambda: self._database.transact(verb, whole))
-        self._bells.ring("jobs")
-        self._bells.ring("schedules")
+        self._notifier.notify("jobs")
+        self._notifier.notify("schedules")
         return result
 
     def _exchange(self, ask: Exchange, now: int | None) -> Exchanged:
@@ -400,7 +400,7 @@ class PostgresStore(Store, forks.Forked):
             reach("exchange.after_commit")
         except Odd:
             reply = self._database.transact("exchange", lambda tx: self._exchanging.step_by_step(tx, ask, now))
-            self._bells.ring("jobs")
+            self._notifier.notify("jobs")
         return reply
 
     def _add_simple(self, jobs: Sequence[NewJob], now: int | None) -> list[Added] | None:
@@ -423,7 +423,7 @@ class PostgresStore(Store, forks.Forked):
     def _add(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         """Jobs of any kind."""
         added = self._transact("add", lambda tx, at: self._adding.add(tx, jobs, at), now)
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return added
 
     def _guessed(self) -> int:
@@ -443,7 +443,7 @@ class PostgresStore(Store, forks.Forked):
         if is_new is None:
             self._refuse_if_sealed()
         reach("add.after_commit")
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return [Added(new.id) for new in jobs] if is_new else None
 
     def _fire_at_once(self, firings: Sequence[Firing], now: int | None) -> list[Fired] | None:
@@ -459,7 +459,7 @@ class PostgresStore(Store, forks.Forked):
         if place is None or place <= 0:
             return None
         reach("fire.after_commit")
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return salvos.told(firings, is_accepted=True)
 
     def _refuse_if_sealed(self) -> None:

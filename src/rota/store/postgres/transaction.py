@@ -50,7 +50,7 @@ class Transaction:
         self._namespace = namespace
         self._prepared = prepared  # where this is one call, and no more of a transaction
         self._own_cursor: psycopg.Cursor[Row] | None = None
-        self._rings: set[Channel] = set()
+        self._channels: set[Channel] = set()
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; how many rows it touched."""
@@ -82,14 +82,14 @@ class Transaction:
             for row in rows:
                 copy.write_row(row)
 
-    def ring(self, channel: Channel) -> None:
+    def notify(self, channel: Channel) -> None:
         """Wake who waits, once, when the transaction commits."""
-        self._rings.add(channel)
+        self._channels.add(channel)
 
     def finish(self) -> None:
         """Write the counters, last and in one order, so that nobody waits for them longer than a commit."""
-        for channel in sorted(self._rings):
-            self.run("SELECT {ns}.ring(%s)", (channel,))
+        for channel in sorted(self._channels):
+            self.run("SELECT {ns}.notify_listeners(%s)", (channel,))
         rows = tally_rows(self.counts)
         if rows:
             slot = self.slot if self.slot is not None else self._slot_of_its_own()

@@ -58,13 +58,13 @@ class Desk:
             reach(f"{verb}.after_commit")
         return held
 
-    def write(self, *commands: Command, rings: Sequence[str] = (), is_work: bool = False) -> None:
+    def write(self, *commands: Command, channels: Sequence[str] = (), is_work: bool = False) -> None:
         """Write what needs no guard."""
         draft = Draft(self, 0)
         for command in commands:
             draft.write(*command)
-        for channel in rings:
-            draft.ring(channel)
+        for channel in channels:
+            draft.notify(channel)
         self.link.call("commit", items=[draft.item()], is_work=is_work)
 
     def settle_down(self, turn: Callable[[], bool]) -> None:

@@ -70,7 +70,7 @@ class Draft:
         self._writes: list[Command] = []
         self._notes: list[tuple[str, list[Any]]] = []  # of last runs
         self._kept: list[tuple[Any, ...]] = []  # of who changed what
-        self._rings: set[str] = set()
+        self._channels: set[str] = set()
         self._lines: dict[str, dict[bytes, Occurrence]] = {}  # of ledgers: as they shall be
         self._gone: set[bytes] = set()  # lines that were joined to others
         self._shown_ledgers: set[str] = set()
@@ -293,8 +293,8 @@ class Draft:
     def write(self, *command: Any) -> None:
         self._writes.append(list(command))
 
-    def ring(self, channel: str) -> None:
-        self._rings.add(channel)
+    def notify(self, channel: str) -> None:
+        self._channels.add(channel)
 
     def item(self) -> dict[str, Any]:
         """What the commit script is told."""
@@ -311,7 +311,7 @@ class Draft:
             if before is not None and after is None:
                 gone.append(departure(before))
             if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
-                self._rings.add("jobs")
+                self._channels.add("jobs")
         return {
             "jobs": [(job_id, sight.guard if sight is not None else None) for job_id, sight in self._seen.items()],
             "guards": [(command, wired(answer)) for command, answer in self._guards.values()],
@@ -321,7 +321,7 @@ class Draft:
             "held": list(self._held()),
             "notes": self._notes,
             "kept": self._kept,
-            "rings": sorted(self._rings),
+            "channels": sorted(self._channels),
         }
 
     def _held(self) -> Iterable[tuple[str, int, int]]:

@@ -47,7 +47,7 @@ class Mover:
         write = (
             ["HDEL", "meta", "seal"] if seal is None else ["HSET", "meta", "seal", msgspec.json.encode(seal).decode()]
         )
-        self._desk.write(write, rings=["jobs", "schedules"])
+        self._desk.write(write, channels=["jobs", "schedules"])
 
     def sealed(self) -> Seal | None:
         (seal,) = self._desk.ask(["HGET", "meta", "seal"])

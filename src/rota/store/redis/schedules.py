@@ -130,7 +130,7 @@ class ScheduleBook:
         draft.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             draft.record(of_skip(edit.id, skip))
-        draft.ring("schedules")
+        draft.notify("schedules")
         return draft
 
     # Deciding, upon what a schedule is.

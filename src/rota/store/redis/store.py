@@ -32,7 +32,6 @@ from rota.store.contract import (
 from rota.store.redis import schema
 from rota.store.redis.adding import Intake
 from rota.store.redis.address import client_of, place_of
-from rota.store.redis.bells import ChannelBell
 from rota.store.redis.changing import Changer
 from rota.store.redis.desk import Desk, text_of
 from rota.store.redis.firing import Firer
@@ -41,6 +40,7 @@ from rota.store.redis.ledger import list_occurrences
 from rota.store.redis.link import Link
 from rota.store.redis.logs import append_logs, list_logs
 from rota.store.redis.moving import Mover
+from rota.store.redis.notify import ChannelListener
 from rota.store.redis.reading import Reader
 from rota.store.redis.records import Records
 from rota.store.redis.schedules import ScheduleBook
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel, Part, Record, Seal
+    from rota.store.contract import Channel, Listener, Part, Record, Seal
 
 log = logging.getLogger("rota.store.redis")
 
@@ -125,8 +125,8 @@ class RedisStore(Store):
     def now(self) -> int:
         return self._desk.look()[0]
 
-    def listen(self, channel: Channel) -> Bell:
-        return ChannelBell(self._link, channel)
+    def listen(self, channel: Channel) -> Listener:
+        return ChannelListener(self._link, channel)
 
     # Jobs.
 
@@ -222,7 +222,7 @@ class RedisStore(Store):
 
     def pause_queue(self, queue: str, *, paused: bool) -> None:
         write = ["HSET", "paused", queue, 1] if paused else ["HDEL", "paused", queue]
-        self._desk.write(write, rings=["jobs"], is_work=True)
+        self._desk.write(write, channels=["jobs"], is_work=True)
 
     def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
         del now

@@ -35,7 +35,6 @@ from rota.store.shared.matching import check_cursor
 from rota.store.shared.unpacking import node_from
 from rota.store.sqlite import schema
 from rota.store.sqlite.adding import Intake
-from rota.store.sqlite.bells import SocketBells
 from rota.store.sqlite.clock import lease_now, wall_now
 from rota.store.sqlite.connection import Database
 from rota.store.sqlite.firing import Firer
@@ -46,6 +45,7 @@ from rota.store.sqlite.listing import Listing
 from rota.store.sqlite.locks import LockTable
 from rota.store.sqlite.marks import Marks
 from rota.store.sqlite.moving import Dumper, Loader, Seals
+from rota.store.sqlite.notify import Notifier
 from rota.store.sqlite.records import EntryTable, NoteTable
 from rota.store.sqlite.rows import state_of
 from rota.store.sqlite.schedules import ScheduleTable
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Bell, Channel, NoteFilter, Part, Record, Seal
+    from rota.store.contract import Channel, Listener, NoteFilter, Part, Record, Seal
 
 
 class SqliteStore(Store):
@@ -77,7 +77,7 @@ class SqliteStore(Store):
         self.path = Path(path).absolute()
         self.namespace = check_namespace(namespace)
         self._database = Database(self.path, self._reopened)
-        self._bells = SocketBells(self.path.with_name(self.path.name + "-bells"))
+        self._notifier = Notifier(self.path.with_name(self.path.name + "-notify"))
         self._ledger = Ledger(self.namespace)
         self._marks = Marks(self.namespace)
         self._jobs = JobTable(self.namespace, self._ledger, self._marks)
@@ -97,7 +97,7 @@ class SqliteStore(Store):
         self._database.open()
         schema.migrate(self._database, self.namespace)
         self._database.keep_watch(Epoch(self.namespace, self.path))
-        self._bells.open()
+        self._notifier.open()
 
     def _reopened(self) -> None:
         """Another file took the place of the one before: what was known of that is void."""
@@ -113,7 +113,7 @@ class SqliteStore(Store):
         return schema.namespaces(Database(self.path)) if is_there(self.path) else []
 
     def close(self) -> None:
-        self._bells.close()
+        self._notifier.close()
         self._database.close()
 
     def describe(self) -> str:
@@ -123,15 +123,15 @@ class SqliteStore(Store):
     def now(self) -> int:
         return wall_now()
 
-    def listen(self, channel: Channel) -> Bell:
-        return self._bells.listen(channel)
+    def listen(self, channel: Channel) -> Listener:
+        return self._notifier.listen(channel)
 
     # Jobs.
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         with self._work("add") as (connection, counts):
             added = self._jobs.add(connection, jobs, self._at(now), counts)
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return added
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
@@ -153,7 +153,7 @@ class SqliteStore(Store):
             next_due = self._jobs.next_due(connection, queues)
             others_can_go_on = counts.grew(State.QUEUED, State.SCHEDULED)
         if others_can_go_on:
-            self._bells.ring("jobs")
+            self._notifier.notify("jobs")
         return Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=next_due)
 
     def extend_leases(
@@ -235,8 +235,8 @@ class SqliteStore(Store):
         with self._work("edit") as (connection, counts):
             at = self._at(now)
             refused = [edit.id for edit in edits if not self._schedules.edit(connection, edit, at, counts)]
-        self._bells.ring("schedules")
-        self._bells.ring("jobs")
+        self._notifier.notify("schedules")
+        self._notifier.notify("jobs")
         return refused
 
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
@@ -261,7 +261,7 @@ class SqliteStore(Store):
         with self._work("fire") as (connection, counts):
             at = self._at(now)
             results = self._firer.fire(connection, firings, at, counts)
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return results
 
     def list_occurrences(
@@ -299,7 +299,7 @@ class SqliteStore(Store):
         with self._database.write() as connection:
             self._refuse_if_sealed(connection)
             connection.execute(f"INSERT OR REPLACE INTO {self.namespace}_queue VALUES (?, ?)", (queue, int(paused)))
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
 
     def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
         del now
@@ -396,8 +396,8 @@ class SqliteStore(Store):
     def seal(self, seal: Seal | None) -> None:
         with self._database.write() as connection:
             self._seals.put(connection, seal)
-        self._bells.ring("jobs")
-        self._bells.ring("schedules")
+        self._notifier.notify("jobs")
+        self._notifier.notify("schedules")
 
     def sealed(self) -> Seal | None:
         with self._database.read() as connection:
@@ -468,7 +468,7 @@ class SqliteStore(Store):
     def _change(self, changes: Sequence[Change], now: int | None, still_holds: Any, begin: Any) -> list[Refusal]:
         with begin("change") as (connection, counts):
             refused = self._jobs.settle(connection, changes, self._at(now), counts, still_holds)
-        self._bells.ring("jobs")
+        self._notifier.notify("jobs")
         return refused
 
     def _open_queues(self, connection: sqlite3.Connection, queues: Sequence[str]) -> list[str]:

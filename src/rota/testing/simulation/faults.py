@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rota.errors import StoreUnavailable
-from rota.testing.simulation.bells import SimulatedBell
+from rota.testing.simulation.notify import SimulatedListener
 from rota.testing.simulation.relay import Relay, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from rota.store.contract import Bell, Channel
+    from rota.store.contract import Channel, Listener
     from rota.testing.simulation.clock import SimulatedClock
     from rota.testing.simulation.history import Recorder
 
@@ -96,16 +96,16 @@ class FaultyStore(Relay):
         self._weather = weather
         self._clock = clock
         self._meanwhile = meanwhile
-        self.bells: dict[str, SimulatedBell] = {}  # by the service that listens
+        self.listeners: dict[str, SimulatedListener] = {}  # by the service that listens
 
     def at(self, now: int | None) -> int | None:
         return self._clock.now() if now is None else now
 
-    def listen(self, channel: Channel) -> Bell:
-        bell = super().listen(channel)
-        assert isinstance(bell, SimulatedBell)
-        self.bells[self._process.service] = bell
-        return bell
+    def listen(self, channel: Channel) -> Listener:
+        listener = super().listen(channel)
+        assert isinstance(listener, SimulatedListener)
+        self.listeners[self._process.service] = listener
+        return listener
 
     def relay(self, verb: str, args: tuple[Any, ...], call: Callable[[], Reply]) -> Reply:  # noqa: ARG002 - for others
         rates = self._weather.rates

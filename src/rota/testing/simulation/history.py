@@ -13,7 +13,7 @@ from rota.model.job import Job
 from rota.model.schedule import Schedule
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.memory import MemoryStore
-from rota.testing.simulation.bells import SimulatedBells
+from rota.testing.simulation.notify import SimulatedNotifier
 from rota.testing.simulation.relay import READS, Relay, Reply
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class WatchedMemoryStore(MemoryStore):
 
     def __init__(self, clock: Callable[[], int]) -> None:
         super().__init__()
-        self._bells = SimulatedBells()
+        self._notifier = SimulatedNotifier()
         self._clock = clock
         self._noted_jobs = self._jobs = _Noting[Job]()
         self._noted_schedules = self._schedules = _Noting[Schedule]()

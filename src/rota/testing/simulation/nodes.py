@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from rota.engine.executors.run import Run
     from rota.engine.service import Service
     from rota.tasks.task import Registry
-    from rota.testing.simulation.bells import SimulatedBell
     from rota.testing.simulation.clock import SimulatedClock
     from rota.testing.simulation.executor import Endings
     from rota.testing.simulation.faults import FaultyStore, Process
+    from rota.testing.simulation.notify import SimulatedListener
 
 LEASE = 10 * SECOND
 KEPT = Retention(
@@ -47,8 +47,8 @@ class Actor:
         self.is_busy = False  # in the middle of a turn
 
     @property
-    def bell(self) -> SimulatedBell | None:
-        return self.node.store.bells.get(self.service.name)
+    def listener(self) -> SimulatedListener | None:
+        return self.node.store.listeners.get(self.service.name)
 
 
 class SimulatedWorker(Worker):
@@ -126,8 +126,8 @@ class Node:
 
     def die(self) -> None:
         self.process.is_dead = True
-        for bell in self.store.bells.values():
-            bell.close()
+        for listener in self.store.listeners.values():
+            listener.close()
 
     def forgotten(self) -> Iterator[Run]:
         """Runs that still count and that the worker does not know: nobody would renew their leases."""

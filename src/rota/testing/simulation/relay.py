@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rota.model.settle import Change
     from rota.store.contract import (
         Added,
-        Bell,
         Channel,
         Due,
         Exchange,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         Extended,
         Fired,
         JobFilter,
+        Listener,
         LogLine,
         Node,
         NoteFilter,
@@ -86,7 +86,7 @@ class Relay(Store):
     def now(self) -> int:
         return self.relay("now", (), self.inner.now)
 
-    def listen(self, channel: Channel) -> Bell:
+    def listen(self, channel: Channel) -> Listener:
         return self.inner.listen(channel)
 
     # Jobs.

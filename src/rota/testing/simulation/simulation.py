@@ -124,11 +124,11 @@ class Simulation:
         for node in self.nodes:
             if node.process.is_frozen:
                 continue
-            ringing = [name for name, bell in node.store.bells.items() if bell.has_rung]
+            woken = [name for name, listener in node.store.listeners.items() if listener.was_woken]
             for actor in node.actors:
                 if actor.is_busy:
                     continue
-                if actor.next_at <= now or (ringing and actor.service.name in ringing):
+                if actor.next_at <= now or (woken and actor.service.name in woken):
                     services.append(actor)
                 elif actor.next_at < next_at:
                     next_at = actor.next_at
@@ -149,8 +149,8 @@ class Simulation:
 
     def _turn(self, actor: Actor) -> None:
         self._say(f"{actor.name} turns")
-        if actor.bell is not None:
-            actor.bell.has_rung = False
+        if actor.listener is not None:
+            actor.listener.was_woken = False
         actor.next_at = NEVER
         try:
             pause = self._guarded_turn(actor)

@@ -27,7 +27,6 @@ import pytest
 pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))
 
 from rota.testing.store_suite.adding import TestAddingJobs, TestAddingMany, TestPreparing, TestUniqueKeys
-from rota.testing.store_suite.bells import TestBells
 from rota.testing.store_suite.by_hand import (
     TestCancellingByHand,
     TestCancelsThatComeTooLate,
@@ -89,6 +88,7 @@ from rota.testing.store_suite.moving import (
     source,
 )
 from rota.testing.store_suite.nodes import TestNodes
+from rota.testing.store_suite.notify import TestListeners
 from rota.testing.store_suite.occurrences import (
     TestFolding,
     TestJobsAsRecords,
@@ -129,7 +129,6 @@ __all__ = [
     "TestAddingMany",
     "TestAfterRevoking",
     "TestAutoRemove",
-    "TestBells",
     "TestCancelRequestedMeanwhile",
     "TestCancelRequests",
     "TestCancellingByHand",
@@ -169,6 +168,7 @@ __all__ = [
     "TestLastRun",
     "TestLeasesUnderAWrongClock",
     "TestLinesOfHeldJobs",
+    "TestListeners",
     "TestListingJobs",
     "TestListingSchedules",
     "TestLoadedJobs",

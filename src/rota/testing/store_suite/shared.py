@@ -11,9 +11,9 @@ import pytest
 from rota.errors import StoreMoved
 from rota.model.edit import disable
 from rota.store.contract import Refusal, Seal
-from rota.testing.store_suite.bells import bell_of, hears
 from rota.testing.store_suite.builders import MINUTE, RIVAL, T0, a_job
 from rota.testing.store_suite.fixtures import opened
+from rota.testing.store_suite.notify import hears, listener_on
 from rota.testing.store_suite.rivals import (
     add_under_ten_keys,
     claim_until_empty,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Store
 
-__all__ = ["TestBellsBetweenHandles", "TestRacesOfHandles", "TestRacesOfProcesses", "TestSharedStore"]
+__all__ = ["TestListenersBetweenHandles", "TestRacesOfHandles", "TestRacesOfProcesses", "TestSharedStore"]
 
 PROCESSES = 3
 
@@ -114,19 +114,19 @@ class TestSharedStore:
         assert len(all_jobs(store)) == 1
 
 
-class TestBellsBetweenHandles:
-    def test_a_bell_hears_a_job_from_another_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
-        with opened(make_store) as other, bell_of(store, "jobs") as bell:
-            assert hears(bell, lambda: add_job(other))
+class TestListenersBetweenHandles:
+    def test_a_listener_hears_a_job_from_another_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
+        with opened(make_store) as other, listener_on(store, "jobs") as listener:
+            assert hears(listener, lambda: add_job(other))
 
-    def test_a_bell_hears_a_job_from_another_process(self, store: Store, make_store: Callable[[], Store]) -> None:
-        with bell_of(store, "jobs") as bell:
-            assert hears(bell, lambda: in_processes(add_under_ten_keys, make_store, 1))
+    def test_a_listener_hears_a_job_from_another_process(self, store: Store, make_store: Callable[[], Store]) -> None:
+        with listener_on(store, "jobs") as listener:
+            assert hears(listener, lambda: in_processes(add_under_ten_keys, make_store, 1))
 
-    def test_a_bell_hears_an_edit_from_another_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
+    def test_a_listener_hears_an_edit_from_another_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
         add_schedule(store)
-        with opened(make_store) as other, bell_of(store, "schedules") as bell:
-            assert hears(bell, lambda: change_schedule(other, disable(read_schedule(other), T0)))
+        with opened(make_store) as other, listener_on(store, "schedules") as listener:
+            assert hears(listener, lambda: change_schedule(other, disable(read_schedule(other), T0)))
 
 
 class TestRacesOfHandles:

@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION {ns}.micros() RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
 -- Tell whoever waits for jobs. Listeners hear it when the transaction commits, and one transaction tells once.
-CREATE OR REPLACE FUNCTION {ns}.ring(p_channel text) RETURNS void LANGUAGE sql VOLATILE AS
+CREATE OR REPLACE FUNCTION {ns}.notify_listeners(p_channel text) RETURNS void LANGUAGE sql VOLATILE AS
 $$ SELECT pg_notify({ns_text} || '_' || p_channel, '') $$;
 
 -- Whether one of these queues has an empty line: then somebody may be waiting for it. (A worker that is busy comes back
@@ -63,14 +63,14 @@ BEGIN
     END IF;
     IF p_is_due THEN
         IF NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = p_queue) THEN
-            PERFORM {ns}.ring('jobs');
+            PERFORM {ns}.notify_listeners('jobs');
         END IF;
         INSERT INTO {ns}.ready (seq, run_at, rank, queue, past)
         VALUES (v_seq, coalesce(p_run_at, v_now), -p_priority, p_queue, p_past);
         UPDATE {ns}.tally t SET queued = t.queued + 1 WHERE t.queue = p_queue AND t.slot = p_slot;
     ELSE
         IF NOT EXISTS (SELECT FROM {ns}.later l WHERE l.queue = p_queue AND l.run_at <= p_run_at) THEN
-            PERFORM {ns}.ring('jobs');
+            PERFORM {ns}.notify_listeners('jobs');
         END IF;
         INSERT INTO {ns}.later (seq, run_at, rank, queue, past) VALUES (v_seq, p_run_at, -p_priority, p_queue, p_past);
         UPDATE {ns}.tally t SET scheduled = t.scheduled + 1 WHERE t.queue = p_queue AND t.slot = p_slot;
@@ -107,7 +107,7 @@ BEGIN
         RETURN NULL;
     END IF;
     IF {ns}.is_idle(ARRAY(SELECT DISTINCT q FROM unnest(p_queues) AS q)) THEN
-        PERFORM {ns}.ring('jobs');
+        PERFORM {ns}.notify_listeners('jobs');
     END IF;
     IF cardinality(p_queues) = 1 AND cardinality(p_priorities) = 1 AND p_schedule_ids IS NULL AND p_made_by IS NULL THEN
         WITH made AS (
@@ -190,7 +190,7 @@ BEGIN
         RETURN 0;
     END IF;
     IF {ns}.is_idle(ARRAY(SELECT DISTINCT q FROM unnest(p_queues) AS q)) THEN
-        PERFORM {ns}.ring('jobs');
+        PERFORM {ns}.notify_listeners('jobs');
     END IF;
     WITH told AS MATERIALIZED (
         SELECT nextval('{ns}.job_seq_seq') AS seq, n.id, n.schedule_id, n.fire_at, n.after_at, n.made_by, n.slot,

@@ -152,6 +152,6 @@ local function accept_jobs()
   take('key', ask.keys, ask.keyed)
   take('busy', ask.busy, ask.slotted)
   if is_news then
-    ring('jobs')
+    notify('jobs')
   end
 end

@@ -43,6 +43,6 @@ if of ~= hour or tonumber(last) < place then  -- rounded up, so that it seldom c
   redis.call('HSET', P .. 'meta', 'hour', hour .. '|' .. last)
 end
 if redis.call('ZADD', P .. 'priorities:' .. queue, priority, priority) == 1 then
-  redis.call('PUBLISH', P .. 'bell:jobs', '')
+  redis.call('PUBLISH', P .. 'notify:jobs', '')
 end
 return { now, lost, false, 'added' }

@@ -86,14 +86,14 @@ for n, item in ipairs(ask.items) do
     for _, note in ipairs(item.kept) do
       keep_note(note)
     end
-    for _, channel in ipairs(item.rings) do
-      ask.rung = ask.rung or {}
-      ask.rung[channel] = true
+    for _, channel in ipairs(item.channels) do
+      ask.notified = ask.notified or {}
+      ask.notified[channel] = true
     end
   end
 end
 thin_batches()
-for channel in pairs(ask.rung or {}) do
-  ring(channel)
+for channel in pairs(ask.notified or {}) do
+  notify(channel)
 end
 return reply(answers)

@@ -356,7 +356,7 @@ local function pop(queue, priority, want)
     is_empty = pop_alone(key, want, ids)
   until is_empty or #ids == want
   if is_empty then
-    redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- so the next job rings
+    redis.call('ZREM', P .. 'priorities:' .. queue, priority)  -- so the next job notifies
   end
   return ids
 end
@@ -484,6 +484,6 @@ for name, number in pairs(counts) do
   end
 end
 if is_news then
-  ring('jobs')
+  notify('jobs')
 end
 return reply({ refused, apart, claimed, next_due, ahead })

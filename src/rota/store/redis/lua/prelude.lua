@@ -112,8 +112,8 @@ local function let_go(holder, number)
   end
 end
 
-local function ring(channel)
-  redis.call('PUBLISH', P .. 'bell:' .. channel, '')
+local function notify(channel)
+  redis.call('PUBLISH', P .. 'notify:' .. channel, '')
 end
 
 -- Put jobs of a queue in line: {score, id, score, id …}. Says whether that line was empty before.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 IN_TIME = "I10: lateness is bounded"
 NO_SPIN = "I10: nobody asks again and again while nothing happens"
 
-LATEST_START = SECOND  # of a ready job: the bell wakes a worker at once, and the runs before it are short
+LATEST_START = SECOND  # of a ready job: a notification wakes a worker at once, and the runs before it are short
 LATEST_FIRING = SECOND // 10
 SLACK = SECOND
 MOST_IDLE_CALLS = 15  # of one service, in one second in which nothing happens

@@ -1,8 +1,8 @@
-"""Bells: a ring is a document in a small capped collection; whoever waits stands at its end, in the waiting thread.
+"""Notifications: a notification is a document in a small capped collection; a listener waits at its end.
 
-Where the link breaks, the bell rings for nothing as soon as it hangs again: something may have been missed. A client
-of the user's that has no socketTimeoutMS could be kept waiting for ever by a frozen server, so there the bell looks
-several times a second instead of waiting at the end.
+If the connection breaks, the listener wakes for nothing when it is back: a notification may have been missed. A client
+of the user's without socketTimeoutMS could wait for ever for a frozen server, so there the listener looks several times
+a second instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pymongo
 from pymongo.errors import PyMongoError
 
 from rota.errors import StoreError
-from rota.store.contract import Bell
+from rota.store.contract import Listener
 
 if TYPE_CHECKING:
     from pymongo.client_session import ClientSession
@@ -28,73 +28,73 @@ if TYPE_CHECKING:
 
 SLICE = 1.0  # seconds of one wait at the server
 LOOK_EVERY = 0.2  # seconds between two looks, where waiting there is not safe
-HANG_WITHIN = 4.0  # seconds until an attempt to hang the bell is given up
+OPEN_WITHIN = 4.0  # seconds until an attempt to open the cursor is given up
 PAUSE = 0.5  # seconds between two attempts
 AT_ONCE = 1  # ms: what a look at the end takes, where nothing is awaited
 BATCH = 1_000
 
 
-class MongoBell(Bell):
-    """One listener. Its own name is a channel, too, so that ring() wakes this one and no other."""
+class MongoListener(Listener):
+    """One listener. Its own name is a channel, too, so that wake() wakes this one and no other."""
 
     def __init__(self, connection: Connection, channel: Channel) -> None:
         self._connection = connection
         self._name = f"{channel}-{secrets.token_hex(8)}"
-        self._rung = Event()
+        self._woken = Event()
         self._lock = Lock()
         self._is_waiting = False  # at the server
         has_timeout = connection.client.options.pool_options.socket_timeout is not None
-        self._end = (_Tail if has_timeout else _Lookout)(connection, [channel, self._name], self._rung)
-        self._is_hung = self._hang()
+        self._end = (_Tail if has_timeout else _Poll)(connection, [channel, self._name], self._woken)
+        self._is_open = self._open()
 
     def wait(self, timeout: float) -> bool:
         until = time.monotonic() + timeout
         while True:
-            if self._rung.is_set():
-                self._rung.clear()
+            if self._woken.is_set():
+                self._woken.clear()
                 return True
             left = until - time.monotonic()
             if left <= 0:
                 return False
-            if self._is_hung:
+            if self._is_open:
                 if self._hears(min(left, SLICE)):
                     return True
-            elif self._hang():
-                self._is_hung = True
+            elif self._open():
+                self._is_open = True
                 return True
             else:
-                self._rung.wait(min(left, PAUSE))
+                self._woken.wait(min(left, PAUSE))
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         with self._lock:
             must_send, self._is_waiting = self._is_waiting, False
-            self._rung.set()
+            self._woken.set()
         if must_send:
             with contextlib.suppress(PyMongoError, StoreError):
-                self._connection.sent.bells.insert_one({"channel": self._name})
+                self._connection.sent.notifications.insert_one({"channel": self._name})
 
     def close(self) -> None:
-        self._rung.set()
+        self._woken.set()
         self._end.leave()
 
-    def _hang(self) -> bool:
+    def _open(self) -> bool:
         try:
-            with pymongo.timeout(HANG_WITHIN):
+            with pymongo.timeout(OPEN_WITHIN):
                 return self._end.go_there()
         except (PyMongoError, StoreError):
             self._end.leave()
             return False
 
     def _hears(self, seconds: float) -> bool:
-        """Stand at the end of the rings for a while; whether one came."""
+        """Wait at the end of the collection; whether a notification came."""
         with self._lock:
-            if self._rung.is_set():
+            if self._woken.is_set():
                 return False
             self._is_waiting = True
         try:
             return self._end.hears(seconds)
         except (PyMongoError, StoreError):
-            self._is_hung = False
+            self._is_open = False
             self._end.leave()
             return False
         finally:
@@ -103,28 +103,29 @@ class MongoBell(Bell):
 
 
 class _Tail:
-    """A cursor at the end of the rings, which the server holds open."""
+    """A cursor at the end of the collection, which the server holds open."""
 
-    def __init__(self, connection: Connection, channels: list[str], rung: Event) -> None:
+    def __init__(self, connection: Connection, channels: list[str], woken: Event) -> None:
         self._connection = connection
         self._channels = channels
         self._cursor = 0
         self._session: ClientSession | None = None
-        del rung  # what is rung by hand comes as a ring, too
+        del woken  # wake() sends a notification, too
 
     def go_there(self) -> bool:
-        """Open the cursor and read what was rung before; False where there is no end to stand at."""
+        """Open the cursor and read the notifications before; False if the collection is gone."""
         self.leave()
         space = self._connection.space
         self._session = self._connection.client.start_session()
         mine = {"channel": {"$in": self._channels}}
         options = {"tailable": True, "awaitData": True, "batchSize": BATCH}
-        reply = space.database.command({"find": space.bells.name, "filter": mine, **options}, session=self._session)
+        find = {"find": space.notifications.name, "filter": mine, **options}
+        reply = space.database.command(find, session=self._session)
         self._cursor = reply["cursor"]["id"]
-        rings = reply["cursor"]["firstBatch"]
-        while self._cursor and rings:
+        found = reply["cursor"]["firstBatch"]
+        while self._cursor and found:
             with pymongo.timeout(None):
-                rings = self._more(AT_ONCE)
+                found = self._more(AT_ONCE)
         return bool(self._cursor)
 
     def hears(self, seconds: float) -> bool:
@@ -139,25 +140,27 @@ class _Tail:
             if cursor:
                 space = self._connection.space
                 with pymongo.timeout(1):
-                    space.database.command({"killCursors": space.bells.name, "cursors": [cursor]}, session=session)
+                    kill = {"killCursors": space.notifications.name, "cursors": [cursor]}
+                    space.database.command(kill, session=session)
 
     def _more(self, wait_ms: int) -> list[Document]:
         space = self._connection.space
-        command = {"getMore": self._cursor, "collection": space.bells.name, "batchSize": BATCH, "maxTimeMS": wait_ms}
+        name = space.notifications.name
+        command = {"getMore": self._cursor, "collection": name, "batchSize": BATCH, "maxTimeMS": wait_ms}
         cursor = space.database.command(command, session=self._session)["cursor"]
         if not cursor["id"]:
-            raise StoreError("the rings passed by, or their collection was dropped")
-        rings: list[Document] = cursor["nextBatch"]
-        return rings
+            raise StoreError("the notifications were overwritten, or their collection was dropped")
+        found: list[Document] = cursor["nextBatch"]
+        return found
 
 
-class _Lookout:
-    """A look at the last ring, several times a second."""
+class _Poll:
+    """A look at the last notification, several times a second."""
 
-    def __init__(self, connection: Connection, channels: list[str], rung: Event) -> None:
+    def __init__(self, connection: Connection, channels: list[str], woken: Event) -> None:
         self._connection = connection
         self._channels = channels
-        self._rung = rung
+        self._woken = woken
         self._seen: Any = None
 
     def go_there(self) -> bool:
@@ -165,8 +168,8 @@ class _Lookout:
         return True
 
     def hears(self, seconds: float) -> bool:
-        self._rung.wait(min(seconds, LOOK_EVERY))
-        with pymongo.timeout(HANG_WITHIN):
+        self._woken.wait(min(seconds, LOOK_EVERY))
+        with pymongo.timeout(OPEN_WITHIN):
             last = self._last()
         is_new = bool(last != self._seen)
         self._seen = last
@@ -177,11 +180,11 @@ class _Lookout:
 
     def _last(self) -> Any:
         mine = {"channel": {"$in": self._channels}}
-        found = self._connection.space.bells.find_one(mine, sort=[("$natural", -1)])
+        found = self._connection.space.notifications.find_one(mine, sort=[("$natural", -1)])
         return found["_id"] if found else None
 
 
-def ring(connection: Connection, *channels: Channel) -> None:
-    """Wake those who listen, of every process; not worth a failure, since polling is the net under it."""
+def send(connection: Connection, *channels: Channel) -> None:
+    """Wake those who listen, of every process; a failure is ignored, since listeners also poll."""
     with contextlib.suppress(PyMongoError, StoreError):
-        connection.sent.bells.insert_many([{"channel": channel} for channel in channels], ordered=False)
+        connection.sent.notifications.insert_many([{"channel": channel} for channel in channels], ordered=False)

@@ -1,7 +1,7 @@
-"""Bells over LISTEN/NOTIFY: one connection of its own hears for all who wait in this process. Polling is the net.
+"""Notifications over LISTEN/NOTIFY: one connection of its own listens for this whole process.
 
-A pooler in transaction mode lets nobody listen. Then the bells ring for what this process itself does, workers look by
-themselves every two seconds, and that is said once.
+Behind a pooler in transaction mode nobody can listen. Then listeners hear only of what this process itself writes,
+workers poll every two seconds, and that is logged once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rota.errors import StoreError
 from rota.store.postgres.calls import checked
 from rota.store.postgres.deadlines import cut
 from rota.store.shared import forks
-from rota.store.shared.bells import LocalBells
+from rota.store.shared.notify import LocalNotifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.store.contract import Channel
-    from rota.store.shared.bells import LocalBell
+    from rota.store.shared.notify import LocalListener
 
 log = logging.getLogger("rota.store.postgres")
 
@@ -34,8 +34,8 @@ LONGEST_PAUSE = 5.0
 START_WITHIN = 5.0  # seconds that the first listener waits for the line
 
 
-class Bells:
-    """All bells of one store in one process."""
+class Notifier:
+    """All listeners of one store in one process."""
 
     def __init__(self, namespace: str, connect: Callable[[], psycopg.Connection[Any] | None]) -> None:
         self._namespace = namespace
@@ -44,7 +44,7 @@ class Bells:
         self._begin()
 
     def _begin(self) -> None:
-        self._local = LocalBells()
+        self._local = LocalNotifier()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._hears = threading.Event()  # the line is up
@@ -57,21 +57,21 @@ class Bells:
         self._line = None
         self._begin()
 
-    def listen(self, channel: Channel) -> LocalBell:
-        """A bell that hears everybody from now on, where that is possible."""
-        bell = self._local.listen(channel)
+    def listen(self, channel: Channel) -> LocalListener:
+        """A listener that hears everybody from now on, where that is possible."""
+        listener = self._local.listen(channel)
         with self._lock:
             if self._thread is None:
                 self._closed = threading.Event()
-                self._thread = threading.Thread(target=self._listen, name="rota-postgres-bells", daemon=True)
+                self._thread = threading.Thread(target=self._listen, name="rota-postgres-listener", daemon=True)
                 self._thread.start()
         self._tried.wait(START_WITHIN)
-        return bell
+        return listener
 
-    def ring(self, channel: Channel) -> None:
+    def notify(self, channel: Channel) -> None:
         """Wake who waits in this process; where the line is up, it says so to everybody."""
         if not self._hears.is_set():
-            self._local.ring(channel)
+            self._local.notify(channel)
 
     def close(self) -> None:
         with self._lock:
@@ -116,12 +116,12 @@ class Bells:
         self._hears.set()
         self._tried.set()
         for channel in CHANNELS:
-            self._local.ring(channel)  # what came while nobody heard
+            self._local.notify(channel)  # what came while nobody heard
         watch = select.poll()
         watch.register(line.fileno(), select.POLLIN)
         while not self._closed.is_set():
             for channel in _heard(line, names):
-                self._local.ring(channel)
+                self._local.notify(channel)
             if not watch.poll(QUIET * 1000):
                 _try_line(line)
 

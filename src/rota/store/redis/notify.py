@@ -1,4 +1,4 @@
-"""Bells between hosts: a channel of the server's, listened to in the waiting thread itself."""
+"""Notifications between hosts: a channel of the server's, to which the waiting thread itself listens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hiredis
 from redis.exceptions import RedisError
 
-from rota.store.contract import Bell
+from rota.store.contract import Listener
 
 if TYPE_CHECKING:
     from rota.store.contract import Channel
@@ -25,12 +25,12 @@ CHUNK = 65_536
 _NOTHING_YET = object()
 
 
-class ChannelBell(Bell):
-    """One listener: a subscription, and a pair of sockets for whoever rings in this process."""
+class ChannelListener(Listener):
+    """One listener: a subscription, and a pair of sockets for wake() in this process."""
 
     def __init__(self, link: Link, channel: Channel) -> None:
         self._link = link
-        self._channel = f"{link.prefix}bell:{channel}"
+        self._channel = f"{link.prefix}notify:{channel}"
         self._here, self._there = socket.socketpair()
         self._here.setblocking(False)  # noqa: FBT003 - the stdlib's own signature
         self._there.setblocking(False)  # noqa: FBT003 - likewise
@@ -50,15 +50,15 @@ class ChannelBell(Bell):
         try:
             if self._ear is None:
                 self._subscribe()
-                return True  # what came while nobody listened did not ring
+                return True  # what came while nobody listened was not heard
             return self._listen(self._ear, until)
         except (RedisError, OSError, ValueError):
             was_listening = self._ear is not None
             self._unsubscribe()
             return was_listening or self._wait_here(until)  # a broken link: look around once, then poll
 
-    def ring(self) -> None:
-        with suppress(OSError):  # full: it has been rung already; closed: nobody waits
+    def wake(self) -> None:
+        with suppress(OSError):  # full: it has been woken already; closed: nobody waits
             self._there.send(b"!")
 
     def close(self) -> None:
@@ -70,21 +70,21 @@ class ChannelBell(Bell):
         while True:
             left = min(max(0.0, until - time.monotonic()), self._check_link())
             ready = _readable(left, ear.socket, self._here)
-            is_rung_here = self._here.fileno() in ready and self._take_rings()
-            is_rung_there = ear.socket.fileno() in ready and self._hear(ear)
-            if is_rung_here or is_rung_there:
+            was_woken = self._here.fileno() in ready and self._take_wakes()
+            was_notified = ear.socket.fileno() in ready and self._hear(ear)
+            if was_woken or was_notified:
                 return True
             if time.monotonic() >= until:
                 return False
 
-    def _take_rings(self) -> bool:
-        """Take every ring that has come from this process: many rings are one."""
-        rang = False
+    def _take_wakes(self) -> bool:
+        """Take every wake-up that has come from this process: many are one."""
+        came = False
         with suppress(BlockingIOError):
             while len(self._here.recv(4096)) == 4096:
-                rang = True
-            rang = True
-        return rang
+                came = True
+            came = True
+        return came
 
     def _hear(self, ear: _Ear) -> bool:
         said = ear.hear()
@@ -104,10 +104,10 @@ class ChannelBell(Bell):
 
     def _wait_here(self, until: float) -> bool:
         ready = _readable(max(0.0, until - time.monotonic()), self._here)
-        return bool(ready) and self._take_rings()
+        return bool(ready) and self._take_wakes()
 
     def _subscribe(self) -> None:
-        """Listen, and be sure of it: from here on nothing that rings is missed."""
+        """Listen, and be sure of it: from here on no notification is missed."""
         subscription = self._link.client.pubsub()
         try:
             subscription.subscribe(self._channel)

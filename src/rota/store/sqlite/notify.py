@@ -1,4 +1,4 @@
-"""Bells between processes on one host: a datagram socket beside the database file, bound only while someone listens."""
+"""Notifications between processes on one host: each listener binds a datagram socket beside the database file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from rota.store.contract import Bell
+from rota.store.contract import Listener
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,14 +20,14 @@ UNSETTLED = 50_000_000  # ns: a folder's time stamp is coarse, so two changes in
 _numbers = itertools.count()
 
 
-class SocketBell(Bell):
+class SocketListener(Listener):
     """One listener: a socket whose name says what it listens for."""
 
-    def __init__(self, bells: SocketBells, channel: Channel) -> None:
-        self._bells = bells
+    def __init__(self, notifier: Notifier, channel: Channel) -> None:
+        self._notifier = notifier
         self._name = f"{channel}-{os.getpid()}-{next(_numbers)}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(bells.address(self._name))
+        self._socket.bind(notifier.address(self._name))
 
     def wait(self, timeout: float) -> bool:
         self._socket.settimeout(max(timeout, 0.000_001))
@@ -36,19 +36,19 @@ class SocketBell(Bell):
         except TimeoutError:
             return False
         except OSError:
-            return True  # closed under us: whoever waits looks around
+            return True  # closed by another thread: the caller looks for itself
         self._drain()
         return True
 
-    def ring(self) -> None:
-        self._bells.send(self._name)
+    def wake(self) -> None:
+        self._notifier.send(self._name)
 
     def close(self) -> None:
         self._socket.close()
-        self._bells.remove(self._name)
+        self._notifier.remove(self._name)
 
     def _drain(self) -> None:
-        """Many rings are one."""
+        """Many notifications are one."""
         self._socket.settimeout(0)
         try:
             while True:
@@ -57,8 +57,8 @@ class SocketBell(Bell):
             return
 
 
-class SocketBells:
-    """All bells of one database file, of every process."""
+class Notifier:
+    """All listeners of one database file, of every process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,10 +80,10 @@ class SocketBells:
             self._sender = None
             os.close(self._descriptor)
 
-    def listen(self, channel: Channel) -> SocketBell:
-        return SocketBell(self, channel)
+    def listen(self, channel: Channel) -> SocketListener:
+        return SocketListener(self, channel)
 
-    def ring(self, channel: Channel) -> None:
+    def notify(self, channel: Channel) -> None:
         """Wake everyone who listens for this."""
         for name in self._listeners():
             if name.startswith(channel):
@@ -100,7 +100,7 @@ class SocketBells:
         try:
             self._sender.sendto(b"!", self.address(name))
         except BlockingIOError:
-            return  # its buffer is full: it has been rung already
+            return  # its buffer is full: it has been notified already
         except OSError:
             self.remove(name)  # a listener that died without closing
 
@@ -108,7 +108,7 @@ class SocketBells:
         (self._folder / name).unlink(missing_ok=True)
 
     def _listeners(self) -> tuple[str, ...]:
-        """The sockets in the folder; read anew only when it has changed."""
+        """The sockets in the folder, which is listed again only when it has changed."""
         try:
             stamp = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - hot
             if stamp != self._seen[0] or time.time_ns() - stamp < UNSETTLED:
