@@ -25,6 +25,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "redis": "bench.redis_suite",
     "postgres": "bench.postgres_suite",
     "mongo": "bench.mongo_suite",
+    "mongo_replica_set": "bench.mongo_replica_set_suite",
     "work": "bench.work_suite",
     "schedules": "bench.schedules_suite",
     "tenants": "bench.tenants_suite",

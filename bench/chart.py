@@ -1,4 +1,4 @@
-"""Draws the results into docs/images: `python -m bench.chart`, and `make bench` once all four stores are measured."""
+"""Draws the results into docs/images: `python -m bench.chart`, and `make bench` once all stores are measured."""
 
 import sys
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def write(folder: Path = results.FOLDER, images: Path = IMAGES) -> list[Path]:
-    """Draw what there is: the drain of all four stores, and growth."""
+    """Draw what there is: the drain of all stores, and growth."""
     stores, drawn = results.of_stores(folder), dict[str, str]()
     if stores.keys() == STORES.keys():
         drawn["drain.svg"] = drain_chart(stores)

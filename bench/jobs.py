@@ -22,7 +22,7 @@ class Musts:
 
     drain_peer: float
     drain_limit: float
-    single_peer: float
+    single_peer: float | None
     bulk_limit: float
     latency_limit: float  # the limit's time divided by ours
     cpu: float = 0.03  # seconds of a worker per 1,000 no-op jobs

@@ -9,9 +9,10 @@ from bench.jobs import Lineup, Musts
 from bench.measure import Figure
 from rota.testing.servers.mongo import MongoServer
 
+PEERS = {"Celery": ("celery_queue.py", "celery", "solo pool, polls every 10 ms; w:1; at most once here", 0.25)}
 LINEUP = Lineup(
     limit="limit_mongo.py",
-    peers={"Celery": ("celery_queue.py", "celery", "solo pool, polls every 10 ms; w:1; at most once here", 0.25)},
+    peers=PEERS,
     musts=Musts(drain_peer=4, drain_limit=0.4, single_peer=1.5, bulk_limit=0.5, latency_limit=1 / 1.3, cpu=0.05),
 )
 
@@ -21,7 +22,12 @@ def facts() -> dict[str, str]:
 
 
 def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
+    return run_on(MongoServer, "", LINEUP, rounds, quick=quick)
+
+
+def run_on(kind: type[MongoServer], options: str, lineup: Lineup, rounds: int, *, quick: bool) -> list[Figure]:
+    """A lineup on a private server of this kind; `options` end the URL."""
     FILES.mkdir(exist_ok=True)
-    with MongoServer(FILES) as server:
-        url = f"mongodb://127.0.0.1:{server.port}/bench"
-        return LINEUP.run(url, partial(MongoClient(url).drop_database, "bench"), rounds, quick)
+    with kind(FILES) as server:
+        url = f"mongodb://127.0.0.1:{server.port}/bench{options}"
+        return lineup.run(url, partial(MongoClient(url).drop_database, "bench"), rounds, quick)

@@ -7,7 +7,13 @@ from pathlib import Path
 from bench.measure import Figure
 
 FOLDER = Path(__file__).parent / "results"
-STORES = {"sqlite": "SQLite", "redis": "Redis", "postgres": "PostgreSQL", "mongo": "MongoDB"}
+STORES = {
+    "sqlite": "SQLite",
+    "redis": "Redis",
+    "postgres": "PostgreSQL",
+    "mongo": "MongoDB",
+    "mongo_replica_set": "MongoDB replica set",
+}
 
 
 @dataclass(frozen=True)
