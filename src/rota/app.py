@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rota.client.sources import Sources
     from rota.client.tenants import Tenants
     from rota.client.tokens import Tokens
+    from rota.config.layers import Layer
     from rota.config.settings import Settings
     from rota.deploy.deploy import Deploy
     from rota.engine.node import Node
@@ -373,16 +374,16 @@ class App:
     @property
     def resolved(self) -> Resolved:
         """The settings with where each came from; read when first needed."""
-        if self._resolved is None:
-            found = resolve(self._here, self._said)
-            for overruled in found.overruled:
-                if overruled.origin.kind == "environment" and not isinstance(self._given, Store):
-                    words = overruled.origin.words
-                    log.warning(
-                        "%s has no effect: the code of app %r gives its own %s", words, self.name, overruled.path
-                    )
-            self._resolved = found
-        return self._resolved
+        return self.read_settings(resolve) if self._resolved is None else self._resolved
+
+    def read_settings(self, read: Callable[[Path, Layer], Resolved]) -> Resolved:
+        """Read them now, by this reader: lint has one that goes on behind mistakes."""
+        found = self._resolved = read(self._here, self._said)
+        for overruled in found.overruled:
+            if overruled.origin.kind == "environment" and not isinstance(self._given, Store):
+                words = overruled.origin.words
+                log.warning("%s has no effect: the code of app %r gives its own %s", words, self.name, overruled.path)
+        return found
 
     @property
     def settings(self) -> Settings:

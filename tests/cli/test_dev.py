@@ -36,7 +36,7 @@ def test_dev_shows_jobs_and_takes_up_changed_code(rota, started):
 
     jobs.write_text(GREET.replace("import App", "import Apq"))
     process.wait_for("jobs.py changed")
-    process.wait_for("error: jobs.py cannot be imported (ImportError")
+    process.wait_for("error: jobs.py cannot be imported (jobs.py:2: ImportError")
     assert "from rota import Apq" in process.stderr
     process.wait_for(f"waiting for a change in {rota.folder}")
 

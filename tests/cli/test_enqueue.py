@@ -111,3 +111,8 @@ def test_what_makes_no_sense_is_refused_before_anything_is_sent(rota, words, why
 def test_the_app_is_needed(rota):
     said = rota("enqueue", "greet", "ann", code=2).stderr
     assert "the app that has the task is not named: add --app jobs.py, or set ROTA_APP" in said
+
+
+def test_a_value_that_its_plain_hint_does_not_take_is_refused(rota):
+    told = rota("enqueue", "greet", "ann", "times=often", "--app", "jobs.py", code=2).stderr
+    assert "argument 'times' of jobs.greet: Expected `int`, got `str`" in told

@@ -77,14 +77,14 @@ def test_an_error_in_the_target_shows_its_own_traceback_alone(rota):
     assert "BadCronField: minute field '61'" in said
     assert "src/rota" not in said
     assert "importlib" not in said
-    assert said.splitlines()[-1].startswith("error: broken.py cannot be imported (BadCronField: minute field '61'")
+    assert said.splitlines()[-1].startswith("error: broken.py cannot be imported (broken.py:4: BadCronField: minute")
 
 
 def test_an_import_that_the_target_misses_is_its_own_error(rota):
     (rota.folder / "needs.py").write_text("import nothing_like_this\n")
     said = refused(rota, "needs")
     assert "import nothing_like_this" in said
-    assert "error: needs cannot be imported (ModuleNotFoundError" in said
+    assert "error: needs cannot be imported (needs.py:1: ModuleNotFoundError" in said
 
 
 def test_a_cause_is_shown_without_our_frames_too(rota):

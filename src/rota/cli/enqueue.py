@@ -14,8 +14,10 @@ from rota.cli.options import app_option, check_fine_duration, find_store, open_s
 from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
 from rota.cli.words import call, coarse, first_line, instant, instant_from, span
-from rota.errors import JobFailed, JobNotFound
+from rota.errors import BadPayload, JobFailed, JobNotFound
 from rota.model.micros import SECOND, datetime_of
+from rota.model.payload import unpack_call
+from rota.model.redaction import hidden
 from rota.model.state import State
 from rota.store.shared.liveness import is_alive
 
@@ -79,6 +81,7 @@ def _enqueue(
     task = app.registry.get(task_name)
     arguments = read_arguments(task, words)
     request = _configured(task, **options).job(*arguments.args, **arguments.kwargs)
+    _check_types(app, task, request)
     job = app.send([request])[0]
     shown = app.redaction.call(request.payload)
     _say_what_was_sent(job, request, call(task.name, shown.args, shown.kwargs))
@@ -104,6 +107,16 @@ def read_arguments(task: Task[Any, Any], words: tuple[str, ...]) -> Arguments:
             position = parameters[len(args)] if len(args) < len(parameters) else ""
             args.append(_value(word, is_text=position in texts))
     return Arguments(args, kwargs)
+
+
+def _check_types(app: App, task: Task[Any, Any], request: Request) -> None:
+    """A command line has no type checker, so that plain hints such as `int` count here."""
+    texts = app.redaction.texts(request.payload)
+    misfits = [
+        hidden(misfit, texts) for misfit in task.signature.misfits(unpack_call(request.payload), is_written=True)
+    ]
+    if misfits:
+        raise BadPayload("; ".join(misfits))
 
 
 def _load(target: str | None, store_url: str | None) -> App:

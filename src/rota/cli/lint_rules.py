@@ -8,15 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.cli.checks import Check, Verdict
-from rota.cli.lint_code import mistakes_from
-from rota.cli.lint_schedules import file_timings, schedule_findings, tenant_findings, timing_of
+from rota.cli.lint_code import salvaged
+from rota.cli.lint_schedules import (
+    code_tenant_findings,
+    file_timings,
+    schedule_findings,
+    tenant_findings,
+    timing_of,
+)
 from rota.cli.output import say
-from rota.cli.target import BrokenTarget, load_target, make_importable, target_from
+from rota.cli.target import BrokenTarget, find_app, load_target, make_importable, target_from
 from rota.cli.words import count, listed
 from rota.config.environment import near_misses
-from rota.config.loader import resolve
+from rota.config.loader import survey
 from rota.config.words import shown_path
-from rota.deploy.deploy import Deploy, deploy_of
+from rota.deploy.deploy import survey_deploy
 from rota.engine.executors.sources import task_in
 from rota.errors import BadPayload, BadSettings, BadTarget, RotaError, UnknownTask
 
@@ -24,8 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
+    from rota.cli.lint_code import Salvage
     from rota.config.declared import FileSource
     from rota.config.loader import Resolved
+    from rota.deploy.deploy import Deploy
     from rota.tasks.task import Task
 
 
@@ -39,16 +47,16 @@ def findings(target: str | None, *, must_load: bool = True) -> Iterator[Check]:
     """
     found: Resolved | None = None
     try:
-        found = resolve(Path.cwd())
-    except BadSettings as err:
-        for complaint in err.complaints:
-            yield Check("settings", "problem", complaint)
-    else:
+        found, complaints = survey(Path.cwd())
+    except BadSettings as err:  # the file that is named is not there
+        complaints = list(err.complaints)
+    yield from (Check("settings", "problem", complaint) for complaint in complaints)
+    if found is not None and not complaints:
         yield _settings(found)
     for name, meant in near_misses(os.environ):
         yield Check("settings", "warning", f"{name} is set, and is no setting", f"did you mean {meant}?")
     if found is not None:
-        yield from _declared(found)
+        yield from _declared(found, is_whole=not complaints)
     yield from _target(target or (target_from(found) if found else None), found, must_load=must_load)
 
 
@@ -59,13 +67,13 @@ def _settings(found: Resolved) -> Check:
     return Check("settings", "ok", f"{found.file} is understood")
 
 
-def _declared(found: Resolved) -> Iterator[Check]:
+def _declared(found: Resolved, *, is_whole: bool) -> Iterator[Check]:
     """What can be said of a file's schedules and tenants without its app."""
     parts = {"schedule": found.declared.schedules, "tenant": found.declared.tenants, "source": found.declared.sources}
     said = [count(len(items), noun) for noun, items in parts.items() if items]
-    if said and found.file is not None:
+    if said and found.file is not None and is_whole:
         yield Check("declared", "ok", f"{listed(said)} in {shown_path(found.file)}")
-    yield from tenant_findings(found.declared)
+    yield from tenant_findings(found.declared, is_whole=is_whole)
     for timing in file_timings(found.declared, found.settings.tz):
         yield from schedule_findings(timing)
 
@@ -83,16 +91,38 @@ def _target(text: str | None, found: Resolved | None, *, must_load: bool) -> Ite
     except BadTarget as err:
         if isinstance(err, BrokenTarget):
             say(f"{err.trace}\n")
-        verdict: Verdict = "problem" if must_load else "warning"
-        yield Check("app", verdict, f"{err}{_unchecked(found)}")
-        for mistake in mistakes_from(err.__cause__)[1:]:  # the first is what ended the import
-            yield Check("app", verdict, mistake)
+        with salvaged(err.__cause__) as salvage:
+            yield from _broken(text, err, salvage, found, must_load=must_load)
         return
-    app = loaded.app
-    yield Check("app", "ok", f"{loaded.name} is loaded: {count(len(app.registry), 'task')}")
-    yield from _tasks(app)
-    if found is not None:
-        yield from _app(app, found)
+    yield Check("app", "ok", f"{loaded.name} is loaded: {count(len(loaded.app.registry), 'task')}")
+    yield from _tasks(loaded.app)
+    yield from _app(loaded.app, found)
+
+
+def _broken(
+    text: str, err: BadTarget, salvage: Salvage | None, found: Resolved | None, *, must_load: bool
+) -> Iterator[Check]:
+    """Why an app cannot be loaded, and what else is wrong with the part of its code that can be run."""
+    verdict: Verdict = "problem" if must_load else "warning"
+    app = None if salvage is None else _salvaged_app(text, salvage)
+    mistakes = salvage.mistakes if salvage is not None else []
+    first = f"{text} cannot be imported" if mistakes else str(err)
+    yield Check("app", verdict, f"{first}{_unchecked(found) if app is None else ''}")
+    yield from (Check("app", verdict, mistake) for mistake in mistakes)
+    if app is not None and salvage is not None:
+        yield from _tasks(app) if len(app.registry) else ()
+        yield from _app(app, found, missing=frozenset(salvage.missing))
+
+
+def _salvaged_app(text: str, salvage: Salvage) -> App | None:
+    """The app, where the mistakes are in the file that the target names."""
+    place, _, attribute = text.partition(":")
+    if salvage.module.__name__ not in {place, Path(place).stem}:
+        return None
+    try:
+        return find_app(salvage.module, place, attribute).app
+    except BadTarget:
+        return None
 
 
 def _unchecked(found: Resolved | None) -> str:
@@ -101,30 +131,35 @@ def _unchecked(found: Resolved | None) -> str:
     return f"; the tasks that the file names in {count(number, 'place')} were not checked" if number else ""
 
 
-def _app(app: App, found: Resolved) -> Iterator[Check]:
-    """What follows from code and settings together."""
+def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()) -> Iterator[Check]:
+    """What follows from code and settings together; what names something that is `missing` was told already."""
+    if found is None:
+        return
+    app.read_settings(lambda folder, said: survey(folder, said)[0])  # what is wrong with them was told already
     yield from _overruled(app)
     yield from _store(app)
-    complaints: tuple[str, ...] = ()
-    try:
-        deploy = deploy_of(app.name, app.version, app.declared, found, app.registry)
-    except BadSettings as err:
-        complaints = tuple(err.complaints)
-        for complaint in complaints:
-            if SOURCES not in complaint:  # those are told below
-                yield Check("schedules", "problem", complaint)
-        deploy = Deploy(app=app.name, version=app.version, code=app.declared)
+    deploy, complaints = survey_deploy(app.name, app.version, app.declared, found, app.registry)
+    for complaint in complaints:
+        if SOURCES not in complaint:  # those are told below
+            yield Check("schedules", "problem", complaint)
     yield from _queues(app, deploy)
     yield Check("schedules", "ok", f"{count(len(app.declared), 'schedule')} declared in code")
-    for complaint in deploy.strangers.values():
-        if SOURCES not in complaint:
+    tasks = {one.id: one.task for one in found.declared.schedules}
+    for schedule_id, complaint in deploy.strangers.items():
+        if SOURCES not in complaint and _last(tasks[schedule_id]) not in missing:
             yield Check("schedules", "problem", complaint)
     for source in found.declared.sources:
-        yield from _source(app, source, complaints)
+        if _last(source.task) not in missing:
+            yield from _source(app, source, tuple(complaints))
     for schedule_id, spec in app.declared.items():
         if app.registry.find(spec.task) is None:
             yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
+        yield from code_tenant_findings(schedule_id, spec, found.declared)
         yield from schedule_findings(timing_of(schedule_id, spec))
+
+
+def _last(task: str) -> str:
+    return task.rpartition(".")[2]
 
 
 def _source(app: App, source: FileSource, complaints: tuple[str, ...]) -> Iterator[Check]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from rota.cli.checks import Check
 from rota.cli.words import first_line
 from rota.clock import utc_now
+from rota.config.words import meant
 from rota.errors import RotaError
 from rota.model.micros import SECOND, datetime_of, micros_of, span_of
 from rota.model.schedule import bound_trigger
@@ -88,14 +89,39 @@ def schedule_findings(timing: Timing) -> Iterator[Check]:
             yield Check(ABOUT, "warning", f"{name}: {first_line(caveat.message)}")
 
 
-def tenant_findings(declared: Declarations) -> Iterator[Check]:
-    """Tenants that schedules name and the file does not: the store may have them, which nobody looked at."""
-    known = {tenant.name for tenant in declared.tenants}
+def tenant_findings(declared: Declarations, *, is_whole: bool) -> Iterator[Check]:
+    """Tenants that schedules name and the file does not: the store may have them, which nobody looked at.
+
+    Of a file that is not whole, a tenant may be missing because of another mistake, which was told already.
+    """
     for one in declared.schedules:
         tenant = one.options.get("tenant")
-        if tenant is not None and tenant not in known:
-            finding = f"{one.at('tenant')}: {one.id} names the tenant {tenant}, which the file does not declare"
-            yield Check("tenants", "warning", finding, "add it to tenants:, unless it is made at run time")
+        if tenant is not None:
+            found = _unknown_tenant(f"{one.at('tenant')}: {one.id}", tenant, declared)
+            yield from (check for check in found if is_whole or check.verdict == "problem")
+
+
+def code_tenant_findings(schedule_id: str, spec: ScheduleSpec, declared: Declarations) -> Iterator[Check]:
+    """The same of a schedule in code, where the file declares tenants at all: else all are made at run time."""
+    if spec.tenant and declared.tenants:
+        yield from _unknown_tenant(schedule_id, spec.tenant, declared)
+
+
+def _unknown_tenant(name: str, tenant: str, declared: Declarations) -> Iterator[Check]:
+    known = [one.name for one in declared.tenants]
+    if tenant in known:
+        return
+    finding = f"{name} names the tenant {tenant}, which the file does not declare"
+    close = meant(tenant, known)
+    if close is not None and _letters(close) != _letters(tenant):  # shop1 and shop2 are two tenants
+        todo = f"did you mean {close}? If there is such a tenant as well, add it to tenants:"
+        yield Check("tenants", "problem", finding, todo)
+    else:
+        yield Check("tenants", "warning", finding, "add it to tenants:, unless it is made at run time")
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdigit())
 
 
 def _runs(trigger: Trigger, timing: Timing, now: datetime) -> list[datetime]:

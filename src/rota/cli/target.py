@@ -15,6 +15,7 @@ import rota
 from rota.app import App
 from rota.cli.output import warn
 from rota.cli.words import first_line
+from rota.config.words import shown_path
 from rota.errors import BadTarget
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def load_target(text: str) -> Target:
     place, _, attribute = text.partition(":")
     make_importable(Path.cwd())
     if not _is_file(place):
-        return _find_app(_import_module(place), place, attribute)
+        return find_app(_import_module(place), place, attribute)
     path = Path(place).parent.resolve() / Path(place).name
-    target = _find_app(_import_file(place, path), place, attribute)
+    target = find_app(_import_file(place, path), place, attribute)
     target.app.folder = path.parent
     return target
 
@@ -115,7 +116,7 @@ def _import_module(name: str) -> ModuleType:
         raise _broken(name, err) from err
 
 
-def _find_app(module: ModuleType, place: str, attribute: str) -> Target:
+def find_app(module: ModuleType, place: str, attribute: str) -> Target:
     if attribute:
         return Target(_named_app(module, place, attribute), f"{place}:{attribute}")
     apps = {id(value): name for name, value in reversed(vars(module).items()) if isinstance(value, App)}
@@ -163,8 +164,17 @@ def _neighbours(path: Path) -> str:
 def _broken(place: str, err: BaseException) -> BrokenTarget:
     if isinstance(err, SystemExit):
         return BrokenTarget(f"{place} ended the program while it was imported; guard that with __main__", _trace(err))
-    what = first_line(f"{type(err).__name__}: {err}")
+    what = f"{line_of(err)}{first_line(f'{type(err).__name__}: {err}')}"
     return BrokenTarget(f"{place} cannot be imported ({what}); mend it where the traceback above points", _trace(err))
+
+
+def line_of(err: BaseException) -> str:
+    """The place in the target's own code where it was raised, as in `jobs.py:3: `; a SyntaxError names its own."""
+    if isinstance(err, SyntaxError):
+        return ""
+    theirs = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(err.__traceback__)]
+    kept = [(file, line) for file, line in theirs if not file.startswith((_OWN_FOLDER, "<"))]
+    return f"{shown_path(Path(kept[-1][0]))}:{kept[-1][1]}: " if kept else ""
 
 
 def _trace(err: BaseException) -> str:

@@ -49,17 +49,25 @@ class Resolved(Struct, frozen=True, kw_only=True):
 
 def resolve(folder: Path, given: Layer | None = None, environment: Mapping[str, str] | None = None) -> Resolved:
     """The settings for a process that runs in this folder. Everything that is wrong is one BadSettings."""
+    found, complaints = survey(folder, given, environment)
+    if complaints:
+        raise BadSettings(*complaints)
+    return found
+
+
+def survey(
+    folder: Path, given: Layer | None = None, environment: Mapping[str, str] | None = None
+) -> tuple[Resolved, list[str]]:
+    """What can be understood of the settings, and everything that is wrong with them."""
     variables = os.environ if environment is None else environment
     file = find_file(folder, variables)
     said = [_read(file), read_environment(variables, folder)]
     complaints = [complaint for reading in said for complaint in reading.complaints]
-    if complaints:
-        raise BadSettings(*complaints)
     arguments = given or {}
     merged = {
         path: value for layer in (*(reading.layer for reading in said), arguments) for path, value in layer.items()
     }
-    return Resolved(
+    found = Resolved(
         settings=settings_from({path: value.value for path, value in merged.items()}),
         origins={path: merged[path].origin if path in merged else DEFAULT for path in KEYS},
         file=file,
@@ -71,6 +79,7 @@ def resolve(folder: Path, given: Layer | None = None, environment: Mapping[str, 
         ),
         declared=said[0].declared,
     )
+    return found, complaints
 
 
 def from_code(

@@ -6,7 +6,7 @@ Both are one deploy: each schedule keeps where it was declared as its origin, an
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from rota.model.redaction import DEFAULT, hidden
 from rota.model.schedule import Origin, ScheduleSpec
 from rota.operations.collections import read_sources
 from rota.operations.specs import make_spec
-from rota.tasks.task import NOTHING_ELSE
+from rota.tasks.task import NOTHING_ELSE, Request
 from rota.triggers import trigger_from_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rota.deploy.tenants import PlannedTenant
     from rota.model.planning import Planned
     from rota.store.contract import Store
-    from rota.tasks.task import Registry
+    from rota.tasks.task import Registry, Task
 
 BATCH = 500
 MOST_TOLD = 3
@@ -87,8 +87,18 @@ class DeployPlan(NamedTuple):
 
 def deploy_of(app: str, version: str, code: dict[str, ScheduleSpec], resolved: Resolved, registry: Registry) -> Deploy:
     """What an app declares, with its file's tasks found and their arguments checked; BadSettings says what is wrong."""
+    found, complaints = survey_deploy(app, version, code, resolved, registry)
+    if complaints:
+        raise BadSettings(*complaints)
+    return found
+
+
+def survey_deploy(
+    app: str, version: str, code: dict[str, ScheduleSpec], resolved: Resolved, registry: Registry
+) -> tuple[Deploy, list[str]]:
+    """What an app declares and can be understood, and everything that is wrong with the rest."""
     if resolved.file is None:
-        return Deploy(app=app, version=version, code=code)
+        return Deploy(app=app, version=version, code=code), []
     specs: dict[str, ScheduleSpec] = {}
     strangers: dict[str, str] = {}
     complaints: list[str] = []
@@ -111,11 +121,10 @@ def deploy_of(app: str, version: str, code: dict[str, ScheduleSpec], resolved: R
             complaints += err.complaints
         except RotaError as err:
             complaints.append(f"{source.place}: sources.{source.name}: {err}")
-    if complaints:
-        raise BadSettings(*complaints)
-    return Deploy(
+    found = Deploy(
         app=app, version=version, code=code, file=specs, strangers=strangers, tenants=resolved.declared.tenants
     )
+    return found, complaints
 
 
 def bring(deploy: Deploy, place: Place) -> int:
@@ -170,17 +179,29 @@ def _spec_of(one: FileSchedule, registry: Registry, tz: str, code: Mapping[str, 
     task = registry.get(one.task)
     if one.id in code:
         raise BadSettings(f"{one.place}: schedules.{one.id}: the code declares a schedule of this id too; keep one")
+    misfits = list(_misfits(one, task))
+    try:
+        request = (
+            Request(task.name, b"[]", task.options)  # for the other options of the schedule alone
+            if misfits
+            else task.request(tuple(one.args), one.kwargs, NOTHING_ELSE)
+        )
+        spec = make_spec(trigger_from_text(one.trigger), request, default_tz=tz, **one.options)
+    except RotaError as err:
+        raise BadSettings(*misfits, f"{one.place}: schedules.{one.id}: {err}") from err
+    if misfits:
+        raise BadSettings(*misfits)
+    return spec
+
+
+def _misfits(one: FileSchedule, task: Task[Any, Any]) -> Iterator[str]:
+    """Each reason for which the task does not take the arguments that the file gives it."""
     key = "kwargs" if one.kwargs else "args"
-    try:
-        request = task.request(tuple(one.args), one.kwargs, NOTHING_ELSE)
-    except RotaError as err:
-        raise BadSettings(f"{one.at(key)}: schedules.{one.id}.{key}: do not fit the task ({err})") from err
-    if misfit := hidden(task.signature.misfit(Call(one.args, one.kwargs)), DEFAULT.texts(request.payload)):
-        raise BadSettings(f"{one.at(key)}: schedules.{one.id}.{key}: do not fit the task ({misfit})")
-    try:
-        return make_spec(trigger_from_text(one.trigger), request, default_tz=tz, **one.options)
-    except RotaError as err:
-        raise BadSettings(f"{one.place}: schedules.{one.id}: {err}") from err
+    extra = task.sender.redaction.extra
+    call = Call(one.args, one.kwargs, secrets=task.signature.secrets(tuple(one.args), one.kwargs, extra))
+    texts = DEFAULT.texts_of(call)
+    for misfit in task.signature.misfits(call, is_written=True):
+        yield f"{one.at(key)}: schedules.{one.id}.{key}: do not fit the task ({hidden(misfit, texts)})"
 
 
 def _new_of(

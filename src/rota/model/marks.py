@@ -57,6 +57,19 @@ def hints_of(function: Callable[..., Any], *, with_marks: bool = False) -> dict[
     return {name: _resolved(plain, name, hint, with_marks=with_marks) for name, hint in found.items()}
 
 
+def readable(function: Callable[..., Any], signature: inspect.Signature) -> inspect.Signature:
+    """The signature as its author would say it: `password: str`, without the mark `Annotated[str, Secret]`."""
+    hints = hints_of(function)
+    shown = [
+        one if one.annotation is one.empty else one.replace(annotation=hints.get(name, one.annotation))
+        for name, one in signature.parameters.items()
+    ]
+    returns = signature.return_annotation
+    if returns is not signature.empty:
+        returns = hints.get("return", returns)
+    return signature.replace(parameters=shown, return_annotation=None if returns is type(None) else returns)
+
+
 def _resolved(function: Callable[..., Any], name: str, hint: Any, *, with_marks: bool) -> Any:
     alone = SimpleNamespace(__annotations__={name: hint})
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,15 +11,16 @@ import msgspec
 from rota.errors import BadPayload
 from rota.model.codecs import Codecs
 from rota.model.lossless import changed_type, is_open
-from rota.model.marks import Marks, hints_of, marks_of, positional, secrets_of
+from rota.model.marks import Marks, hints_of, marks_of, positional, readable, secrets_of
 from rota.model.redaction import Redaction, hidden, texts_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from rota.model.payload import Call
 
 _CLOSED = object()  # a parameter whose hint says what its value is
+_CHECKED = (str, int, float, bool, list, dict)
 _PLAIN = {Any, str, int, float, bool, list, dict, type(None), inspect.Parameter.empty, object}
 
 
@@ -67,10 +69,14 @@ class Signature:
     @property
     def _shape(self) -> str:
         """The parameters for an error: a default may be a secret, so that it is shown as an ellipsis."""
-        shown = [
-            one if one.default is one.empty else one.replace(default=...) for one in self._signature.parameters.values()
-        ]
-        return str(self._signature.replace(parameters=shown)).replace("Ellipsis", "…")
+        signature = self.readable
+        shown = [one if one.default is one.empty else one.replace(default=...) for one in signature.parameters.values()]
+        return str(signature.replace(parameters=shown)).replace("Ellipsis", "…")
+
+    @property
+    def readable(self) -> inspect.Signature:
+        """The function's signature for people: without marks such as `Annotated[…, Secret]`."""
+        return readable(self._function, self._signature)
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse a call that the function would refuse, before anything is stored."""
@@ -110,7 +116,7 @@ class Signature:
 
     def typed(self, call: Call) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as the hints ask for them: a date where JSON has text."""
-        types = self._types if self._types is not None else self._find_types()
+        types = self._needed_types()
         if not types:
             return call.args, call.kwargs
         try:
@@ -124,14 +130,59 @@ class Signature:
 
     def misfit(self, call: Call) -> str:
         """Why the function, as it is now, does not take a call that was kept; "" where it does."""
+        return next(self.misfits(call), "")
+
+    def misfits(self, call: Call, *, is_written: bool = False) -> Iterator[str]:
+        """Every reason why the function, as it is now, does not take a call.
+
+        Where a person wrote the call into a file, which no type checker reads, plain hints such as `int` count too.
+        """
+        wrong = set()
+        if not any(one.kind is one.VAR_KEYWORD for one in self.parameters.values()):
+            wrong = {name for name in call.kwargs if not self._takes_keyword(name)}
+        for name in sorted(wrong):
+            close = get_close_matches(name, self.parameters, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            yield f"{self._name}{self._shape}: got an unexpected keyword argument '{name}'{hint}"
+        taken = {name: value for name, value in call.kwargs.items() if name not in wrong}
         try:
-            self.check(tuple(call.args), call.kwargs)
-            self.typed(call)
+            bound = self._signature.bind_partial(*call.args, **taken)
+        except TypeError as err:
+            yield f"{self._name}{self._shape}: {err}"
+            return
+        for name, one in self.parameters.items():
+            is_needed = one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+            if is_needed and name not in bound.arguments:
+                yield f"{self._name}{self._shape}: missing a required argument: '{name}'"
+        plain = self._plain_types() if is_written else {}
+        for name, hint in (self._needed_types() | plain).items():
+            if name in bound.arguments and (misfit := self._misfit_of(name, bound.arguments[name], hint)):
+                yield misfit
+
+    def _takes_keyword(self, name: str) -> bool:
+        one = self.parameters.get(name)
+        return one is not None and one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}
+
+    def _misfit_of(self, name: str, value: Any, hint: Any) -> str:
+        try:
+            self._converted(name, value, hint, strict=hint in _CHECKED)
         except BadPayload as err:
             return str(err)
         except Exception as err:  # noqa: BLE001 - a type's own code may raise anything
             return f"{type(err).__name__}: {err}"
         return ""
+
+    def _plain_types(self) -> dict[str, Any]:
+        """Parameters with a plain hint; None is let through where it is the default."""
+        hints = hints_of(self._function)
+        return {
+            name: hints[name]
+            for name, one in self.parameters.items()
+            if hints.get(name) in _CHECKED and one.default is not None
+        }
+
+    def _needed_types(self) -> dict[str, Any]:
+        return self._types if self._types is not None else self._find_types()
 
     def _find_types(self) -> dict[str, Any]:
         """The hints that JSON alone does not satisfy; one that cannot be resolved leaves the plain JSON value."""
@@ -149,19 +200,19 @@ class Signature:
         hint = hints_of(self._function).get("return", Any)
         return Any if hint is type(None) or isinstance(hint, str) else hint
 
-    def _converted(self, name: str, value: Any, hint: Any) -> Any:
+    def _converted(self, name: str, value: Any, hint: Any, *, strict: bool = False) -> Any:
         """An argument as its hint asks for it; of `*rest` and `**rest`, each."""
         match self.parameters[name].kind:
             case inspect.Parameter.VAR_POSITIONAL:
-                return tuple(self._convert(name, item, hint) for item in value)
+                return tuple(self._convert(name, item, hint, strict=strict) for item in value)
             case inspect.Parameter.VAR_KEYWORD:
-                return {key: self._convert(key, item, hint) for key, item in value.items()}
+                return {key: self._convert(key, item, hint, strict=strict) for key, item in value.items()}
             case _:
-                return self._convert(name, value, hint)
+                return self._convert(name, value, hint, strict=strict)
 
-    def _convert(self, name: str, value: Any, hint: Any) -> Any:
+    def _convert(self, name: str, value: Any, hint: Any, *, strict: bool) -> Any:
         try:
-            return msgspec.convert(value, hint, strict=False, dec_hook=self.codecs.decode)
+            return msgspec.convert(value, hint, strict=strict, dec_hook=self.codecs.decode)
         except msgspec.ValidationError as err:
             if not self.is_secret(name):
                 raise BadPayload(f"argument '{name}' of {self._name}: {err}") from err

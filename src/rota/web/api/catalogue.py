@@ -124,7 +124,8 @@ def task_facts(task: Task[Any, Any], redact: tuple[str, ...]) -> TaskFacts:
         name=task.name,
         description=options.description,
         parameters=[
-            _parameter(one, is_secret=signature.is_secret(name, redact)) for name, one in signature.parameters.items()
+            _parameter(one, is_secret=signature.is_secret(name, redact))
+            for name, one in signature.readable.parameters.items()
         ],
         queue=options.queue,
         priority=options.priority,
