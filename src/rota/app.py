@@ -6,7 +6,6 @@ Nothing happens at import: the settings are read and the store is opened when th
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 import threading
 import time
@@ -20,16 +19,17 @@ from rota.client.jobs import Jobs
 from rota.client.locks import Lock
 from rota.client.schedules import Schedules
 from rota.config.loader import Resolved, from_code, resolve
-from rota.deploy.deploy import bring, deploy_of, warn_of_strangers
+from rota.deploy.deploy import bring, deploy_of, warn_of_overruled, warn_of_strangers
 from rota.engine.events import Event, Events
 from rota.errors import BadOption, DuplicateName
 from rota.inspector.changes import Change, list_changes
+from rota.keywords import known_keywords_of_verbs, refuse_unknown
 from rota.model.codecs import Codec, Codecs
 from rota.model.micros import span_of
 from rota.model.names import check_name, check_queues, check_schedule_id, new_id
-from rota.model.option_names import FOR_APP, refuse_unknown
+from rota.model.option_names import FOR_APP, FOR_START, FOR_VERBS
 from rota.model.redaction import Redaction
-from rota.model.sizes import bytes_of, jobs_of
+from rota.model.sizes import bytes_of, check_concurrency, jobs_of
 from rota.observe.loading import load_metrics
 from rota.observe.logs import log_events
 from rota.operations.enqueue import one_transaction, send_in_turn, send_within
@@ -73,12 +73,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-log = logging.getLogger("rota.app")
-
 _random = Random()  # noqa: S311 - ids guard nothing; its own, because a program may seed the shared one
 os.register_at_fork(after_in_child=_random.seed)  # no two processes make the same ids
 
 
+@known_keywords_of_verbs("app", {**FOR_VERBS, **FOR_START})
 class App:
     """Tasks and schedules under one name, on one store.
 
@@ -299,9 +298,7 @@ class App:
         if self._node is not None:
             raise BadOption("this app runs already; stop() it first")
         said = self.settings
-        at_once = said.worker.concurrency if concurrency is None else concurrency
-        if isinstance(at_once, bool) or not isinstance(at_once, int) or not 1 <= at_once <= 10_000:
-            raise BadOption(f"concurrency={concurrency!r} must be a whole number from 1 to 10,000")
+        at_once = check_concurrency(said.worker.concurrency if concurrency is None else concurrency)
         taken = check_queues((said.worker.queues or ("default",)) if queues is None else queues)
         self.open()
         self.sync_schedules()
@@ -379,10 +376,8 @@ class App:
     def read_settings(self, read: Callable[[Path, Layer], Resolved]) -> Resolved:
         """Read them now, by this reader: lint has one that goes on behind mistakes."""
         found = self._resolved = read(self._here, self._said)
-        for overruled in found.overruled:
-            if overruled.origin.kind == "environment" and not isinstance(self._given, Store):
-                words = overruled.origin.words
-                log.warning("%s has no effect: the code of app %r gives its own %s", words, self.name, overruled.path)
+        if not isinstance(self._given, Store):
+            warn_of_overruled(self.name, found)
         return found
 
     @property

@@ -302,6 +302,7 @@ OPTIONS = {
         ("a schedule", "max_instances", "did you mean overlap=?"),
         ("a schedule", "retries", "that is an option of the task: put @app.task(retries=…) under @app.schedule(…)"),
         ("a schedule", "max_retries", "that is an option of the task: put @app.task(retries=…) under @app.schedule(…)"),
+        ("a schedule", "name", "did you mean id=?"),
         ("App()", "broker", "did you mean store=?"),
         ("App()", "timezone", "did you mean tz=?"),
         ("App()", "naem", "did you mean name=?"),
@@ -389,3 +390,49 @@ def test_every_refusal_is_an_error_of_ours_and_of_pythons_kind():
 def test_a_rule_without_sense_is_refused_where_it_is_written(build):
     with pytest.raises(RotaError):
         build()
+
+
+VERBS = {
+    "app.start()": (lambda app: app.start, "workers", "concurrency"),
+    "app.changes()": (lambda app: app.changes, "untill", "until"),
+    "app.lock()": (lambda app: app.lock, "tll", "ttl"),
+    "app.jobs.list()": (lambda app: app.jobs.list, "status", "state"),
+    "app.jobs.cancel()": (lambda app: app.jobs.cancel, "reson", "reason"),
+    "app.schedules.pause()": (lambda app: app.schedules.pause, "reson", "reason"),
+    "app.tenants.put()": (lambda app: app.tenants.put, "timezone", "tz"),
+    "app.queues.pause()": (lambda app: app.queues.pause, "user", "by"),
+    "app.tokens.create()": (lambda app: app.tokens.create, "expires", "ttl"),
+    "app.sources.tasks()": (lambda app: app.sources.tasks, "page_size", "limit"),
+    "calendar()": (lambda _app: calendar, "month", "months"),
+    "every()": (lambda _app: every, "start_date", "start"),
+    "cron()": (lambda _app: cron, "timezone", "tz"),
+    "once()": (lambda _app: once, "zone", "tz"),
+}
+
+
+@pytest.mark.parametrize("what", VERBS)
+def test_a_misspelt_keyword_of_a_verb_is_told_with_the_one_that_was_meant(app, what):
+    find, name, meant = VERBS[what]
+    with pytest.raises(BadOption, match=re.escape(f"{what} has no option {name!r}; did you mean {meant}=?")):
+        find(app)(**{name: "x"})
+
+
+def test_every_verb_with_keywords_refuses_a_misspelt_one(app):
+    parts = [app, app.jobs, app.schedules, app.tenants, app.queues, app.tokens, app.sources]
+    verbs = [
+        verb
+        for part in parts
+        for name, verb in inspect.getmembers(part, inspect.ismethod)
+        if not name.startswith("_")
+        and any(one.kind is one.KEYWORD_ONLY for one in inspect.signature(verb).parameters.values())
+        and not any(one.kind is one.VAR_KEYWORD for one in inspect.signature(verb).parameters.values())
+    ]
+    assert len(verbs) > 30
+    for verb in verbs:
+        with pytest.raises(BadOption, match="has no option 'colour'"):
+            verb(colour="red")
+
+
+def test_an_interval_by_keywords_is_told_how_it_is_written():
+    with pytest.raises(BadOption, match=re.escape("write the span as text, as in every('90s')")):
+        every(minutes=5)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.errors import BadOption, JobNotFound, Refused, ResultTimeout
 from rota.inspector.surroundings import why_waits
+from rota.keywords import known_keywords_of_verbs
 from rota.model.history import history_of
 from rota.model.micros import datetime_of, optional_instant, timeout_of
+from rota.model.option_names import FOR_VERBS
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
 from rota.operations.audit import RANDOM, Deed, note_down
@@ -62,6 +64,7 @@ def _state(name: str) -> State:
         raise BadOption(f"no job is ever {name!r}; states are {', '.join(State)}") from err
 
 
+@known_keywords_of_verbs("app.jobs", FOR_VERBS)
 class Jobs:
     """app.jobs"""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.keywords import known_keywords_of_verbs
 from rota.model.names import check_name
+from rota.model.option_names import FOR_VERBS
 from rota.operations.audit import Deed, note_down
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from rota.store.contract import QueueInfo, Store
 
 
+@known_keywords_of_verbs("app.queues", FOR_VERBS)
 class Queues:
     """app.queues"""
 

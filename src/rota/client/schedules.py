@@ -13,12 +13,14 @@ from rota.inspector.changes import Change, list_changes
 from rota.inspector.occurrences import coming_slots, local_time, why_at, why_no_more
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_view import ScheduleView
+from rota.keywords import known_keywords_of_verbs
 from rota.model import edit as edits
 from rota.model.edit import is_older
 from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
 from rota.model.never import check_new, check_pause_end, why_never
 from rota.model.note import Author, subject_of
+from rota.model.option_names import FOR_VERBS
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Origin, Schedule, ScheduleSpec, checked
 from rota.model.tenant import born_paused, followed
@@ -53,6 +55,7 @@ Runs = list[datetime]
 _PLANNED = {"add": "created", "re-time": "re-timed", "restore": "restored", "retire": "retired"}
 
 
+@known_keywords_of_verbs("app.schedules", FOR_VERBS)
 class Schedules:
     """app.schedules"""
 

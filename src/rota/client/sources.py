@@ -11,8 +11,10 @@ from rota.client.sync_task import SyncTask
 from rota.errors import BadOption, CollectionNotFound, SourceNotFound, TaskNotFound
 from rota.inspector.reading import newest_jobs, sync_schedules
 from rota.inspector.schedule_view import ScheduleView
+from rota.keywords import known_keywords_of_verbs
 from rota.model.collection import Sync, check_part, collection_of, head_of
 from rota.model.micros import check_instant, datetime_of, optional_instant
+from rota.model.option_names import FOR_VERBS
 from rota.model.schedule import Schedule
 from rota.model.sync import STATES, Status
 from rota.operations.run_now import start_task
@@ -63,6 +65,7 @@ Lines = list[LogEntry]
 Found = list[Schedule]
 
 
+@known_keywords_of_verbs("app.sources", FOR_VERBS)
 class Sources:
     """app.sources"""
 

@@ -8,11 +8,13 @@ import msgspec
 
 from rota.errors import Refused, TenantNotFound, UnknownZone, VersionConflict
 from rota.inspector.changes import Change, list_changes
+from rota.keywords import known_keywords_of_verbs
 from rota.model.entry import Entry, EntryEdit
 from rota.model.micros import datetime_of, micros_of, optional_instant, outside_calendar
 from rota.model.names import check_name, check_priority
 from rota.model.never import check_pause_end
 from rota.model.note import Author, note_of, subject_of
+from rota.model.option_names import FOR_VERBS
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Pause
 from rota.model.tenant import (
@@ -65,6 +67,7 @@ class TenantView:
         return f"<tenant {self.name}: {self.tz}>"
 
 
+@known_keywords_of_verbs("app.tenants", FOR_VERBS)
 class Tenants:
     """app.tenants"""
 

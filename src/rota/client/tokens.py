@@ -15,10 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadOption, TokenNotFound
+from rota.keywords import known_keywords_of_verbs
 from rota.model.entry import EntryEdit
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar, span_of
 from rota.model.names import check_name
 from rota.model.note import Author, note_of, subject_of
+from rota.model.option_names import FOR_VERBS
 from rota.operations.audit import whoami
 from rota.store.contract import Page, check_limit
 
@@ -90,6 +92,7 @@ class NewToken(TokenView):
         self.secret = secret
 
 
+@known_keywords_of_verbs("app.tokens", FOR_VERBS)
 class Tokens:
     """app.tokens"""
 

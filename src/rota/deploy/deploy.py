@@ -166,6 +166,14 @@ def _bring_tenants(deploy: Deploy, place: Place, by: str = "") -> int:
     return bring_tenants(place.open(), place.tenants, deploy.tenants, deploy.file_origin, by=by)
 
 
+def warn_of_overruled(app: str, resolved: Resolved) -> None:
+    """Variables that do nothing, because the code says otherwise."""
+    for overruled in resolved.overruled:
+        if overruled.origin.kind == "environment":
+            words, path = overruled.origin.words, overruled.path
+            log.warning("%s has no effect: the code of app %r gives its own %s", words, app, path)
+
+
 def warn_of_strangers(deploy: Deploy) -> None:
     """Schedules of the file that are left alone, because another app of the project may have their tasks."""
     told = list(deploy.strangers.values())

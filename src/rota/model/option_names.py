@@ -1,14 +1,6 @@
-"""Names of options that Rota does not have: what to say instead, also in the words of other job systems."""
+"""Names of options in the words of other job systems: what each is called in Rota, or what to do instead."""
 
 from __future__ import annotations
-
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
-
-from rota.errors import BadOption
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _TRIGGER = "give the trigger first, as in schedule(cron('0 9 * * *')) or schedule(every('5m'))"
 _OF_TASK = "that is an option of the task: put @app.task({name}=…) under @app.schedule(…)"
@@ -86,20 +78,23 @@ FOR_APP = {
     "schema": "namespace",
 }
 
-
-def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str], elsewhere: Mapping[str, str]) -> None:
-    """BadOption for the first name that is no option of this, with the one that was probably meant."""
-    options = sorted(known)
-    for name in given:
-        if name not in options:
-            raise BadOption(f"{what} has no option {name!r}; {_advice(name, options, elsewhere)}")
-
-
-def _advice(name: str, options: list[str], elsewhere: Mapping[str, str]) -> str:
-    meant = elsewhere.get(name)
-    if meant is None:
-        close = get_close_matches(name, [*options, *elsewhere], n=1)
-        meant = elsewhere.get(close[0], close[0]) if close else None
-    if meant is None:
-        return f"options are {', '.join(options)}"
-    return f"did you mean {meant}=?" if meant.isidentifier() else meant.replace("{name}", name)
+FOR_START = {
+    **dict.fromkeys(("workers", "threads", "pool", "max_workers"), "concurrency"),
+    "queue": "queues",
+    "timeout": "drain",
+    "processes": "a node in this process has one; `rota run --processes` starts several",
+}
+FOR_VERBS = {
+    **dict.fromkeys(("status", "states", "statuses"), "state"),
+    **dict.fromkeys(("task_name", "name"), "task"),
+    **dict.fromkeys(("schedule_id", "schedule_name"), "schedule"),
+    **dict.fromkeys(("offset", "page", "after", "start_after"), "cursor"),
+    **dict.fromkeys(("page_size", "count", "n", "size"), "limit"),
+    **dict.fromkeys(("timezone", "zone"), "tz"),
+    **dict.fromkeys(("note", "comment", "why", "message"), "reason"),
+    **dict.fromkeys(("user", "who", "author", "actor"), "by"),
+    **dict.fromkeys(("version", "etag", "if_match"), "expect_version"),
+    **dict.fromkeys(("to", "before", "end"), "until"),
+    **dict.fromkeys(("expires", "expires_in", "timeout"), "ttl"),
+    "from_": "since",
+}

@@ -24,3 +24,10 @@ def jobs_of(number: object) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise BadOption(f"recycle_jobs={number!r} must be a whole number of jobs, at least 1")
     return number
+
+
+def check_concurrency(number: object) -> int:
+    """How many jobs a worker runs at once."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 10_000:
+        raise BadOption(f"concurrency={number!r} must be a whole number from 1 to 10,000")
+    return number

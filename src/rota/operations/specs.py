@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Never, TypedDict
 import msgspec
 
 from rota.errors import BadOption, BadTrigger
+from rota.keywords import refuse_unknown
 from rota.model.micros import check_instant, fine_span_of, span_of
 from rota.model.names import check_key, check_name, check_priority
-from rota.model.option_names import FOR_SCHEDULE, refuse_unknown
+from rota.model.option_names import FOR_SCHEDULE
 from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_choice, check_spec
 from rota.model.tenant import day_bound
 from rota.tasks.task import Configured, Request, Task

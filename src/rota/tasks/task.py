@@ -27,10 +27,11 @@ from typing import (
 from msgspec import Struct
 
 from rota.errors import BadOption, DuplicateName, UnknownTask
+from rota.keywords import refuse_unknown
 from rota.model.lossless import SCALARS
 from rota.model.micros import fine_span_of, optional_instant
 from rota.model.names import check_key, check_name, check_priority
-from rota.model.option_names import FOR_REQUEST, FOR_TASK, refuse_unknown
+from rota.model.option_names import FOR_REQUEST, FOR_TASK
 from rota.model.payload import Call, pack_call
 from rota.model.redaction import DEFAULT
 from rota.model.retry import MOST_RETRIES, Backoff, RetryPolicy

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Self
 
+from rota.keywords import known_keywords
 from rota.triggers.bounds import last_instant, read_end, read_start
 from rota.triggers.calendar_dates import EPOCH, DayDates, MonthDates
 from rota.triggers.calendar_rule import (
@@ -22,6 +23,7 @@ from rota.triggers.calendar_rule import (
 )
 from rota.triggers.caveats import calendar_caveats
 from rota.triggers.explain import explain_calendar
+from rota.triggers.option_names import FOR_TRIGGERS
 from rota.triggers.rezoned import WallTrigger
 from rota.triggers.trigger import second_of, wall_datetime
 from rota.triggers.zone import DAY, EARLIEST, LATEST
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from rota.triggers.trigger import Caveat, Trigger
 
 
+@known_keywords("calendar()", FOR_TRIGGERS)
 def calendar(
     *,
     days: int | None = None,

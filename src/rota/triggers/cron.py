@@ -11,10 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from rota.errors import BadCron
+from rota.keywords import known_keywords
 from rota.triggers.caveats import cron_caveats
 from rota.triggers.cron_text import CronFields, check_text, parse_cron, split_zone
 from rota.triggers.every import every
 from rota.triggers.explain import explain_cron
+from rota.triggers.option_names import FOR_TRIGGERS
 from rota.triggers.rezoned import WallTrigger
 from rota.triggers.wall_pattern import WallPattern
 from rota.triggers.zone import DAY, EARLIEST, LATEST, Span, date_is_missing, zone_name
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _FAR = 400 * DAY  # beyond this the spans in between need not be visited one by one
 
 
+@known_keywords("cron()", FOR_TRIGGERS)
 def cron(expression: str, *, tz: object = None, dialect: str | None = None) -> Trigger:
     """A trigger from cron text: 5 fields, 6 with seconds first, 7 as Quartz, a macro, or `@every 1h30m`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from rota.keywords import known_keywords
 from rota.triggers.bounds import (
     Bound,
     bound_text,
@@ -15,6 +16,7 @@ from rota.triggers.bounds import (
 )
 from rota.triggers.duration import seconds_of, text_of
 from rota.triggers.explain import explain_every
+from rota.triggers.option_names import FOR_TRIGGERS
 from rota.triggers.trigger import Caveat, Trigger
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime, timedelta
 
 
+@known_keywords("every()", FOR_TRIGGERS)
 def every(
     duration: str | timedelta, *, start: date | None = None, end: date | None = None, tz: object = None
 ) -> Trigger:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from rota.keywords import known_keywords
 from rota.triggers.bounds import check_years, instant_from
 from rota.triggers.explain import explain_once
+from rota.triggers.option_names import FOR_TRIGGERS
 from rota.triggers.trigger import Caveat, Trigger, instant_text
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+@known_keywords("once()", FOR_TRIGGERS)
 def once(instant: datetime, *, tz: object = None) -> Trigger:
     """A trigger for one aware datetime; a fraction of a second waits for the next whole one, never early."""
     second = instant_from(instant, "once()")
