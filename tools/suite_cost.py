@@ -1,9 +1,9 @@
-"""Runs the tests and prints the CPU time that they take, for the whole process tree and for the most expensive files.
+"""Runs the tests and prints the CPU time that they take: all of it, and for the most expensive files and tests.
 
     python -m tools.suite_cost [pytest's arguments]
 
 The tool becomes the parent of processes that tests leave behind, so that their time is counted too. `pytest -p
-tools.suite_cost` writes, for each test process, what each file took: its own time, that of its children, and that of
+tools.suite_cost` writes, for each test process, what each test took: its own time, that of its children, and that of
 the servers that it keeps running.
 """
 
@@ -16,16 +16,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pytest
 
 BUDGET = 14 * 60  # seconds of CPU; `make help` states it
-SHOWN = 40  # files in the table
+SHOWN = 40  # rows of a table
 FOLDER = "ROTA_SUITE_COST"  # the folder for the figures of each test process
 PR_SET_CHILD_SUBREAPER = 36
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -61,25 +63,22 @@ class Spent:
         return total
 
 
-class PerFile:
-    """A pytest plugin that adds up what the tests of each file take in this process."""
+class PerTest:
+    """A pytest plugin that writes down what each test takes in this process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._spent = Spent()
-        self._cpu: Counter[str] = Counter()
-        self._wall: Counter[str] = Counter()
+        self._figures: list[tuple[str, float, float]] = []  # the test, seconds of CPU, seconds by the clock
         self._began = time.monotonic()
 
-    def pytest_runtest_logfinish(self, location: tuple[str, int | None, str]) -> None:
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
         now = time.monotonic()
-        self._cpu[location[0]] += self._spent.since_last()  # type: ignore[assignment]
-        self._wall[location[0]] += now - self._began  # type: ignore[assignment]
+        self._figures.append((nodeid, self._spent.since_last(), now - self._began))
         self._began = now
 
     def pytest_unconfigure(self) -> None:
-        figures = {"cpu": self._cpu, "wall": self._wall}
-        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(figures))
+        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(self._figures))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = os.environ.get(FOLDER)
     is_controller = getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput")
     if folder and not is_controller:
-        config.pluginmanager.register(PerFile(Path(folder)))
+        config.pluginmanager.register(PerTest(Path(folder)))
 
 
 def main(arguments: list[str]) -> int:
@@ -105,18 +104,23 @@ def main(arguments: list[str]) -> int:
 
 
 def report(folder: Path, wall: float) -> None:
-    cpu: Counter[str] = Counter()
-    waited: Counter[str] = Counter()
-    for file in folder.glob("*.json"):
-        figures = json.loads(file.read_text())
-        cpu.update(figures["cpu"])
-        waited.update(figures["wall"])
-    print(f"\n{'CPU s':>8} {'wall s':>8}  file")  # noqa: T201 - what it is for
-    for name, seconds in cpu.most_common(SHOWN):
-        print(f"{seconds:8.1f} {waited[name]:8.1f}  {name}")  # noqa: T201
+    figures = [figure for file in folder.glob("*.json") for figure in json.loads(file.read_text())]
+    print_table("file", ((name.partition("::")[0], cpu, waited) for name, cpu, waited in figures))
+    print_table("test", ((name, cpu, waited) for name, cpu, waited in figures))
     times = os.times()
     total = times.children_user + times.children_system
     print(f"\n{total / 60:.1f} minutes of CPU in {wall / 60:.1f} minutes; the budget is {BUDGET / 60:.0f}")  # noqa: T201
+
+
+def print_table(title: str, figures: Iterable[tuple[str, float, float]]) -> None:
+    cpu: dict[str, float] = defaultdict(float)
+    waited: dict[str, float] = defaultdict(float)
+    for name, seconds, wall in figures:
+        cpu[name] += seconds
+        waited[name] += wall
+    print(f"\n{'CPU s':>8} {'wall s':>8}  {title}")  # noqa: T201 - what it is for
+    for name in sorted(cpu, key=cpu.__getitem__, reverse=True)[:SHOWN]:
+        print(f"{cpu[name]:8.1f} {waited[name]:8.1f}  {name}")  # noqa: T201
 
 
 if __name__ == "__main__":
