@@ -16,8 +16,8 @@ from rota.model.edit import disable
 from rota.model.firing import plan
 from rota.model.outcome import Failed
 from rota.store.contract import JobFilter, Seal
-from rota.store.postgres import salvos
 from rota.store.postgres.calls import Function
+from rota.store.postgres.fast import firing as fast_firing
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.fixtures import opened
@@ -58,7 +58,7 @@ def called(trips):
 def by_turns(monkeypatch):
     """As if nothing were plain."""
     with monkeypatch.context() as patch:
-        patch.setattr(salvos, "are_plain", lambda _: False)
+        patch.setattr(fast_firing, "are_plain", lambda _: False)
         yield
 
 

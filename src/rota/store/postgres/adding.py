@@ -1,4 +1,4 @@
-"""Adding jobs: those that are new become rows; those whose id, slot or key is taken answer with the job that has it."""
+"""Adder jobs: those that are new become rows; those whose id, slot or key is taken answer with the job that has it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rota.store.contract import Added
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.store.postgres.jobs import Jobs
+    from rota.store.postgres.job_rows import JobRows
     from rota.store.postgres.keys import Keys
     from rota.store.postgres.transaction import Transaction
 
 
-class Adding:
+class Adder:
     """One namespace's intake."""
 
-    def __init__(self, jobs: Jobs, keys: Keys) -> None:
+    def __init__(self, jobs: JobRows, keys: Keys) -> None:
         self._jobs = jobs
         self._keys = keys
 

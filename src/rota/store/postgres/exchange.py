@@ -13,15 +13,15 @@ from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged, Extended
 from rota.store.postgres.arrays import once
 from rota.store.postgres.calls import Function
-from rota.store.postgres.rows import text_of
+from rota.store.postgres.codec import text_of
 from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.settle import Change
-    from rota.store.postgres.ahead import Judging
-    from rota.store.postgres.changes import Changes
+    from rota.store.postgres.changing import Changer
+    from rota.store.postgres.lookahead import LookaheadJudge
     from rota.store.postgres.transaction import Row, Transaction
 
 NOT_PLAIN = "RO001"  # what the server raises where a job is awaited, or not what was decided on
@@ -52,12 +52,12 @@ class Sealed(Exception):
         self.packed = packed
 
 
-class Exchanging:
+class Exchanger:
     """One namespace's exchange with workers."""
 
-    def __init__(self, changes: Changes, judging: Judging) -> None:
-        self._changes = changes
-        self._judging = judging
+    def __init__(self, changer: Changer, lookahead: LookaheadJudge) -> None:
+        self._changer = changer
+        self._lookahead = lookahead
 
     def at_once(self, tx: Transaction, ask: Exchange, now: int | None) -> Exchanged:
         """Settle plain ends and claim, by one call of the server's function. Raises Odd where that is not enough."""
@@ -79,10 +79,10 @@ class Exchanging:
         at = tx.rows("SELECT coalesce(%s::bigint, {ns}.micros())", (now,))[0][0]
         if ask.want > 0:
             check_seal(tx)
-        refused = self._changes.settle(tx, ask.settled, at, lambda change, job: is_held_by(ask.holder, change, job))
+        refused = self._changer.settle(tx, ask.settled, at, lambda change, job: is_held_by(ask.holder, change, job))
         reply, is_whole = self._call(tx, ask, now, [])  # at its own time: what it claims may be younger than this
         if not is_whole:
-            self._judging.judge_due(tx, ask.queues, reply.now)
+            self._lookahead.judge_due(tx, ask.queues, reply.now)
             reply, _ = self._call(tx, ask, now, [], is_judged=True)
         return Exchanged(now=reply.now, refused=refused, claimed=reply.claimed, next_due_at=reply.next_due_at)
 
@@ -178,7 +178,7 @@ def check_seal(tx: Transaction) -> None:
 
 
 def _columns(settled: Sequence[Change]) -> tuple[Any, ...]:
-    """Changes by column, as the server's function takes them; then whose keys are free, and the counts by queue."""
+    """Changer by column, as the server's function takes them; then whose keys are free, and the counts by queue."""
     if not settled:
         return _NOTHING
     freed = [change.job.seq for change in settled if change.job.key is not None and change.key is None]

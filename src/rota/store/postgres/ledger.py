@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.model.occurrence import Occurrence, fold, of_job
 from rota.store.contract import Page
-from rota.store.postgres.rows import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
+from rota.store.postgres.codec import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.model.state import FINAL
+from rota.store.postgres.codec import TABLES, text_of
 from rota.store.postgres.marks import BLOCK
-from rota.store.postgres.rows import TABLES, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,8 +13,7 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
-from rota.store.postgres.records import ENTRY_COLUMNS, NOTE_COLUMNS, entry_of, note_of, row_of_entry, row_of_note
-from rota.store.postgres.rows import (
+from rota.store.postgres.codec import (
     FOUND_BY,
     JOB_COLUMNS,
     OCCURRENCE_COLUMNS,
@@ -26,13 +25,14 @@ from rota.store.postgres.rows import (
     schedule_of,
     text_of,
 )
+from rota.store.postgres.records import ENTRY_COLUMNS, NOTE_COLUMNS, entry_of, note_of, row_of_entry, row_of_note
 from rota.store.shared.counting import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.store.contract import Part, Record
-    from rota.store.postgres.jobs import Jobs
+    from rota.store.postgres.job_rows import JobRows
     from rota.store.postgres.keys import Keys
     from rota.store.postgres.operations import Queues
     from rota.store.postgres.transaction import Row, Transaction
@@ -142,7 +142,7 @@ def _record(part: Part, row: Row) -> Record:
 class Loader:
     """Records of another store, taken as they are; what is there already is left alone."""
 
-    def __init__(self, jobs: Jobs, keys: Keys, queues: Queues) -> None:
+    def __init__(self, jobs: JobRows, keys: Keys, queues: Queues) -> None:
         self._jobs = jobs
         self._keys = keys
         self._queues = queues

@@ -9,7 +9,7 @@ import msgspec
 from rota.model.clock_repair import TOLERANCE
 from rota.model.state import FINAL, State
 from rota.store.contract import LogLine, Node, QueueInfo
-from rota.store.postgres.rows import text_of
+from rota.store.postgres.codec import text_of
 from rota.store.postgres.transaction import TALLIES
 from rota.store.shared.counting import TOTAL, Counts
 from rota.store.shared.unpacking import node_from

@@ -8,7 +8,7 @@ import msgspec
 
 from rota.model.entry import Entry
 from rota.store.contract import NoteFilter, Page
-from rota.store.postgres.rows import text_of
+from rota.store.postgres.codec import text_of
 from rota.store.shared.matching import note_cursor, note_place
 from rota.store.shared.unpacking import note_from
 

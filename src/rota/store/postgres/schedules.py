@@ -8,7 +8,7 @@ from rota.model.edit import schedule_after
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
-from rota.store.postgres.rows import (
+from rota.store.postgres.codec import (
     FOUND_BY,
     SCHEDULE_COLUMNS,
     SCHEDULE_TYPES,
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rota.model.note import Note
     from rota.model.schedule import LastRun, Schedule
     from rota.store.contract import ScheduleFilter
-    from rota.store.postgres.adding import Adding
-    from rota.store.postgres.changes import Changes
-    from rota.store.postgres.jobs import Jobs
+    from rota.store.postgres.adding import Adder
+    from rota.store.postgres.changing import Changer
+    from rota.store.postgres.job_rows import JobRows
     from rota.store.postgres.ledger import Ledger
     from rota.store.postgres.records import Notes
     from rota.store.postgres.transaction import Row, Transaction
@@ -44,10 +44,10 @@ _UPDATE = f"UPDATE {{ns}}.schedule s SET {_SETS} FROM unnest({_ARRAYS}) AS w ({_
 class Schedules:
     """One namespace's schedules."""
 
-    def __init__(self, jobs: Jobs, adding: Adding, changes: Changes, ledger: Ledger, notes: Notes) -> None:
+    def __init__(self, jobs: JobRows, adder: Adder, changer: Changer, ledger: Ledger, notes: Notes) -> None:
         self._jobs = jobs
-        self._adding = adding
-        self._changes = changes
+        self._adder = adder
+        self._changer = changer
         self._ledger = ledger
         self._notes = notes
 
@@ -167,9 +167,9 @@ class Schedules:
     def _revoke(self, tx: Transaction, edit: Edit, reason: str, now: int) -> None:
         """Cancel what waits; what was made ahead of its time goes without a trace."""
         waiting = self._jobs.waiting_of(tx, edit.id)
-        self._changes.unmake(tx, [job for job in waiting if edit.unmakes(job)], now)
+        self._changer.unmake(tx, [job for job in waiting if edit.unmakes(job)], now)
         cancels = [(cancel(job, now, reason), job) for job in waiting if not edit.unmakes(job)]
-        self._changes.apply(tx, cancels, now)
+        self._changer.apply(tx, cancels, now)
 
     def _follow(self, tx: Transaction, edit: Edit, now: int) -> list[str]:
         """What goes with an edit; gives the jobs that were made."""
@@ -179,7 +179,7 @@ class Schedules:
             return []
         made = self._jobs.made(tx, [(edit.id, job.fire_at) for job in edit.jobs if job.fire_at is not None])
         fresh = [job for job in edit.jobs if (edit.id, job.fire_at) not in made]
-        return [added.id for added in self._adding.add(tx, fresh, now) if not added.existed]
+        return [added.id for added in self._adder.add(tx, fresh, now) if not added.existed]
 
 
 class Batch:

@@ -33,25 +33,26 @@ from rota.store.contract import (
     ScheduleFilter,
     Store,
 )
-from rota.store.postgres import marks, moving, salvos, schema
-from rota.store.postgres.adding import Adding
+from rota.store.postgres import marks, moving, schema
+from rota.store.postgres.adding import Adder
 from rota.store.postgres.address import TIMEOUT, parse
-from rota.store.postgres.ahead import Judging
-from rota.store.postgres.changes import Changes
+from rota.store.postgres.caller_transaction import check_transaction
+from rota.store.postgres.changing import Changer
 from rota.store.postgres.clock import ServerClock
 from rota.store.postgres.connection import Database
-from rota.store.postgres.exchange import Exchanging, Odd, Sealed, check_seal
-from rota.store.postgres.firing import Shooting
-from rota.store.postgres.jobs import Jobs, ReadyJobs, is_simply_ready
+from rota.store.postgres.exchange import Exchanger, Odd, Sealed, check_seal
+from rota.store.postgres.fast import firing as fast_firing
+from rota.store.postgres.fast.firing import FiringBatch
+from rota.store.postgres.firing import Firer
+from rota.store.postgres.job_rows import JobRows, ReadyJobs, is_simply_ready
 from rota.store.postgres.keys import Keys
 from rota.store.postgres.ledger import Ledger
+from rota.store.postgres.lookahead import LookaheadJudge
 from rota.store.postgres.notify import Notifier
 from rota.store.postgres.operations import Locks, Logs, Nodes, Queues
 from rota.store.postgres.records import Entries, Notes
-from rota.store.postgres.salvos import Salvo
 from rota.store.postgres.schedules import Schedules
 from rota.store.postgres.transaction import Transaction
-from rota.store.postgres.transactions import check_transaction
 from rota.store.postgres.upkeep import Upkeep
 from rota.store.shared import forks
 from rota.store.shared.matching import check_cursor, has_lapsed, is_held_by, is_running, is_same
@@ -110,17 +111,17 @@ class PostgresStore(Store, forks.Forked):
         self._clock.forget()
 
     def _make_parts(self) -> None:
-        self._jobs, self._keys, self._ledger = Jobs(), Keys(), Ledger()
+        self._jobs, self._keys, self._ledger = JobRows(), Keys(), Ledger()
         self._queues, self._nodes, self._logs, self._locks = Queues(), Nodes(), Logs(), Locks()
-        self._adding = Adding(self._jobs, self._keys)
-        self._changes = Changes(self._jobs, self._keys, self._ledger)
+        self._adder = Adder(self._jobs, self._keys)
+        self._changer = Changer(self._jobs, self._keys, self._ledger)
         self._notes = Notes()
         self._entries = Entries(self._notes)
-        self._schedules = Schedules(self._jobs, self._adding, self._changes, self._ledger, self._notes)
-        self._shooting = Shooting(self._schedules, self._jobs, self._keys, self._changes, self._ledger)
-        judging = Judging(self._schedules, self._jobs, self._keys, self._changes, self._ledger)
-        self._exchanging = Exchanging(self._changes, judging)
-        self._upkeep = Upkeep(self._changes, self._ledger, self._queues, self._nodes, self._notes)
+        self._schedules = Schedules(self._jobs, self._adder, self._changer, self._ledger, self._notes)
+        self._firer = Firer(self._schedules, self._jobs, self._keys, self._changer, self._ledger)
+        lookahead = LookaheadJudge(self._schedules, self._jobs, self._keys, self._changer, self._ledger)
+        self._exchanger = Exchanger(self._changer, lookahead)
+        self._upkeep = Upkeep(self._changer, self._ledger, self._queues, self._nodes, self._notes)
         self._dumper = moving.Dumper(self._queues)
         self._loader = moving.Loader(self._jobs, self._keys, self._queues)
 
@@ -178,7 +179,7 @@ class PostgresStore(Store, forks.Forked):
         self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
     ) -> Extended:
         reach("extend.before_commit")
-        reply = self._database.call(lambda tx: self._exchanging.extend(tx, holder, leases, lease_for, now))
+        reply = self._database.call(lambda tx: self._exchanger.extend(tx, holder, leases, lease_for, now))
         reach("extend.after_commit")
         return reply
 
@@ -187,7 +188,7 @@ class PostgresStore(Store, forks.Forked):
 
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
         def rescue(tx: Transaction, at: int) -> list[Refusal]:
-            return self._changes.settle(
+            return self._changer.settle(
                 tx, changes, at, lambda change, job: is_same(change, job) and has_lapsed(job, at), waits=False
             )
 
@@ -195,7 +196,7 @@ class PostgresStore(Store, forks.Forked):
 
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
         def change(tx: Transaction, at: int) -> list[Refusal]:
-            return self._changes.settle(
+            return self._changer.settle(
                 tx, changes, at, lambda change, job: is_same(change, job) and not is_running(job)
             )
 
@@ -203,14 +204,14 @@ class PostgresStore(Store, forks.Forked):
 
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
         del now  # a request has no time of its own
-        return self._database.call(lambda tx: self._exchanging.request_cancels(tx, ids, reason))
+        return self._database.call(lambda tx: self._exchanger.request_cancels(tx, ids, reason))
 
     def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
         if notes:
-            self._database.call(lambda tx: self._exchanging.note_progress(tx, holder, notes))
+            self._database.call(lambda tx: self._exchanger.note_progress(tx, holder, notes))
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
-        return self._transact("delete", lambda tx, _: self._changes.remove_ended(tx, ids), now)
+        return self._transact("delete", lambda tx, _: self._changer.remove_ended(tx, ids), now)
 
     def get_jobs(self, ids: Sequence[str]) -> list[Job]:
         return self._database.call(lambda tx: self._jobs.get(tx, ids))
@@ -223,14 +224,14 @@ class PostgresStore(Store, forks.Forked):
         def add(tx: Transaction) -> list[Added]:
             check_seal(tx)
             at = tx.rows("SELECT {ns}.micros()")[0][0]
-            return self._adding.add(tx, jobs, at)
+            return self._adder.add(tx, jobs, at)
 
         return self._in_theirs(transaction, add)
 
     def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
         def settle(tx: Transaction) -> bool:
             at = tx.rows("SELECT {ns}.micros()")[0][0]
-            refused = self._changes.settle(tx, [change], at, lambda change, job: is_held_by(holder, change, job))
+            refused = self._changer.settle(tx, [change], at, lambda change, job: is_held_by(holder, change, job))
             return not refused
 
         return self._in_theirs(transaction, settle)
@@ -264,8 +265,8 @@ class PostgresStore(Store, forks.Forked):
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         if not firings:
             return []
-        answers = self._fire_at_once(firings, now) if salvos.are_plain(firings) else None
-        return answers or self._transact("fire", lambda tx, at: self._shooting.fire(tx, firings, at), now)
+        answers = self._fire_at_once(firings, now) if fast_firing.are_plain(firings) else None
+        return answers or self._transact("fire", lambda tx, at: self._firer.fire(tx, firings, at), now)
 
     def list_occurrences(
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
@@ -396,10 +397,10 @@ class PostgresStore(Store, forks.Forked):
         """At once where that is enough, else step by step."""
         try:
             reach("exchange.before_commit")
-            reply = self._database.call(lambda tx: self._exchanging.at_once(tx, ask, now))
+            reply = self._database.call(lambda tx: self._exchanger.at_once(tx, ask, now))
             reach("exchange.after_commit")
         except Odd:
-            reply = self._database.transact("exchange", lambda tx: self._exchanging.step_by_step(tx, ask, now))
+            reply = self._database.transact("exchange", lambda tx: self._exchanger.step_by_step(tx, ask, now))
             self._notifier.notify("jobs")
         return reply
 
@@ -422,7 +423,7 @@ class PostgresStore(Store, forks.Forked):
 
     def _add(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         """Jobs of any kind."""
-        added = self._transact("add", lambda tx, at: self._adding.add(tx, jobs, at), now)
+        added = self._transact("add", lambda tx, at: self._adder.add(tx, jobs, at), now)
         self._notifier.notify("jobs")
         return added
 
@@ -448,19 +449,19 @@ class PostgresStore(Store, forks.Forked):
 
     def _fire_at_once(self, firings: Sequence[Firing], now: int | None) -> list[Fired] | None:
         """Plain firings, by one call; None where that is not enough."""
-        salvo = Salvo.of(firings, self._guessed() if now is None else now)
-        place = salvo.fire(self._database, is_guessed=now is None) if salvo else 0
+        batch = FiringBatch.of(firings, self._guessed() if now is None else now)
+        place = batch.fire(self._database, is_guessed=now is None) if batch else 0
         if place is None:
             self._refuse_if_sealed()
-        if place == salvos.MISDATED:
+        if place == fast_firing.MISDATED:
             self._clock.forget()
-        if place == salvos.NONE_HOLDS:
-            return salvos.told(firings, is_accepted=False)
+        if place == fast_firing.NONE_HOLDS:
+            return fast_firing.told(firings, is_accepted=False)
         if place is None or place <= 0:
             return None
         reach("fire.after_commit")
         self._notifier.notify("jobs")
-        return salvos.told(firings, is_accepted=True)
+        return fast_firing.told(firings, is_accepted=True)
 
     def _refuse_if_sealed(self) -> None:
         sealed = self.sealed()

@@ -9,7 +9,7 @@ from rota.store.contract import Pruned
 
 if TYPE_CHECKING:
     from rota.store.contract import Retention
-    from rota.store.postgres.changes import Changes
+    from rota.store.postgres.changing import Changer
     from rota.store.postgres.ledger import Ledger
     from rota.store.postgres.operations import Nodes, Queues
     from rota.store.postgres.records import Notes
@@ -25,8 +25,8 @@ _EVER = 2**62
 class Upkeep:
     """One namespace's pruner; many may run at once."""
 
-    def __init__(self, changes: Changes, ledger: Ledger, queues: Queues, nodes: Nodes, notes: Notes) -> None:
-        self._changes = changes
+    def __init__(self, changer: Changer, ledger: Ledger, queues: Queues, nodes: Nodes, notes: Notes) -> None:
+        self._changer = changer
         self._ledger = ledger
         self._queues = queues
         self._nodes = nodes
@@ -40,7 +40,7 @@ class Upkeep:
         surplus = min(self._queues.ended(tx) - retention.most_finished, limit)
         if surplus > len(ids):  # the oldest may be stale ones that are among the ids already
             ids = list(dict.fromkeys([*ids, *self._oldest(tx, now, surplus + len(ids))]))[:surplus]
-        removed = self._changes.remove_ended(tx, ids)
+        removed = self._changer.remove_ended(tx, ids)
         lines = self._ledger.prune(tx, retention, now, limit)
         nodes = self._nodes.prune(tx, now - retention.nodes_for)
         notes = self._notes.prune(tx, now - retention.notes_for, limit)

@@ -16,8 +16,8 @@ from rota.model.state import State
 from rota.store.contract import Fired
 from rota.store.postgres.arrays import once
 from rota.store.postgres.calls import Function
+from rota.store.postgres.codec import packed, packed_last
 from rota.store.postgres.marks import BLOCK, Kinds
-from rota.store.postgres.rows import packed, packed_last
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ _FIRE_READY = Function(
 )
 
 
-class Salvo(NamedTuple):
+class FiringBatch(NamedTuple):
     """Firings of which `are_plain` is true, decided for one instant, as they are sent."""
 
     at: int
@@ -52,7 +52,7 @@ class Salvo(NamedTuple):
     kinds: Kinds
 
     @classmethod
-    def of(cls, firings: Sequence[Firing], at: int) -> Salvo | None:
+    def of(cls, firings: Sequence[Firing], at: int) -> FiringBatch | None:
         """None where one of the jobs is not ready at that instant."""
         jobs = [accept(firing.shots[0].job, at) for firing in firings]
         if not all(map(_is_ready, jobs)):

@@ -11,9 +11,9 @@ from rota.model.state import State
 from rota.store.contract import Page
 from rota.store.postgres.arrays import literal, once
 from rota.store.postgres.calls import Function
+from rota.store.postgres.codec import JOB_COLUMNS, PLACES, RECORD, TABLES, WRITTEN, jobs_of, place_of, record_of
 from rota.store.postgres.listing import newest
 from rota.store.postgres.marks import BLOCK, Kinds, mark
-from rota.store.postgres.rows import JOB_COLUMNS, PLACES, RECORD, TABLES, WRITTEN, jobs_of, place_of, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ class ReadyJobs(NamedTuple):
         return cls([None if column is None else literal(column) for column in columns], kinds)
 
 
-class Jobs:
+class JobRows:
     """One namespace's jobs, by id or by place."""
 
     # Reading.

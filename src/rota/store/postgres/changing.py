@@ -1,4 +1,4 @@
-"""Changes of jobs: applied where the jobs still are what was decided on, with all that they set in motion."""
+"""Changer of jobs: applied where the jobs still are what was decided on, with all that they set in motion."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rota.model.occurrence import is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, apply_to, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Refusal
+from rota.store.postgres.codec import last_of, packed_last, text_of
 from rota.store.postgres.faults import StaleLook
-from rota.store.postgres.rows import last_of, packed_last, text_of
 from rota.store.shared.matching import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rota.model.job import Job
-    from rota.store.postgres.jobs import Jobs
+    from rota.store.postgres.job_rows import JobRows
     from rota.store.postgres.keys import Keys
     from rota.store.postgres.ledger import Ledger
     from rota.store.postgres.transaction import Transaction
 
 
-class Changes:
+class Changer:
     """One namespace's changes. Everybody locks in one order: schedules by id, jobs by place, counters last."""
 
-    def __init__(self, jobs: Jobs, keys: Keys, ledger: Ledger) -> None:
+    def __init__(self, jobs: JobRows, keys: Keys, ledger: Ledger) -> None:
         self._jobs = jobs
         self._keys = keys
         self._ledger = ledger

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import of_skip
 from rota.store.contract import MOST_PROMOTED
-from rota.store.postgres.firing import REPLACED, Situation
+from rota.store.postgres.firing import REPLACED, FiringSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.lookahead import Judgement
     from rota.model.schedule import Schedule
-    from rota.store.postgres.changes import Changes
-    from rota.store.postgres.jobs import Jobs
+    from rota.store.postgres.changing import Changer
+    from rota.store.postgres.job_rows import JobRows
     from rota.store.postgres.keys import Keys
     from rota.store.postgres.ledger import Ledger
     from rota.store.postgres.schedules import Schedules
@@ -33,14 +33,14 @@ _DUE = (
 _TAKEN = "SELECT seq FROM {ns}.later WHERE seq = ANY(%s) AND is_ahead ORDER BY seq FOR UPDATE SKIP LOCKED"
 
 
-class Judging:
+class LookaheadJudge:
     """One namespace's judge. Two who claim at once never judge one job: each takes the schedules that are free."""
 
-    def __init__(self, schedules: Schedules, jobs: Jobs, keys: Keys, changes: Changes, ledger: Ledger) -> None:
+    def __init__(self, schedules: Schedules, jobs: JobRows, keys: Keys, changer: Changer, ledger: Ledger) -> None:
         self._schedules = schedules
         self._jobs = jobs
         self._keys = keys
-        self._changes = changes
+        self._changer = changer
         self._ledger = ledger
 
     def judge_due(self, tx: Transaction, queues: Sequence[str], now: int) -> None:
@@ -67,28 +67,28 @@ class Judging:
         self, tx: Transaction, jobs: list[Job], schedules: dict[str, Schedule | None], now: int
     ) -> list[Job]:
         """Judge up to a job that stops another, whose end changes what the next one meets; gives the rest."""
-        situation = self._look(tx, jobs, now)
+        snapshot = self._look(tx, jobs, now)
         verdicts: list[Verdict] = []
         stopped: str | None = None
         for job in jobs:
             name = job.schedule_id or ""
-            live, held, holder = situation.live.get(name), situation.held.get(name), situation.keys.get(job.ahead or "")
+            live, held, holder = snapshot.live.get(name), snapshot.held.get(name), snapshot.keys.get(job.ahead or "")
             became = judge(job, schedules[name], live, held, holder, now)
             verdicts.append((job, became))
             if became.job is not None:
-                situation.note(name, became.job)
+                snapshot.note(name, became.job)
             stopped = became.cancels
             if stopped is not None:
                 break
         self._write(tx, verdicts, now)
         if stopped is not None:
-            self._changes.stop(tx, stopped, REPLACED, now)
+            self._changer.stop(tx, stopped, REPLACED, now)
         return jobs[len(verdicts) :]
 
-    def _look(self, tx: Transaction, jobs: Sequence[Job], now: int) -> Situation:
+    def _look(self, tx: Transaction, jobs: Sequence[Job], now: int) -> FiringSnapshot:
         live = self._keys.live(tx, [job.schedule_id or "" for job in jobs])
         keys = self._keys.holders(tx, [job.ahead for job in jobs if job.ahead], now)
-        return Situation(live, self._jobs.last_held(tx, sorted(live)), set(), keys)
+        return FiringSnapshot(live, self._jobs.last_held(tx, sorted(live)), set(), keys)
 
     def _write(self, tx: Transaction, verdicts: Sequence[Verdict], now: int) -> None:
         """What became of the jobs; what waited for those that go is let go once the others stand."""
@@ -99,4 +99,4 @@ class Judging:
         tx.counts.move_all((before.queue, before.state, after.state) for before, after in kept)
         skips = [(job.schedule_id or "", became.skip) for job, became in verdicts if became.skip is not None]
         self._ledger.record(tx, [of_skip(name, skip) for name, skip in skips])
-        self._changes.unmake(tx, [job for job, became in verdicts if became.job is None], now)
+        self._changer.unmake(tx, [job for job, became in verdicts if became.job is None], now)

@@ -1,0 +1,1 @@
+"""What is here for speed alone: each file can be deleted, and the store falls back to its ordinary path."""
