@@ -6,11 +6,11 @@
 import sys
 
 from bench.wakeup import Wakeup
-from rota.engine.scheduling.partition import Share
+from rota.engine.scheduling.partition import Partition
 
 
 def main(url: str, namespace: str, at: str, index: str, of: str) -> None:
-    wakeup = Wakeup(url, namespace, int(at), Share(int(index), int(of)))
+    wakeup = Wakeup(url, namespace, int(at), Partition(int(index), int(of)))
     wakeup.store.list_queues()  # connected, before the clock runs
     print("ready", flush=True)
     sys.stdin.readline()

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import rota
 from rota.engine.events import Events
-from rota.engine.scheduling.partition import Share
+from rota.engine.scheduling.partition import Partition
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.edit import Edit
@@ -54,7 +54,7 @@ class Clocked:
 class Wakeup:
     """An app's store and its scheduler. Every minute of the clock, the same schedules are due."""
 
-    def __init__(self, url: str, namespace: str, at: int, share: Share = Share()) -> None:  # noqa: B008 - frozen
+    def __init__(self, url: str, namespace: str, at: int, partition: Partition = Partition()) -> None:  # noqa: B008 - frozen
         self.url = url
         self.namespace = namespace
         self.app = rota.App(url, namespace=namespace)
@@ -66,7 +66,7 @@ class Wakeup:
             Events(),
             StoreClock(self.clocked.now),
             lambda: new_id(random, self.clocked.at),
-            share=lambda: share,
+            partition=lambda: partition,
         )
 
     def turn(self) -> None:

@@ -19,7 +19,7 @@ class BackgroundThread:
     def __enter__(self) -> Self:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import, and few have so much to do
 
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rota-aside")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rota-background")
         return self
 
     def __exit__(

@@ -30,7 +30,7 @@ def a_scheduler(stage):
 
     def make(worker=None):
         scheduler = stage.a_scheduler()
-        scheduler.has_beside(worker or SimpleNamespace(awaits=lambda _: True, wake=lambda: None))
+        scheduler.set_worker(worker or SimpleNamespace(is_idle_for=lambda _: True, wake=lambda: None))
         return scheduler
 
     return make
@@ -263,7 +263,7 @@ def test_a_job_that_is_cancelled_before_its_time_does_not_run(stage, held, ran):
 
 def test_a_lease_that_is_lost_before_its_time_ends_it(stage, held, ran):
     (run,) = held.runs.values()
-    held.forget(run)
+    held.drop_lost(run)
     stage.skip(MOMENT)
     held.turn()
     assert ran == []

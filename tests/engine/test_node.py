@@ -123,7 +123,7 @@ def test_a_node_runs_the_services_that_were_asked_for(app, worker, scheduler):
         names = {service.name for service in node.services}
     assert ("worker" in names, "lease keeper" in names, "log keeper" in names) == (worker,) * 3
     assert ("scheduler" in names) == scheduler
-    assert {"rescuer", "pruner", "beater"} <= names
+    assert {"rescuer", "pruner", "heartbeat"} <= names
 
 
 def test_stopping_waits_for_what_runs(app, gate):

@@ -1,4 +1,4 @@
-"""Several schedulers share what is due: each takes its own first, and what others leave undone after a moment."""
+"""Several schedulers divide what is due: each takes its own first, and what others leave undone after a moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from engine.stage import NOON
 from rota import every
-from rota.engine.scheduling.partition import PATIENCE, Share, share_of
+from rota.engine.scheduling.partition import PATIENCE, Partition, partition_of
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.micros import SECOND
@@ -20,7 +20,7 @@ def a_node(name: str, *, roles: tuple[str, ...] = ("scheduler",), beat_at: int =
 
 
 @pytest.fixture
-def crowd(stage):
+def many(stage):
     """Forty schedules that are due."""
 
     @stage.app.task(name="engine.tick")
@@ -31,51 +31,53 @@ def crowd(stage):
     return stage
 
 
-def sharing(stage, share: Share) -> Scheduler:
-    ids = (f"{share.index}-{number}" for number in range(1000))
-    return Scheduler(stage.store, stage.events, StoreClock(stage.store.now), lambda: next(ids), share=lambda: share)
+def partitioned(stage, partition: Partition) -> Scheduler:
+    ids = (f"{partition.index}-{number}" for number in range(1000))
+    return Scheduler(
+        stage.store, stage.events, StoreClock(stage.store.now), lambda: next(ids), partition=lambda: partition
+    )
 
 
 def fired(stage) -> set[str]:
     return {job.schedule_id for job in stage.app.jobs.list(limit=200).items}
 
 
-def test_the_shares_of_all_are_the_whole_and_none_is_in_two(crowd):
-    schedules = crowd.store.get_schedules(NAMES)
-    parts = [{schedule.id for schedule in schedules if Share(index, 3).has(schedule)} for index in range(3)]
+def test_the_shares_of_all_are_the_whole_and_none_is_in_two(many):
+    schedules = many.store.get_schedules(NAMES)
+    parts = [{schedule.id for schedule in schedules if Partition(index, 3).has(schedule)} for index in range(3)]
     assert sum(map(len, parts)) == len(NAMES)
     assert set().union(*parts) == set(NAMES)
     assert all(parts)
 
 
-def test_each_fires_its_own_share(crowd):
-    first, second = sharing(crowd, Share(0, 2)), sharing(crowd, Share(1, 2))
+def test_each_fires_its_own_share(many):
+    first, second = partitioned(many, Partition(0, 2)), partitioned(many, Partition(1, 2))
     assert first.turn() == 0.0
-    mine = fired(crowd)
+    mine = fired(many)
     assert 0 < len(mine) < len(NAMES)
     assert second.turn() == 0.0
-    assert fired(crowd) == set(NAMES)
-    assert "schedule.refused" not in [event.name for event in crowd.heard]
+    assert fired(many) == set(NAMES)
+    assert "schedule.refused" not in [event.name for event in many.heard]
 
 
-def test_what_another_leaves_undone_is_fired_after_a_moment(crowd):
-    scheduler = sharing(crowd, Share(0, 2))
+def test_what_another_leaves_undone_is_fired_after_a_moment(many):
+    scheduler = partitioned(many, Partition(0, 2))
     scheduler.turn()
     assert scheduler.turn() == PATIENCE / SECOND
-    assert len(fired(crowd)) < len(NAMES)
-    crowd.skip(PATIENCE / SECOND)
+    assert len(fired(many)) < len(NAMES)
+    many.skip(PATIENCE / SECOND)
     assert scheduler.turn() == 0.0
-    assert fired(crowd) == set(NAMES)
+    assert fired(many) == set(NAMES)
 
 
-def test_one_alone_has_all(crowd):
-    sharing(crowd, Share()).turn()
-    assert fired(crowd) == set(NAMES)
+def test_one_alone_has_all(many):
+    partitioned(many, Partition()).turn()
+    assert fired(many) == set(NAMES)
 
 
 def test_shares_go_to_the_schedulers_that_are_alive():
     nodes = [a_node("c"), a_node("a", beat_at=NOON - 60 * SECOND), a_node("w", roles=("worker",)), a_node("d")]
-    assert share_of("b", nodes, NOON) == Share(0, 3)
-    assert share_of("c", nodes, NOON) == Share(0, 2)
-    assert share_of("d", nodes, NOON) == Share(1, 2)
-    assert share_of("d", [], NOON) == Share(0, 1)
+    assert partition_of("b", nodes, NOON) == Partition(0, 3)
+    assert partition_of("c", nodes, NOON) == Partition(0, 2)
+    assert partition_of("d", nodes, NOON) == Partition(1, 2)
+    assert partition_of("d", [], NOON) == Partition(0, 1)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from engine.stage import NOON
-from rota.engine.worker.prefetch import AHEAD, MOST_HELD, WINDOW, Pace
+from rota.engine.worker.prefetch import AHEAD, MOST_HELD, WINDOW, PrefetchLimit
 from rota.engine.worker.worker import AHEAD as ASK_AHEAD
 from rota.model.history import history_of
 from rota.model.micros import SECOND
@@ -44,49 +44,49 @@ def held_up(stage, gate):
 
 
 def test_at_first_a_worker_takes_what_its_slots_hold(clock):
-    pace = Pace(8, clock)
-    assert [pace.room(held, 0) for held in (0, 3, 8)] == [8, 5, 0]
+    limit = PrefetchLimit(8, clock)
+    assert [limit.room(held, 0) for held in (0, 3, 8)] == [8, 5, 0]
     clock.at += 60
-    assert pace.room(0, 0) == 8
+    assert limit.room(0, 0) == 8
 
 
 def test_a_worker_of_short_jobs_takes_what_ends_in_the_next_moment(clock):
-    pace = Pace(8, clock)
+    limit = PrefetchLimit(8, clock)
     for _ in range(100):
-        pace.ended()
+        limit.ended()
     clock.at += WINDOW
-    assert pace.room(0, 0) == 8 + int(100 / WINDOW * AHEAD)
+    assert limit.room(0, 0) == 8 + int(100 / WINDOW * AHEAD)
 
 
 def test_a_worker_never_holds_more_than_its_bound(clock):
-    pace = Pace(8, clock)
+    limit = PrefetchLimit(8, clock)
     for _ in range(1_000_000):
-        pace.ended()
+        limit.ended()
     clock.at += WINDOW
-    assert pace.room(0, 0) == MOST_HELD
+    assert limit.room(0, 0) == MOST_HELD
 
 
 def test_a_worker_of_long_jobs_takes_only_what_its_slots_hold(clock):
-    pace = Pace(8, clock)
+    limit = PrefetchLimit(8, clock)
     for _ in range(20):
         clock.at += 5
-        pace.ended()
-        assert pace.room(8, 0) <= 0
+        limit.ended()
+        assert limit.room(8, 0) <= 0
 
 
 def test_a_burst_is_forgotten_once_jobs_become_long(clock):
-    pace = Pace(8, clock)
+    limit = PrefetchLimit(8, clock)
     for _ in range(1_000):
-        pace.ended()
+        limit.ended()
     clock.at += 2 * WINDOW
-    assert pace.room(0, 0) > 8
+    assert limit.room(0, 0) > 8
     clock.at += 1
-    assert pace.room(8, 0) == 0
+    assert limit.room(8, 0) == 0
 
 
 def test_stuck_slots_take_nothing(clock):
-    pace = Pace(3, clock)
-    assert [pace.room(0, stuck) for stuck in range(5)] == [3, 2, 1, 0, 0]
+    limit = PrefetchLimit(3, clock)
+    assert [limit.room(0, stuck) for stuck in range(5)] == [3, 2, 1, 0, 0]
 
 
 def test_long_jobs_are_left_for_other_workers(stage, held_up):
@@ -100,14 +100,14 @@ def test_long_jobs_are_left_for_other_workers(stage, held_up):
 
 
 def test_what_cannot_begin_soon_is_in_excess(clock):
-    pace = Pace(8, clock)
-    assert [pace.excess(waiting) for waiting in (0, 8, 9, 600)] == [0, 0, 1, 592]
+    limit = PrefetchLimit(8, clock)
+    assert [limit.excess(waiting) for waiting in (0, 8, 9, 600)] == [0, 0, 1, 592]
     for _ in range(1_000):
-        pace.ended()
+        limit.ended()
     clock.at += 2 * WINDOW
-    assert pace.excess(600) == 0
+    assert limit.excess(600) == 0
     clock.at += 1
-    assert pace.excess(600) == 592
+    assert limit.excess(600) == 592
 
 
 def test_what_was_claimed_when_jobs_were_short_is_given_back_when_they_are_long(stage, held_up):
@@ -177,7 +177,7 @@ def test_a_slot_that_came_free_is_filled_in_the_same_call(any_stage):
     any_stage.app.enqueue_many([work.job() for _ in range(5)])
     worker.turn()
     for _ in range(5):
-        worker._pace = Pace(1)  # which has seen no short jobs
+        worker._prefetch = PrefetchLimit(1)  # which has seen no short jobs
         assert ended.acquire(timeout=PATIENCE)
         worker.turn()
     assert any_stage.states() == ["succeeded"] * 5

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rota import LeaseLost, current_job
-from rota.engine.worker.prefetch import Pace
+from rota.engine.worker.prefetch import PrefetchLimit
 from rota.model.micros import SECOND
 
 PATIENCE = 10
@@ -109,7 +109,7 @@ def test_the_clock_of_a_timeout_starts_when_the_task_does(stage, gate):
     first = slow.tasks["thread"].enqueue()
     worker.turn()
     slow.has_begun()
-    worker._pace.room = lambda held, stuck: 2 - held - stuck  # as after many short jobs
+    worker._prefetch.room = lambda held, stuck: 2 - held - stuck  # as after many short jobs
     second = slow.tasks["thread"].enqueue()
     worker.turn()
     stage.skip(4)
@@ -332,7 +332,7 @@ def test_check_raises_where_the_job_is_no_longer_ours(stage):
     loop.enqueue()
     worker.turn()
     assert begun.wait(PATIENCE)
-    worker.forget(next(iter(worker.runs.values())))
+    worker.drop_lost(next(iter(worker.runs.values())))
     lost.set()
     worker.threads.stop()
     worker.threads._threads[0].join(PATIENCE)
@@ -352,7 +352,7 @@ def test_stuck_threads_shrink_the_room_and_their_return_gives_it_back(stage, gat
     stage.skip(6)
     stage.a_keeper(worker).turn()
     stage.work_off(worker)
-    worker._pace = Pace(3)  # which has seen no short jobs
+    worker._prefetch = PrefetchLimit(3)  # which has seen no short jobs
     assert worker.threads.stuck == 2
     assert worker._want() == 1
     threads = list(worker.threads._threads)
@@ -385,7 +385,7 @@ def test_a_worker_whose_threads_are_all_stuck_claims_nothing(stage, gate):
 def test_draining_gives_back_what_was_not_begun_and_waits_for_what_runs(any_stage, gate):
     slow = Slow(any_stage.app, gate)
     worker = any_stage.a_worker(concurrency=1)
-    worker._pace.room = lambda held, stuck: 4 - held - stuck  # as after many short jobs
+    worker._prefetch.room = lambda held, stuck: 4 - held - stuck  # as after many short jobs
     jobs = any_stage.app.enqueue_many([slow.tasks["thread"].job() for _ in range(4)])
     worker.turn()
     slow.has_begun()

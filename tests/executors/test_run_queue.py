@@ -1,4 +1,4 @@
-"""A line of runs: nobody sleeps while there is work, and no crowd is woken for what one can do."""
+"""A queue of runs: nobody sleeps while there is work, and no crowd is woken for what one can do."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import threading
 
 import pytest
 
-from rota.engine.executors.run_queue import Line
+from rota.engine.executors.run_queue import RunQueue
 
 PATIENCE = 10
 SLOTS = 8
 
 
 class Crew:
-    """Slots that take what is in the line, as a worker's do. Runs are plain callables here."""
+    """Slots that take what is in the queue, as a worker's do. Runs are plain callables here."""
 
     def __init__(self, slots=SLOTS):
-        self.line = Line(self._grow)
+        self.queue = RunQueue(self._grow)
         self.threads = []
         self.taken_by = {}
         self._slots = slots
@@ -29,13 +29,13 @@ class Crew:
         return True
 
     def _work(self):
-        self.line.join()
-        while (run := self.line.take()) is not None:
+        self.queue.join()
+        while (run := self.queue.take()) is not None:
             self.taken_by[run] = threading.get_ident()
             run()
 
     def end(self):
-        self.line.close()
+        self.queue.close()
         for thread in self.threads:
             thread.join(PATIENCE)
         assert not any(thread.is_alive() for thread in self.threads)
@@ -52,7 +52,7 @@ def test_runs_that_block_get_a_slot_each(crew):
     everyone = threading.Barrier(SLOTS)
     begun = [threading.Event() for _ in range(SLOTS)]
     for event in begun:
-        crew.line.put(lambda event=event: (everyone.wait(PATIENCE), event.set()))
+        crew.queue.put(lambda event=event: (everyone.wait(PATIENCE), event.set()))
     assert all(event.wait(PATIENCE) for event in begun)  # the barrier opens only when all run at the same time
     assert len(crew.threads) == SLOTS
 
@@ -61,7 +61,7 @@ def test_slots_that_slept_are_woken_for_runs_that_block(crew):
     for _ in range(50):
         everyone = threading.Barrier(SLOTS + 1)
         for _ in range(SLOTS):
-            crew.line.put(lambda everyone=everyone: everyone.wait(PATIENCE))
+            crew.queue.put(lambda everyone=everyone: everyone.wait(PATIENCE))
         everyone.wait(PATIENCE)
 
 
@@ -69,7 +69,7 @@ def test_every_run_is_taken_once_by_somebody(crew):
     left = threading.Semaphore(0)
     count = 5_000
     for number in range(count):
-        crew.line.put(lambda number=number: (number, left.release()))
+        crew.queue.put(lambda number=number: (number, left.release()))
     assert all(left.acquire(timeout=PATIENCE) for _ in range(count))
     assert not left.acquire(blocking=False)
 
@@ -77,17 +77,17 @@ def test_every_run_is_taken_once_by_somebody(crew):
 def test_what_was_put_before_the_end_is_still_done():
     crew = Crew(slots=1)
     gate, done = threading.Event(), []
-    crew.line.put(lambda: gate.wait(PATIENCE))
+    crew.queue.put(lambda: gate.wait(PATIENCE))
     for number in range(3):
-        crew.line.put(lambda number=number: done.append(number))
-    crew.line.close()
+        crew.queue.put(lambda number=number: done.append(number))
+    crew.queue.close()
     gate.set()
     crew.end()
     assert done == [0, 1, 2]
 
 
 def test_a_slot_that_waits_in_vain_is_told_so():
-    line = Line(lambda: False)
-    assert line.take(0.001) is None
-    line.put(str)
-    assert line.take(0.001) is str
+    queue = RunQueue(lambda: False)
+    assert queue.take(0.001) is None
+    queue.put(str)
+    assert queue.take(0.001) is str

@@ -51,7 +51,7 @@ class LiveNode:
         self._scheduler = Scheduler(
             self.store, app.events, store_clock, lambda: f"{new_id(random, clock.micros())}{next(numbers):05}"
         )
-        self._scheduler.has_beside(self._worker)
+        self._scheduler.set_worker(self._worker)
 
     def __enter__(self) -> Self:
         self.app.use_store(self.store)
@@ -121,7 +121,7 @@ class LiveNode:
     def _next_at(self) -> int | None:
         due = [self.store.due_schedules(1).next_due_at, self.store._next_due(self.store.queues)]
         early = [at - EARLY for at in due if at is not None]
-        lasting = [*self._asleep.values(), self._worker._blocks.next_at]
+        lasting = [*self._asleep.values(), self._worker._early.next_at]
         late = [round(run.deadline * SECOND) + 1 for run in self._worker.runs.values() if run.deadline is not None]
         now = self.clock.micros()
         return min((at for at in [*due, *early, *lasting, *late] if at is not None and at > now), default=None)

@@ -8,7 +8,7 @@ import threading
 import pytest
 from kill_harness import wait_until
 
-from rota.engine.node import Beater
+from rota.engine.node import Heartbeat
 from rota.model.settle import rescue
 from rota.store.contract import Exchange
 from rota.store.sqlite import SqliteStore
@@ -106,12 +106,12 @@ def test_a_lease_runs_out_while_the_wall_clock_stands_still(store, monkeypatch):
 def test_a_beat_that_had_to_wait_does_not_set_its_nodes_clock_back(ground):
     store = ground.store
     with ground.app.running(worker=False, scheduler=False) as node:
-        beater = Beater(store, node, ())
-        beater.turn()
+        heartbeat = Heartbeat(store, node, ())
+        heartbeat.turn()
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         begun_at = store.now()
-        beat = threading.Thread(target=beater.turn)
+        beat = threading.Thread(target=heartbeat.turn)
         beat.start()
         wait_until(lambda: store.now() > begun_at + SECOND, "the lock to have been held for a while")
         other.execute("COMMIT")

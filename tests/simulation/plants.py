@@ -7,7 +7,7 @@ import msgspec
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.upkeep import rescuer
 from rota.engine.worker import exchange_client
-from rota.engine.worker.exchange_client import Asker
+from rota.engine.worker.exchange_client import ExchangeClient
 from rota.engine.worker.worker import Worker
 from rota.errors import StoreUnavailable
 from rota.model import firing, settle
@@ -111,7 +111,7 @@ def a_key_is_never_freed(patch):
 
 def drop_reports_in_an_outage(patch):
     """The store was out of reach when a job ended: nobody tells it again."""
-    ask = Asker.ask
+    ask = ExchangeClient.ask
 
     def dropping(self):
         try:
@@ -120,7 +120,7 @@ def drop_reports_in_an_outage(patch):
             self._unsent.clear()
             raise
 
-    patch.setattr(Asker, "ask", dropping)
+    patch.setattr(ExchangeClient, "ask", dropping)
 
 
 def renew_by_holder(patch):
@@ -166,7 +166,7 @@ def sleep_through_notifications(patch):
 
 def bury_log_lines(patch):
     """What a job wrote at its end is not kept."""
-    patch.setattr(exchange_client, "keep_lines", lambda *_, **__: None)
+    patch.setattr(exchange_client, "flush_lines", lambda *_, **__: None)
 
 
 def miscount_removals(patch):

@@ -11,7 +11,7 @@ import pytest
 from every_store import DURABLE, fresh_place
 from rota import App, BadName, BadOption, Refused, TenantNotFound, UnknownZone, VersionConflict, calendar, cron, every
 from rota.engine.store_clock import StoreClock
-from rota.engine.upkeep.tenant_sync import Follower
+from rota.engine.upkeep.tenant_sync import TenantSync
 from tenants.world import At
 
 NOON = 1_768_478_400  # 2026-01-15 12:00 in UTC
@@ -208,10 +208,10 @@ def test_who_dies_half_way_is_followed_up(app, item, monkeypatch):
     assert app.schedules.get("it0").tz == "UTC"
     store = app.open()
     numbers = iter(range(100))
-    follower = Follower(store, app.events, StoreClock(store.now), lambda: f"note-{next(numbers)}")
-    follower.turn()
+    tenant_sync = TenantSync(store, app.events, StoreClock(store.now), lambda: f"note-{next(numbers)}")
+    tenant_sync.turn()
     assert app.schedules.get("it0").tz == "UTC"  # whoever began it may still be at it
-    follower.turn()
+    tenant_sync.turn()
     assert {view.tz for view in app.schedules.list(tenant="acme").items} == {"Asia/Kolkata"}
     assert store.list_entries("unsettled").items == []
     assert app.schedules.changes("it0").items[0].by == "ann"

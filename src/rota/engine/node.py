@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.engine.executors.capture import capture
-from rota.engine.scheduling.partition import Share, share_of
+from rota.engine.scheduling.partition import Partition, partition_of
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.service import Service
 from rota.engine.store_clock import StoreClock
 from rota.engine.upkeep.clock_watch import ClockWatch
 from rota.engine.upkeep.pruner import Pruner
 from rota.engine.upkeep.rescuer import Rescuer, free_jobs_of
-from rota.engine.upkeep.tenant_sync import Follower
+from rota.engine.upkeep.tenant_sync import TenantSync
 from rota.engine.worker.leases import LeaseKeeper
 from rota.engine.worker.log_keeper import LogKeeper
 from rota.engine.worker.worker import Worker, WorkerSettings
@@ -64,7 +64,7 @@ class Node:
         self.id = f"{socket.gethostname()}-{os.getpid()}-{self._random.getrandbits(48):012x}"
         self.worker: Worker | None = None
         self.services: list[Service] = []
-        self._share = Share()
+        self._partition = Partition()
         self.tasks = registry.names()
         self._build(registry)
 
@@ -83,7 +83,7 @@ class Node:
         """Stop claiming and firing at once, wait for what runs, hand back what is left, then end."""
         grace = self.settings.drain_for if drain_for is None else drain_for
         for service in self.services:
-            if isinstance(service, (Scheduler, Rescuer, Pruner, Follower, ClockWatch)):
+            if isinstance(service, (Scheduler, Rescuer, Pruner, TenantSync, ClockWatch)):
                 service.stop()
         if self.worker is not None:
             self._drain(self.worker, grace)
@@ -133,21 +133,21 @@ class Node:
             keepers = [LeaseKeeper(store, self.worker, events, clock), LogKeeper(store, self.worker, events, clock)]
             self.services += [self.worker, *keepers]
         if settings.scheduler:
-            scheduler = Scheduler(store, events, clock, self._new_id, share=lambda: self._share)
+            scheduler = Scheduler(store, events, clock, self._new_id, partition=lambda: self._partition)
             if self.worker is not None:
-                scheduler.has_beside(self.worker)
+                scheduler.set_worker(self.worker)
             self.services.append(scheduler)
         self.services += [
             Rescuer(store, events, clock, lease_for=settings.work.lease_for, random=self._random),
             Pruner(store, events, clock, retention=settings.retention),
-            Follower(store, events, clock, self._new_id),
+            TenantSync(store, events, clock, self._new_id),
             ClockWatch(store, events, clock, self._new_id, node_id=self.id),
-            Beater(self._store, self, self.tasks),
+            Heartbeat(self._store, self, self.tasks),
         ]
 
-    def look_around(self, nodes: Sequence[NodeRecord]) -> None:
+    def update_partition(self, nodes: Sequence[NodeRecord]) -> None:
         """Hear who else is there."""
-        self._share = share_of(self.id, nodes, self.clock.now())
+        self._partition = partition_of(self.id, nodes, self.clock.now())
 
     def _new_id(self) -> str:
         return new_id(self._random, self.clock.now())
@@ -168,10 +168,10 @@ class Node:
             log.warning("could not sign off from the store: %s", err)
 
 
-class Beater(Service):
+class Heartbeat(Service):
     """Says every few seconds that this node is alive, and what it does."""
 
-    name = "beater"
+    name = "heartbeat"
 
     def __init__(self, store: Store, node: Node, tasks: tuple[str, ...]) -> None:
         super().__init__(node.events, node.clock)
@@ -200,5 +200,5 @@ class Beater(Service):
         asked_at = self.clock.monotonic()
         self.clock.sync(self._store.beat(record), asked_at)
         if settings.scheduler:
-            self._node.look_around(self._store.list_nodes())
+            self._node.update_partition(self._store.list_nodes())
         return BEAT

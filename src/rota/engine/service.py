@@ -76,13 +76,13 @@ class Service(ABC):
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def tell_moved(self, err: StoreMoved) -> None:
+    def note_sealed(self, err: StoreMoved) -> None:
         """Say that there is no more work to be had here, once. The loop goes on: a move may be called off."""
         if not self.is_moved:
             self.is_moved = True
             self.events.emit("store.moved", 0, service=self.name, error=str(err))
 
-    def tell_open(self) -> None:
+    def note_unsealed(self) -> None:
         """Say that the store takes work again."""
         self.is_moved = False
         self.events.emit("store.back", self.clock.now(), service=self.name)
@@ -103,7 +103,7 @@ class Service(ABC):
         except StoreUnavailable as err:
             return self._fault("store.unavailable", err)
         except StoreMoved as err:
-            self.tell_moved(err)
+            self.note_sealed(err)
             return LONGEST_PAUSE
         except Exception as err:
             log.exception("%s failed; it goes on", self.name)

@@ -27,12 +27,12 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
     if len(requests) <= LARGEST_BATCH:
         yield from map(store.add_jobs, batches)
         return
-    with BackgroundThread() as aside:
+    with BackgroundThread() as background:
         sent: Future[list[Added]] | None = None
         for batch in batches:
             add = store.prepare_jobs(batch)
             added = sent.result() if sent is not None else None
-            sent = aside.begin(add)
+            sent = background.begin(add)
             if added is not None:  # told while the store is at the next
                 yield added
         if sent is not None:

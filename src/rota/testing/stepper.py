@@ -179,7 +179,7 @@ class KitWorker(Worker):
 
     def _die(self, run: Run) -> None:
         """The work is done and nobody hears of it: the lease runs out, and the job is rescued."""
-        self._let_go(run)
+        self._remove(run)
         for job in self._kit_store.get_jobs([run.job.id]):
             if job.state is State.RUNNING and job.lease_until is not None:  # not ended by the task's own transaction
                 self.lost[job.id] = job.lease_until

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rota.engine.executors.capture import log_of
-from rota.engine.executors.messages import Began, Ended, Order, Reached, Said, outcome_in
+from rota.engine.executors.messages import Finished, Output, Progress, RunRequest, Started, outcome_in
 from rota.engine.executors.run import too_late
 from rota.engine.executors.sources import source_of
 from rota.model.outcome import Died, Failed, GivenBack, Stopped
@@ -16,7 +16,7 @@ from rota.model.outcome import Died, Failed, GivenBack, Stopped
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.engine.executors.child_process import Offspring
+    from rota.engine.executors.child_process import ChildProcess
     from rota.engine.executors.messages import Message
     from rota.engine.executors.run import Run
     from rota.model.outcome import Outcome
@@ -30,7 +30,7 @@ STOP_FOR = 2.0  # … and killed
 class Attempt:
     """What the child does is read here; what becomes of it is decided here."""
 
-    def __init__(self, run: Run, child: Offspring, is_stopping: Callable[[], bool]) -> None:
+    def __init__(self, run: Run, child: ChildProcess, is_stopping: Callable[[], bool]) -> None:
         self._run = run
         self._child = child
         self._is_stopping = is_stopping
@@ -50,8 +50,8 @@ class Attempt:
             run.deadline += LOAD_FOR
         assert run.task is not None  # noqa: S101 - prepare() found it
         self._child.jobs += 1
-        self._child.last_words()  # what a leftover of an earlier job wrote since is nobody's
-        self._child.send(Order(run.job, source_of(run.task), logging.getLogger().level, run.host.redaction.extra))
+        self._child.read_rest()  # what a leftover of an earlier job wrote since is nobody's
+        self._child.send(RunRequest(run.job, source_of(run.task), logging.getLogger().level, run.host.redaction.extra))
         while True:
             outcome = self._hear(self._child.turn(self._pause())) or self._judge()
             if outcome is not None:
@@ -67,22 +67,22 @@ class Attempt:
         end: Outcome | None = None
         for message in messages:
             match message:
-                case Said(level, text, is_record):
+                case Output(level, text, is_record):
                     log_of(run).line(level, text) if is_record else log_of(run).write(level, text)
-                case Reached(progress):
+                case Progress(progress):
                     run.progress = progress
-                case Began():
+                case Started():
                     self._has_begun = True
-                    self._child.weigh()
+                    self._child.measure_memory()
                     run.deadline = None if run.timeout is None else run.host.monotonic() + run.timeout
-                case Ended():
+                case Finished():
                     end = self._ended(message)
-                case Order():
+                case RunRequest():
                     pass
         return end
 
-    def _ended(self, message: Ended) -> Outcome:
-        self._hear([said for said in self._child.last_words() if isinstance(said, Said)])
+    def _ended(self, message: Finished) -> Outcome:
+        self._hear([said for said in self._child.read_rest() if isinstance(said, Output)])
         outcome = outcome_in(message)
         if isinstance(outcome, Stopped) and self._run.stop_reason is not None:
             return Stopped(self._run.stop_reason)  # the child does not know the words of whoever asked
@@ -93,7 +93,7 @@ class Attempt:
         run, child = self._run, self._child
         if run.is_over or self._is_stopping():
             return self._kill(GivenBack())
-        if child.is_deaf or child.exit_code is not None:
+        if child.is_disconnected or child.exit_code is not None:
             return self._dead()
         if run.deadline is not None and run.host.monotonic() >= run.deadline:
             return self._kill(self._late())
@@ -110,7 +110,7 @@ class Attempt:
         return Failed(error, may_retry=self._run.policy.may_retry(TimeoutError()))
 
     def _judge_memory(self) -> Outcome | None:
-        used, options = self._child.weigh(), self._run.task and self._run.task.options
+        used, options = self._child.measure_memory(), self._run.task and self._run.task.options
         cap = options.memory if options else None
         if cap is None or used <= cap:
             return None
@@ -132,17 +132,17 @@ class Attempt:
 
     def _kill(self, outcome: Outcome) -> Outcome:
         self._child.kill()
-        self._hear([said for said in self._child.last_words() if isinstance(said, Said)])
+        self._hear([said for said in self._child.read_rest() if isinstance(said, Output)])
         return outcome
 
     def _dead(self) -> Outcome:
         """It ended by itself: a result that it sent before still counts."""
-        end = self._hear(self._child.last_words())
+        end = self._hear(self._child.read_rest())
         if end is not None:
             return end
-        hung_up = self._child.is_deaf and not self._child.wait(1.0)
+        hung_up = self._child.is_disconnected and not self._child.wait(1.0)
         self._child.kill()
-        self._hear([said for said in self._child.last_words() if isinstance(said, Said)])
+        self._hear([said for said in self._child.read_rest() if isinstance(said, Output)])
         if self._run.stop_reason is not None:
             return Stopped(self._run.stop_reason)
         how = "closed its socket and was killed" if hung_up else how_it_ended(self._child.exit_code or 0)

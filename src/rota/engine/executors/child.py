@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rota.engine.executors.capture import MOST_BYTES, level_of
-from rota.engine.executors.messages import Began, Frames, Message, Order, Reached, Said, ended, pack
+from rota.engine.executors.messages import Frames, Message, Output, Progress, RunRequest, Started, ended, pack
 from rota.engine.executors.run import Host, Run
 from rota.engine.executors.runner import describe, outcome_of, run_here
 from rota.engine.executors.sources import find_task
@@ -73,7 +73,7 @@ class Child:
         frames = Frames()
         while data := self._channel.recv(1 << 16):
             for message in frames.feed(data):
-                if isinstance(message, Order):
+                if isinstance(message, RunRequest):
                     self._obey(message)
 
     def say(self, level: str, text: str, *, is_record: bool = False) -> bool:
@@ -83,12 +83,12 @@ class Child:
         for start in range(0, len(text), CHUNK):
             if self._sent <= ENOUGH:
                 part = text[start : start + CHUNK].encode("utf-8", "backslashreplace").decode()
-                self._send(Said(level, part, is_record))
+                self._send(Output(level, part, is_record))
             self._sent += CHUNK
         self._sent -= -len(text) % CHUNK
         return True
 
-    def _obey(self, order: Order) -> None:
+    def _obey(self, order: RunRequest) -> None:
         self._sent = 0
         sys.stdout = sys.stderr = self._terminal  # what a module sets up while it is imported is not the job's
         logging.getLogger().setLevel(order.log_level)
@@ -101,7 +101,7 @@ class Child:
         self._libc.fflush(None)
         self._send(ended(outcome))
 
-    def _outcome(self, order: Order) -> Outcome:
+    def _outcome(self, order: RunRequest) -> Outcome:
         try:
             task = find_task(order.source, order.job.task)
         except BaseException as err:  # noqa: BLE001 - a module may raise anything while it is imported
@@ -116,12 +116,12 @@ class Child:
 
     def _tell_progress(self, text: str) -> None:
         if os.getpid() == self._pid:
-            self._send(Reached(text))
+            self._send(Progress(text))
 
     def _call(self, run: Run) -> Outcome:
         self._must_raise = False
         signal.signal(signal.SIGTERM, self._on_term)  # anew: the last task may have set its own
-        self._send(Began())
+        self._send(Started())
         self._run = run
         try:
             return run_here(run)

@@ -1,4 +1,4 @@
-"""Offspring: a worker's hold on one child process: what it is told, what it says, how much it uses, how it ends."""
+"""ChildProcess: a worker's hold on one child process: what it is told, what it says, how much it uses, how it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rota.engine.executors.messages import Frames, Said, pack
+from rota.engine.executors.messages import Frames, Output, pack
 
 if TYPE_CHECKING:
     from rota.engine.executors.messages import Message
@@ -27,14 +27,14 @@ GOODBYE = 1.0  # seconds for a child to end by itself
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from rota.engine.executors.child import main; main()"
 
 
-class Offspring:
+class ChildProcess:
     """Started by exec, never a fork of this process; in a session of its own, so that a Ctrl-C is not for it."""
 
     def __init__(self) -> None:
-        self.born_at = time.monotonic()
+        self.started_at = time.monotonic()
         self.jobs = 0
         self.rss = 0  # bytes, when last looked at
-        self.is_deaf = False  # its end of the socket is closed
+        self.is_disconnected = False  # its end of the socket is closed
         self._channel, theirs = socket.socketpair()
         try:
             self._process = _start(theirs)
@@ -76,12 +76,12 @@ class Offspring:
                 messages += self._read_pipe(descriptor)
         return messages + (self._read_channel() if self._channel.fileno() in ready else [])
 
-    def last_words(self) -> list[Message]:
+    def read_rest(self) -> list[Message]:
         """What is still in the pipes."""
         messages = [said for descriptor in list(self._pipes) for said in self._read_pipe(descriptor)]
-        return messages + ([] if self.is_deaf else self._read_channel())
+        return messages + ([] if self.is_disconnected else self._read_channel())
 
-    def weigh(self) -> int:
+    def measure_memory(self) -> int:
         """Its resident memory."""
         with suppress(OSError, ValueError, IndexError):
             self.rss = int(Path(f"/proc/{self.pid}/statm").read_text("ascii").split()[1]) * PAGE or self.rss
@@ -124,7 +124,7 @@ class Offspring:
         except OSError:
             self._outgoing.clear()  # it is dead, which shows elsewhere
         events = select.POLLIN | select.POLLOUT if self._outgoing else select.POLLIN
-        if not self.is_deaf:
+        if not self.is_disconnected:
             self._poll.modify(self._channel, events)
 
     def _read_channel(self) -> list[Message]:
@@ -137,7 +137,7 @@ class Offspring:
             except OSError:
                 data = b""
             if not data:
-                self.is_deaf = True
+                self.is_disconnected = True
                 self._poll.unregister(self._channel)
                 return messages
             messages += self._frames.feed(data)
@@ -156,7 +156,7 @@ class Offspring:
                 self._poll.unregister(descriptor)
                 break
             texts.append(pipe.decoder.decode(data))
-        return [Said(pipe.level, text) for text in texts if text]
+        return [Output(pipe.level, text) for text in texts if text]
 
 
 class _Pipe:

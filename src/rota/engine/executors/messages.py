@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HEAD = 4  # bytes of a frame's length
 
 
-class Order(Struct, frozen=True, tag=True):
+class RunRequest(Struct, frozen=True, tag=True):
     """Run this job. Its payload is the JSON that the store keeps; no object of the user's is ever pickled."""
 
     job: Job
@@ -36,11 +36,11 @@ class Order(Struct, frozen=True, tag=True):
     redact: tuple[str, ...] = ()  # names of the worker's settings
 
 
-class Began(Struct, frozen=True, tag=True):
+class Started(Struct, frozen=True, tag=True):
     """The task was found, and is called now."""
 
 
-class Said(Struct, frozen=True, tag=True):
+class Output(Struct, frozen=True, tag=True):
     """Text that the task wrote; a log record is a whole line."""
 
     level: str
@@ -48,20 +48,20 @@ class Said(Struct, frozen=True, tag=True):
     is_record: bool = False
 
 
-class Reached(Struct, frozen=True, tag=True):
+class Progress(Struct, frozen=True, tag=True):
     """How far the task says it is."""
 
     progress: str
 
 
-class Ended(Struct, frozen=True, tag=True):
+class Finished(Struct, frozen=True, tag=True):
     """How the task ended: an outcome's name and fields."""
 
     kind: str
     fields: list[Any]
 
 
-Message = Order | Began | Said | Reached | Ended
+Message = RunRequest | Started | Output | Progress | Finished
 
 _OUTCOMES: dict[str, Any] = {
     kind.__name__: kind
@@ -76,11 +76,11 @@ def pack(message: Message) -> bytes:
     return len(body).to_bytes(_HEAD) + body
 
 
-def ended(outcome: Outcome) -> Ended:
-    return Ended(type(outcome).__name__, list(outcome))
+def ended(outcome: Outcome) -> Finished:
+    return Finished(type(outcome).__name__, list(outcome))
 
 
-def outcome_in(message: Ended) -> Outcome:
+def outcome_in(message: Finished) -> Outcome:
     outcome: Outcome = _OUTCOMES[message.kind](*message.fields)
     return outcome
 

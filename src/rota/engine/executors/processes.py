@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.engine.executors.attempt import Attempt
-from rota.engine.executors.child_process import Offspring
+from rota.engine.executors.child_process import ChildProcess
 from rota.engine.executors.runner import describe
 from rota.engine.executors.slots import Slots
 from rota.model.outcome import Died, Failed
@@ -34,10 +34,10 @@ class Recycling(Struct, frozen=True, kw_only=True):
     age: float = 3_600.0
     memory: int = 512 * 1024**2
 
-    def is_due(self, child: Offspring) -> bool:
-        if child.jobs >= self.jobs or time.monotonic() >= child.born_at + self.age:
+    def is_due(self, child: ChildProcess) -> bool:
+        if child.jobs >= self.jobs or time.monotonic() >= child.started_at + self.age:
             return True
-        return child.weigh() > self.memory
+        return child.measure_memory() > self.memory
 
 
 class ProcessExecutor(Slots):
@@ -64,9 +64,9 @@ class ProcessExecutor(Slots):
             thread.join(max(0.0, until - time.monotonic()))
 
     def _work(self) -> None:
-        child: Offspring | None = None
+        child: ChildProcess | None = None
         while not self._stopping.is_set():
-            run = self._line.take(CHECK)
+            run = self._queue.take(CHECK)
             if run is None:
                 child = self._kept(child)
             elif not run.is_over:
@@ -74,7 +74,7 @@ class ProcessExecutor(Slots):
         if child is not None:
             child.end()
 
-    def _do(self, run: Run, child: Offspring | None) -> Offspring | None:
+    def _do(self, run: Run, child: ChildProcess | None) -> ChildProcess | None:
         """Run a job in this child or a new one; answers the child to keep."""
         self._begin(run)
         try:
@@ -91,18 +91,20 @@ class ProcessExecutor(Slots):
         run.finish(outcome)
         return self._kept(child)
 
-    def _fit(self, run: Run, child: Offspring | None) -> Offspring:
+    def _fit(self, run: Run, child: ChildProcess | None) -> ChildProcess:
         """A living child, and one whose past leaves this job most of its memory."""
         cap = run.task.options.memory if run.task is not None else None
-        if child is not None and (child.exit_code is not None or (cap is not None and child.weigh() > cap / 2)):
+        if child is not None and (
+            child.exit_code is not None or (cap is not None and child.measure_memory() > cap / 2)
+        ):
             child.end()
             child = None
-        return child or Offspring()
+        return child or ChildProcess()
 
-    def _kept(self, child: Offspring | None) -> Offspring | None:
+    def _kept(self, child: ChildProcess | None) -> ChildProcess | None:
         if child is None:
             return None
-        if child.exit_code is not None or child.is_deaf or self._recycling.is_due(child):
+        if child.exit_code is not None or child.is_disconnected or self._recycling.is_due(child):
             child.end()
             return None
         return child

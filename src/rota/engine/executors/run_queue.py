@@ -1,4 +1,4 @@
-"""Line: runs that wait for a slot, and the slots that wait for a run; one is woken at a time, and wakes the next.
+"""RunQueue: runs that wait for a slot, and the slots that wait for a run; one is woken at a time, and wakes the next.
 
 A queue that wakes a thread for every run makes a crowd of threads fight over the interpreter's lock. Here a slot that
 is on its way is enough: whoever is awake takes all that is short, and where a run blocks, the woken slot finds what is
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rota.engine.executors.run import Run
 
 
-class Line:
+class RunQueue:
     """First in, first out. `grow` is asked to add a slot where all are busy; it answers whether it did."""
 
     def __init__(self, grow: Callable[[], bool]) -> None:

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from rota.engine.executors.run_queue import Line
+from rota.engine.executors.run_queue import RunQueue
 
 if TYPE_CHECKING:
     from rota.engine.executors.run import Run
@@ -19,7 +19,7 @@ class Slots(ABC):
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._line = Line(self._add_thread)
+        self._queue = RunQueue(self._add_thread)
         self._threads: list[threading.Thread] = []
         self._current: dict[int, Run] = {}  # what each slot runs, by its thread
 
@@ -28,7 +28,7 @@ class Slots(ABC):
         """The life of a slot: take runs from the line until it is closed."""
 
     def submit(self, *runs: Run) -> None:
-        self._line.put(*runs)
+        self._queue.put(*runs)
 
     @property
     def stuck(self) -> int:
@@ -36,13 +36,13 @@ class Slots(ABC):
         return sum(run.is_over for run in list(self._current.values()))
 
     def stop(self) -> None:
-        self._line.close()
+        self._queue.close()
 
     def _begin(self, run: Run) -> None:
         self._current[threading.get_ident()] = run
 
     def _end(self) -> None:
-        """Said before the run is finished: this slot is free, not stuck."""
+        """Called before the run is finished: this slot is free, not stuck."""
         del self._current[threading.get_ident()]
 
     def _add_thread(self) -> bool:
@@ -55,5 +55,5 @@ class Slots(ABC):
         return True
 
     def _live(self) -> None:
-        self._line.join()
+        self._queue.join()
         self._work()

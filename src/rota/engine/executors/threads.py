@@ -15,7 +15,7 @@ class ThreadExecutor(Slots):
 
     def _work(self) -> None:
         worker = os.getpid()
-        while (run := self._line.take()) is not None:
+        while (run := self._queue.take()) is not None:
             if not run.is_over:
                 self._begin(run)
                 outcome = run_here(run)

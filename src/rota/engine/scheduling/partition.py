@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PATIENCE = SECOND // 4  # how long the shares of others are left to them
 
 
-class Share(Struct, frozen=True):
+class Partition(Struct, frozen=True):
     """One of so many equal parts."""
 
     index: int = 0
@@ -32,7 +32,7 @@ class Share(Struct, frozen=True):
     def has(self, schedule: Schedule) -> bool:
         return self.of == 1 or crc32(schedule.id.encode()) % self.of == self.index
 
-    def first_of(self, due: list[Schedule], now: int, most: int) -> list[Schedule]:
+    def first_due(self, due: list[Schedule], now: int, most: int) -> list[Schedule]:
         """What to fire of what is due: its own, and else what others have left undone for too long."""
         if self.of == 1:
             return due[:most]
@@ -40,7 +40,7 @@ class Share(Struct, frozen=True):
         return (own or [schedule for schedule in due if (schedule.due_at or now) <= now - PATIENCE])[:most]
 
 
-def share_of(node_id: str, nodes: Iterable[Node], now: int) -> Share:
-    """A node's share among the schedulers that are alive."""
+def partition_of(node_id: str, nodes: Iterable[Node], now: int) -> Partition:
+    """A node's partition among the schedulers that are alive."""
     ids = sorted({node_id, *(node.id for node in nodes if "scheduler" in node.roles and is_alive(node, now))})
-    return Share(ids.index(node_id), len(ids))
+    return Partition(ids.index(node_id), len(ids))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rota.background import BackgroundThread
-from rota.engine.scheduling.partition import PATIENCE, Share
+from rota.engine.scheduling.partition import PATIENCE, Partition
 from rota.engine.service import LONGEST_PAUSE, Service
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
@@ -59,10 +59,10 @@ class Failing(NamedTuple):
     again_at: float  # monotonic seconds
 
 
-class Neighbour(Protocol):
+class IdleWorker(Protocol):
     """A worker beside a scheduler."""
 
-    def awaits(self, queue: str) -> bool:
+    def is_idle_for(self, queue: str) -> bool:
         """Whether it has nothing to do but to wait for jobs of this queue."""
 
     def wake(self) -> None: ...
@@ -80,36 +80,36 @@ class Scheduler(Service):
         clock: StoreClock,
         new_id: Callable[[], str],
         *,
-        share: Callable[[], Share] = Share,
+        partition: Callable[[], Partition] = Partition,
     ) -> None:
         super().__init__(events, clock)
         self._store = store
         self._new_id = new_id
-        self._worker: Neighbour | None = None
-        self._share = share  # which of many due ones are its own, where others are there too
-        self._bell: Listener | None = None
+        self._worker: IdleWorker | None = None
+        self._partition = partition  # which of many due ones are its own, where others are there too
+        self._listener: Listener | None = None
         self._early_at = 0  # the instant for which that was done
         self._failing: dict[str, Failing] = {}  # by schedule; tried again a few times before it is set aside
         self._outage: Outage | None = None  # since the store last did what it was asked
 
-    def has_beside(self, worker: Neighbour) -> None:
+    def set_worker(self, worker: IdleWorker) -> None:
         """Hear of a worker in the same process: it need not wait for a bell, nor for an occurrence to be due."""
         self._worker = worker
 
     def turn(self) -> float:
-        if self._bell is None:
-            self._bell = self._store.listen("schedules")
+        if self._listener is None:
+            self._listener = self._store.listen("schedules")
         if self.is_moved:
             if self._store.sealed() is not None:
                 return LONGEST_PAUSE
-            self.tell_open()
+            self.note_unsealed()
         asked_at = self.clock.monotonic()
-        share = self._share()
-        due = self._ask_due(LOOK * share.of)
+        partition = self._partition()
+        due = self._ask_due(LOOK * partition.of)
         self.clock.sync(due.now, asked_at)
         if due.schedules:
-            mine = self._without_failing(share.first_of(due.schedules, due.now, LOOK))
-            self._tell_delayed(mine, due.now)
+            mine = self._without_failing(partition.first_due(due.schedules, due.now, LOOK))
+            self._emit_delayed(mine, due.now)
             self.fire(mine, due.now)
             self._outage = None
             return 0.0 if mine else PATIENCE / SECOND
@@ -138,18 +138,18 @@ class Scheduler(Service):
             self._outage = Outage(str(err), self.clock.now(), told)
             raise
 
-    def _tell_delayed(self, schedules: list[Schedule], now: int) -> None:
+    def _emit_delayed(self, schedules: list[Schedule], now: int) -> None:
         """Name the schedules that were due while the store could not even be asked what was due."""
         if self._outage is None:
             return
         for schedule in schedules:
             if schedule.due_at is not None and schedule.due_at <= self._outage.until:
-                self._tell_unfired(schedule, now, self._outage.error)
+                self._emit_unfired(schedule, now, self._outage.error)
 
-    def fire_early(self, at: int, worker: Neighbour) -> None:
+    def fire_early(self, at: int, worker: IdleWorker) -> None:
         """Fire what is due in a moment, just makes its job, and is awaited; the rest is left for its time."""
         soon = self._store.due_schedules(BATCH, now=at).schedules
-        mine = [one for one in soon if self._share().has(one) and worker.awaits(one.spec.queue)]
+        mine = [one for one in soon if self._partition().has(one) and worker.is_idle_for(one.spec.queue)]
         firings = [firing for schedule in mine if (firing := self._plan(schedule, at, plan_early))]
         try:
             fired = self._record(firings)
@@ -161,7 +161,7 @@ class Scheduler(Service):
             worker.wake()
         for firing, result in zip(firings, fired, strict=True):
             if result.is_accepted:
-                self._tell(firing, result, at)
+                self._emit(firing, result, at)
 
     def fire(self, schedules: list[Schedule], now: int) -> None:
         """Decide about each schedule, and have the decisions recorded: a batch, and the next while that is done."""
@@ -169,13 +169,13 @@ class Scheduler(Service):
             firings = self._decided(schedules, now)
             self._settle(firings, now, lambda: self._record(firings))
             return
-        with BackgroundThread() as aside:
+        with BackgroundThread() as background:
             sent: tuple[list[Firing], Future[list[Fired]]] | None = None
             for start in range(0, len(schedules), BATCH):
                 firings = self._decided(schedules[start : start + BATCH], now)
                 if sent is not None:
                     self._settle(sent[0], now, sent[1].result)
-                sent = firings, aside.begin(partial(self._record, firings))
+                sent = firings, background.begin(partial(self._record, firings))
             if sent is not None:
                 self._settle(sent[0], now, sent[1].result)
 
@@ -199,7 +199,7 @@ class Scheduler(Service):
         except StoreUnavailable as err:
             self._outage = self._outage or Outage(str(err), now, set())
             for firing in firings:
-                self._tell_unfired(firing.schedule, now, str(err))
+                self._emit_unfired(firing.schedule, now, str(err))
             raise  # nothing was fired, so everything is still due
         except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
             self._take_apart(firings, now, err)
@@ -207,7 +207,7 @@ class Scheduler(Service):
         if fired and self._worker is not None:
             self._worker.wake()
         for firing, result in zip(firings, fired, strict=True):
-            self._tell(firing, result, now)
+            self._emit(firing, result, now)
 
     def _take_apart(self, firings: list[Firing], now: int, err: Exception) -> None:
         """Fire one by one; the one that fails by itself is tried again later, and in the end set aside."""
@@ -240,20 +240,20 @@ class Scheduler(Service):
 
     def wait(self, seconds: float) -> None:
         """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
-        if self._bell is None or seconds <= NEAR:
+        if self._listener is None or seconds <= NEAR:
             super().wait(seconds)
         else:
             is_early = self._worker is not None and seconds > EARLY
-            self._bell.wait(seconds - (EARLY * 0.9 if is_early else NEAR / 2))
+            self._listener.wait(seconds - (EARLY * 0.9 if is_early else NEAR / 2))
 
     def wake(self) -> None:
-        if self._bell is not None:
-            self._bell.wake()
+        if self._listener is not None:
+            self._listener.wake()
 
     def close(self) -> None:
-        if self._bell is not None:
-            self._bell.close()
-            self._bell = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
 
     def _plan(self, schedule: Schedule, now: int, decide: Decide = plan) -> Firing | None:
         """One bad schedule is set aside with its reason; the others go on."""
@@ -276,7 +276,7 @@ class Scheduler(Service):
         self._store.edit_schedules([with_note(park(schedule, now, problem), schedule, author)])
         self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
 
-    def _tell(self, firing: Firing, result: Fired, now: int) -> None:
+    def _emit(self, firing: Firing, result: Fired, now: int) -> None:
         schedule = firing.schedule
         self._failing.pop(schedule.id, None)
         if not result.is_accepted:
@@ -306,7 +306,7 @@ class Scheduler(Service):
             reasons = _reasons(firing, result)
             self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped, reasons=reasons)
 
-    def _tell_unfired(self, schedule: Schedule, now: int, error: str) -> None:
+    def _emit_unfired(self, schedule: Schedule, now: int, error: str) -> None:
         """Say that a due schedule could not be fired, once per outage; the next turns try again."""
         told = self._outage.told if self._outage is not None else set()
         if schedule.id in told:

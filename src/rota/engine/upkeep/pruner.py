@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BATCH = 500
 PAUSE = 60.0
 DOUBT = 600.0  # seconds after the store's clock went ahead in which nothing is deleted: it may be wrong
-BREATH = 0.05  # between two full batches: others want to write too
+SHORT_PAUSE = 0.05  # between two full batches: others want to write too
 
 
 class Pruner(Service):
@@ -39,4 +39,4 @@ class Pruner(Service):
             return PAUSE  # it stands still on purpose; those who miss work there say so
         if pruned.total:
             self.events.emit("pruned", self.clock.now(), jobs=pruned.jobs, occurrences=pruned.occurrences)
-        return BREATH if pruned.jobs >= BATCH else PAUSE
+        return SHORT_PAUSE if pruned.jobs >= BATCH else PAUSE

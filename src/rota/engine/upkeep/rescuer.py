@@ -53,7 +53,7 @@ class Rescuer(Service):
         reach("rescue.before")
         refused = {refusal.id for refusal in self._store.rescue_jobs(changes)}
         reach("rescue.after")
-        _tell(self.events, now, [change for change in changes if change.id not in refused], LAPSED)
+        _emit(self.events, now, [change for change in changes if change.id not in refused], LAPSED)
         return 0.0 if len(lapsed) == BATCH else self._pause
 
     def _was_clock_set_ahead(self) -> bool:
@@ -79,7 +79,7 @@ def free_jobs_of(dead: str, how: str, store: Store, events: Events, clock: Store
             batch = changes[start : start + BATCH]
             refused = {refusal.id for refusal in store.exchange(Exchange(holder=dead, settled=batch)).refused}
             done = [change for change in batch if change.id not in refused]
-            _tell(events, now, done, how)
+            _emit(events, now, done, how)
             freed += len(done)
     return freed
 
@@ -92,7 +92,7 @@ def _held_by(holder: str, store: Store) -> Iterator[Job]:
         cursor, is_last = page.cursor, page.cursor is None
 
 
-def _tell(events: Events, now: int, changes: list[Change], how: str) -> None:
+def _emit(events: Events, now: int, changes: list[Change], how: str) -> None:
     for change in changes:
         events.emit(
             "job.rescued",

@@ -1,4 +1,4 @@
-"""Follower: lets schedules follow their tenants where whoever changed a tenant did not come to the end of it."""
+"""TenantSync: lets schedules follow their tenants where whoever changed a tenant did not come to the end of it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PAUSE = 15.0
 PATIENCE = 2  # looks for which a mark is left to the one who set it
 
 
-class Follower(Service):
+class TenantSync(Service):
     """Runs in every node; many at once do no harm, for every edit is guarded by its schedule's version."""
 
-    name = "follower"
+    name = "tenant sync"
 
     def __init__(self, store: Store, events: Events, clock: StoreClock, new_id: Callable[[], str]) -> None:
         super().__init__(events, clock)

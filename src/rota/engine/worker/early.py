@@ -1,4 +1,4 @@
-"""Blocks: where runs wait whose jobs were claimed a moment before their time, so that they begin on time."""
+"""EarlyRuns: where runs wait whose jobs were claimed a moment before their time, so that they begin on time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rota.engine.executors.run import Run
 
 
-class Blocks:
+class EarlyRuns:
     """Runs by the time that they may begin. Any thread may put one; the worker's own loop takes them out."""
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
-"""Asker: one exchange with the store. What the store has not answered for is sent again, as it was.
+"""Sends finished runs to the store and claims new jobs, in one `exchange` call.
 
-Several threads may ask at a time, so what each has asked for counts as held until it has arrived or did not come.
+Thread-safe. Jobs that were requested but not yet dispatched count against the worker's capacity. If the store is
+unavailable or sealed, the same reports are sent again, unchanged, by the next call.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rota.engine.executors.run import words_of
-from rota.engine.worker.log_keeper import keep_lines, keep_progress
+from rota.engine.worker.log_keeper import flush_lines, flush_progress
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.outcome import Undecodable
@@ -31,7 +32,7 @@ log = logging.getLogger("rota.worker")
 BATCH = 300  # jobs told, and wanted, at once: of fewer, much of the price is the waking of threads
 
 
-class Asked(NamedTuple):
+class CompletedExchange(NamedTuple):
     """One exchange: what was asked, the reports in it, when it was sent (monotonic), and what came back."""
 
     ask: Exchange
@@ -40,7 +41,7 @@ class Asked(NamedTuple):
     reply: Exchanged
 
 
-class Asker:
+class ExchangeClient:
     """Takes what has ended to the store, and brings what it gives."""
 
     def __init__(
@@ -51,35 +52,35 @@ class Asker:
         usual: Callable[[], Exchange],
         *,
         room: Callable[[int], int],
-        forget: Callable[[Run], None],
+        drop_lost: Callable[[Run], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._reporter = reporter
         self._usual = usual  # who asks, of which queues, for how long
         self._room = room  # how many jobs to want, with so many on their way
-        self._forget = forget
+        self._drop_lost = drop_lost
         self._unsent: deque[list[Report]] = deque()  # what the store has not answered for
         self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
-        self._on_the_way = 0  # jobs that were asked for, or came and are not dispatched yet
+        self._in_transit = 0  # jobs that were asked for, or came and are not dispatched yet
         self._lock = threading.Lock()
 
-    def ask(self) -> Asked:
+    def ask(self) -> CompletedExchange:
         """One exchange with the store; whatever it cannot digest is taken apart."""
         reports = self._take()
-        want = self._reserve()
+        want = self._reserve_capacity()
         came = 0
         try:
             asked = self._exchange(reports, want)
             came = len(asked.reply.claimed)
         finally:
-            self._no_longer_coming(want - came)
+            self._release_capacity(want - came)
         self._batch = min(BATCH, self._batch * 2)
         return asked
 
-    def arrived(self, asked: Asked) -> None:
+    def confirm_dispatched(self, asked: CompletedExchange) -> None:
         """What that exchange brought is dispatched."""
-        self._no_longer_coming(len(asked.reply.claimed))
+        self._release_capacity(len(asked.reply.claimed))
 
     def _take(self) -> list[Report]:
         try:
@@ -87,49 +88,49 @@ class Asker:
         except IndexError:
             return self._reporter.take(self._batch, self._clock.now())
 
-    def _reserve(self) -> int:
+    def _reserve_capacity(self) -> int:
         with self._lock:
-            want = self._room(self._on_the_way)
-            self._on_the_way += want
+            want = self._room(self._in_transit)
+            self._in_transit += want
         return want
 
-    def _no_longer_coming(self, number: int) -> None:
+    def _release_capacity(self, number: int) -> None:
         with self._lock:
-            self._on_the_way -= number
+            self._in_transit -= number
 
-    def _exchange(self, reports: list[Report], want: int) -> Asked:
+    def _exchange(self, reports: list[Report], want: int) -> CompletedExchange:
         settled = [report.change for report in reports]
         ask = msgspec.structs.replace(self._usual(), settled=settled, want=want)
         at = self._clock.monotonic()
         try:
-            self._keep_logs(reports)
+            self._flush_logs(reports)
             reach("exchange.before")
             reply = self._store.exchange(ask)
         except (StoreUnavailable, StoreMoved):
             self._unsent.append(reports)
             raise
         except Exception as err:
-            self._take_apart(reports, err)
+            self._isolate_bad_report(reports, err)
             raise
         self._clock.sync(reply.now, at)
-        return Asked(ask, reports, at, reply)
+        return CompletedExchange(ask, reports, at, reply)
 
-    def _keep_logs(self, reports: list[Report]) -> None:
+    def _flush_logs(self, reports: list[Report]) -> None:
         for report in reports:
             if report.run.log is not None or report.run.progress is not None:
-                self._keep_log(report.run)
+                self._flush_log(report.run)
 
-    def _keep_log(self, run: Run) -> None:
+    def _flush_log(self, run: Run) -> None:
         """Lines that the store cannot digest are dropped, and that is told: they must not keep the job from ending."""
         try:
-            keep_lines(self._store, run, is_over=True)
-            keep_progress(self._store, self._usual().holder, [run])
+            flush_lines(self._store, run, is_over=True)
+            flush_progress(self._store, self._usual().holder, [run])
         except StoreUnavailable:
             raise
         except Exception:
             log.exception("the last lines of job %s (%s) could not be kept", run.job.id, run.job.task)
 
-    def _take_apart(self, reports: list[Report], err: Exception) -> None:
+    def _isolate_bad_report(self, reports: list[Report], err: Exception) -> None:
         """A batch that the store cannot digest: send its reports one by one, and end the one that is to blame."""
         self._batch = 1
         if len(reports) > 1:
@@ -138,4 +139,4 @@ class Asker:
         elif reports and not isinstance(reports[0].outcome, Undecodable):
             self._reporter.put(reports[0].run, Undecodable(f"its end could not be recorded: {words_of(err)}"))
         elif reports:
-            self._forget(reports[0].run)  # its lease runs out, and others see to it
+            self._drop_lost(reports[0].run)  # its lease runs out, and others see to it

@@ -90,7 +90,7 @@ class LeaseKeeper(Service):
             run.job.id,
             run.job.task,
         )
-        self._worker.forget(run)
+        self._worker.drop_lost(run)
 
     def _end_if_late(self, run: Run, now: float) -> None:
         if run.deadline is None or now < run.deadline or run.is_over or run.is_watched:

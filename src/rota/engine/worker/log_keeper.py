@@ -30,12 +30,12 @@ class LogKeeper(Service):
     def turn(self) -> float:
         runs = [run for run in list(self._worker.runs.values()) if not run.is_over]
         for run in runs:
-            keep_lines(self._store, run)
-        keep_progress(self._store, self._worker.holder, runs)
+            flush_lines(self._store, run)
+        flush_progress(self._store, self._worker.holder, runs)
         return PAUSE
 
 
-def keep_progress(store: Store, holder: str, runs: list[Run]) -> None:
+def flush_progress(store: Store, holder: str, runs: list[Run]) -> None:
     """Write how far runs say they are, where they have said so since the last time."""
     notes = []
     for run in runs:
@@ -46,7 +46,7 @@ def keep_progress(store: Store, holder: str, runs: list[Run]) -> None:
         store.note_progress(holder, notes)
 
 
-def keep_lines(store: Store, run: Run, *, is_over: bool = False) -> None:
+def flush_lines(store: Store, run: Run, *, is_over: bool = False) -> None:
     """Write a run's lines; where the store cannot take them now, they stay for the next try."""
     if run.log is None:
         return

@@ -1,4 +1,4 @@
-"""Pace: how many jobs a worker may hold: its slots, and when jobs are short, what ends in the next 50 ms."""
+"""PrefetchLimit: how many jobs a worker may hold: its slots, and when jobs are short, what ends in the next 50 ms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_HELD = 900
 WINDOW = 0.1  # seconds over which the rate is measured
 
 
-class Pace:
+class PrefetchLimit:
     """Counts endings, and follows their rate."""
 
     def __init__(self, slots: int, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -50,7 +50,7 @@ class Quarantine:
         self._has_begun = True
         return self._suspect
 
-    def let_go(self, run: Run) -> None:
+    def release_suspect(self, run: Run) -> None:
         if run is self._suspect:
             self._suspect = None
 

@@ -1,4 +1,4 @@
-"""Clerk: works off what its loop hands over, in order, so that the loop can ask for more meanwhile."""
+"""SerialThread: works off what its loop hands over, in order, so that the loop can ask for more meanwhile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Clerk:
+class SerialThread:
     """One thread, started with the first piece of work. What a piece raises is raised at the loop's next visit."""
 
     def __init__(self, name: str) -> None:

@@ -20,12 +20,12 @@ from rota.engine.executors.runner import success
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.service import Service
-from rota.engine.worker.early import Blocks
-from rota.engine.worker.exchange_client import BATCH, Asker
-from rota.engine.worker.prefetch import Pace
+from rota.engine.worker.early import EarlyRuns
+from rota.engine.worker.exchange_client import BATCH, ExchangeClient
+from rota.engine.worker.prefetch import PrefetchLimit
 from rota.engine.worker.quarantine import Quarantine, is_suspect
 from rota.engine.worker.reporter import Reporter
-from rota.engine.worker.serial_thread import Clerk
+from rota.engine.worker.serial_thread import SerialThread
 from rota.errors import StoreError, StoreMoved
 from rota.model.micros import SECOND
 from rota.model.outcome import Died, Failed, GivenBack, TaskUnknown
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rota.engine.events import Events
     from rota.engine.executors import Executor
     from rota.engine.store_clock import StoreClock
-    from rota.engine.worker.exchange_client import Asked
+    from rota.engine.worker.exchange_client import CompletedExchange
     from rota.engine.worker.reporter import Report
     from rota.model.job import Job
     from rota.model.outcome import Outcome
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.worker")
 
-CROWD = 32  # jobs that a claim wanted and got: there are more of them, and they are short
+FULL_BATCH = 32  # jobs that a claim wanted and got: there are more of them, and they are short
 POLL = 2.0  # seconds: the net under the bell
 AHEAD = 25_000  # microseconds before their time that an idle worker claims jobs, which begin on time then
 NEAR = 0.002  # seconds before an instant in which no bell of another process is heard
 TOO_LONG = GivenBack("given back: the jobs before it take longer than was thought")
-BREATH = 0.001  # seconds: the line is empty, so what was claimed begins, and may end, before the next question
+SHORT_PAUSE = 0.001  # seconds: the line is empty, so what was claimed begins, and may end, before the next question
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -112,44 +112,46 @@ class Worker(Service):
         self._store = store
         self._registry = registry
         self._reporter = Reporter(random)
-        self._pace = Pace(settings.concurrency, clock.monotonic)
+        self._prefetch = PrefetchLimit(settings.concurrency, clock.monotonic)
         self._host = Host(self.report, clock.now, clock.monotonic, end_in=self._end_in, redaction=settings.redaction)
-        self._clerk = Clerk("rota-lane")
-        self._asker = Asker(store, clock, self._reporter, self._usual, room=self._want, forget=self.forget)
+        self._second_thread = SerialThread("rota-worker-2")
+        self._client = ExchangeClient(
+            store, clock, self._reporter, self._usual, room=self._want, drop_lost=self.drop_lost
+        )
         self._quarantine = Quarantine()
-        self._blocks = Blocks()
-        self._bell: Listener | None = None
+        self._early = EarlyRuns()
+        self._listener: Listener | None = None
         self._event = threading.Event()
 
     def turn(self) -> float:
         self._event.clear()
         if self._begin_on_time():
-            return BREATH
+            return SHORT_PAUSE
         if self.is_moved and self._store.sealed() is None:
-            self.tell_open()
+            self.note_unsealed()
         try:
-            asked = self._asker.ask()
+            asked = self._client.ask()
         except StoreMoved as err:
-            self.tell_moved(err)
-            asked = self._asker.ask()  # wanting nothing any more: what has ended is settled still
-        self._work_off(asked)
-        if self._is_crowd(asked):
+            self.note_sealed(err)
+            asked = self._client.ask()  # wanting nothing any more: what has ended is settled still
+        self._apply(asked)
+        if self._is_full_batch(asked):
             self.is_idle.clear()
-            self._shut_bell()
-            if self._clerk.is_free and self._want() >= CROWD:
-                self._clerk.give(self._second_lane)
+            self._close_listener()
+            if self._second_thread.is_free and self._want() >= FULL_BATCH:
+                self._second_thread.give(self._exchange_in_parallel)
             return 0.0
-        self._clerk.finish()
+        self._second_thread.finish()
         self._give_back_excess()
         pause = self._pause(asked)
-        first = self._blocks.next_at
+        first = self._early.next_at
         return pause if first is None else min(pause, self._until(first))
 
     def exchange(self) -> Exchanged:
         """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
-        asked = self._asker.ask()
+        asked = self._client.ask()
         self._settle(asked.reports, asked.reply.refused)
-        self._asker.arrived(asked)
+        self._client.confirm_dispatched(asked)
         return asked.reply
 
     def _usual(self) -> Exchange:
@@ -161,18 +163,18 @@ class Worker(Service):
             ahead=0 if self.runs else AHEAD,
         )
 
-    def _is_crowd(self, asked: Asked) -> bool:
+    def _is_full_batch(self, asked: CompletedExchange) -> bool:
         """Whether there are more jobs like these, and short ones: it pays to ask for them at once."""
         claimed = asked.reply.claimed
         is_plain = not (self.is_draining or self.is_moved or self._quarantine.is_careful)
-        return is_plain and len(claimed) >= max(CROWD, asked.ask.want)
+        return is_plain and len(claimed) >= max(FULL_BATCH, asked.ask.want)
 
-    def _second_lane(self) -> None:
+    def _exchange_in_parallel(self) -> None:
         """Ask and work off beside the loop, as long as there is a crowd and the loop does the same."""
-        while not self._clerk.is_awaited:
-            asked = self._asker.ask()
-            self._work_off(asked)
-            if not self._is_crowd(asked):
+        while not self._second_thread.is_awaited:
+            asked = self._client.ask()
+            self._apply(asked)
+            if not self._is_full_batch(asked):
                 return
 
     def _give_back_excess(self) -> None:
@@ -180,14 +182,14 @@ class Worker(Service):
         if len(self.runs) <= 2 * self.settings.concurrency:
             return
         waiting = [run for run in self.runs.values() if run.started is None and not run.is_over]
-        number = self._pace.excess(len(waiting))
+        number = self._prefetch.excess(len(waiting))
         for run in waiting[len(waiting) - number :]:
             run.give_back_unless_begun(TOO_LONG)
 
-    def _work_off(self, asked: Asked) -> None:
+    def _apply(self, asked: CompletedExchange) -> None:
         self._settle(asked.reports, asked.reply.refused)
         self.dispatch(asked.reply.claimed, asked.at)
-        self._asker.arrived(asked)
+        self._client.confirm_dispatched(asked)
 
     def dispatch(self, jobs: list[Job], asked_at: float | None = None) -> None:
         """Start runs for claimed jobs, which were asked for at that time (monotonic)."""
@@ -199,7 +201,7 @@ class Worker(Service):
         for job in jobs:
             older = self.runs.get(job.id)
             if older is not None:
-                self.forget(older)  # its lease is gone: the store has just given out a newer one
+                self.drop_lost(older)  # its lease is gone: the store has just given out a newer one
             run = Run(job, self._host, renewed_at, lease_end)
             self.runs[job.id] = run
             if self.is_draining:
@@ -223,39 +225,39 @@ class Worker(Service):
         now = self.clock.now()
         early = [run for run in runs if now < run.job.run_at <= now + AHEAD]
         for run in early:
-            self._blocks.put(run)
+            self._early.put(run)
         self._submit([run for run in runs if run not in early] if early else runs)
 
     def _begin_on_time(self) -> bool:
         """Have those begin whose time has come; whether there were some."""
-        if self._blocks.next_at is None:
+        if self._early.next_at is None:
             return False
-        runs = self._blocks.released(self.clock.now())
+        runs = self._early.released(self.clock.now())
         self._submit(runs)
         return bool(runs)
 
     def _submit(self, runs: list[Run]) -> None:
         """Give runs to their executors, those of one executor together."""
         if self.events.wants("job.started"):
-            self._tell_started(runs)
+            self._emit_started(runs)
         by_executor: dict[Executor, list[Run]] = {}
         for run in runs:
             by_executor.setdefault(self._executor_of(run), []).append(run)
         for executor, mine in by_executor.items():
             executor.submit(*mine)
 
-    def _tell_started(self, runs: list[Run]) -> None:
+    def _emit_started(self, runs: list[Run]) -> None:
         now = self.clock.now()
         for job in (run.job for run in runs):
             self.events.emit("job.started", now, job_id=job.id, task=job.task, attempt=job.attempts + 1)
 
-    def awaits(self, queue: str) -> bool:
+    def is_idle_for(self, queue: str) -> bool:
         """Whether it has nothing to do but to wait for jobs of this queue."""
         return self.is_idle.is_set() and queue in self.settings.queues
 
     def report(self, run: Run, outcome: Outcome) -> None:
         """A run has ended; any thread may say so."""
-        self._pace.ended()
+        self._prefetch.ended()
         if isinstance(outcome, Failed) and outcome.met_seal and self._is_sealed():
             outcome = GivenBack("given back: it needed the store, which is being moved")
         self._reporter.put(run, outcome)
@@ -274,29 +276,33 @@ class Worker(Service):
             run.finish(self._fate_of(run))
             run.stop("the worker is shutting down")
 
-    def forget(self, run: Run) -> None:
+    def drop_lost(self, run: Run) -> None:
         """A run whose lease is gone: whatever it still does is nobody's business."""
         run.is_over = True
-        self._let_go(run)
+        self._remove(run)
         self.events.emit("job.lost", self.clock.now(), job_id=run.job.id, task=run.job.task)
         run.lose()
 
     def wake(self) -> None:
         if not self._event.is_set():  # a busy worker is told of a thousand endings a turn; once is enough
             self._event.set()
-        if self._bell is not None:
-            self._bell.wake()
+        if self._listener is not None:
+            self._listener.wake()
 
     def wait(self, seconds: float) -> None:
         """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
         until = self.clock.monotonic() + seconds
-        if self._bell is not None and seconds > NEAR and (self._event.is_set() or self._bell.wait(seconds - NEAR)):
+        if (
+            self._listener is not None
+            and seconds > NEAR
+            and (self._event.is_set() or self._listener.wait(seconds - NEAR))
+        ):
             return
         self._event.wait(max(0.0, until - self.clock.monotonic()))
 
     def close(self) -> None:
-        self._shut_bell()
-        self._clerk.stop()
+        self._close_listener()
+        self._second_thread.stop()
         self.threads.stop()
         self.loop.stop()
         self.processes.stop()
@@ -329,20 +335,20 @@ class Worker(Service):
             return 0
         held = coming + sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot
         return self._quarantine.limit(
-            max(0, min(BATCH, self._pace.room(held, self.threads.stuck + self.loop.stuck + self.processes.stuck)))
+            max(0, min(BATCH, self._prefetch.room(held, self.threads.stuck + self.loop.stuck + self.processes.stuck)))
         )
 
-    def _pause(self, asked: Asked) -> float:
+    def _pause(self, asked: CompletedExchange) -> float:
         """How long the loop may sleep: not at all while there is something to do."""
         reply = asked.reply
         if reply.claimed or self._reporter:
             self.is_idle.clear()
             if len(reply.claimed) == BATCH:
-                self._shut_bell()
+                self._close_listener()
             if self._reporter:
                 return 0.0
             if len(reply.claimed) < asked.ask.want:
-                return BREATH
+                return SHORT_PAUSE
             return 0.0 if self._want() else self.settings.poll
         if self.runs:
             self.is_idle.clear()
@@ -350,8 +356,8 @@ class Worker(Service):
             self.drained.set()
         elif self.is_moved or (asked.ask.want and (reply.next_due_at is None or reply.next_due_at > reply.now)):
             self.is_idle.set()
-        if self._bell is None and self._want():
-            self._bell = self._store.listen("jobs")
+        if self._listener is None and self._want():
+            self._listener = self._store.listen("jobs")
             return 0.0  # look once more: what came before the bell was hung did not ring
         if reply.next_due_at is None or not self._want():
             return self.settings.poll  # a full worker is woken by the run that ends
@@ -360,7 +366,7 @@ class Worker(Service):
     def _until_asking(self, due_at: int, asked_at: int, ahead: int) -> float:
         """Seconds until it is worth asking for a job that did not come; an idle worker may ask ahead of its time."""
         if due_at <= asked_at:
-            return BREATH
+            return SHORT_PAUSE
         is_early = not self.runs and due_at > asked_at + ahead
         return self._until(due_at - AHEAD * 9 // 10 if is_early else due_at)
 
@@ -368,29 +374,29 @@ class Worker(Service):
         """Seconds until then, by the store's clock."""
         return max(0.0, (instant - self.clock.now()) / SECOND)
 
-    def _shut_bell(self) -> None:
-        bell, self._bell = self._bell, None
+    def _close_listener(self) -> None:
+        bell, self._listener = self._listener, None
         if bell is not None:
             bell.close()
 
     def _settle(self, reports: list[Report], refused: list[Refusal]) -> None:
         refusals = {refusal.id: refusal for refusal in refused}
         if reports and self.events.is_counted:
-            self._tell_settled(reports, refusals)
+            self._count_settled(reports, refusals)
         is_success_told = self.events.wants("job.succeeded")
         for report in reports:
             refusal = refusals.get(report.change.id)
             if refusal is None and report.change.state is State.SUCCEEDED and not is_success_told:
-                self._let_go(report.run)
+                self._remove(report.run)
                 continue
             if refusal is not None and refusal.why == "cancel":
                 self._reporter.put_back(report, refusal.reason)
                 continue
-            self._let_go(report.run)
+            self._remove(report.run)
             was_refused = refusal is not None and not report.run.ended_in  # ended by the task's own transaction
-            self._tell(report, was_refused=was_refused)
+            self._emit(report, was_refused=was_refused)
 
-    def _tell_settled(self, reports: list[Report], refusals: dict[str, Refusal]) -> None:
+    def _count_settled(self, reports: list[Report], refusals: dict[str, Refusal]) -> None:
         taken = [report.change for report in reports if _was_taken(report, refusals.get(report.change.id))]
         self.events.settled(taken, self.clock.now())
 
@@ -401,13 +407,13 @@ class Worker(Service):
         change = settle(run.job, outcome, run.policy, self.clock.now(), 0.0, keep=keep, secrets=run.secrets)
         return self._store.settle_in(transaction, self.holder, change)
 
-    def _let_go(self, run: Run) -> None:
+    def _remove(self, run: Run) -> None:
         """Forget this run, and not a newer one of the same job."""
-        self._quarantine.let_go(run)
+        self._quarantine.release_suspect(run)
         if self.runs.get(run.job.id) is run:
             del self.runs[run.job.id]
 
-    def _tell(self, report: Report, *, was_refused: bool) -> None:
+    def _emit(self, report: Report, *, was_refused: bool) -> None:
         change, job = report.change, report.change.job
         name = "job.refused" if was_refused else _event_of(change.state, report.outcome)
         if self.events.wants(name):

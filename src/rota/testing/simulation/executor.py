@@ -90,11 +90,11 @@ class SimulatedExecutor:
         self._slots = slots
         self._clock = clock
         self._endings = endings
-        self._line: deque[Run] = deque()
+        self._queue: deque[Run] = deque()
         self.active: list[Active] = []
 
     def submit(self, *runs: Run) -> None:
-        self._line.extend(runs)
+        self._queue.extend(runs)
         self._fill()
 
     @property
@@ -117,8 +117,8 @@ class SimulatedExecutor:
         self._fill()
 
     def _fill(self) -> None:
-        while self._line and len(self.active) < self._slots:
-            run = self._line.popleft()
+        while self._queue and len(self.active) < self._slots:
+            run = self._queue.popleft()
             if run.begin():
                 if run.job.run_at > self._clock.now():
                     self._endings.early.append(f"{run.job.id} at {self._clock.now()}, not {run.job.run_at}")

@@ -111,7 +111,7 @@ class Node:
         ]
         if role.has_scheduler:
             scheduler = Scheduler(store, events, store_clock, lambda: new_id(mine, clock.now()))
-            scheduler.has_beside(self.worker)
+            scheduler.set_worker(self.worker)
             services.append(scheduler)
         self.actors = [Actor(self, service, clock.now()) for service in services]
         self.worker.actor = self.actors[0]
