@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import tomllib
 
-from tools.numbers import ROOT, SOURCE, figures
+from tools.numbers import ROOT, SOURCE, Figure, figures
+
+__all__ = ["Figure", "figures", "layers", "numbers", "stale_figures", "write", "written"]
 
 PAGE = ROOT / "docs" / "architecture.md"
 CLOSE = 0.1  # a figure on the page may differ by so much: it need not be written again with every commit

@@ -1,4 +1,7 @@
-"""Writes docs/reference from the code: `make docs`. With --check it writes nothing, and fails where a page is stale."""
+"""Writes docs/reference, and tables of docs/architecture.md, from the code: `make docs`.
+
+With --check it writes nothing, and fails if a page of the reference is stale.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.architecture import write
 from tools.command_page import command_page
 from tools.error_page import error_page
 from tools.event_page import event_page
@@ -41,6 +45,8 @@ def main() -> int:
         if not check:
             PLACE.mkdir(exist_ok=True)
             (PLACE / name).write_text(text_of(name), encoding="utf-8")
+    if not check:
+        write()
     return 1 if check and old else 0
 
 
