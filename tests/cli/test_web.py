@@ -129,19 +129,14 @@ def test_changes_by_hand_on_the_command_line_are_noted(rota):
     assert reasons == ["cancelled by hand", "not wanted"]
 
 
-def test_dev_serves_it_too_and_a_reload_keeps_the_token(rota, started):
+def test_dev_serves_it_too_and_a_reload_keeps_the_port_and_the_token(rota, started):
     process = started("dev", "jobs.py", "--port", "0")
     words = process.wait_for("HTTP: ")
     token = words.rpartition(" ")[2].strip()
     assert ask(url_in(words), "/api/v1/jobs", token).status_code == 200
     assert ask(url_in(words), "/live", token).json()["status"] == "ok"
+    (rota.folder / "other.py").write_text("")
+    process.wait_for("reloaded")
+    assert ask(url_in(words), "/api/v1/jobs", token).status_code == 200
     process.signal(signal.SIGTERM)
     assert process.end() == 0
-    fixed = started("dev", "jobs.py")
-    words = fixed.wait_for("HTTP: ")
-    token = words.rpartition(" ")[2].strip()
-    (rota.folder / "other.py").write_text("")
-    fixed.wait_for("reloaded")
-    assert ask(url_in(words), "/api/v1/jobs", token).status_code == 200
-    fixed.signal(signal.SIGTERM)
-    assert fixed.end() == 0

@@ -112,10 +112,11 @@ def test_a_scheduler_that_was_stopped_fires_nothing_twice(ground):
     wait_until(lambda: fired(ground) >= 1, "the first firing")
     ground.freeze(scheduler)
     other = ground.start("scheduler")
-    before = fired(ground)
-    wait_until(lambda: fired(ground) > before, "a firing of the other")
+    other.wait_for("node.started")
+    wait_until(lambda: is_over(ground), "the last firing, by the other")
+    put_schedules(ground.app, seconds=5)
     scheduler.signal(signal.SIGCONT)
-    wait_until(lambda: fired(ground) == 5, "the last firing")
+    wait_until(lambda: is_over(ground), "the last firing of both")
     for child in (scheduler, other):
         child.signal(signal.SIGTERM)
         assert child.end() == 0
@@ -125,6 +126,11 @@ def test_a_scheduler_that_was_stopped_fires_nothing_twice(ground):
 
 def fired(ground):
     return ground.app.schedules.get("tick").run_count
+
+
+def is_over(ground):
+    """Whether every expected time has fired, or was skipped because a busy machine missed it."""
+    return all(ground.app.schedules.get(name).next_run is None for name in ("tick", "line"))
 
 
 @on_every_store

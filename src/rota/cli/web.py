@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PORT = 8080
 HOW = "pip install 'rota[web]'"
 
-_HANDED_ON = "_ROTA_WEB_TOKEN"  # to the process that a reload starts anew, so that its token stays good
+_HANDED_ON = "_ROTA_WEB"  # the port and the token, for the process that a reload starts: both stay valid
 
 port_option = click.option(
     "--port",
@@ -82,14 +82,15 @@ class Beside:
     """The HTTP API beside an app's services, on this machine alone, with a token that ends with them."""
 
     def __init__(self, app: App, port: int | None) -> None:
-        self.token = os.environ.pop(_HANDED_ON, "") or secrets.token_urlsafe(24)
+        handed_port, _, handed_token = os.environ.pop(_HANDED_ON, "").partition(" ")
+        self.token = handed_token or secrets.token_urlsafe(24)
         self._server: WebServer | None = None
         try:
             make_server = load_server()
         except BadOption as err:
             self.words = f"HTTP is not served: {err}"
             return
-        self._server = self._make(make_server, app, port).start()
+        self._server = self._make(make_server, app, port, int(handed_port or PORT)).start()
         own = f"with the token {self.token}" if app.settings.web.token is None else "with the token of the settings"
         self.words = f"{heading('HTTP')}: {self._server.url}/api/v1/jobs {own}"
 
@@ -98,16 +99,18 @@ class Beside:
             self._server.stop()
 
     def hand_on(self) -> None:
-        """Let the process that comes after this one have the same token."""
-        os.environ[_HANDED_ON] = self.token
+        """Give the process that a reload starts the same port and the same token."""
+        if self._server is not None:
+            os.environ[_HANDED_ON] = f"{self._server.port} {self.token}"
 
-    def _make(self, make_server: type[WebServer], app: App, port: int | None) -> WebServer:
+    def _make(self, make_server: type[WebServer], app: App, port: int | None, usual: int) -> WebServer:
+        """The server on the port that is named; if none is, on the usual one, or on any if another program has that."""
         options: dict[str, Any] = {} if app.settings.web.token else {"token": self.token}
-        if port is not None:
+        if port:
             return make_server(app, port=port, **options)
         try:
-            return make_server(app, port=PORT, **options)
-        except BadOption:  # somebody else has it
+            return make_server(app, port=usual if port is None or usual != PORT else 0, **options)
+        except BadOption:
             return make_server(app, port=0, **options)
 
 
