@@ -57,13 +57,13 @@ class FaultyStore:
         """The next calls are done, and their replies are lost."""
         self._after[verb] += times
 
-    def choke_on(self, schedule_id: str) -> None:
+    def choke_on(self, schedule_id: str, error: str = "cannot write this") -> None:
         """From now on, firings of this schedule are more than the store can digest."""
-        self._indigestible = schedule_id
+        self._indigestible, self._said = schedule_id, error
 
     def fire(self, firings: Any, **options: Any) -> Any:
         if any(firing.schedule.id == self._indigestible for firing in firings):
-            raise RuntimeError("cannot write this")
+            raise RuntimeError(self._said)
         return self.__getattr__("fire")(firings, **options)
 
     def __getattr__(self, verb: str) -> Any:

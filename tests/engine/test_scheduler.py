@@ -318,11 +318,41 @@ def test_a_firing_that_the_store_fails_at_is_tried_again_and_recorded(stage, tic
     assert known == {"schedule_id": "odd", "task": "engine.tick", "error": "RuntimeError: cannot write this"}
     (change,) = [one for one in stage.app.schedules.changes("odd").items if one.verb == "could not fire"]
     assert change.after == {"error": "RuntimeError: cannot write this"}
+    failed = stage.app.schedules.get("odd")
+    assert (failed.last_error, failed.problem) == ("RuntimeError: cannot write this", None)
+    said = stage.app.schedules.why("odd", failed.next_run).sentence
+    assert "The store failed at the firing: RuntimeError: cannot write this. No scheduler is running" in said
     stage.store.choke_on("nothing")
     stage.skip(1)
     assert scheduler._guarded_turn() == 0.0
     assert {job.schedule_id for job in stage.app.jobs.list().items} == {"odd", "sound"}
-    assert stage.app.schedules.get("odd").problem is None
+    assert stage.app.schedules.get("odd").last_error is None
+
+
+def test_each_failure_of_one_kind_is_recorded_once(stage, tick):
+    stage.app.schedules.put("odd", tick.job(), every("10s"))
+    stage.skip(10)
+    first, second = stage.a_scheduler(), stage.a_scheduler()
+    stage.store.choke_on("odd")
+    for scheduler in (first, second, first):
+        scheduler._guarded_turn()
+        stage.skip(FIRST_RETRY)
+    assert [one.verb for one in stage.app.schedules.changes("odd").items] == ["could not fire", "created"]
+
+
+def test_the_error_of_a_failed_firing_is_kept_without_secrets_and_not_whole(stage, tick):
+    stage.app.schedules.put("odd", tick.job(), every("10s"))
+    odd = stage.still._schedules["odd"]
+    spec = msgspec.structs.replace(odd.spec, payload='[[],{"password":"hunter2!"}]')
+    stage.still._schedules["odd"] = msgspec.structs.replace(odd, spec=spec)
+    stage.skip(10)
+    stage.store.choke_on("odd", f"cannot write password=hunter2! {'x' * 5000}")
+    stage.a_scheduler()._guarded_turn()
+    error = stage.app.schedules.get("odd").last_error
+    assert error.startswith("RuntimeError: cannot write password=[redacted] xxx")
+    assert len(error) < 2_100
+    (change, *_) = stage.app.schedules.changes("odd").items
+    assert change.after == {"error": error}
 
 
 def test_a_firing_that_the_store_cannot_digest_is_set_aside_alone(stage, tick, caplog):

@@ -7,7 +7,7 @@ import pytest
 
 from rota import App
 from rota.cli.change_list import facts_of_change
-from rota.cli.schedule_page import ShownSchedule, facts_of
+from rota.cli.schedule_page import ShownSchedule, facts_of, page
 from rota.cli.tenant_page import facts_of_tenant
 from rota.inspector.facts import change_facts
 from rota.model.micros import SECOND, datetime_of
@@ -46,6 +46,7 @@ SCHEDULES = {
     "paused": msgspec.structs.replace(PLAIN, pause=Pause(1, "month end", "ann")),
     "finished": msgspec.structs.replace(PLAIN, next_at=None),
     "on: made ahead": last_is_made_ahead(),
+    "on: not fired": msgspec.structs.replace(PLAIN, ahead=Ahead(fault="too large")),
     "broken": msgspec.structs.replace(PLAIN, problem="told"),
     "broken: no rule": msgspec.structs.replace(
         PLAIN, spec=ScheduleSpec(trigger="cron 0 9 * * * tz=Mars", task="t"), origin=Origin("code", "shop")
@@ -79,3 +80,10 @@ def test_a_tenant_and_its_changes_are_the_same_on_the_screen_and_over_http():
         assert one == other
         assert len(one) >= 8
     app.close()
+
+
+def test_a_failed_firing_is_the_last_error_and_has_a_row_on_the_page():
+    known = ShownSchedule(SCHEDULES["on: not fired"])
+    assert facts_of(known, DEFAULT).last_error == schedule_facts(known.record, DEFAULT).last_error == "too large"
+    lines = list(page(known, [], [], datetime_of(SECOND), DEFAULT))
+    assert any(line.split() == ["not", "fired", "the", "store", "failed:", "too", "large"] for line in lines)

@@ -156,6 +156,8 @@ def _rows(shown: ShownSchedule, now: datetime) -> Iterator[list[str]]:
         yield ["about", printable(spec.description)]
     if shown.problem:
         yield ["problem", printable(shown.problem)]
+    if record.fault:
+        yield ["not fired", f"the store failed: {first_line(record.fault)}"]
     for pause in (record.pause, record.tenant_pause):
         if pause is not None:
             yield ["paused", f"since {beside(datetime_of(pause.at), now)}, {pause_words(pause)}"]

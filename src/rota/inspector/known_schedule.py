@@ -102,5 +102,5 @@ def shared_facts(known: KnownSchedule, redaction: Redaction) -> dict[str, Any]:
         "last_status": last.status,
         "last_success": optional_datetime(last.success_at),
         "last_seconds": None if last.duration is None else last.duration / SECOND,
-        "last_error": known.problem or last.error,
+        "last_error": known.problem or record.last_error,
     }

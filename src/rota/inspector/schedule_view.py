@@ -39,7 +39,7 @@ class ScheduleView:
         self.last_status = record.last.status
         self.last_success = optional_datetime(record.last.success_at)
         self.problem = record.problem  # why it cannot be evaluated, where it cannot
-        self.last_error = record.problem or record.last.error
+        self.last_error = record.last_error
         self.last_duration = None if record.last.duration is None else record.last.duration / SECOND
         self.run_count = record.runs  # by its trigger and by hand
         self.version = record.version

@@ -219,7 +219,19 @@ def schedule_after(edit: Edit, current: LastRun | None, made: Container[str]) ->
 
 def park(schedule: Schedule, now: int, problem: str) -> Edit:
     """Set a schedule aside that cannot be evaluated; its record says why, and the others go on."""
-    return _edit(schedule, schedule, now, problem=problem)
+    return _edit(_without_fault(schedule), schedule, now, problem=problem)
+
+
+def record_fault(schedule: Schedule, now: int, error: str, author: Author) -> Edit | None:
+    """Record why the store failed at a firing, which is tried again. None where the schedule says so already."""
+    if schedule.fault == error:
+        return None
+    note = note_of(author, subject_of("schedule", schedule.id), {}, {"error": error}, now)
+    return msgspec.structs.replace(_edit(with_ahead(schedule, fault=error), schedule, now), note=note)
+
+
+def _without_fault(schedule: Schedule) -> Schedule:
+    return with_ahead(schedule, fault="") if schedule.fault else schedule
 
 
 def check_origin(schedule: Schedule, origin: Origin, verb: str, todo: str) -> None:
@@ -312,7 +324,7 @@ def _with_times(existing: Schedule, standing: Schedule, left: Schedule, spec: Sc
 
 def _retimed(existing: Schedule, left: Schedule, spec: ScheduleSpec) -> Schedule:
     return msgspec.structs.replace(
-        elsewhere(left, spec),
+        elsewhere(_without_fault(left), spec),
         is_enabled=existing.is_enabled if existing.spec.enabled == spec.enabled else spec.enabled,
         generation=existing.generation + 1,
         problem=None,
@@ -396,6 +408,7 @@ def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, 
 
 def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     """The same times. The author's word on `enabled` counts when it changes; between deploys the operators' does."""
+    existing = _without_fault(existing)
     has_changed = existing.spec.enabled != spec.enabled
     if not has_changed or existing.is_enabled == spec.enabled:
         return _edit(existing, existing, now, spec=spec, problem=None)

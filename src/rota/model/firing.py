@@ -132,7 +132,7 @@ def _at_present(schedule: Schedule, now: int) -> Schedule:
     """The schedule as of now: what was made ahead and has come is behind it."""
     through = schedule.made_through if schedule.has_jobs_ahead and schedule.made_through > now else 0
     present = msgspec.structs.replace(schedule, fired_through=settled_through(schedule, now))
-    return trimmed(present if present.ahead is None else with_ahead(present, through=through))
+    return trimmed(present if present.ahead is None else with_ahead(present, through=through, fault=""))
 
 
 def _shots_ahead(schedule: Schedule, now: int, most: int, new_id: Callable[[], str]) -> list[Shot]:

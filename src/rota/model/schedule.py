@@ -115,6 +115,7 @@ class Ahead(Struct, frozen=True, array_like=True):
     detours: tuple[Detour, ...] = ()  # in order, none overlaps another
     off_at: int | None = None  # when it was disabled, while it is
     taken: tuple[tuple[int, int], ...] = ()  # after < t <= through, in order: decided while the clock stood ahead
+    fault: str = ""  # why the store failed at its last firing, which is tried again; empty: it did not
 
 
 class LastRun(Struct, frozen=True, omit_defaults=True):
@@ -199,6 +200,16 @@ class Schedule(Struct, frozen=True, kw_only=True):
     @property
     def detours(self) -> tuple[Detour, ...]:
         return () if self.ahead is None else self.ahead.detours
+
+    @property
+    def fault(self) -> str:
+        """Why the store failed at its last firing, until it is fired or edited; empty: it did not."""
+        return "" if self.ahead is None else self.ahead.fault
+
+    @property
+    def last_error(self) -> str | None:
+        """The newest of what went wrong: it cannot be evaluated, it could not be fired, or its last run failed."""
+        return self.problem or self.fault or self.last.error
 
     @property
     def is_spent(self) -> bool:

@@ -314,7 +314,7 @@ def _open(schedule: Schedule, at: int, around: Around) -> Answer:
     if at > around.now:
         words = f"It is due in {span_words(at - around.now)}{_clock_change(schedule, at)}."
         return Answer(outcome="expected", words=words)
-    return _due(at, around)
+    return _due(schedule, at, around)
 
 
 def _paused(schedule: Schedule, at: int, longest: Pause) -> Answer | None:
@@ -339,16 +339,26 @@ def _resume(schedule: Schedule, pause: Pause) -> str:
     return f"`rota {what}`."
 
 
-def _due(at: int, around: Around) -> Answer:
+def _due(schedule: Schedule, at: int, around: Around) -> Answer:
     since = f"It has been due for {span_words(around.now - at)}"
     if around.is_sealed:
         words = f"{since}. The store is sealed while it is copied, so nothing is fired."
         return Answer(outcome="due", words=words, fix="The schedule goes on in the store it is copied to.")
+    if schedule.fault:
+        return _failed_firing(schedule, since, around)
     if not around.has_scheduler:
         fix = "Start one: `rota run` or `rota scheduler`."
         return Answer(outcome="due", words=f"{since}, and no scheduler is running to fire it.", fix=fix)
     fix = "If this lasts longer than a few seconds, `rota doctor` and the scheduler's log tell more."
     return Answer(outcome="due", words=f"{since}. A scheduler is running and has not fired it yet.", fix=fix)
+
+
+def _failed_firing(schedule: Schedule, since: str, around: Around) -> Answer:
+    goes_on = "A scheduler tries again." if around.has_scheduler else "No scheduler is running to try again."
+    words = f"{since}. The store failed at the firing: {first_line(schedule.fault)}. {goes_on}"
+    since_when = f"`rota schedules changes {schedule.id}` says since when."
+    fix = f"Correct what the error names. {since_when} After the fifth failure in a row, the schedule is set aside."
+    return Answer(outcome="due", words=words, fix=fix)
 
 
 def _not_expected(schedule: Schedule, at: int, retimed: Note | None, around: Around) -> Verdict:

@@ -328,6 +328,21 @@ OPEN = {
         "due",
         "It has been due for 60 s. The store is sealed while it is copied, so nothing is fired.",
     ),
+    "the store failed": (
+        {"ahead": Ahead(fault="Boom: too large\nmore")},
+        {},
+        "due",
+        "It has been due for 60 s. The store failed at the firing: Boom: too large. A scheduler tries again.",
+    ),
+    "the store failed, and nobody tries again": (
+        {"ahead": Ahead(fault="Boom: too large")},
+        {"has_scheduler": False},
+        "due",
+        (
+            "It has been due for 60 s. The store failed at the firing: Boom: too large. No scheduler is running to try "
+            "again."
+        ),
+    ),
     "disabled": ({"is_enabled": False}, {}, "skipped: disabled", "The schedule is disabled."),
     "retired": (
         {"origin": Origin(kind="code", app="shop", is_retired=True)},

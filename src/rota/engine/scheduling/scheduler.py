@@ -16,10 +16,11 @@ from rota.engine.scheduling.partition import PATIENCE, Partition
 from rota.engine.service import LONGEST_PAUSE, Service
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
-from rota.model.edit import park, with_note
+from rota.model.edit import park, record_fault, with_note
 from rota.model.firing import Firing, plan, plan_early
 from rota.model.micros import SECOND
-from rota.model.note import Author, note_of, subject_of
+from rota.model.note import Author
+from rota.model.redaction import DEFAULT, hidden
 from rota.model.slots import OVERLAP, UNIQUE
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ LOOK = 5 * BATCH  # schedules read in one turn: memory is bounded by it, however
 EARLY = 0.025  # seconds before an instant in which what is due then is fired already: only the claim is left to do then
 MOST_TRIES = 5  # of a firing that the store fails at, before its schedule is set aside
 FIRST_RETRY = 1.0  # seconds until the second of them; each next pause is twice as long
+LONGEST_ERROR = 2_000  # characters of an error that its schedule keeps
 NEAR = 0.004  # seconds before an instant in which no bell is heard
 LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
 
@@ -225,18 +227,12 @@ class Scheduler(Service):
             return
         again_at = self.clock.monotonic() + FIRST_RETRY * 2 ** (tries - 1)
         self._failing[schedule.id] = Failing(tries, again_at)
-        error = f"{type(err).__name__}: {err}"
-        self.events.emit(
-            "schedule.refused",
-            now,
-            schedule_id=schedule.id,
-            task=schedule.spec.task,
-            error=error,
-            is_fault=True,
-        )
-        if tries == 1:
-            author = Author(note_id=self._new_id(), by="scheduler", verb="could not fire")
-            self._store.add_notes([note_of(author, subject_of("schedule", schedule.id), {}, {"error": error}, now)])
+        error = _words_of(err, schedule)
+        self._tell_refused(schedule, now, error, is_fault=True)
+        author = Author(note_id=self._new_id(), by="scheduler", verb="could not fire")
+        edit = record_fault(schedule, now, error, author)
+        if edit is not None:
+            self._store.edit_schedules([edit])
 
     def wait(self, seconds: float) -> None:
         """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
@@ -264,7 +260,7 @@ class Scheduler(Service):
             return None
 
     def _set_aside(self, schedule: Schedule, now: int, err: Exception) -> None:
-        problem = f"{type(err).__name__}: {err}"
+        problem = _words_of(err, schedule)
         log.error(
             "schedule %s (%s) cannot be fired and is set aside: %s",
             schedule.id,
@@ -280,15 +276,7 @@ class Scheduler(Service):
         schedule = firing.schedule
         self._failing.pop(schedule.id, None)
         if not result.is_accepted:
-            error = "somebody else fired or edited it first"
-            self.events.emit(
-                "schedule.refused",
-                now,
-                schedule_id=schedule.id,
-                task=schedule.spec.task,
-                error=error,
-                is_fault=False,
-            )
+            self._tell_refused(schedule, now, "somebody else fired or edited it first", is_fault=False)
             return
         if result.jobs and self.events.wants("schedule.fired"):
             self.events.emit(
@@ -312,14 +300,18 @@ class Scheduler(Service):
         if schedule.id in told:
             return
         told.add(schedule.id)
-        self.events.emit(
-            "schedule.refused",
-            now,
-            schedule_id=schedule.id,
-            task=schedule.spec.task,
-            error=error,
-            is_fault=True,
-        )
+        self._tell_refused(schedule, now, error, is_fault=True)
+
+    def _tell_refused(self, schedule: Schedule, now: int, error: str, *, is_fault: bool) -> None:
+        """Emit that a due schedule was not fired. A fault is the store's; otherwise another scheduler was first."""
+        task = schedule.spec.task
+        self.events.emit("schedule.refused", now, schedule_id=schedule.id, task=task, error=error, is_fault=is_fault)
+
+
+def _words_of(err: Exception, schedule: Schedule) -> str:
+    """An error as it is logged and kept: a driver may quote what it could not write, with its secrets."""
+    text = f"{type(err).__name__}: {hidden(str(err), DEFAULT.texts(schedule.spec.payload.encode()))}"
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
 
 
 def _reasons(firing: Firing, result: Fired) -> dict[str, int]:

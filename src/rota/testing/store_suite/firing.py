@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.edit import disable, pause, register, remove
+from rota.model.edit import disable, park, pause, record_fault, register, remove
 from rota.model.firing import MOST_JOBS, overlap_reason
 from rota.model.micros import SECOND
+from rota.model.note import Author
 from rota.model.state import State
+from rota.store.contract import NoteFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
     add_schedule,
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 
+def an_author() -> Author:
+    return Author(note_id=fresh_id(), by="scheduler", verb="could not fire")
+
+
 class TestFiring:
     def test_an_occurrence_makes_one_job(self, store: Store) -> None:
         add_schedule(store, queue="mail", priority=4, payload="[[1]]")
@@ -47,6 +53,27 @@ class TestFiring:
         assert (after.version, after.run_count) == (before.version + 1, 1)
         assert (after.fired_through, after.next_at) == (T0 + MINUTE, T0 + 2 * MINUTE)
         assert (after.last.enqueued_at, after.last.job_id) == (T0 + MINUTE + 5, job_id)
+
+    def test_a_failed_firing_is_kept_on_its_schedule_until_it_is_fired(self, store: Store) -> None:
+        before = add_schedule(store)
+        failed = change_schedule(store, record_fault(before, T0 + MINUTE, "too large", an_author()))
+        assert (failed.last_error, failed.due_at, failed.fired_through) == ("too large", T0 + MINUTE, T0)
+        assert record_fault(failed, T0 + MINUTE, "too large", an_author()) is None
+        (note,) = store.list_notes(NoteFilter()).items
+        assert (note.verb, note.after) == ("could not fire", '{"error":"too large"}')
+        (job_id,) = fire(store, now=T0 + MINUTE + 5).jobs
+        fired = read_schedule(store)
+        assert (fired.last_error, fired.ahead, fired.last.job_id) == (None, None, job_id)
+
+    def test_a_failed_firing_is_forgotten_when_its_schedule_is_edited_or_set_aside(self, store: Store) -> None:
+        before = add_schedule(store)
+        failed = change_schedule(store, record_fault(before, T0 + MINUTE, "too large", an_author()))
+        smaller = msgspec.structs.replace(failed.spec, payload="[[1]]")
+        edited = change_schedule(store, register(failed, "tick", smaller, failed.origin, T0 + MINUTE, fresh_id))
+        assert (edited.last_error, edited.due_at) == (None, T0 + MINUTE)
+        again = change_schedule(store, record_fault(edited, T0 + MINUTE, "too large", an_author()))
+        aside = change_schedule(store, park(again, T0 + MINUTE, "too large five times"))
+        assert (aside.fault, aside.last_error, aside.due_at) == ("", "too large five times", None)
 
     def test_a_firing_is_taken_once(self, store: Store) -> None:
         add_schedule(store)
