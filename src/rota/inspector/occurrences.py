@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,10 +13,13 @@ from rota.model.clock_record import wrong_time_at
 from rota.model.firing import overlapped_jobs
 from rota.model.micros import SECOND
 from rota.model.note import subject_of
+from rota.model.schedule import problem_of
 from rota.model.slots import coming_slot, count_open
-from rota.model.why import Records, Verdict, instant_to_explain, timing_of, why, why_removed
+from rota.model.why import Records, Verdict, instant_to_explain, why, why_removed
+from rota.model.why_times import Changes, Instead, is_move, is_retiming, tz_before
 from rota.store.contract import LARGEST_PAGE, NoteFilter
-from rota.triggers.zone import find_zone
+from rota.triggers.rezoned import WallTrigger
+from rota.triggers.zone import DAY, find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.store.contract import Store
+    from rota.triggers.zone import Zone
 
 
 class Coming:
@@ -107,37 +111,65 @@ def _records(store: Store, schedule: Schedule, at: int) -> Records:
     """What the store has about an instant; audit records are read only where the ledger has nothing."""
     line = _line_at(store, schedule.id, at)
     if line is None:
-        return _from_notes(store, schedule, at)
+        return Records(changes=_changes_around(store, schedule, at))
     job = job_of(store, line.job_id)
     met = overlapped_jobs(line.reason)
     other = awaited_by(job) if met is None else met[0]
     return Records(line=line, job=job, other=job_of(store, other))
 
 
-def _from_notes(store: Store, schedule: Schedule, at: int) -> Records:
-    """How the schedule's times were changed around an instant."""
+def _changes_around(store: Store, schedule: Schedule, at: int) -> Changes:
+    """How the schedule's times were changed around an instant, and which run stands for it since."""
+    if problem_of(schedule) is not None:
+        return Changes()
     where = NoteFilter(subject=subject_of("schedule", schedule.id))
-    notes = [note for note in store.list_notes(where, limit=LARGEST_PAGE).items if _is_retiming(note)]
+    notes = [note for note in store.list_notes(where, limit=LARGEST_PAGE).items if is_retiming(note)]
     later = [note for note in notes if note.at >= at]
-    moved = next((note for note in notes if note.at < at and "tz" in _before(note)), None)
-    same = None if moved is None else _same_local_time(schedule, at, _before(moved)["tz"])
-    line = None if same is None else _line_at(store, schedule.id, same)
-    return Records(retimed=later[-1] if later else None, moved=moved, same_time=line)
+    found = (make(store, schedule, at, note) for make in (_same_time, _left_out, _same_date) for note in notes)
+    instead = next((one for one in found if one is not None), None)
+    return Changes(later=later[-1] if later else None, instead=instead)
 
 
-def _is_retiming(note: Note) -> bool:
-    return note.verb != "created" and bool(timing_of(_before(note)))
+def _same_time(store: Store, schedule: Schedule, at: int, note: Note) -> Instead | None:
+    """The run that had the same local time by the clock of the zone before."""
+    zone = _left_zone(schedule, note)
+    if zone is None:
+        return None
+    then = zone.instant_of(find_zone(schedule.spec.tz).wall_of(at // SECOND)) * SECOND
+    line = _line_at(store, schedule.id, then) if then <= note.at else None
+    return None if line is None else Instead(note=note, line=line)
 
 
-def _before(note: Note) -> dict[str, Any]:
-    facts: dict[str, Any] = msgspec.json.decode(note.before or "{}")
-    return facts
+def _left_out(store: Store, schedule: Schedule, at: int, note: Note) -> Instead | None:
+    """The run of the dates that the clocks of two zones leave out: at a time that neither of them names."""
+    if _left_zone(schedule, note) is None or note.at < at:
+        return None
+    end = note.at + SECOND
+    listed = [slot for one in schedule.detours if one.zone == schedule.spec.tz for slot in one.slots]
+    lines = store.list_occurrences(schedule.id, at + 1, end + 1, limit=LARGEST_PAGE).items
+    times = [*(line.through_at for line in lines if line.count == 1), *(slot for slot in listed if at < slot <= end)]
+    rules = [schedule.trigger, schedule.trigger.rezoned(tz_before(note))]
+    unnamed = [one for one in times if not any(rule.count_seconds(one // SECOND - 1, one // SECOND) for rule in rules)]
+    return Instead(note=note, run_at=unnamed[0]) if unnamed else None
 
 
-def _same_local_time(schedule: Schedule, at: int, tz: str) -> int | None:
-    """When the clocks of another zone showed what those of the schedule's zone show at an instant."""
+def _left_zone(schedule: Schedule, note: Note) -> Zone | None:
+    """The zone whose clock named its local times before a change; None where the change is no move."""
+    if not isinstance(schedule.trigger, WallTrigger) or not is_move(note):
+        return None
     try:
-        wall = find_zone(schedule.spec.tz).wall_of(at // SECOND)
-        return find_zone(tz).instant_of(wall) * SECOND
+        return find_zone(tz_before(note))
     except BadTrigger:
         return None
+
+
+def _same_date(store: Store, schedule: Schedule, at: int, note: Note) -> Instead | None:
+    """The run that the local date had had before the wall time was changed."""
+    if note.at >= at or not schedule.trigger.is_dated:
+        return None
+    zone = find_zone(schedule.spec.tz)
+    date = zone.wall_of(at // SECOND) // DAY
+    start = (_left_zone(schedule, note) or zone).instant_of(date * DAY) * SECOND
+    lines = store.list_occurrences(schedule.id, start, note.at, limit=LARGEST_PAGE).items
+    made = [line for line in lines if line.outcome not in {"skipped", "coalesced"}]
+    return Instead(note=note, line=made[-1], is_date=True) if made else None

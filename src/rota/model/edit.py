@@ -212,7 +212,11 @@ def schedule_after(edit: Edit, current: LastRun | None, made: Container[str]) ->
     known = LastRun() if current is None else current
     told = edit.after.last
     last = msgspec.structs.replace(
-        known, enqueued_at=told.enqueued_at, job_id=told.job_id or known.job_id, by_hand=told.by_hand
+        known,
+        enqueued_at=told.enqueued_at,
+        job_id=told.job_id or known.job_id,
+        by_hand=told.by_hand,
+        fired_for=known.fired_for if current is not None else told.fired_for,  # of a new schedule, its start may be one
     )
     return as_made(msgspec.structs.replace(edit.after, last=last), known, edit.jobs, made)
 
@@ -278,7 +282,8 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
     created = msgspec.structs.replace(fresh, run_count=0 if begun is None else 1)
     created = msgspec.structs.replace(created, next_at=next_slot(created, now))
     if begun is not None:
-        created = msgspec.structs.replace(created, last=LastRun(enqueued_at=now, job_id=begun.id))
+        last = LastRun(enqueued_at=now, job_id=begun.id, fired_for=begun.fire_at)
+        created = msgspec.structs.replace(created, last=last)
     edit = Edit(after=created, expect_version=0, jobs=[begun] if begun else [])
     if not (spec.run_on_start and spec.enabled):
         return edit

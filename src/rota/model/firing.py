@@ -196,7 +196,8 @@ def fired(firing: Firing, made: int, now: int, last_job: str | None) -> Schedule
     is_spent = most is not None and run_count >= most
     last = schedule.last
     if last_job is not None:
-        last = msgspec.structs.replace(last, enqueued_at=now, job_id=last_job)
+        fired_for = next(shot.job.fire_at for shot in firing.shots if shot.job.id == last_job)
+        last = msgspec.structs.replace(last, enqueued_at=now, job_id=last_job, fired_for=fired_for)
     return msgspec.structs.replace(
         schedule,
         version=schedule.version + 1,
@@ -218,7 +219,8 @@ def as_made(counted: Schedule, before: LastRun, jobs: Sequence[NewJob | Job], ma
         return counted
     by_hand = sum(job.fire_at is None for job in missed)
     newest = next((job.id for job in reversed(jobs) if job.id in made), None)
-    last = counted.last
+    times = [job.fire_at for job in jobs if job.id in made and job.fire_at is not None]
+    last = msgspec.structs.replace(counted.last, fired_for=times[-1] if times else before.fired_for)
     if newest is None:
         last = msgspec.structs.replace(last, enqueued_at=before.enqueued_at, by_hand=before.by_hand)
     else:

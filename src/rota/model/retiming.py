@@ -187,8 +187,8 @@ def _done_date(standing: Schedule, now: int) -> date | None:
         if detour.is_date and detour.through > now:
             return wall_datetime(find_zone(standing.spec.tz).wall_of(detour.through // SECOND)).date()
     last = standing.trigger.previous_before(datetime_of(min(standing.fired_through, now) + 1))
-    made_at = standing.last.enqueued_at  # a job is made at its time, a moment before it, or by the look-ahead
-    if last is None or made_at is None:
+    fired_for = standing.last.fired_for  # of its trigger alone: a run by hand is no run of a date
+    if last is None or fired_for is None:
         return None
-    is_run = standing.created_at < micros_of(last) <= made_at + SECOND + standing.spec.lookahead
+    is_run = standing.created_at < micros_of(last) <= fired_for
     return standing.trigger.wall_time_of(last).date() if is_run else None

@@ -129,6 +129,7 @@ class LastRun(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     job_id: str | None = None
     by_hand: int = 0  # jobs that were made outside its trigger: run now, run on start
+    fired_for: int | None = None  # the last of its times for which its trigger made a job
 
 
 class Schedule(Struct, frozen=True, kw_only=True):

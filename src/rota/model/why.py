@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
-from rota.model import slots, wording
+from rota.model import slots
 from rota.model.edit import describe_origin
 from rota.model.firing import LATE, jitter_of, overlapped_jobs
 from rota.model.history import history_of
 from rota.model.job import Job
 from rota.model.micros import SECOND
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import PAUSED, problem_of
 from rota.model.state import State
 from rota.model.time_words import counted, span_words, wall_words
 from rota.model.why_job import Answer, Around, first_line, first_run_at, waiting
 from rota.model.why_overlap import overlap_answer
+from rota.model.why_times import Changes, change_words, changed_answer
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
+    from rota.model.note import Note
     from rota.model.schedule import Pause, Schedule
 
 
@@ -36,9 +36,7 @@ class Records(Struct, frozen=True, kw_only=True):
     line: Occurrence | None = None
     job: Job | None = None  # of this occurrence
     other: Job | None = None  # the live job of an overlap, or the one that a held job waits for
-    retimed: Note | None = None  # the first change of its times after the instant
-    moved: Note | None = None  # the last change of its zone before the instant
-    same_time: Occurrence | None = None  # of the same local time, in the zone before
+    changes: Changes = Changes()  # of its times, where there is no line
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -67,10 +65,10 @@ def why(schedule: Schedule, at: int, records: Records, around: Around) -> Verdic
     if line is not None and (is_slot or line.count == 1 or schedule.generation > 1):
         return _verdict(schedule, at, _of_line(schedule, at, records, around))
     if not is_slot:
-        return _not_expected(schedule, at, records.retimed, around)
-    if at > schedule.fired_through:
+        return _not_expected(schedule, at, records.changes.later, around)
+    if at > schedule.fired_through and not _is_passed(schedule, at):
         return _verdict(schedule, at, _open(schedule, at, around))
-    return _verdict(schedule, at, _unrecorded(records))
+    return _verdict(schedule, at, changed_answer(schedule, at, records.changes))
 
 
 def why_removed(schedule_id: str, at: int | None, note: Note) -> Verdict:
@@ -121,6 +119,11 @@ def _is_slot(schedule: Schedule, at: int) -> bool:
         and slots.count_slots(schedule, at - SECOND, at) == 1
         and not (schedule.spec.end is not None and at > schedule.spec.end)
     )
+
+
+def _is_passed(schedule: Schedule, at: int) -> bool:
+    """Whether a change of zone left it out, while earlier times are still open."""
+    return any(one.after < at <= one.through and at not in one.slots and not one.is_date for one in schedule.detours)
 
 
 # Where its job is kept.
@@ -265,36 +268,6 @@ def _broken(schedule: Schedule, problem: str) -> Answer:
     return Answer(outcome="broken", words=words, fix=fix)
 
 
-def _unrecorded(records: Records) -> Answer:
-    """A time of its present rule that lies behind, and that the ledger has no line of."""
-    if records.retimed is not None:
-        return Answer(outcome="not expected", words=f"The schedule was not due then. {_retimed(records.retimed)}")
-    if records.moved is not None and records.same_time is not None:
-        then = wall_words(records.same_time.through_at, _tz_before(records.moved))
-        words = f"This local time had its turn already, at {then}. {_retimed(records.moved)} No local time runs twice."
-        return Answer(outcome="done before the move", words=words)
-    words = "No record of this time is kept."
-    fix = "Occurrences are kept for 400 days or the last 1,000; the settings under retention: change that."
-    return Answer(outcome="forgotten", words=words, fix=fix)
-
-
-def _tz_before(note: Note) -> str:
-    tz: str = msgspec.json.decode(note.before or "{}").get("tz", "UTC")
-    return tz
-
-
-def _retimed(note: Note) -> str:
-    """Who changed its times, when, and what."""
-    before, after = msgspec.json.decode(note.before or "{}"), msgspec.json.decode(note.after or "{}")
-    said = wording.differences(timing_of(before), timing_of(after), wording.OF_SCHEDULE)
-    return f"Its times were changed by {note.by} at {wall_words(note.at, 'UTC')} ({'; '.join(said)})."
-
-
-def timing_of(facts: dict[str, object]) -> dict[str, object]:
-    """Of the facts of a note, those that decide when a schedule runs."""
-    return {name: facts[name] for name in ("trigger", "tz", "start", "end", "jitter", "max_runs") if name in facts}
-
-
 def _open(schedule: Schedule, at: int, around: Around) -> Answer:
     """An expected time that nobody has decided on yet."""
     if schedule.origin.is_retired:
@@ -379,7 +352,7 @@ def _not_expected(schedule: Schedule, at: int, retimed: Note | None, around: Aro
             f" The nearest times are {' and '.join(near)}." if near else ""
         )
     if retimed is not None and at > schedule.created_at:
-        words = f"{words} {_retimed(retimed)}"
+        words = f"{words} {change_words(retimed)}"
     return _verdict(schedule, at, Answer(outcome=kind, words=words), before=before, after=after)
 
 

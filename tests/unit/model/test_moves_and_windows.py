@@ -33,7 +33,7 @@ def made(trigger: str, tz: str, created: str, **options):
 
 def ran(schedule, when: str):
     firing = plan(schedule, at(when), some_id)
-    return fired(firing, len(firing.shots), at(when), "job")
+    return fired(firing, len(firing.shots), at(when), firing.shots[-1].job.id if firing.shots else None)
 
 
 def moved(schedule, tz: str, when: str, *, keeps_next: bool = False):

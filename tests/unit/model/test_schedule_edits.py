@@ -29,7 +29,7 @@ def created(trigger="every 10m", at=NOON, **fields):
 def seasoned(**fields):
     """A schedule that has fired, with a past that edits must not lose."""
     schedule = created(**fields).after
-    firing = plan(schedule, NOON + 10 * MINUTE, some_id)
+    firing = plan(schedule, NOON + 10 * MINUTE, lambda: "job-of-10")
     after = fired(firing, 1, NOON + 10 * MINUTE, "job-of-10")
     last = msgspec.structs.replace(after.last, status="succeeded", success_at=NOON + 11 * MINUTE)
     return msgspec.structs.replace(after, last=last)

@@ -16,6 +16,7 @@ from rota.model.schedule import Ahead, Detour, Origin, Pause
 from rota.model.settle import apply, claim, promote, release, settle
 from rota.model.why import Records, instant_to_explain, why, why_removed
 from rota.model.why_job import Around, why_job
+from rota.model.why_times import Changes, Instead
 from unit.model import values
 from unit.model.values import HOUR, MINUTE, NOON, a_request
 
@@ -431,7 +432,7 @@ def a_note(at, before, after):
 def test_a_time_of_the_rule_of_today_that_was_none_then_names_the_change():
     schedule = msgspec.structs.replace(a_schedule(), fired_through=NOW)
     note = a_note(NOW, {"trigger": "every 1h"}, {"trigger": "every 10m"})
-    verdict = ask(schedule, retimed=note)
+    verdict = ask(schedule, changes=Changes(later=note))
     assert verdict.outcome == "not expected"
     assert verdict.sentence.endswith(
         "The schedule was not due then. Its times were changed by ann at Mon 2026-09-21 14:34:20 UTC "
@@ -442,7 +443,7 @@ def test_a_time_of_the_rule_of_today_that_was_none_then_names_the_change():
 def test_a_local_time_that_ran_before_a_move_is_not_forgotten():
     schedule = msgspec.structs.replace(a_schedule(), fired_through=NOW)
     note = a_note(NOON, {"tz": "Asia/Kolkata"}, {"tz": "UTC"})
-    verdict = ask(schedule, moved=note, same_time=line("succeeded", at=NOON - HOUR))
+    verdict = ask(schedule, changes=Changes(instead=Instead(note=note, line=line("succeeded", at=NOON - HOUR))))
     assert verdict.outcome == "done before the move"
     assert "This local time had its turn already, at Mon 2026-09-21 18:43:20 IST." in verdict.sentence
     assert "(tz: Asia/Kolkata → UTC). No local time runs twice." in verdict.sentence

@@ -25,7 +25,7 @@ def made(trigger: str, tz: str, created: str):
 
 def ran(schedule, when: str):
     """The schedule after its run at that time."""
-    firing = plan(schedule, at(when), some_id)
+    firing = plan(schedule, at(when), lambda: "job")
     assert [shot.job.fire_at for shot in firing.shots] == [at(when)]
     return fired(firing, 1, at(when), "job")
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.steps import Step
 
 REPLACED = "replaced by the next occurrence"
-COUNTED = ("enqueued_at", "job_id", "by_hand")  # what is known of a schedule's runs when they are made
+COUNTED = ("enqueued_at", "job_id", "by_hand", "fired_for")  # what is known of a schedule's runs when they are made
 MOST_ROUNDS = 10  # for jobs that move while they are being revoked
 
 

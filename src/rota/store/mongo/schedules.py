@@ -330,7 +330,7 @@ def _names(firing: Firing) -> list[str | tuple[str, str]]:
 def _counted(document: Document | None) -> LastRun:
     """What a schedule knows of the runs that were made."""
     last = LastRun() if document is None else last_of(document)
-    return LastRun(enqueued_at=last.enqueued_at, job_id=last.job_id, by_hand=last.by_hand)
+    return LastRun(**{name: getattr(last, name) for name in COUNTED})
 
 
 def _without(answer: Fired, refused: Sequence[str]) -> Fired:
@@ -368,8 +368,7 @@ def _advance(firing: Firing, after: Schedule, outbox: Outbox, *, is_atomic: bool
     for name in _UNTOUCHED:
         del fields[name]
     if outbox.jobs:
-        fields["last.enqueued_at"] = after.last.enqueued_at
-        fields["last.job_id"] = after.last.job_id
+        fields |= {f"last.{name}": getattr(after.last, name) for name in ("enqueued_at", "job_id", "fired_for")}
     was = firing.schedule
     mine = {"_id": was.id, "version": was.version, "created_at": was.created_at, "outbox": None}
     return UpdateOne(mine, changed(_turned(fields, outbox, is_atomic=is_atomic)))

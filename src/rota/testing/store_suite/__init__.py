@@ -55,7 +55,7 @@ from rota.testing.store_suite.clock_repair import (
 from rota.testing.store_suite.clocks import TestInjectedClock, TestStoresOwnClock
 from rota.testing.store_suite.due import TestDueSchedules, TestNextDueSchedule, TestPausesWithAnEnd
 from rota.testing.store_suite.early import TestChangesInBetween, TestFiringEarly, TestSomethingInTheWay
-from rota.testing.store_suite.firing import TestCatchUp, TestFiredThrough, TestFiring, TestMaxRuns
+from rota.testing.store_suite.firing import TestCatchUp, TestDoneDates, TestFiredThrough, TestFiring, TestMaxRuns
 from rota.testing.store_suite.fixtures import store
 from rota.testing.store_suite.histories import TestHistories
 from rota.testing.store_suite.holding import TestHeldJobs, TestLinesOfHeldJobs, TestWaitingForWhatHasEnded
@@ -145,6 +145,7 @@ __all__ = [
     "TestCounters",
     "TestDelaysUnderAWrongClock",
     "TestDeletingByHand",
+    "TestDoneDates",
     "TestDueSchedules",
     "TestDumping",
     "TestEditingSchedules",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
-from rota.model.edit import disable, park, pause, record_fault, register, remove
+from rota.model.edit import disable, park, pause, record_fault, register, remove, trigger_now
 from rota.model.firing import MOST_JOBS, overlap_reason
 from rota.model.micros import SECOND
 from rota.model.note import Author
@@ -214,6 +215,38 @@ class TestMaxRuns:
         add_schedule(store, max_runs=1, run_on_start=True)
         assert read_schedule(store).run_count == 0
         assert len(fire(store, now=T0 + MINUTE).jobs) == 1
+
+
+class TestDoneDates:
+    """A local date that its trigger made a job for is done, whatever wall time the schedule gets."""
+
+    def test_the_last_time_that_made_a_job_is_kept(self, store: Store) -> None:
+        add_schedule(store, key="k")
+        fire(store, now=T0 + MINUTE)
+        assert read_schedule(store).last.fired_for == T0 + MINUTE
+        fire(store, now=T0 + 2 * MINUTE)  # overlap
+        change_schedule(store, trigger_now(read_schedule(store), T0 + 2 * MINUTE, "refused"), now=T0 + 2 * MINUTE)
+        succeed(store, claim_one(store, now=T0 + 2 * MINUTE), now=T0 + 2 * MINUTE)
+        change_schedule(store, trigger_now(read_schedule(store), T0 + 2 * MINUTE, "made"), now=T0 + 2 * MINUTE)
+        fire(store, now=T0 + 3 * MINUTE)  # the key
+        last = read_schedule(store).last
+        assert (last.fired_for, last.enqueued_at, last.job_id) == (T0 + MINUTE, T0 + 2 * MINUTE, "made")
+
+    @pytest.mark.parametrize("done", [0, 1], ids=["by hand", "by its trigger"])
+    def test_a_run_by_hand_is_no_run_of_its_date(self, store: Store, done: int) -> None:
+        day = 24 * HOUR
+        add_schedule(store, trigger="calendar days=1 at=09:00")
+        fire(store, now=T0 + 9 * HOUR)
+        first = claim_one(store, now=T0 + 9 * HOUR)
+        if done:
+            succeed(store, first, now=T0 + 10 * HOUR)
+        fire(store, now=T0 + day + 9 * HOUR)
+        at = T0 + day + 11 * HOUR
+        change_schedule(store, trigger_now(read_schedule(store), at - HOUR, "by hand"), now=at - HOUR)
+        before = read_schedule(store)
+        later = msgspec.structs.replace(before.spec, trigger="calendar days=1 at=18:00")
+        after = change_schedule(store, register(before, "tick", later, before.origin, at, fresh_id), now=at)
+        assert after.next_at == T0 + day + 18 * HOUR + done * day
 
 
 class TestCatchUp:

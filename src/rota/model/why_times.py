@@ -1,0 +1,98 @@
+"""Says what became of a time that has no record because the schedule's times or its zone were changed.
+
+A local time or date that had its turn by the old times has none by the new ones. The audit records tell who changed
+them, and the ledger which run stands for the time in question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from rota.model import wording
+from rota.model.note import Note
+from rota.model.occurrence import Occurrence
+from rota.model.time_words import wall_words
+from rota.model.why_job import Answer
+
+if TYPE_CHECKING:
+    from rota.model.schedule import Schedule
+
+
+class Instead(Struct, frozen=True, kw_only=True):
+    """The run that stands for a time after a change of the schedule's times or zone."""
+
+    note: Note  # of the change
+    line: Occurrence | None = None  # the run by the times or the zone before; None: see `run_at`
+    run_at: int | None = None  # of a date that the clocks of two zones more than a day apart leave out
+    is_date: bool = False  # the line is of the same local date, not of the same local time
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """How a schedule's times were changed around an instant that has no record."""
+
+    later: Note | None = None  # the first change after the instant
+    instead: Instead | None = None
+
+
+def changed_answer(schedule: Schedule, at: int, changes: Changes) -> Answer:
+    """About a time of the present rule that lies behind, and that the ledger has no line of."""
+    if changes.instead is not None:
+        return _stood_for(schedule, at, changes.instead)
+    if changes.later is not None:
+        return Answer(outcome="not expected", words=f"The schedule was not due then. {change_words(changes.later)}")
+    words = "No record of this time is kept."
+    fix = "Occurrences are kept for 400 days or the last 1,000; the settings under retention: change that."
+    return Answer(outcome="forgotten", words=words, fix=fix)
+
+
+def _stood_for(schedule: Schedule, at: int, instead: Instead) -> Answer:
+    changed = change_words(instead.note)
+    if instead.line is None:
+        then = wall_words(instead.run_at or at, schedule.spec.tz)
+        words = f"No clock of the schedule showed this local time. Its run is the one at {then}. {changed}"
+        fix = "The zones are more than 24 hours apart: a local date between them has its run right after the change."
+        return Answer(outcome="run after the move", words=words, fix=fix)
+    tz = tz_before(instead.note) if is_move(instead.note) else schedule.spec.tz
+    then = wall_words(instead.line.through_at, tz)
+    already = "already, " if instead.line.through_at < at else ""
+    if instead.is_date:
+        words = f"This local date had its turn {already}at {then}. {changed} A new wall time does not run a date again."
+        return Answer(outcome="done before the change", words=words)
+    words = f"This local time had its turn {already}at {then}. {changed} No local time runs twice."
+    return Answer(outcome="done before the move", words=words)
+
+
+def change_words(note: Note) -> str:
+    """Who changed its times, when, and what."""
+    before, after = msgspec.json.decode(note.before or "{}"), msgspec.json.decode(note.after or "{}")
+    said = wording.differences(timing_of(before), timing_of(after), wording.OF_SCHEDULE)
+    return f"Its times were changed by {note.by} at {wall_words(note.at, 'UTC')} ({'; '.join(said)})."
+
+
+def timing_of(facts: dict[str, object]) -> dict[str, object]:
+    """Of the facts of a note, those that decide when a schedule runs."""
+    return {name: facts[name] for name in ("trigger", "tz", "start", "end", "jitter", "max_runs") if name in facts}
+
+
+def is_retiming(note: Note) -> bool:
+    return note.verb != "created" and bool(timing_of(_changed(note)))
+
+
+def is_move(note: Note) -> bool:
+    """Whether it changed the zone."""
+    return "tz" in _changed(note)
+
+
+def tz_before(note: Note) -> str:
+    """The zone before a move."""
+    tz: str = msgspec.json.decode(note.before or "{}").get("tz", "UTC")
+    return tz
+
+
+def _changed(note: Note) -> dict[str, object]:
+    """What a note says has changed. Of a value that was or became the default, it has the other one alone."""
+    before, after = (msgspec.json.decode(facts or "{}") for facts in (note.before, note.after))
+    return {**after, **before}
