@@ -27,6 +27,15 @@ CATCHUPS = ["latest", "skip", "all"]
 GRACES = [5, 60]
 JITTERS = [None, "4s"]
 BOUNDS = [{}, {"start": 25}, {"end": 158}, {"start": 15, "end": 100}, {"max_runs": 4}]
+SILENCES = {  # how, from when to when: within the outage, at expected times, and beyond its end
+    "paused in the outage": ("pause", 72, 103),
+    "paused at expected times": ("pause", 70, 100),
+    "paused beyond the outage": ("pause", 70, 165),
+    "paused until within the outage": ("until", 70, 100),
+    "paused until beyond the outage": ("until", 72, 165),
+    "disabled in the outage": ("disable", 70, 100),
+    "disabled beyond the outage": ("disable", 72, 165),
+}
 
 
 class Reading:
@@ -42,6 +51,12 @@ class Reading:
         self.live: list[int] = []  # jobs that run or wait, oldest first
         self.held: list[int] = []
         self.long_run: int | None = None
+
+    def silence(self, how, since, until):
+        """Nothing is fired from then on; the times within are skipped, the last instant of an announced end not."""
+        through = until - 1 if how == "until" else until
+        if self.runs_left:
+            self.outcomes |= {at: "skipped" for at in self.slots if since <= at <= through}
 
     def look(self, now):
         due = [at for at in self.slots if at <= now and at not in self.outcomes]
@@ -133,39 +148,79 @@ def outcomes_of(app):
     return found
 
 
-@pytest.mark.parametrize(("overlap", "catchup"), list(product(OVERLAPS, CATCHUPS)))
-@pytest.mark.parametrize("grace", GRACES)
-@pytest.mark.parametrize("jitter", JITTERS)
-@pytest.mark.parametrize("bounds", BOUNDS, ids=lambda bounds: ",".join(bounds) or "unbounded")
-def test_each_expected_time_comes_to_what_the_rules_say(app, clock, overlap, catchup, grace, jitter, bounds):
+def put_grid(app, clock, bounds, **policies):
     @app.task(name="grid.noop")
     def noop() -> None: ...
 
     said = {
         name: clock.now + timedelta(seconds=value) if name != "max_runs" else value for name, value in bounds.items()
     }
-    app.schedules.put(
-        "grid",
-        noop.job(),
-        every("10s", start=clock.now),
-        overlap=overlap,
-        catchup=catchup,
-        catchup_limit=LIMIT,
-        grace=f"{grace}s",
-        jitter=jitter,
-        **said,
-    )
+    rule = every("10s", start=clock.now)
+    app.schedules.put("grid", noop.job(), rule, catchup_limit=LIMIT, **policies, **said)
+
+
+def turn(app, clock, now, reading, crew):
+    """A scheduler looks, then the workers work."""
+    clock.time = NOON + now * SECOND
+    fire(app)
+    clock.skip(4)  # past any jitter
+    crew.work(clock, now + 4)
+    reading.look(now)
+    reading.work(now + 4)
+
+
+@pytest.mark.parametrize(("overlap", "catchup"), list(product(OVERLAPS, CATCHUPS)))
+@pytest.mark.parametrize("grace", GRACES)
+@pytest.mark.parametrize("jitter", JITTERS)
+@pytest.mark.parametrize("bounds", BOUNDS, ids=lambda bounds: ",".join(bounds) or "unbounded")
+def test_each_expected_time_comes_to_what_the_rules_say(app, clock, overlap, catchup, grace, jitter, bounds):
+    put_grid(app, clock, bounds, overlap=overlap, catchup=catchup, grace=f"{grace}s", jitter=jitter)
     reading, crew = Reading(overlap, catchup, grace, bounds), Crew(app)
     for now in LOOKS:
-        clock.time = NOON + now * SECOND
-        fire(app)
-        clock.skip(4)  # past any jitter
-        crew.work(clock, now + 4)
-        reading.look(now)
-        reading.work(now + 4)
+        turn(app, clock, now, reading, crew)
     assert outcomes_of(app) == reading.outcomes
     jobs = app.open().list_jobs(JobFilter(schedule_id="grid"), limit=200).items
     assert len(jobs) == sum(outcome == "made" for outcome in reading.outcomes.values())
     moved = {job.run_at - job.fire_at for job in jobs if job.created_at == job.fire_at and job.waits_for is None}
     assert len(moved) <= 1  # stable for one schedule
     assert all(0 <= by < 4 * SECOND for by in moved)
+
+
+def begin_silence(app, clock, how, until):
+    if how == "disable":
+        app.schedules.disable("grid")
+    else:
+        ends_at = clock.now + timedelta(seconds=until - (clock.time - NOON) // SECOND)
+        app.schedules.pause("grid", until=ends_at if how == "until" else None)
+
+
+def end_silence(app, how):
+    if how == "disable":
+        app.schedules.enable("grid")
+    elif how == "pause":
+        app.schedules.resume("grid")
+
+
+@pytest.mark.parametrize("kind", ["memory"])  # the suite has the same silences on every store
+@pytest.mark.parametrize(("how", "since", "until"), SILENCES.values(), ids=SILENCES)
+@pytest.mark.parametrize(("overlap", "catchup"), list(product(["skip", "queue"], CATCHUPS)))
+@pytest.mark.parametrize("grace", GRACES)
+@pytest.mark.parametrize("bounds", [{}, {"end": 158}, {"max_runs": 4}], ids=lambda one: ",".join(one) or "unbounded")
+def test_a_silence_in_an_outage_skips_what_lies_within_it_and_nothing_else(
+    app, clock, how, since, until, overlap, catchup, grace, bounds
+):
+    """Times that were missed before it, and after it, go by catch-up."""
+    put_grid(app, clock, bounds, overlap=overlap, catchup=catchup, grace=f"{grace}s")
+    reading, crew = Reading(overlap, catchup, grace, bounds), Crew(app)
+    for now in sorted([*LOOKS, since, until]):
+        clock.time = NOON + now * SECOND
+        if now == since:
+            begin_silence(app, clock, how, until)
+        elif now == until:
+            end_silence(app, how)
+            reading.silence(how, since, until)
+        elif not since < now < until:
+            turn(app, clock, now, reading, crew)
+        else:
+            fire(app)
+    assert outcomes_of(app) == reading.outcomes
