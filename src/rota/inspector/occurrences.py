@@ -56,8 +56,9 @@ def why_at(store: Store, schedule: Schedule, at: int | None) -> Verdict:
 
 def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | None:
     """The answer about a schedule that was removed; None where the audit records know of none."""
-    notes = store.list_notes(NoteFilter(subject=subject_of("schedule", schedule_id)), limit=1).items
-    return why_removed(schedule_id, at, notes[0]) if notes and notes[0].verb == "removed" else None
+    notes = store.list_notes(NoteFilter(subject=subject_of("schedule", schedule_id)), limit=10).items
+    removed = next((note for note in notes if note.verb == "removed"), None)  # the newest few may share one instant
+    return None if removed is None else why_removed(schedule_id, at, removed)
 
 
 def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) -> Iterator[Coming]:
