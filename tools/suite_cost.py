@@ -95,12 +95,22 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rota-suite-cost-") as folder:
         command = [sys.executable, "-m", "pytest", "-p", "tools.suite_cost", *arguments]
-        code = subprocess.run(command, check=False, env={**os.environ, FOLDER: folder}).returncode  # noqa: S603 - its own
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                pass
+        tests = subprocess.Popen(command, env={**os.environ, FOLDER: folder})  # noqa: S603 - its own
+        code = reap(tests.pid)
         report(Path(folder), time.monotonic() - began)
     return code
+
+
+def reap(tests: int) -> int:
+    """Wait for the tests, and meanwhile for whatever they leave behind; returns the exit code of the tests."""
+    while True:
+        process, status = os.wait()
+        if process == tests:
+            break
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    return os.waitstatus_to_exitcode(status)
 
 
 def report(folder: Path, wall: float) -> None:
