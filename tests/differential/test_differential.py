@@ -56,7 +56,7 @@ def test_a_walk_does_and_sees_everything_that_matters():
         counts += comparison.counts
     verbs = {
         "add_jobs", "exchange", "extend_leases", "lapsed_jobs", "rescue_jobs", "change_jobs", "request_cancels",
-        "note_progress", "delete_jobs", "get_jobs", "list_jobs", "edit_schedules", "get_schedules", "list_schedules",
+        "record_progress", "delete_jobs", "get_jobs", "list_jobs", "edit_schedules", "get_schedules", "list_schedules",
         "due_schedules", "fire", "list_occurrences", "pause_queue", "list_queues", "beat", "list_nodes", "forget_node",
         "append_logs", "list_logs", "acquire_lock", "extend_lock", "release_lock", "prune",
     }  # fmt: skip

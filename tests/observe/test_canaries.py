@@ -27,7 +27,7 @@ from rota.model.history import history_of
 from rota.model.payload import REDACTED
 from rota.observe.json_lines import JsonLines
 from rota.operations.copy import move
-from rota.store.contract import JobFilter, NoteFilter
+from rota.store.contract import AuditFilter, JobFilter
 from rota.web.table import ROUTES
 from rota.web.watching import Watcher
 
@@ -471,7 +471,7 @@ def test_every_store_keeps_secrets_hides_them_and_copies_them(kind, tmp_path):
     assert PLANTED not in failed.error
     assert failed.args == ["ann", CANARY]  # the app itself may see what it sent
     assert PLANTED not in repr([failed, app.changes().items[0].after, login.job("ann", CANARY)])
-    assert PLANTED not in str(app.open().list_notes(NoteFilter()).items)
+    assert PLANTED not in str(app.open().list_audit_records(AuditFilter()).items)
     if place:
         other = fresh_place("sqlite", tmp_path / "other")
         with place.opened() as source, other.opened() as target:

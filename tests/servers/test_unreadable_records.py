@@ -16,9 +16,9 @@ from starlette.testclient import TestClient
 from every_store import SERVED, fresh_place
 from rota import App
 from rota.cli.main import main
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.job import accept
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import LastRun, Pause, Schedule
 from rota.testing.store_suite.builders import DAY, T0, a_job, a_node, a_spec
@@ -70,10 +70,10 @@ def hostile() -> list:
             data=f'{{"name": "far", "role": "read", "hash": "", "created_at": {EARLY}, "expires_at": {FAR}}}',
         ),
     ]
-    notes = [
-        Note(id="note-1", at=T0, by="ann", verb="changed", subject="schedule:sound", before="{", after="[1]"),
-        Note(id="note-2", at=T0 + 1, by="ann", verb="changed", subject="schedule:sound", after='{"end": 5}'),
-        Note(id="note-3", at=T0 + 2, by="ann", verb="changed", subject="schedule:sound", after='{"end": 5}'),
+    audit_records = [
+        AuditRecord(id="record-1", at=T0, by="ann", verb="changed", subject="schedule:sound", before="{", after="[1]"),
+        AuditRecord(id="record-2", at=T0 + 1, by="ann", verb="changed", subject="schedule:sound", after='{"end": 5}'),
+        AuditRecord(id="record-3", at=T0 + 2, by="ann", verb="changed", subject="schedule:sound", after='{"end": 5}'),
     ]
     ledger = [
         Occurrence(
@@ -81,31 +81,31 @@ def hostile() -> list:
         ),
         Occurrence(schedule_id="sound", after_at=T0 + DAY, through_at=T0 + 2 * DAY, outcome="skipped", reason="missed"),
     ]
-    return [*jobs, *schedules, *entries, *notes, *ledger]
+    return [*jobs, *schedules, *entries, *audit_records, *ledger]
 
 
 def spoil(place, store) -> None:
-    """Write what is no JSON into the record of node-2 and of note-3, past the store's own verbs."""
+    """Write what is no JSON into the record of node-2 and of record-3, past the store's own verbs."""
     match place.kind:
         case "sqlite":
             with closing(sqlite3.connect(place.url.removeprefix("sqlite:///"))) as connection:
-                run_sql(connection.execute, f"{place.namespace}_")
+                run_sql(connection.execute, f"{place.namespace}_", ("audit", "record"))
                 connection.execute(f"UPDATE {place.namespace}_job SET state = 'lost' WHERE id = 'odd-past'")  # noqa: S608
                 connection.commit()
         case "postgres":
             with psycopg.connect(place.url) as connection:
-                run_sql(connection.execute, f"{place.namespace}.")
+                run_sql(connection.execute, f"{place.namespace}.", ("note", "note"))
         case "redis":
             with redis.Redis.from_url(place.url) as client:
                 client.hset(f"{{{place.namespace}}}:node", "node-2", "{")
-                client.hset(f"{{{place.namespace}}}:note", "note-3", "{")
+                client.hset(f"{{{place.namespace}}}:note", "record-3", "{")
         case "mongo" | "mongo-replica":
             store._connection.space.nodes.update_one({"_id": "node-2"}, {"$set": {"data": "{"}})
-            store._connection.space.notes.update_one({"_id": "note-3"}, {"$set": {"note": "{"}})
+            store._connection.space.notes.update_one({"_id": "record-3"}, {"$set": {"note": "{"}})
 
 
-def run_sql(execute, head: str) -> None:
-    for table, column, name in (("node", "data", "node-2"), ("note", "note", "note-3")):
+def run_sql(execute, head: str, audit: tuple[str, str]) -> None:
+    for table, column, name in (("node", "data", "node-2"), (*audit, "record-3")):
         execute(f"UPDATE {head}{table} SET {column} = '{{' WHERE id = '{name}'")  # noqa: S608 - names of this test
 
 
@@ -168,7 +168,7 @@ def test_pages_changes_and_occurrences_of_such_records_are_shown(app, place):
     for name in ("paused", "bounded", "zoneless", "ran"):
         assert client.get(f"/api/v1/schedules/{name}").status_code == 200, name
     changes = client.get("/api/v1/changes").json()["items"]
-    assert [change["id"] for change in changes] == ["note-3", "note-2", "note-1"]
+    assert [change["id"] for change in changes] == ["record-3", "record-2", "record-1"]
     assert "cannot be read" in changes[2]["before"]["problem"]
     assert place.kind == "memory" or "cannot be read" in changes[0]["verb"]
     span = {"start": "2025-12-31T00:00:00Z", "end": "2026-02-01T00:00:00Z"}

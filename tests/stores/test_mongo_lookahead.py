@@ -16,14 +16,14 @@ from rota import failpoints
 from rota.model.edit import pause, resume
 from rota.model.entry import EntryEdit
 from rota.model.state import State
-from rota.store.contract import NoteFilter, Retention, ScheduleFilter
+from rota.store.contract import AuditFilter, Retention, ScheduleFilter
 from rota.store.mongo import schedules
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.lookahead import made_ahead
 from rota.testing.store_suite.notify import hears, listener_on
-from rota.testing.store_suite.records import a_note, entry, notes
+from rota.testing.store_suite.records import an_audit_record, audit_records, entry
 from rota.testing.store_suite.steps import (
     add,
     add_job,
@@ -191,15 +191,15 @@ class TestDeathsWhileJudging:
     def test_of_a_pause_that_unmakes(self, make_store, dying):
         def rest(store):
             edit = pause(read_schedule(store), T0 + MINUTE + 1, reason="rest", by="ann", until=None)
-            store.edit_schedules([msgspec.structs.replace(edit, note=a_note())], now=T0 + MINUTE + 1)
+            store.edit_schedules([msgspec.structs.replace(edit, audit=an_audit_record())], now=T0 + MINUTE + 1)
 
         for store in each_death(make_store, dying, made_ahead, rest):
             if read_schedule(store).pause is None:
                 assert len(all_jobs(store)) == 3
-                assert notes(store) == []
+                assert audit_records(store) == []
                 rest(store)
             assert [(job.fire_at, job.state) for job in all_jobs(store)] == [(T0 + MINUTE, State.CANCELLED)]
-            assert len(notes(store)) == 1
+            assert len(audit_records(store)) == 1
             change_schedule(store, resume(read_schedule(store), T0 + MINUTE + 2), now=T0 + MINUTE + 2)
             assert len(fire(store, now=T0 + MINUTE + 2).jobs) == 3
             upkeep(store, now=T0 + MINUTE + 2)
@@ -267,24 +267,24 @@ class TestReleasing:
 class TestDeathsWhileEditingEntries:
     @pytest.mark.parametrize("data", ["[2]", None])
     def test_an_entry_is_never_without_its_note(self, make_store, dying, data):
-        note = a_note(subject="tenant:acme")
-        edit = EntryEdit(kind="tenant", name="acme", expect_version=1, data=data, note=note)
+        note = an_audit_record(subject="tenant:acme")
+        edit = EntryEdit(kind="tenant", name="acme", expect_version=1, data=data, audit=note)
 
         def prepare(store):
             assert store.edit_entries([EntryEdit(kind="tenant", name="acme", expect_version=0, data="1")]) == []
 
         for store in each_death(make_store, dying, prepare, lambda store, edit=edit: store.edit_entries([edit])):
             is_done = (found := entry(store)) is None or found.version == 2
-            assert notes(store) == ([note] if is_done else [])
+            assert audit_records(store) == ([note] if is_done else [])
             if not is_done:
                 assert store.edit_entries([edit]) == []
             assert (entry(store) is None) == (data is None)
-            assert notes(store) == [note]
+            assert audit_records(store) == [note]
             assert documents(store).entries.count_documents({"left": {"$exists": True}}) == 0
 
     def test_one_that_went_can_come_again_before_it_is_wiped_away(self, make_store, dying):
-        gone = EntryEdit(kind="tenant", name="acme", expect_version=1, data=None, note=a_note())
-        new = EntryEdit(kind="tenant", name="acme", expect_version=0, data="2", note=a_note())
+        gone = EntryEdit(kind="tenant", name="acme", expect_version=1, data=None, audit=an_audit_record())
+        new = EntryEdit(kind="tenant", name="acme", expect_version=0, data="2", audit=an_audit_record())
 
         def prepare(store):
             assert store.edit_entries([EntryEdit(kind="tenant", name="acme", expect_version=0, data="1")]) == []
@@ -293,7 +293,7 @@ class TestDeathsWhileEditingEntries:
             if entry(store) is None:
                 assert store.edit_entries([new, new]) == ["acme"]
                 assert entry(store).data == "2"
-                assert len(notes(store)) == 2
+                assert len(audit_records(store)) == 2
                 assert entry(store).data == "2"
 
 
@@ -422,10 +422,10 @@ class TestCosts:
 
     @pytest.mark.parametrize("count", [1, 40])
     def test_notes_cost_no_round_trip_each(self, store, count):
-        edits = [msgspec.structs.replace(new_schedule(f"s{n}"), note=a_note()) for n in range(count)]
+        edits = [msgspec.structs.replace(new_schedule(f"s{n}"), audit=an_audit_record()) for n in range(count)]
         asked = _commands_of(store, lambda: store.edit_schedules(edits, now=T0))
         assert asked["update"] + asked["insert"] <= 6
-        assert len(notes(store)) == count
+        assert len(audit_records(store)) == count
 
     @pytest.mark.parametrize(
         ("where", "index"),
@@ -446,10 +446,10 @@ class TestCosts:
             assert found["executionStats"]["totalDocsExamined"] == 1
 
     def test_a_list_of_notes_goes_by_its_subject(self, store):
-        store.add_notes([a_note(subject=f"tenant:{number}", at=T0 + number) for number in range(30)])
+        store.add_audit_records([an_audit_record(subject=f"tenant:{number}", at=T0 + number) for number in range(30)])
         documents(store).database.command("profile", 2)
         try:
-            store.list_notes(NoteFilter(subject="tenant:7", until=T0 + HOUR))
+            store.list_audit_records(AuditFilter(subject="tenant:7", until=T0 + HOUR))
         finally:
             documents(store).database.command("profile", 0)
         name = f"{documents(store).database.name}.{documents(store).notes.name}"

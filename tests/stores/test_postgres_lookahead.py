@@ -8,10 +8,10 @@ import msgspec
 import psycopg
 import pytest
 
+from rota.model.audit_record import AuditRecord
 from rota.model.edit import register
-from rota.model.note import Note
 from rota.model.state import State
-from rota.store.contract import NoteFilter, ScheduleFilter
+from rota.store.contract import AuditFilter, ScheduleFilter
 from rota.store.postgres.records import notes_by
 from rota.store.postgres.schedules import found_by
 from rota.testing.servers.postgres import shared_url
@@ -35,8 +35,8 @@ from stores.postgres_stage import *  # noqa: F403 - its fixtures
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
 
 
-def a_note(number=0):
-    return Note(id=fresh_id(), at=T0 + number, by="ann", verb="changed", subject=f"schedule:s{number % 9}")
+def an_audit_record(number=0):
+    return AuditRecord(id=fresh_id(), at=T0 + number, by="ann", verb="changed", subject=f"schedule:s{number % 9}")
 
 
 def explained(sql, query, values, namespace):
@@ -62,11 +62,11 @@ class TestTrips:
         for some in (names[:2], names[2:]):
             schedules = store.get_schedules(some)
             trips.clear()
-            edits = [_reworded(schedule, a_note()) for schedule in schedules]
+            edits = [_reworded(schedule, an_audit_record()) for schedule in schedules]
             assert store.edit_schedules(edits, now=T0) == []
             numbers.append(len(trips))
         assert numbers[0] == numbers[1]
-        assert len(store.list_notes(NoteFilter(), limit=500).items) == 200
+        assert len(store.list_audit_records(AuditFilter(), limit=500).items) == 200
 
 
 class TestIndexes:
@@ -74,7 +74,7 @@ class TestIndexes:
     def filled(self, store, sql):
         edits = [new_schedule(f"s{number:04}", tenant=f"t{number % 100 or ''}") for number in range(2_000)]
         store.edit_schedules(edits, now=T0)
-        store.add_notes([a_note(number) for number in range(2_000)])
+        store.add_audit_records([an_audit_record(number) for number in range(2_000)])
         sql("ANALYZE")
 
     @pytest.mark.usefixtures("filled")
@@ -95,9 +95,9 @@ class TestIndexes:
     @pytest.mark.parametrize(
         ("where", "index"),
         [
-            (NoteFilter(subject="schedule:s7"), "note_subject"),
-            (NoteFilter(subject="schedule:s7", since=T0 + 50), "note_subject"),
-            (NoteFilter(until=T0 + 50), "note_at"),
+            (AuditFilter(subject="schedule:s7"), "note_subject"),
+            (AuditFilter(subject="schedule:s7", since=T0 + 50), "note_subject"),
+            (AuditFilter(until=T0 + 50), "note_at"),
         ],
     )
     def test_a_list_of_notes_goes_through_its_index(self, sql, namespace, where, index):
@@ -142,4 +142,4 @@ class TestRivals:
 def _reworded(schedule, note):
     spec = msgspec.structs.replace(schedule.spec, payload="[[2]]")
     edit = register(schedule, schedule.id, spec, schedule.origin, T0, fresh_id)
-    return msgspec.structs.replace(edit, note=note)
+    return msgspec.structs.replace(edit, audit=note)

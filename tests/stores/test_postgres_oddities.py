@@ -229,7 +229,7 @@ class TestSpoiledRows:
     def test_text_with_a_nul_is_kept_with_a_sign_for_it(self, store):
         job = running_job(store)
         store.append_logs([a_line(job.id, "a\x00b")])
-        store.note_progress(WORKER, [(job.id, job.lease_no, "1\x002")])
+        store.record_progress(WORKER, [(job.id, job.lease_no, "1\x002")])
         store.request_cancels([job.id], "c\x00d")
         assert store.list_logs(job.id)[0].text == "a\u2400b"
         assert (read(store, job.id).progress, read(store, job.id).cancel_reason) == ("1\u24002", "c\u2400d")

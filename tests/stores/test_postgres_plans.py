@@ -7,10 +7,10 @@ import time
 
 import pytest
 
+from rota.model.audit_record import AuditRecord
 from rota.model.edit import pause
-from rota.model.note import Note
 from rota.model.state import State
-from rota.store.contract import JobFilter, NoteFilter, ScheduleFilter
+from rota.store.contract import AuditFilter, JobFilter, ScheduleFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.steps import (
@@ -49,7 +49,7 @@ class TestPlans:
             ahead = [new_schedule(f"ahead{n}", **early) for n in range(8)]
             store.edit_schedules(ahead, now=T0)
             store.fire([planned(store, edit.id, now=T0) for edit in ahead], now=T0)
-            store.add_notes([a_note(number) for number in range(5_000)])
+            store.add_audit_records([an_audit_record(number) for number in range(5_000)])
         sql(
             f"INSERT INTO {namespace}.occurrence SELECT 's' || n / 100, n, n - 1, 1, 'skipped', 'overlap' "
             "FROM generate_series(1, 5000) AS n"
@@ -95,12 +95,12 @@ class TestPlans:
             assert claim(store, 100, queues=("q3",), now=T0 + 40 * MINUTE) == []
 
     @pytest.mark.usefixtures("scans")
-    def test_nothing_is_scanned_for_a_tenant_or_a_note(self, make_store):
+    def test_nothing_is_scanned_for_a_tenant_or_an_audit_record(self, make_store):
         with opened(make_store) as store:
             assert len(store.list_schedules(ScheduleFilter(tenant="acme")).items) == 8
             assert store.list_schedules(ScheduleFilter(origin="code:shop")).items == []
-            assert len(store.list_notes(NoteFilter(subject="s7")).items) == 5
-            assert len(store.list_notes(NoteFilter(until=T0 + 7)).items) == 7
+            assert len(store.list_audit_records(AuditFilter(subject="s7")).items) == 5
+            assert len(store.list_audit_records(AuditFilter(until=T0 + 7)).items) == 7
             store._database.call(lambda tx: store._notes.prune(tx, T0 + 3, 10))
 
     @pytest.mark.usefixtures("scans")
@@ -110,8 +110,8 @@ class TestPlans:
         assert "job_made" in plan
 
 
-def a_note(number):
-    return Note(id=f"n{number:05}", at=T0 + number, by="ann", verb="changed", subject=f"s{number % 1_000}")
+def an_audit_record(number):
+    return AuditRecord(id=f"n{number:05}", at=T0 + number, by="ann", verb="changed", subject=f"s{number % 1_000}")
 
 
 GROWING = {"note", "job", "ready", "later", "finished", "schedule", "occurrence", "log"}

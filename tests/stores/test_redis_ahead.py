@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from rota import failpoints
+from rota.model.audit_record import AuditRecord
 from rota.model.edit import follow_spec, pause, register
 from rota.model.entry import EntryEdit
-from rota.model.note import Note
 from rota.model.state import State
-from rota.store.contract import Exchange, NoteFilter, Retention, ScheduleFilter
+from rota.store.contract import AuditFilter, Exchange, Retention, ScheduleFilter
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, WORKER, fresh_id
 from rota.testing.store_suite.steps import (
     add_job,
@@ -70,8 +70,10 @@ def made_ahead(store, name="tick", **spec):
     return store.get_jobs(fire(store, name, now=T0).jobs)
 
 
-def a_note(**fields):
-    return Note(**{"id": fresh_id(), "at": T0, "by": "ann", "verb": "made", "subject": "schedule:tick", **fields})
+def an_audit_record(**fields):
+    return AuditRecord(
+        **{"id": fresh_id(), "at": T0, "by": "ann", "verb": "made", "subject": "schedule:tick", **fields}
+    )
 
 
 class TestAhead:
@@ -231,14 +233,14 @@ class TestRecords:
     def test_a_note_per_edit_costs_no_call(self, store, raw):
         add_schedule(store)
         plain = [new_schedule(f"a{number}") for number in range(200)]
-        noted = [msgspec.structs.replace(new_schedule(f"b{number}"), note=a_note()) for number in range(200)]
+        noted = [msgspec.structs.replace(new_schedule(f"b{number}"), audit=an_audit_record()) for number in range(200)]
         numbers = [calls(raw, "evalsha", lambda edits=edits: store.edit_schedules(edits)) for edits in (plain, noted)]
         assert numbers == [2, 2]
-        assert len(store.list_notes(NoteFilter(subject="schedule:tick"), limit=500).items) == 200
+        assert len(store.list_audit_records(AuditFilter(subject="schedule:tick"), limit=500).items) == 200
 
     def test_many_entries_are_edited_in_one_call(self, store, raw):
         edits = [
-            EntryEdit(kind="tenant", name=f"n{number}", expect_version=0, data="{}", note=a_note())
+            EntryEdit(kind="tenant", name=f"n{number}", expect_version=0, data="{}", audit=an_audit_record())
             for number in range(200)
         ]
         store.edit_entries(edits[:1])
@@ -248,27 +250,27 @@ class TestRecords:
         edits = [EntryEdit(kind="t", name="a", expect_version=number, data=str(number)) for number in range(1_100)]
         assert store.edit_entries(edits) == []
         assert store.get_entries("t", ["a"])[0].version == 1_100
-        store.add_notes([a_note() for _ in range(1_100)])
-        assert len(store.list_notes(NoteFilter(), limit=2_000).items) == 1_100
+        store.add_audit_records([an_audit_record() for _ in range(1_100)])
+        assert len(store.list_audit_records(AuditFilter(), limit=2_000).items) == 1_100
 
     def test_names_are_data(self, store):
         odd = "'); redis.call('FLUSHALL') -- \n{x}|:*?\\ é"
-        note = a_note(subject=odd, id=odd, by=odd)
-        assert store.edit_entries([EntryEdit(kind=odd, name=odd, expect_version=0, data=odd, note=note)]) == []
+        note = an_audit_record(subject=odd, id=odd, by=odd)
+        assert store.edit_entries([EntryEdit(kind=odd, name=odd, expect_version=0, data=odd, audit=note)]) == []
         (entry,) = store.list_entries(odd).items
         assert (entry.kind, entry.name, entry.data) == (odd, odd, odd)
-        assert store.list_notes(NoteFilter(subject=odd)).items == [note]
-        assert store.prune(Retention(notes_for=0), 9, now=T0).notes == 1
-        assert store.list_notes(NoteFilter(subject=odd)).items == []
+        assert store.list_audit_records(AuditFilter(subject=odd)).items == [note]
+        assert store.prune(Retention(audit_for=0), 9, now=T0).audit_records == 1
+        assert store.list_audit_records(AuditFilter(subject=odd)).items == []
 
     def test_pruned_notes_leave_nothing(self, store, raw):
-        store.add_notes([a_note(subject=f"tenant:{number}") for number in range(5)])
-        assert store.prune(Retention(notes_for=DAY), 10, now=T0 + DAY).notes == 5
+        store.add_audit_records([an_audit_record(subject=f"tenant:{number}") for number in range(5)])
+        assert store.prune(Retention(audit_for=DAY), 10, now=T0 + DAY).audit_records == 5
         assert keys_of(store, raw, "note*") == []
 
     def test_a_page_goes_on_where_its_last_note_was_pruned(self, store):
-        store.add_notes([a_note(at=T0 + number, verb=str(number)) for number in range(6)])
-        page = store.list_notes(NoteFilter(), limit=3)
-        store.prune(Retention(notes_for=0), 1, now=T0 + 9)
-        rest = store.list_notes(NoteFilter(), cursor=page.cursor)
+        store.add_audit_records([an_audit_record(at=T0 + number, verb=str(number)) for number in range(6)])
+        page = store.list_audit_records(AuditFilter(), limit=3)
+        store.prune(Retention(audit_for=0), 1, now=T0 + 9)
+        rest = store.list_audit_records(AuditFilter(), cursor=page.cursor)
         assert [note.verb for note in [*page.items, *rest.items]] == ["5", "4", "3", "2", "1"]

@@ -13,11 +13,11 @@ import redis
 from redis.cluster import ClusterNode, RedisCluster
 
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import EntryEdit
 from rota.model.firing import plan
-from rota.model.note import Note
 from rota.model.state import State
-from rota.store.contract import Exchange, JobFilter, NoteFilter, Retention, ScheduleFilter
+from rota.store.contract import AuditFilter, Exchange, JobFilter, Retention, ScheduleFilter
 from rota.store.redis import RedisStore, from_url
 from rota.testing.servers.redis import RedisServer, ValkeyServer
 from rota.testing.store_suite.builders import DAY, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_node, fresh_id
@@ -87,7 +87,7 @@ def live_a_life(store):
     jobs = claim(store, 5, now=T0 + 3 * MINUTE)
     held = add_job(store, waits_for=jobs[0].id, now=T0 + 3 * MINUTE)
     store.append_logs([a_line(jobs[0].id, "hello")])
-    store.note_progress(WORKER, [(jobs[0].id, 1, "1/2")])
+    store.record_progress(WORKER, [(jobs[0].id, 1, "1/2")])
     store.extend_leases(WORKER, [(job.id, job.lease_no) for job in jobs], LEASE, now=T0 + 3 * MINUTE)
     store.request_cancels([jobs[1].id], "enough", now=T0 + 3 * MINUTE)
     for job in jobs:
@@ -102,10 +102,10 @@ def live_a_life(store):
     assert len(fire_ahead(store).jobs) == 3
     assert claim_one(store, now=T0 + DAY + MINUTE).schedule_id == "ahead"
     assert len(store.list_schedules(ScheduleFilter(tenant="acme", origin="api:")).items) == 1
-    note = Note(id="n", at=T0, by="ann", verb="made", subject="tenant:a")
-    assert store.edit_entries([EntryEdit(kind="tenant", name="a", expect_version=0, data="{}", note=note)]) == []
+    note = AuditRecord(id="n", at=T0, by="ann", verb="made", subject="tenant:a")
+    assert store.edit_entries([EntryEdit(kind="tenant", name="a", expect_version=0, data="{}", audit=note)]) == []
     assert [entry.name for entry in store.list_entries("tenant").items] == ["a"]
-    assert store.list_notes(NoteFilter(subject="tenant:a")).items == [note]
+    assert store.list_audit_records(AuditFilter(subject="tenant:a")).items == [note]
     check_store(store)
 
 

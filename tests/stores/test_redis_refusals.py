@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from rota.errors import BadStoreUrl, StoreUnavailable
-from rota.model.note import Note
+from rota.model.audit_record import AuditRecord
 from rota.store.contract import Retention
 from rota.store.redis import RedisStore
 from rota.testing.servers.redis import RedisServer, ValkeyServer
@@ -129,9 +129,11 @@ def test_notes_of_jobs_leave_no_key_behind(raw, store):
     """Each subject has an index of its own; those of jobs that are long gone would add up for ever."""
     furnish(store)
     for job in all_jobs(store):
-        store.add_notes([Note(id=f"n-{job.id}", at=T0, subject=f"job:{job.id}", verb="cancelled", by="ann")])
+        store.add_audit_records(
+            [AuditRecord(id=f"n-{job.id}", at=T0, subject=f"job:{job.id}", verb="cancelled", by="ann")]
+        )
     assert _keys(raw, store)
-    while store.prune(Retention(notes_for=0), 100, now=T0 + DAY).notes:
+    while store.prune(Retention(audit_for=0), 100, now=T0 + DAY).audit_records:
         pass
     assert _keys(raw, store) == []
 

@@ -12,7 +12,7 @@ from rota.errors import JobNotFound, Refused
 from rota.model.collection import collection_of
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import FINAL, WAITING, State
-from rota.operations.audit import Deed, note_down
+from rota.operations.audit import Deed, add_deeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -128,7 +128,7 @@ def _note(store: Store, verb: Verb, done: Done, reason: str, by: str) -> None:
     after = {} if verb is DELETE else {"reason": reason}
     deeds = [Deed(job.id, verb.done, {"state": job.state.value, "task": job.task}, after) for job in done.changed]
     if deeds:
-        note_down(store, "job", deeds, by)
+        add_deeds(store, "job", deeds, by)
 
 
 def sentence(verb: Verb, tally: Tally) -> str:

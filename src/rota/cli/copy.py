@@ -39,7 +39,7 @@ NOUNS = {
     "queues": "queue",
     "locks": "lock",
     "entries": "named record",
-    "notes": "note",
+    "audit_records": "audit record",
 }
 
 
@@ -56,7 +56,7 @@ class CopyFacts(Struct, kw_only=True):
     queues: int = 0
     locks: int = 0
     entries: int = 0  # tenants, and what else has a name
-    notes: int = 0  # of who changed what
+    audit_records: int = 0  # of who changed what
     copied: int = 0  # records, by this run; an earlier one that was stopped may have copied others
     given_back: int = 0  # jobs that still ran after the wait: they start anew in the target
     still_in_source: list[str] = []  # other namespaces of the source, which this copy did not touch

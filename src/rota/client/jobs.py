@@ -13,7 +13,7 @@ from rota.model.micros import datetime_of, optional_instant, timeout_of
 from rota.model.option_names import FOR_VERBS
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
-from rota.operations.audit import RANDOM, Deed, note_down
+from rota.operations.audit import RANDOM, Deed, add_deeds
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
 from rota.tasks.job import Job
 
@@ -184,7 +184,7 @@ class Jobs:
 
     def note(self, job_id: str, verb: str, by: str, before: dict[str, Any], after: dict[str, Any]) -> None:
         """Keep who did something with a job by hand; app.changes() and its history of changes show it."""
-        note_down(self._store(), "job", [Deed(job_id, verb, before, after)], by, self._random)
+        add_deeds(self._store(), "job", [Deed(job_id, verb, before, after)], by, self._random)
 
     def read(self, job_id: str) -> JobRecord:
         """The job as the store keeps it; JobNotFound where there is none."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rota.keywords import known_keywords_of_verbs
 from rota.model.names import check_name
 from rota.model.option_names import FOR_VERBS
-from rota.operations.audit import Deed, note_down
+from rota.operations.audit import Deed, add_deeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,4 +45,4 @@ class Queues:
         store.pause_queue(name, paused=paused)
         if was_paused != paused:
             verb = "paused" if paused else "resumed"
-            note_down(store, "queue", [Deed(name, verb, {"is_paused": was_paused}, {"is_paused": paused})], by)
+            add_deeds(store, "queue", [Deed(name, verb, {"is_paused": was_paused}, {"is_paused": paused})], by)

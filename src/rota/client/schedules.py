@@ -15,11 +15,11 @@ from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_view import ScheduleView
 from rota.keywords import known_keywords_of_verbs
 from rota.model import edit as edits
+from rota.model.audit_record import Author, subject_of
 from rota.model.edit import is_older
 from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
 from rota.model.never import check_new, check_pause_end, why_never
-from rota.model.note import Author, subject_of
 from rota.model.option_names import FOR_VERBS
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Origin, Schedule, ScheduleSpec, checked
@@ -320,7 +320,7 @@ class Schedules:
         raise VersionConflict(f"schedule '{schedule_id}' kept changing; try again")
 
     def _noted(self, edit: Edit, before: Schedule | None, verb: str, by: str) -> Edit:
-        return edits.with_note(edit, before, Author(note_id=self._new_id(), by=by or whoami(), verb=verb))
+        return edits.with_audit(edit, before, Author(record_id=self._new_id(), by=by or whoami(), verb=verb))
 
     def _view(self, record: Schedule) -> ScheduleView:
         return ScheduleView(record, self._store().now() if record.has_jobs_ahead else None)

@@ -9,11 +9,11 @@ import msgspec
 from rota.errors import Refused, TenantNotFound, UnknownZone, VersionConflict
 from rota.inspector.changes import Change, list_changes
 from rota.keywords import known_keywords_of_verbs
+from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.entry import Entry, EntryEdit
 from rota.model.micros import datetime_of, micros_of, optional_instant, outside_calendar
 from rota.model.names import check_name, check_priority
 from rota.model.never import check_pause_end
-from rota.model.note import Author, note_of, subject_of
 from rota.model.option_names import FOR_VERBS
 from rota.model.redaction import DEFAULT
 from rota.model.schedule import Pause
@@ -209,10 +209,10 @@ class Tenants:
         return True
 
     def _noted(self, edit: EntryEdit, before: Tenant | None, after: Tenant | None, verb: str, by: str) -> EntryEdit:
-        author = Author(note_id=self._new_id(), by=by or whoami(), verb=verb)
+        author = Author(record_id=self._new_id(), by=by or whoami(), verb=verb)
         subject = subject_of(KIND, edit.name)
-        note = note_of(author, subject, tenant_facts(before), tenant_facts(after), self._store().now())
-        return msgspec.structs.replace(edit, note=note)
+        audit = audit_record_of(author, subject, tenant_facts(before), tenant_facts(after), self._store().now())
+        return msgspec.structs.replace(edit, audit=audit)
 
     def _read(self, name: str) -> Entry:
         found = self._store().get_entries(KIND, [name])

@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from rota.errors import BadOption, TokenNotFound
 from rota.keywords import known_keywords_of_verbs
+from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.entry import EntryEdit
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar, span_of
 from rota.model.names import check_name
-from rota.model.note import Author, note_of, subject_of
 from rota.model.option_names import FOR_VERBS
 from rota.operations.audit import whoami
 from rota.store.contract import Page, check_limit
@@ -160,9 +160,9 @@ class Tokens:
         return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.is_over(now)}
 
     def _noted(self, edit: EntryEdit, before: Token | None, after: Token | None, by: str, at: int) -> EntryEdit:
-        author = Author(note_id=self._new_id(), by=by, verb="created" if after else "revoked")
-        note = note_of(author, subject_of(KIND, edit.name), _facts(before), _facts(after), at)
-        return msgspec.structs.replace(edit, note=note)
+        author = Author(record_id=self._new_id(), by=by, verb="created" if after else "revoked")
+        audit = audit_record_of(author, subject_of(KIND, edit.name), _facts(before), _facts(after), at)
+        return msgspec.structs.replace(edit, audit=audit)
 
 
 def id_in(secret: str) -> str:
@@ -188,5 +188,5 @@ def _read(entry: Entry) -> tuple[Token, str]:
 
 
 def _facts(token: Token | None) -> dict[str, object]:
-    """What a note tells of a token: not its hash."""
+    """What a audit tells of a token: not its hash."""
     return {"name": token.name, "role": token.role, "expires_at": token.expires_at} if token else {}

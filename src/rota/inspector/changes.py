@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.micros import datetime_of, optional_instant
-from rota.store.contract import NoteFilter, Page, check_limit
+from rota.store.contract import AuditFilter, Page, check_limit
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.model.note import Note
+    from rota.model.audit_record import AuditRecord
     from rota.model.redaction import Redaction
     from rota.store.contract import Store
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 class Change:
     """One change of one thing, as it was kept."""
 
-    def __init__(self, note: Note, redaction: Redaction) -> None:
-        self.id = note.id
-        self.at = datetime_of(note.at)
-        self.by = note.by
-        self.verb = note.verb  # created, changed, paused, …
-        self.kind, _, self.name = note.subject.partition(":")  # schedule, daily
-        self.before = _facts(note.before, redaction)  # only what differs
-        self.after = _facts(note.after, redaction)
+    def __init__(self, audit: AuditRecord, redaction: Redaction) -> None:
+        self.id = audit.id
+        self.at = datetime_of(audit.at)
+        self.by = audit.by
+        self.verb = audit.verb  # created, changed, paused, …
+        self.kind, _, self.name = audit.subject.partition(":")  # schedule, daily
+        self.before = _facts(audit.before, redaction)  # only what differs
+        self.after = _facts(audit.after, redaction)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name} {self.verb} by {self.by} at {self.at:%Y-%m-%d %H:%M}>"
 
 
 def _facts(packed: str, redaction: Redaction) -> dict[str, Any]:
-    """What a note holds; where that cannot be read, the reason. A name that is hidden today is hidden in old notes."""
+    """What an audit record holds, or why it cannot be read. A name that is hidden today is hidden in old records."""
     try:
         form = msgspec.json.decode(packed or "{}", type=dict[str, Any])
     except msgspec.MsgspecError as err:
@@ -53,10 +53,10 @@ def list_changes(
     cursor: str | None = None,
 ) -> Page[Change]:
     """Changes, newest first: of one thing, or of all."""
-    where = NoteFilter(
+    where = AuditFilter(
         subject=subject,
         since=optional_instant("since", since),
         until=optional_instant("until", until),
     )
-    page = store.list_notes(where, cursor=cursor, limit=check_limit(limit))
-    return Page([Change(note, redaction) for note in page.items], page.cursor)
+    page = store.list_audit_records(where, cursor=cursor, limit=check_limit(limit))
+    return Page([Change(audit, redaction) for audit in page.items], page.cursor)

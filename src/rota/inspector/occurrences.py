@@ -9,15 +9,15 @@ import msgspec
 from rota.errors import BadTrigger
 from rota.inspector.reading import clock_record
 from rota.inspector.surroundings import around, awaited_by, job_of
+from rota.model.audit_record import subject_of
 from rota.model.clock_record import wrong_time_at
 from rota.model.firing import overlapped_jobs
 from rota.model.micros import SECOND
-from rota.model.note import subject_of
 from rota.model.schedule import problem_of
 from rota.model.slots import coming_slot, count_open
 from rota.model.why import Records, Verdict, instant_to_explain, why, why_removed
 from rota.model.why_times import Changes, Instead, is_move, is_retiming, tz_before
-from rota.store.contract import LARGEST_PAGE, NoteFilter
+from rota.store.contract import LARGEST_PAGE, AuditFilter
 from rota.triggers.rezoned import WallTrigger
 from rota.triggers.zone import DAY, find_zone
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from rota.model.note import Note
+    from rota.model.audit_record import AuditRecord
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.store.contract import Store
@@ -56,8 +56,8 @@ def why_at(store: Store, schedule: Schedule, at: int | None) -> Verdict:
 
 def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | None:
     """The answer about a schedule that was removed; None where the audit records know of none."""
-    notes = store.list_notes(NoteFilter(subject=subject_of("schedule", schedule_id)), limit=10).items
-    removed = next((note for note in notes if note.verb == "removed"), None)  # the newest few may share one instant
+    found = store.list_audit_records(AuditFilter(subject=subject_of("schedule", schedule_id)), limit=10).items
+    removed = next((audit for audit in found if audit.verb == "removed"), None)  # the newest few may share one instant
     return None if removed is None else why_removed(schedule_id, at, removed)
 
 
@@ -123,54 +123,54 @@ def _changes_around(store: Store, schedule: Schedule, at: int) -> Changes:
     """How the schedule's times were changed around an instant, and which run stands for it since."""
     if problem_of(schedule) is not None:
         return Changes()
-    where = NoteFilter(subject=subject_of("schedule", schedule.id))
-    notes = [note for note in store.list_notes(where, limit=LARGEST_PAGE).items if is_retiming(note)]
-    later = [note for note in notes if note.at >= at]
-    found = (make(store, schedule, at, note) for make in (_same_time, _left_out, _same_date) for note in notes)
-    instead = next((one for one in found if one is not None), None)
+    where = AuditFilter(subject=subject_of("schedule", schedule.id))
+    found = [audit for audit in store.list_audit_records(where, limit=LARGEST_PAGE).items if is_retiming(audit)]
+    later = [audit for audit in found if audit.at >= at]
+    others = (make(store, schedule, at, audit) for make in (_same_time, _left_out, _same_date) for audit in found)
+    instead = next((one for one in others if one is not None), None)
     return Changes(later=later[-1] if later else None, instead=instead)
 
 
-def _same_time(store: Store, schedule: Schedule, at: int, note: Note) -> Instead | None:
+def _same_time(store: Store, schedule: Schedule, at: int, audit: AuditRecord) -> Instead | None:
     """The run that had the same local time by the clock of the zone before."""
-    zone = _left_zone(schedule, note)
+    zone = _left_zone(schedule, audit)
     if zone is None:
         return None
     then = zone.instant_of(find_zone(schedule.spec.tz).wall_of(at // SECOND)) * SECOND
-    line = _line_at(store, schedule.id, then) if then <= note.at else None
-    return None if line is None else Instead(note=note, line=line)
+    line = _line_at(store, schedule.id, then) if then <= audit.at else None
+    return None if line is None else Instead(audit=audit, line=line)
 
 
-def _left_out(store: Store, schedule: Schedule, at: int, note: Note) -> Instead | None:
+def _left_out(store: Store, schedule: Schedule, at: int, audit: AuditRecord) -> Instead | None:
     """The run of the dates that the clocks of two zones leave out: at a time that neither of them names."""
-    if _left_zone(schedule, note) is None or note.at < at:
+    if _left_zone(schedule, audit) is None or audit.at < at:
         return None
-    end = note.at + SECOND
+    end = audit.at + SECOND
     listed = [slot for one in schedule.detours if one.zone == schedule.spec.tz for slot in one.slots]
     lines = store.list_occurrences(schedule.id, at + 1, end + 1, limit=LARGEST_PAGE).items
     times = [*(line.through_at for line in lines if line.count == 1), *(slot for slot in listed if at < slot <= end)]
-    rules = [schedule.trigger, schedule.trigger.rezoned(tz_before(note))]
+    rules = [schedule.trigger, schedule.trigger.rezoned(tz_before(audit))]
     unnamed = [one for one in times if not any(rule.count_seconds(one // SECOND - 1, one // SECOND) for rule in rules)]
-    return Instead(note=note, run_at=unnamed[0]) if unnamed else None
+    return Instead(audit=audit, run_at=unnamed[0]) if unnamed else None
 
 
-def _left_zone(schedule: Schedule, note: Note) -> Zone | None:
+def _left_zone(schedule: Schedule, audit: AuditRecord) -> Zone | None:
     """The zone whose clock named its local times before a change; None where the change is no move."""
-    if not isinstance(schedule.trigger, WallTrigger) or not is_move(note):
+    if not isinstance(schedule.trigger, WallTrigger) or not is_move(audit):
         return None
     try:
-        return find_zone(tz_before(note))
+        return find_zone(tz_before(audit))
     except BadTrigger:
         return None
 
 
-def _same_date(store: Store, schedule: Schedule, at: int, note: Note) -> Instead | None:
+def _same_date(store: Store, schedule: Schedule, at: int, audit: AuditRecord) -> Instead | None:
     """The run that the local date had had before the wall time was changed."""
-    if note.at >= at or not schedule.trigger.is_dated:
+    if audit.at >= at or not schedule.trigger.is_dated:
         return None
     zone = find_zone(schedule.spec.tz)
     date = zone.wall_of(at // SECOND) // DAY
-    start = (_left_zone(schedule, note) or zone).instant_of(date * DAY) * SECOND
-    lines = store.list_occurrences(schedule.id, start, note.at, limit=LARGEST_PAGE).items
+    start = (_left_zone(schedule, audit) or zone).instant_of(date * DAY) * SECOND
+    lines = store.list_occurrences(schedule.id, start, audit.at, limit=LARGEST_PAGE).items
     made = [line for line in lines if line.outcome not in {"skipped", "coalesced"}]
-    return Instead(note=note, line=made[-1], is_date=True) if made else None
+    return Instead(audit=audit, line=made[-1], is_date=True) if made else None

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.edit import Edit
 from rota.model.history import Move, closed_lines, pack_moves, scheduled_line
 from rota.model.micros import SECOND
-from rota.model.note import Author, note_of, subject_of
 from rota.model.settle import Change
 from rota.model.slots import MISSED, SILENT, next_slot, with_ahead
 from rota.model.state import State
@@ -59,13 +59,13 @@ def repair_schedule(schedule: Schedule, lines: Sequence[Occurrence], now: int, *
     return _moved_back(schedule, reopened, taken, now)
 
 
-def with_repair_note(edit: Edit, before: Schedule, author: Author) -> Edit:
+def with_repair_audit(edit: Edit, before: Schedule, author: Author) -> Edit:
     """The edit with an audit record of how far it moves the schedule back."""
     was = {"fired_through": before.fired_through, "created_at": before.created_at}
     became = {"fired_through": edit.after.fired_through, "created_at": edit.after.created_at}
     spans = {"taken": [list(span) for span in edit.after.taken]} if edit.after.taken else {}
-    note = note_of(author, subject_of("schedule", edit.id), was, {**became, **spans}, edit.after.updated_at)
-    return msgspec.structs.replace(edit, note=note)
+    audit = audit_record_of(author, subject_of("schedule", edit.id), was, {**became, **spans}, edit.after.updated_at)
+    return msgspec.structs.replace(edit, audit=audit)
 
 
 def repair_job(job: Job, now: int) -> Change | None:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadTrigger, Refused
+from rota.model.audit_record import AuditRecord, Author, audit_record_of, facts_of, subject_of
 from rota.model.firing import as_made, run_now, run_since_start
 from rota.model.job import Job, NewJob
-from rota.model.note import Author, Note, facts_of, note_of, subject_of
 from rota.model.retiming import elsewhere, from_now, is_same_rule, kept_next, still_open, with_done
 from rota.model.schedule import PAUSED, LastRun, Origin, Pause, Schedule, ScheduleSpec, checked
 from rota.model.slots import (
@@ -50,7 +50,7 @@ class Edit(Struct, frozen=True, kw_only=True):
     skips: list[Skip] = []
     jobs: list[NewJob] = []
     is_removal: bool = False
-    note: Note | None = None  # who did it, and what it changed; kept in the same step
+    audit: AuditRecord | None = None  # who did it, and what it changed; kept in the same step
 
     @property
     def id(self) -> str:
@@ -105,12 +105,14 @@ def register(
     return _by(edit, origin)
 
 
-def with_note(edit: Edit, before: Schedule | None, author: Author) -> Edit:
-    """The edit with a note of who made it and what it changes."""
+def with_audit(edit: Edit, before: Schedule | None, author: Author) -> Edit:
+    """The edit with an audit record of who made it and what it changes."""
     after = {} if edit.is_removal else facts_of(edit.after)
     runs = {"runs": [job.id for job in edit.jobs]} if edit.jobs else {}
-    note = note_of(author, subject_of("schedule", edit.id), facts_of(before), {**after, **runs}, edit.after.updated_at)
-    return msgspec.structs.replace(edit, note=note)
+    audit = audit_record_of(
+        author, subject_of("schedule", edit.id), facts_of(before), {**after, **runs}, edit.after.updated_at
+    )
+    return msgspec.structs.replace(edit, audit=audit)
 
 
 def pause(schedule: Schedule, now: int, *, reason: str, by: str, until: int | None) -> Edit:
@@ -230,8 +232,8 @@ def record_fault(schedule: Schedule, now: int, error: str, author: Author) -> Ed
     """Record why the store failed at a firing, which is tried again. None where the schedule says so already."""
     if schedule.fault == error:
         return None
-    note = note_of(author, subject_of("schedule", schedule.id), {}, {"error": error}, now)
-    return msgspec.structs.replace(_edit(with_ahead(schedule, fault=error), schedule, now), note=note)
+    audit = audit_record_of(author, subject_of("schedule", schedule.id), {}, {"error": error}, now)
+    return msgspec.structs.replace(_edit(with_ahead(schedule, fault=error), schedule, now), audit=audit)
 
 
 def _without_fault(schedule: Schedule) -> Schedule:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.model.note import Note
+from rota.model.audit_record import AuditRecord
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class EntryEdit(Struct, frozen=True, kw_only=True):
     name: str
     expect_version: int  # 0: there must be none yet
     data: str | None  # None: it goes
-    note: Note | None = None  # kept in the same step
+    audit: AuditRecord | None = None  # kept in the same step
 
     @property
     def after(self) -> Entry | None:

@@ -58,7 +58,7 @@ def read_tenant(data: str) -> tuple[Tenant | None, str]:
 
 
 def tenant_facts(tenant: Tenant | None) -> dict[str, Any]:
-    """What a note tells of a tenant."""
+    """What an audit record tells of a tenant."""
     if tenant is None:
         return {}
     facts: dict[str, Any] = msgspec.to_builtins(tenant)

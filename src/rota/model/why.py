@@ -26,7 +26,7 @@ from rota.model.why_times import Changes, change_words, changed_answer
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
-    from rota.model.note import Note
+    from rota.model.audit_record import AuditRecord
     from rota.model.schedule import Pause, Schedule
 
 
@@ -71,12 +71,12 @@ def why(schedule: Schedule, at: int, records: Records, around: Around) -> Verdic
     return _verdict(schedule, at, changed_answer(schedule, at, records.changes))
 
 
-def why_removed(schedule_id: str, at: int | None, note: Note) -> Verdict:
+def why_removed(schedule_id: str, at: int | None, audit: AuditRecord) -> Verdict:
     """The answer about a schedule that is no more: who removed it, and when."""
-    sentence = f"{schedule_id}: The schedule was removed by {note.by} at {wall_words(note.at, 'UTC')}."
+    sentence = f"{schedule_id}: The schedule was removed by {audit.by} at {wall_words(audit.at, 'UTC')}."
     fix = f"`rota schedules changes {schedule_id}` shows what it was. Declare or add it again to have it back."
     return Verdict(
-        schedule_id=schedule_id, at=note.at if at is None else at, outcome="removed", sentence=sentence, fix=fix
+        schedule_id=schedule_id, at=audit.at if at is None else at, outcome="removed", sentence=sentence, fix=fix
     )
 
 
@@ -334,7 +334,7 @@ def _failed_firing(schedule: Schedule, since: str, around: Around) -> Answer:
     return Answer(outcome="due", words=words, fix=fix)
 
 
-def _not_expected(schedule: Schedule, at: int, retimed: Note | None, around: Around) -> Verdict:
+def _not_expected(schedule: Schedule, at: int, retimed: AuditRecord | None, around: Around) -> Verdict:
     spec, kind = schedule.spec, "not expected"
     before, after = expected_before(schedule, at), expected_after(schedule, at)
     if at <= schedule.created_at:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.model import wording
-from rota.model.note import Note
+from rota.model.audit_record import AuditRecord
 from rota.model.occurrence import Occurrence
 from rota.model.time_words import wall_words
 from rota.model.why_job import Answer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Instead(Struct, frozen=True, kw_only=True):
     """The run that stands for a time after a change of the schedule's times or zone."""
 
-    note: Note  # of the change
+    audit: AuditRecord  # of the change
     line: Occurrence | None = None  # the run by the times or the zone before; None: see `run_at`
     run_at: int | None = None  # of a date that the clocks of two zones more than a day apart leave out
     is_date: bool = False  # the line is of the same local date, not of the same local time
@@ -33,7 +33,7 @@ class Instead(Struct, frozen=True, kw_only=True):
 class Changes(Struct, frozen=True, kw_only=True):
     """How a schedule's times were changed around an instant that has no record."""
 
-    later: Note | None = None  # the first change after the instant
+    later: AuditRecord | None = None  # the first change after the instant
     instead: Instead | None = None
 
 
@@ -49,13 +49,13 @@ def changed_answer(schedule: Schedule, at: int, changes: Changes) -> Answer:
 
 
 def _stood_for(schedule: Schedule, at: int, instead: Instead) -> Answer:
-    changed = change_words(instead.note)
+    changed = change_words(instead.audit)
     if instead.line is None:
         then = wall_words(instead.run_at or at, schedule.spec.tz)
         words = f"No clock of the schedule showed this local time. Its run is the one at {then}. {changed}"
         fix = "The zones are more than 24 hours apart: a local date between them has its run right after the change."
         return Answer(outcome="run after the move", words=words, fix=fix)
-    tz = tz_before(instead.note) if is_move(instead.note) else schedule.spec.tz
+    tz = tz_before(instead.audit) if is_move(instead.audit) else schedule.spec.tz
     then = wall_words(instead.line.through_at, tz)
     already = "already, " if instead.line.through_at < at else ""
     if instead.is_date:
@@ -65,34 +65,34 @@ def _stood_for(schedule: Schedule, at: int, instead: Instead) -> Answer:
     return Answer(outcome="done before the move", words=words)
 
 
-def change_words(note: Note) -> str:
+def change_words(audit: AuditRecord) -> str:
     """Who changed its times, when, and what."""
-    before, after = msgspec.json.decode(note.before or "{}"), msgspec.json.decode(note.after or "{}")
+    before, after = msgspec.json.decode(audit.before or "{}"), msgspec.json.decode(audit.after or "{}")
     said = wording.differences(timing_of(before), timing_of(after), wording.OF_SCHEDULE)
-    return f"Its times were changed by {note.by} at {wall_words(note.at, 'UTC')} ({'; '.join(said)})."
+    return f"Its times were changed by {audit.by} at {wall_words(audit.at, 'UTC')} ({'; '.join(said)})."
 
 
 def timing_of(facts: dict[str, object]) -> dict[str, object]:
-    """Of the facts of a note, those that decide when a schedule runs."""
+    """Of the facts of a audit, those that decide when a schedule runs."""
     return {name: facts[name] for name in ("trigger", "tz", "start", "end", "jitter", "max_runs") if name in facts}
 
 
-def is_retiming(note: Note) -> bool:
-    return note.verb != "created" and bool(timing_of(_changed(note)))
+def is_retiming(audit: AuditRecord) -> bool:
+    return audit.verb != "created" and bool(timing_of(_changed(audit)))
 
 
-def is_move(note: Note) -> bool:
+def is_move(audit: AuditRecord) -> bool:
     """Whether it changed the zone."""
-    return "tz" in _changed(note)
+    return "tz" in _changed(audit)
 
 
-def tz_before(note: Note) -> str:
+def tz_before(audit: AuditRecord) -> str:
     """The zone before a move."""
-    tz: str = msgspec.json.decode(note.before or "{}").get("tz", "UTC")
+    tz: str = msgspec.json.decode(audit.before or "{}").get("tz", "UTC")
     return tz
 
 
-def _changed(note: Note) -> dict[str, object]:
-    """What a note says has changed. Of a value that was or became the default, it has the other one alone."""
-    before, after = (msgspec.json.decode(facts or "{}") for facts in (note.before, note.after))
+def _changed(audit: AuditRecord) -> dict[str, object]:
+    """What a audit says has changed. Of a value that was or became the default, it has the other one alone."""
+    before, after = (msgspec.json.decode(facts or "{}") for facts in (audit.before, audit.after))
     return {**after, **before}

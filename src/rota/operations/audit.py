@@ -6,8 +6,8 @@ from functools import lru_cache
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.names import new_id
-from rota.model.note import Author, note_of, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,13 +39,13 @@ class Deed(NamedTuple):
     after: dict[str, Any]
 
 
-def note_down(store: Store, kind: str, deeds: Iterable[Deed], by: str = "", random: Random = RANDOM) -> None:
-    """Keep notes of deeds; without a name they are the system user's."""
+def add_deeds(store: Store, kind: str, deeds: Iterable[Deed], by: str = "", random: Random = RANDOM) -> None:
+    """Keep audit records of deeds; without a name they are the system user's."""
     now, author = store.now(), by or whoami()
-    store.add_notes(
+    store.add_audit_records(
         [
-            note_of(
-                Author(note_id=new_id(random, now), by=author, verb=deed.verb),
+            audit_record_of(
+                Author(record_id=new_id(random, now), by=author, verb=deed.verb),
                 subject_of(kind, deed.name),
                 deed.before,
                 deed.after,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Part, Record, Store
 
-PARTS: tuple[Part, ...] = ("entries", "notes", "schedules", "occurrences", "jobs", "logs", "queues", "locks")
+PARTS: tuple[Part, ...] = ("entries", "audit_records", "schedules", "occurrences", "jobs", "logs", "queues", "locks")
 BATCH = 1_000  # records in one read and one write
 WAIT = 60 * SECOND  # for what runs: twice a lease, so that a dead worker's has run out
 LOOK = 0.2  # seconds between two looks at what runs

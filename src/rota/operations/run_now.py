@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.errors import Refused, ScheduleNotFound, VersionConflict
-from rota.model.edit import start_edit, with_note
+from rota.model.audit_record import Author
+from rota.model.edit import start_edit, with_audit
 from rota.model.job import accept, holds_key
-from rota.model.note import Author
 from rota.operations.audit import whoami
 from rota.store.contract import JobFilter
 
@@ -71,8 +71,8 @@ def _live_task(store: Store, schedule: Schedule) -> Job | None:
 
 def _try(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -> Job | None:
     """The task, where the schedule still is what it was when it was read and nobody came before."""
-    author = Author(note_id=new_id(), by=by or whoami(), verb="started")
-    edit = with_note(start_edit(schedule, store.now(), new_id(), by), schedule, author)
+    author = Author(record_id=new_id(), by=by or whoami(), verb="started")
+    edit = with_audit(start_edit(schedule, store.now(), new_id(), by), schedule, author)
     holder = key_holder(store, schedule.spec.key)
     if holder is not None:
         raise Refused(

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.errors import TenantNotFound
-from rota.model.edit import with_note
+from rota.model.audit_record import Author
+from rota.model.edit import with_audit
 from rota.model.entry import EntryEdit
-from rota.model.note import Author
 from rota.model.tenant import KIND, UNSETTLED, Tenant, derive, unpack_tenant
 from rota.store.contract import LARGEST_PAGE, ScheduleFilter
 
@@ -57,7 +57,7 @@ def let_follow(store: Store, schedules: Sequence[Schedule], by: str, new_id: Cal
             edit = derive(schedule, tenants.get(schedule.spec.tenant), now)
             if edit is not None:
                 verb = f"followed tenant {schedule.spec.tenant}" if schedule.spec.tenant else "followed no tenant"
-                edits.append(with_note(edit, schedule, Author(note_id=new_id(), by=by, verb=verb)))
+                edits.append(with_audit(edit, schedule, Author(record_id=new_id(), by=by, verb=verb)))
         if not edits:
             return True
         store.edit_schedules(edits)

@@ -12,7 +12,7 @@ from rota.inspector.changes import Change
 from rota.inspector.facts import ChangeFacts, LineFacts, change_facts
 from rota.model.micros import datetime_of
 from rota.model.state import State
-from rota.store.contract import LARGEST_PAGE, JobFilter, NoteFilter
+from rota.store.contract import LARGEST_PAGE, AuditFilter, JobFilter
 from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Watcher:
         self._app = app
         self._counts: CountsEvent | None = None
         self._jobs: dict[str, tuple[State, str | None]] | None = None
-        self._last_note: str | None = None
+        self._last_audit: str | None = None
         self._has_notes = False
 
     def look(self) -> bytes:
@@ -100,16 +100,16 @@ class Watcher:
         return (self._jobs or {})[job_id][0].is_final
 
     def _changes(self, store: Store) -> Iterator[bytes]:
-        notes = store.list_notes(NoteFilter(), limit=50).items
+        audit_records = store.list_audit_records(AuditFilter(), limit=50).items
         new = []
-        for note in notes:
-            if note.id == self._last_note:
+        for audit in audit_records:
+            if audit.id == self._last_audit:
                 break
-            new.append(note)
+            new.append(audit)
         is_first, self._has_notes = not self._has_notes, True
-        self._last_note = notes[0].id if notes else None
+        self._last_audit = audit_records[0].id if audit_records else None
         if not is_first:
-            facts: list[ChangeFacts] = [change_facts(Change(note, self._app.redaction)) for note in reversed(new)]
+            facts: list[ChangeFacts] = [change_facts(Change(audit, self._app.redaction)) for audit in reversed(new)]
             yield from (event("change", one) for one in facts)
 
 

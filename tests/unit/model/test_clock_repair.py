@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rota.model.audit_record import Author
 from rota.model.clock_record import ClockRecord, ClockStep, missed_step, recent_steps, with_step, wrong_time_at
-from rota.model.clock_repair import MOST_SPANS, is_ahead_of_clock, repair_schedule, with_repair_note
+from rota.model.clock_repair import MOST_SPANS, is_ahead_of_clock, repair_schedule, with_repair_audit
 from rota.model.firing import plan
 from rota.model.micros import SECOND, datetime_of, iso_text
-from rota.model.note import Author
 from rota.model.occurrence import Occurrence
 from rota.model.wording import OF_SCHEDULE, differences, plain_form
 from rota.store.contract import Retention
@@ -132,9 +132,9 @@ def test_the_record_of_a_repair_is_shown_in_instants() -> None:
     before = msgspec.structs.replace(new_schedule("tick").after, fired_through=T0 + HOUR, created_at=T0 + HOUR)
     edit = repair_schedule(before, [a_line(5)], T0, is_whole=False)
     assert edit is not None
-    note = with_repair_note(edit, before, Author(note_id="n1", by="node", verb="repaired")).note
-    assert note is not None
-    was, became = msgspec.json.decode(note.before), msgspec.json.decode(note.after)
+    audit = with_repair_audit(edit, before, Author(record_id="n1", by="node", verb="repaired")).audit
+    assert audit is not None
+    was, became = msgspec.json.decode(audit.before), msgspec.json.decode(audit.after)
     span = [iso_text(T0 + 5 * MINUTE - 1), iso_text(T0 + HOUR)]
     wanted = {"fired_through": iso_text(edit.after.fired_through), "created_at": iso_text(T0), "taken": [span]}
     assert plain_form(became) == wanted

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from rota.model.audit_record import AuditRecord
 from rota.model.firing import overlap_reason
 from rota.model.job import accept
 from rota.model.micros import SECOND
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.outcome import Failed, GivenBack, Snoozed, Stopped, Succeeded, TaskUnknown
 from rota.model.retry import Backoff, RetryPolicy
@@ -418,7 +418,7 @@ def test_a_broken_schedule_is_told_as_such(spec, words):
 
 def a_note(at, before, after):
     pack = msgspec.json.encode
-    return Note(
+    return AuditRecord(
         id="n",
         at=at,
         by="ann",
@@ -443,7 +443,7 @@ def test_a_time_of_the_rule_of_today_that_was_none_then_names_the_change():
 def test_a_local_time_that_ran_before_a_move_is_not_forgotten():
     schedule = msgspec.structs.replace(a_schedule(), fired_through=NOW)
     note = a_note(NOON, {"tz": "Asia/Kolkata"}, {"tz": "UTC"})
-    verdict = ask(schedule, changes=Changes(instead=Instead(note=note, line=line("succeeded", at=NOON - HOUR))))
+    verdict = ask(schedule, changes=Changes(instead=Instead(audit=note, line=line("succeeded", at=NOON - HOUR))))
     assert verdict.outcome == "done before the move"
     assert "This local time had its turn already, at Mon 2026-09-21 18:43:20 IST." in verdict.sentence
     assert "(tz: Asia/Kolkata → UTC). No local time runs twice." in verdict.sentence
@@ -451,7 +451,7 @@ def test_a_local_time_that_ran_before_a_move_is_not_forgotten():
 
 
 def test_a_removed_schedule_names_who_removed_it_and_when():
-    note = Note(id="n", at=NOON, by="ann", verb="removed", subject="schedule:tick")
+    note = AuditRecord(id="n", at=NOON, by="ann", verb="removed", subject="schedule:tick")
     verdict = why_removed("tick", None, note)
     assert (verdict.outcome, verdict.at) == ("removed", NOON)
     assert verdict.sentence == "tick: The schedule was removed by ann at Mon 2026-09-21 14:13:20 UTC."

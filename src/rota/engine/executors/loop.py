@@ -76,7 +76,7 @@ class LoopExecutor:
             task.cancel()
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Note that the loop turns, for as long as it has runs: an idle one need not wake."""
+        """AuditRecord that the loop turns, for as long as it has runs: an idle one need not wake."""
         self._turned_at = self._monotonic()
         self._is_beating = bool(self._tasks)
         if self._is_beating:

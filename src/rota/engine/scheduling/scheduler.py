@@ -16,10 +16,10 @@ from rota.engine.scheduling.partition import PATIENCE, Partition
 from rota.engine.service import LONGEST_PAUSE, Service
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
-from rota.model.edit import park, record_fault, with_note
+from rota.model.audit_record import Author
+from rota.model.edit import park, record_fault, with_audit
 from rota.model.firing import Firing, plan, plan_early
 from rota.model.micros import SECOND
-from rota.model.note import Author
 from rota.model.redaction import DEFAULT, hidden
 from rota.model.slots import OVERLAP, UNIQUE
 
@@ -229,7 +229,7 @@ class Scheduler(Service):
         self._failing[schedule.id] = Failing(tries, again_at)
         error = _words_of(err, schedule)
         self._tell_refused(schedule, now, error, is_fault=True)
-        author = Author(note_id=self._new_id(), by="scheduler", verb="could not fire")
+        author = Author(record_id=self._new_id(), by="scheduler", verb="could not fire")
         edit = record_fault(schedule, now, error, author)
         if edit is not None:
             self._store.edit_schedules([edit])
@@ -268,8 +268,8 @@ class Scheduler(Service):
             problem,
             extra={"rota": {"schedule_id": schedule.id, "task": schedule.spec.task, "error": problem}},
         )
-        author = Author(note_id=self._new_id(), by="scheduler", verb="set aside")
-        self._store.edit_schedules([with_note(park(schedule, now, problem), schedule, author)])
+        author = Author(record_id=self._new_id(), by="scheduler", verb="set aside")
+        self._store.edit_schedules([with_audit(park(schedule, now, problem), schedule, author)])
         self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
 
     def _emit(self, firing: Firing, result: Fired, now: int) -> None:

@@ -11,9 +11,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from rota.errors import RotaError, StoreError
-from rota.model.clock_repair import is_ahead_of_clock, is_lease_ahead, repair_job, repair_schedule, with_repair_note
+from rota.model.audit_record import Author
+from rota.model.clock_repair import is_ahead_of_clock, is_lease_ahead, repair_job, repair_schedule, with_repair_audit
 from rota.model.micros import SECOND
-from rota.model.note import Author
 from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.shared.liveness import is_alive
@@ -80,8 +80,8 @@ def _moved_back(store: Store, schedule: Schedule, now: int, new_id: Callable[[],
     except RotaError as err:
         log.warning("schedule %s is ahead of the store's clock and cannot be moved back: %s", schedule.id, err)
         return None
-    author = Author(note_id=new_id(), by=by, verb="moved back")
-    return None if edit is None else with_repair_note(edit, schedule, author)
+    author = Author(record_id=new_id(), by=by, verb="moved back")
+    return None if edit is None else with_repair_audit(edit, schedule, author)
 
 
 def _ledger_after(store: Store, schedule: Schedule, now: int) -> tuple[list[Occurrence], bool]:

@@ -43,7 +43,7 @@ def flush_progress(store: Store, holder: str, runs: list[Run]) -> None:
         if text is not None:
             notes.append((run.job.id, run.job.lease_no, text))
     if notes:
-        store.note_progress(holder, notes)
+        store.record_progress(holder, notes)
 
 
 def flush_lines(store: Store, run: Run, *, is_over: bool = False) -> None:

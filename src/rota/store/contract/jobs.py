@@ -67,7 +67,7 @@ class JobVerbs(ABC):
         """
 
     @abstractmethod
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
         """Keep how far running jobs are: (job, lease_no, text); what the holder no longer owns is left alone."""
 
     @abstractmethod

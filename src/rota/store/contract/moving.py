@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rota.errors import StoreMoved
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.store.contract.values import LogLine
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rota.store.contract.values import Page
 
-Part = Literal["queues", "locks", "entries", "notes", "schedules", "occurrences", "jobs", "logs"]
+Part = Literal["queues", "locks", "entries", "audit_records", "schedules", "occurrences", "jobs", "logs"]
 
 
 class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,7 +67,7 @@ class LockRecord(Struct, frozen=True, kw_only=True):
     number: int
 
 
-Record = QueueRecord | LockRecord | Entry | Note | Schedule | Occurrence | Job | LogLine
+Record = QueueRecord | LockRecord | Entry | AuditRecord | Schedule | Occurrence | Job | LogLine
 
 
 class MovingVerbs(ABC):
@@ -81,7 +81,7 @@ class MovingVerbs(ABC):
         add_jobs, add_jobs_in, edit_schedules, edit_entries, fire, an exchange that wants jobs (its settled ones are
         then not taken either), change_jobs, delete_jobs, pause_queue, prune, acquire_lock. What runs may still be
         settled (also in a transaction), extended, asked to stop, rescued and logged; what it held back is released;
-        nodes may beat; notes may be added; everything may be read; and records may be loaded.
+        nodes may beat; audit records may be added; everything may be read; and records may be loaded.
         """
 
     @abstractmethod
@@ -100,6 +100,6 @@ class MovingVerbs(ABC):
         A job gets a new place, behind those that are there; all else of it stays, but a running one's lease has run
         out (lease_until is 0), whatever the clocks say: its worker is on the other store. Counters of states count
         what is loaded; totals are taken from queue records alone. What is there already: a job or schedule of that
-        id, an entry of that kind and name, a note of that id, an occurrence of that schedule and through_at, a log
-        line of that job and number, a lock with a number as high, a queue with totals as high and that pause.
+        id, an entry of that kind and name, an audit record of that id, an occurrence of that schedule and through_at, a
+        log line of that job and number, a lock with a number as high, a queue with totals as high and that pause.
         """

@@ -1,4 +1,4 @@
-"""What a store keeps about the system itself: entries (tenants, tokens), and notes of who changed what."""
+"""What a store keeps about the system itself: entries (tenants, tokens), and audit records of who changed what."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry, EntryEdit
-    from rota.model.note import Note
-    from rota.store.contract.values import NoteFilter, Page
+    from rota.store.contract.values import AuditFilter, Page
 
 
 class EntryVerbs(ABC):
@@ -18,8 +18,8 @@ class EntryVerbs(ABC):
 
     @abstractmethod
     def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
-        """Apply edits in their order, each whole or not at all, with their notes; the names of those that were refused
-        because the version had moved on."""
+        """Apply edits in their order, each whole or not at all, with their audit records. The names of those that were
+        refused because the version had moved on."""
 
     @abstractmethod
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
@@ -30,13 +30,15 @@ class EntryVerbs(ABC):
         """Entries of a kind by name; the cursor is the last name."""
 
 
-class NoteVerbs(ABC):
-    """Notes: what was changed, by whom. Those of schedules and entries come with their edits."""
+class AuditVerbs(ABC):
+    """Audit records: what was changed, by whom. Those of schedules and entries come with their edits."""
 
     @abstractmethod
-    def add_notes(self, notes: Sequence[Note]) -> None:
-        """Keep notes of other changes; one whose id is there already is left alone."""
+    def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
+        """Keep audit records of other changes; one whose id is there already is left alone."""
 
     @abstractmethod
-    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
-        """Notes, newest first: by time, then by id."""
+    def list_audit_records(
+        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[AuditRecord]:
+        """Audit records, newest first: by time, then by id."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rota.store.contract.jobs import JobVerbs
 from rota.store.contract.moving import MovingVerbs
 from rota.store.contract.operations import LockVerbs, LogVerbs, NodeVerbs, QueueVerbs, UpkeepVerbs
-from rota.store.contract.records import EntryVerbs, NoteVerbs
+from rota.store.contract.records import AuditVerbs, EntryVerbs
 from rota.store.contract.schedules import ScheduleVerbs
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Store(
     JobVerbs,
     ScheduleVerbs,
     EntryVerbs,
-    NoteVerbs,
+    AuditVerbs,
     QueueVerbs,
     NodeVerbs,
     LogVerbs,

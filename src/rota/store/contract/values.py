@@ -154,8 +154,8 @@ class ScheduleFilter(Struct, frozen=True, kw_only=True):
     origin: str | None = None  # as Origin.name says it: code:shop
 
 
-class NoteFilter(Struct, frozen=True, kw_only=True):
-    """Which notes a list shows; what is None does not matter."""
+class AuditFilter(Struct, frozen=True, kw_only=True):
+    """Which audit records a list shows; what is None does not matter."""
 
     subject: str | None = None
     since: int | None = None  # made at or after
@@ -210,7 +210,7 @@ class Retention(Struct, frozen=True, kw_only=True):
     occurrences_for: int = 400 * 24 * 3600 * SECOND
     most_occurrences: int = 1_000
     nodes_for: int = 3600 * SECOND
-    notes_for: int = 400 * 24 * 3600 * SECOND
+    audit_for: int = 400 * 24 * 3600 * SECOND
 
     def kept_for(self, state: State) -> int:
         return {State.SUCCEEDED: self.succeeded_for, State.FAILED: self.failed_for}.get(state, self.cancelled_for)
@@ -222,8 +222,8 @@ class Pruned(Struct, frozen=True):
     jobs: int = 0
     occurrences: int = 0
     nodes: int = 0
-    notes: int = 0
+    audit_records: int = 0
 
     @property
     def total(self) -> int:
-        return self.jobs + self.occurrences + self.nodes + self.notes
+        return self.jobs + self.occurrences + self.nodes + self.audit_records

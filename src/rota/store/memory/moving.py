@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeVar, assert_never
 
 import msgspec
 
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
@@ -65,8 +65,8 @@ class MemoryMoving(MemoryState):
                 return [QueueRecord(name=info.name, is_paused=info.is_paused, totals=info.totals) for info in infos]
             case "entries":
                 return [self._entries[name] for name in sorted(self._entries)]
-            case "notes":
-                return sorted(self._notes.values(), key=lambda note: (note.at, note.id))
+            case "audit_records":
+                return sorted(self._audit.values(), key=lambda audit: (audit.at, audit.id))
             case "locks":
                 return [LockRecord(name=name, number=number) for name, number in self._locks.numbers()]
             case _:
@@ -86,8 +86,8 @@ class MemoryMoving(MemoryState):
                 return self._load_queue(record)
             case Entry():
                 return _is_new(self._entries, (record.kind, record.name), record)
-            case Note():
-                return _is_new(self._notes, record.id, record)
+            case AuditRecord():
+                return _is_new(self._audit, record.id, record)
             case LockRecord():
                 return self._locks.load(record.name, record.number)
             case _:

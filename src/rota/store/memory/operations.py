@@ -89,12 +89,12 @@ class MemoryOperations(MemoryState):
             silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
             for node_id in silent:
                 del self._nodes[node_id]
-            return Pruned(len(old), lines, len(silent), self._prune_notes(at - retention.notes_for, limit))
+            return Pruned(len(old), lines, len(silent), self._prune_audit(at - retention.audit_for, limit))
 
-    def _prune_notes(self, until: int, limit: int) -> int:
-        old = sorted(note.id for note in self._notes.values() if note.at <= until)[:limit]
-        for note_id in old:
-            del self._notes[note_id]
+    def _prune_audit(self, until: int, limit: int) -> int:
+        old = sorted(record.id for record in self._audit.values() if record.at <= until)[:limit]
+        for record_id in old:
+            del self._audit[record_id]
         return len(old)
 
     def _old_jobs(self, retention: Retention, limit: int, now: int) -> list[Job]:

@@ -1,18 +1,18 @@
-"""What the memory store keeps about the system itself: entries, and notes of who changed what."""
+"""What the memory store keeps about the system itself: entries, and audit records of who changed what."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rota.store.memory.state import MemoryState, page_of
-from rota.store.shared.matching import note_cursor, note_matches, note_place
+from rota.store.shared.matching import audit_cursor, audit_matches, audit_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry, EntryEdit
-    from rota.model.note import Note
-    from rota.store.contract import NoteFilter, Page
+    from rota.store.contract import AuditFilter, Page
 
 
 class MemoryRecords(MemoryState):
@@ -34,17 +34,19 @@ class MemoryRecords(MemoryState):
             rest = [self._entries[kind, name] for name in mine if cursor is None or name > cursor]
         return page_of(rest, limit, lambda entry: entry.name)
 
-    def add_notes(self, notes: Sequence[Note]) -> None:
+    def add_audit_records(self, audit_records: Sequence[AuditRecord]) -> None:
         with self._lock:
-            self._keep_notes(notes)
+            self._keep_audit(audit_records)
 
-    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
-        before = note_place(cursor) if cursor else None
+    def list_audit_records(
+        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[AuditRecord]:
+        before = audit_position(cursor) if cursor else None
         with self._lock:
-            found = [note for note in self._notes.values() if note_matches(note, where)]
-        found.sort(key=lambda note: (note.at, note.id), reverse=True)
-        rest = [note for note in found if before is None or (note.at, note.id) < before]
-        return page_of(rest, limit, note_cursor)
+            found = [audit for audit in self._audit.values() if audit_matches(audit, where)]
+        found.sort(key=lambda audit: (audit.at, audit.id), reverse=True)
+        rest = [audit for audit in found if before is None or (audit.at, audit.id) < before]
+        return page_of(rest, limit, audit_cursor)
 
     def _edit_entry(self, edit: EntryEdit) -> bool:
         current = self._entries.get((edit.kind, edit.name))
@@ -53,5 +55,5 @@ class MemoryRecords(MemoryState):
         self._entries.pop((edit.kind, edit.name), None)
         if edit.after is not None:
             self._entries[edit.kind, edit.name] = edit.after
-        self._keep_notes([edit.note] if edit.note else [])
+        self._keep_audit([edit.audit] if edit.audit else [])
         return True

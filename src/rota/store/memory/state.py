@@ -17,9 +17,9 @@ from rota.store.shared.notify import LocalNotifier
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry
     from rota.model.job import Job
-    from rota.model.note import Note
     from rota.model.schedule import Schedule
     from rota.store.contract import Node, Seal
 
@@ -36,7 +36,7 @@ class MemoryState(Store):
         self._slots: dict[str, str] = {}  # schedule -> the id of the live job in its overlap slot
         self._schedules: dict[str, Schedule] = {}
         self._entries: dict[tuple[str, str], Entry] = {}  # by kind and name
-        self._notes: dict[str, Note] = {}
+        self._audit: dict[str, AuditRecord] = {}
         self._ledger = Ledger()
         self._paused: set[str] = set()
         self._nodes: dict[str, Node] = {}
@@ -86,9 +86,9 @@ class MemoryState(Store):
         if job.slot:
             self._slots.pop(job.slot, None)
 
-    def _keep_notes(self, notes: Iterable[Note]) -> None:
-        for note in notes:
-            self._notes.setdefault(note.id, note)
+    def _keep_audit(self, audit_records: Iterable[AuditRecord]) -> None:
+        for audit in audit_records:
+            self._audit.setdefault(audit.id, audit)
 
     def _remove(self, job: Job) -> None:
         """A job goes; its occurrence stays, folded into a range."""

@@ -131,9 +131,9 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
                 self._jobs[job.id] = msgspec.structs.replace(job, cancel_reason=why)
             return [job.id for job in running]
 
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
         with self._lock:
-            for job_id, lease_no, text in notes:
+            for job_id, lease_no, text in reports:
                 job = self._jobs.get(job_id)
                 if job is not None and is_running(job) and (job.lease_no, job.holder) == (lease_no, holder):
                     self._put(msgspec.structs.replace(job, progress=text))
@@ -356,7 +356,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             return False
         if edit.revoke is not None:
             self._revoke(edit, edit.revoke, now)
-        self._keep_notes([edit.note] if edit.note else [])
+        self._keep_audit([edit.audit] if edit.audit else [])
         if edit.is_removal:
             del self._schedules[edit.id]
             self._ledger.forget(edit.id)

@@ -58,7 +58,7 @@ class Leases:
         found = {document["_id"] for document in space.jobs.find(asked, {"_id": 1}, session=session)}
         return [job_id for job_id in ids if job_id in found]
 
-    def note_progress(self, space: Space, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+    def record_progress(self, space: Space, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
         updates = [
             UpdateOne({**_held(holder, [job_id], lease_no)}, {"$set": {"progress": text}})
             for job_id, lease_no, text in notes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 import msgspec
 from pymongo.errors import BulkWriteError
 
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
@@ -88,7 +88,7 @@ class Mover:
             case "entries":
                 entries = self._entries.all(space, tuple(after) if after else ("", ""), limit)
                 return [((entry.kind, entry.name), entry) for entry in entries]
-            case "notes":
+            case "audit_records":
                 return [(note.id, note) for note in self._notes.all(space, after or "", limit)]
             case "locks":
                 return [(lock.name, lock) for lock in self._locks.all(space, after or "", limit)]
@@ -122,7 +122,7 @@ class Mover:
             return new + sum(self._load_queue(step, record, queues) for record in _of(records, QueueRecord))
 
         new = self._steps.run("load", work)
-        new += self._entries.load(space, _of(records, Entry)) + self._notes.add(space, _of(records, Note))
+        new += self._entries.load(space, _of(records, Entry)) + self._notes.add(space, _of(records, AuditRecord))
         return new + self._logs.load(space, _of(records, LogLine)) + self._locks.load(space, _of(records, LockRecord))
 
     def _load_jobs(self, step: Step, jobs: Sequence[Job]) -> int:

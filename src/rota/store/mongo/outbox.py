@@ -36,11 +36,11 @@ import msgspec
 from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
+from rota.model.audit_record import AuditRecord
 from rota.model.edit import is_unmade
 from rota.model.firing import as_made, not_unique
 from rota.model.history import closed_lines, pack_moves
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence, of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
@@ -76,7 +76,7 @@ class Outbox(Struct, kw_only=True):
     jobs: list[Job] = []
     reopens: list[int] = []  # lines of the ledger that go, by their last time
     lines: list[Occurrence] = []
-    notes: list[Note] = []
+    notes: list[AuditRecord] = []
     stops: list[str] = []  # live jobs that the next occurrence replaces
     revoke: str | None = None  # why waiting jobs are cancelled …
     unmake_after: int | None = None  # … or unmade, where their time is later than this …

@@ -16,13 +16,13 @@ from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateMany, UpdateOne
 from pymongo.errors import BulkWriteError
 
 from rota.failpoints import reach
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.model.note import Note
 from rota.store.contract import Page
 from rota.store.mongo.jobs import is_duplicate
 from rota.store.mongo.waves import waves
-from rota.store.shared.matching import note_cursor, note_place
-from rota.store.shared.unpacking import note_from
+from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,31 +30,31 @@ if TYPE_CHECKING:
     from pymongo.client_session import ClientSession
 
     from rota.model.entry import EntryEdit
-    from rota.store.contract import NoteFilter
+    from rota.store.contract import AuditFilter
     from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step
 
 _encode = msgspec.json.encode
-_decode = msgspec.json.Decoder(Note).decode
+_decode = msgspec.json.Decoder(AuditRecord).decode
 _OWES_NOTHING: Document = {"owed.0": {"$exists": False}}
 
 
 class Notes:
     """One namespace's notes."""
 
-    def add(self, space: Space, notes: Sequence[Note], session: ClientSession | None = None) -> int:
+    def add(self, space: Space, notes: Sequence[AuditRecord], session: ClientSession | None = None) -> int:
         """Keep notes, all in one write; how many were new."""
         if not notes:
             return 0
         writes = [UpdateOne({"_id": note.id}, {"$setOnInsert": _document_of_note(note)}, upsert=True) for note in notes]
         return space.notes.bulk_write(writes, ordered=False, session=session).upserted_count
 
-    def page(self, space: Space, where: NoteFilter, cursor: str | None, limit: int) -> Page[Note]:
-        query = _conditions(where, note_place(cursor) if cursor is not None else None)
+    def page(self, space: Space, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
+        query = _conditions(where, audit_position(cursor) if cursor is not None else None)
         hint = "time" if where.subject is None else "subject"
         found = space.notes.find(query, hint=hint).sort([("at", -1), ("_id", -1)]).limit(limit + 1)
         notes = [_note_of(document) for document in found]
-        return Page(notes[:limit], note_cursor(notes[limit - 1]) if len(notes) > limit else None)
+        return Page(notes[:limit], audit_cursor(notes[limit - 1]) if len(notes) > limit else None)
 
     def prune(self, step: Step, until: int, limit: int) -> int:
         found = step.space.notes.find({"at": {"$lte": until}}, {"_id": 1}, session=step.session, hint="time")
@@ -63,7 +63,7 @@ class Notes:
             return 0
         return step.space.notes.delete_many({"_id": {"$in": ids}}, session=step.session).deleted_count
 
-    def all(self, space: Space, after: str, limit: int) -> list[Note]:
+    def all(self, space: Space, after: str, limit: int) -> list[AuditRecord]:
         found = space.notes.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
         return [_note_of(document) for document in found]
 
@@ -90,7 +90,7 @@ class Entries:
         held = [edit for edit in edits if versions.get((edit.kind, edit.name), 0) == edit.expect_version]
         won = self._commit(step, held)
         reach("edit.before_commit")
-        notes = [edit.note for edit in won if edit.note is not None]
+        notes = [edit.audit for edit in won if edit.audit is not None]
         self._notes.add(step.space, notes, step.session)
         if not step.is_atomic:
             _clear(step.space, [_key(edit.kind, edit.name) for edit in won if _leaves_work(edit)], notes)
@@ -174,18 +174,18 @@ def _operation(edit: EntryEdit, token: str, *, is_atomic: bool) -> UpdateOne | I
     update: Document = {"$set": fields}
     if not is_atomic and _leaves_work(edit):
         fields["left"] = True
-    if not is_atomic and edit.note is not None:
-        update["$push"] = {"owed": _encode(edit.note).decode()}
+    if not is_atomic and edit.audit is not None:
+        update["$push"] = {"owed": _encode(edit.audit).decode()}
     if is_new:  # in the place of one that went, and is not wiped away yet
         return UpdateOne({**mine, "is_removed": True}, {**update, "$unset": {"is_removed": ""}}, upsert=True)
     return UpdateOne({**mine, "version": edit.expect_version, "is_removed": None}, update)
 
 
 def _leaves_work(edit: EntryEdit) -> bool:
-    return edit.note is not None or edit.data is None
+    return edit.audit is not None or edit.data is None
 
 
-def _clear(space: Space, ids: Sequence[Document], notes: Sequence[Note]) -> None:
+def _clear(space: Space, ids: Sequence[Document], notes: Sequence[AuditRecord]) -> None:
     """Take off what is no longer owed; what went and owes nothing goes."""
     if not ids:
         return
@@ -210,16 +210,16 @@ def _entry_of(document: Document) -> Entry:
     return Entry(kind=key["kind"], name=key["name"], version=int(document["version"]), data=document["data"])
 
 
-def _document_of_note(note: Note) -> Document:
+def _document_of_note(note: AuditRecord) -> Document:
     return {"at": note.at, "subject": note.subject, "note": _encode(note).decode()}
 
 
-def _note_of(document: Document) -> Note:
+def _note_of(document: Document) -> AuditRecord:
     packed, subject = str(document.get("note", "")), str(document.get("subject", ""))
-    return note_from(packed, note_id=document["_id"], at=document["at"], subject=subject)
+    return audit_record_from(packed, record_id=document["_id"], at=document["at"], subject=subject)
 
 
-def _conditions(where: NoteFilter, before: tuple[int, str] | None) -> Document:
+def _conditions(where: AuditFilter, before: tuple[int, str] | None) -> Document:
     """A filter as a query; the bound of the page narrows the index, and ends within the notes of one instant."""
     at = {"$gte": where.since, "$lt": where.until, "$lte": before[0] if before else None}
     bounds = {name: value for name, value in at.items() if value is not None}

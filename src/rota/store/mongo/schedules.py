@@ -148,7 +148,7 @@ class Schedules:
             jobs=[accept(job, now) for job in edit.jobs],
             reopens=edit.reopens,
             lines=[of_skip(edit.id, skip) for skip in edit.skips],
-            notes=[edit.note] if edit.note else [],
+            notes=[edit.audit] if edit.audit else [],
             revoke=edit.revoke,
             unmake_after=edit.unmake_after,
             last_seq=last_seq,

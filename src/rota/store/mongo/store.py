@@ -73,15 +73,15 @@ from rota.store.shared.unpacking import node_from
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.edit import Edit
     from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
-    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Channel, Listener, NoteFilter, Part, Record, Seal
+    from rota.store.contract import AuditFilter, Channel, Listener, Part, Record, Seal
     from rota.store.mongo.space import Document, Space
 
 FINISH_AT_ONCE = 100  # half-done steps of others that one look at lapsed jobs finishes
@@ -258,9 +258,9 @@ class MongoStore(Store, forks.Forked):
         with self._connection.call() as space:
             return self._leases.ask_to_stop(space, ids, reason)
 
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
         with self._connection.call() as space:
-            self._leases.note_progress(space, holder, notes)
+            self._leases.record_progress(space, holder, reports)
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         with self._connection.call(), self._head.work(now):
@@ -320,7 +320,7 @@ class MongoStore(Store, forks.Forked):
         with self._connection.call() as space:
             return self._ledger.page(space, schedule_id, start, end, cursor, limit)
 
-    # Entries and notes.
+    # Entries and audit records.
 
     def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
         with self._connection.call(), self._head.work(now):
@@ -334,11 +334,13 @@ class MongoStore(Store, forks.Forked):
         with self._connection.call() as space:
             return self._entries.page(space, kind, cursor, limit)
 
-    def add_notes(self, notes: Sequence[Note]) -> None:
+    def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
         with self._connection.call() as space:
-            self._notes.add(space, notes)
+            self._notes.add(space, records)
 
-    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+    def list_audit_records(
+        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[AuditRecord]:
         with self._connection.call() as space:
             self._upkeep.deliver(space, FINISH_AT_ONCE)  # no edit is seen without its note
             return self._notes.page(space, where, cursor, limit)

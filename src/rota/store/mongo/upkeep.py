@@ -83,7 +83,7 @@ class Upkeep:
             silent = step.space.nodes.delete_many(
                 {"beat_at": {"$lte": now - retention.nodes_for}}, session=step.session
             ).deleted_count
-            notes = self._notes.prune(step, now - retention.notes_for, limit)
+            notes = self._notes.prune(step, now - retention.audit_for, limit)
             return Pruned(len(removed), lines, silent, notes)
 
         return self._steps.run("prune", work)

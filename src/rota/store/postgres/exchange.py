@@ -134,7 +134,7 @@ class Exchanger:
         asked = {job_id for (job_id,) in rows}
         return [job_id for job_id in ids if job_id in asked]
 
-    def note_progress(self, tx: Transaction, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+    def record_progress(self, tx: Transaction, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
         """Keep how far running jobs are, by each one's last word; what the holder no longer owns is left alone."""
         last = {(job_id, lease_no): text for job_id, lease_no, text in notes}
         notes = [(*run, text) for run, text in last.items()]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeVar, assert_never
 
 import msgspec
 
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
@@ -25,7 +25,14 @@ from rota.store.postgres.codec import (
     schedule_of,
     text_of,
 )
-from rota.store.postgres.records import ENTRY_COLUMNS, NOTE_COLUMNS, entry_of, note_of, row_of_entry, row_of_note
+from rota.store.postgres.records import (
+    ENTRY_COLUMNS,
+    NOTE_COLUMNS,
+    audit_record_of,
+    entry_of,
+    row_of_entry,
+    row_of_note,
+)
 from rota.store.shared.counting import lacking
 
 if TYPE_CHECKING:
@@ -107,7 +114,7 @@ def _query(part: Part) -> tuple[tuple[str, ...], str]:
             return ("g.seq", "g.number"), f"SELECT g.seq, g.number, {_LOG_COLUMNS} FROM {joined}"
         case "entries":
             return ("kind", "name"), f"SELECT kind, name, {ENTRY_COLUMNS} FROM {{ns}}.entry"
-        case "notes":
+        case "audit_records":
             return ("at", "id"), f"SELECT at, id, {NOTE_COLUMNS} FROM {{ns}}.note"
         case "locks":
             return ("name",), "SELECT name, name, number FROM {ns}.lock"
@@ -129,8 +136,8 @@ def _record(part: Part, row: Row) -> Record:
             return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
         case "entries":
             return entry_of(row)
-        case "notes":
-            return note_of(row)
+        case "audit_records":
+            return audit_record_of(row)
         case "locks":
             return LockRecord(name=row[0], number=row[1])
         case "queues":
@@ -156,7 +163,7 @@ class Loader:
                 tx, "schedule", f"{SCHEDULE_COLUMNS}, {FOUND_BY}", map(row_of_schedule, _of(records, Schedule))
             )
             + self._load_rows(tx, "entry", ENTRY_COLUMNS, map(row_of_entry, _of(records, Entry)))
-            + self._load_rows(tx, "note", NOTE_COLUMNS, map(row_of_note, _of(records, Note)))
+            + self._load_rows(tx, "note", NOTE_COLUMNS, map(row_of_note, _of(records, AuditRecord)))
             + self._load_rows(tx, "occurrence", OCCURRENCE_COLUMNS, map(row_of_occurrence, _of(records, Occurrence)))
             + self._load_jobs(tx, _of(records, Job))
             + self._load_logs(tx, _of(records, LogLine))

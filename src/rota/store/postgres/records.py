@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.store.contract import NoteFilter, Page
+from rota.store.contract import AuditFilter, Page
 from rota.store.postgres.codec import text_of
-from rota.store.shared.matching import note_cursor, note_place
-from rota.store.shared.unpacking import note_from
+from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.entry import EntryEdit
-    from rota.model.note import Note
     from rota.store.postgres.transaction import Row, Transaction
 
 ENTRY_COLUMNS = "kind, name, version, data"
@@ -28,9 +28,9 @@ _encode = msgspec.json.encode
 class Notes:
     """One namespace's notes."""
 
-    def add(self, tx: Transaction, notes: Iterable[Note]) -> None:
+    def add(self, tx: Transaction, notes: Iterable[AuditRecord]) -> None:
         """Keep notes, however many, by one statement; always in one order, so that no two callers meet crosswise."""
-        first: dict[str, Note] = {}
+        first: dict[str, AuditRecord] = {}
         for note in notes:
             first.setdefault(note.id, note)
         rows = sorted(map(row_of_note, first.values()))
@@ -41,10 +41,10 @@ class Notes:
                 [list(column) for column in zip(*rows, strict=True)],
             )
 
-    def page(self, tx: Transaction, where: NoteFilter, cursor: str | None, limit: int) -> Page[Note]:
+    def page(self, tx: Transaction, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
         query, values = notes_by(where, cursor, limit + 1)
-        found = [note_of(row) for row in tx.rows(query, values)]
-        return Page(found[:limit], note_cursor(found[limit - 1]) if len(found) > limit else None)
+        found = [audit_record_of(row) for row in tx.rows(query, values)]
+        return Page(found[:limit], audit_cursor(found[limit - 1]) if len(found) > limit else None)
 
     def prune(self, tx: Transaction, until: int, limit: int) -> int:
         return tx.run(
@@ -63,7 +63,7 @@ class Entries:
     def edit(self, tx: Transaction, edits: Sequence[EntryEdit]) -> list[str]:
         """Apply edits in their order; the names of those refused because the version had moved on."""
         taken = [edit for edit in edits if self._take(tx, edit)]
-        self._notes.add(tx, [edit.note for edit in taken if edit.note])
+        self._notes.add(tx, [edit.audit for edit in taken if edit.audit])
         return [edit.name for edit in edits if not any(edit is other for other in taken)]
 
     def get(self, tx: Transaction, kind: str, names: Sequence[str]) -> list[Entry]:
@@ -92,12 +92,12 @@ class Entries:
         return bool(tx.run(changed, (*row_of_entry(edit.after)[2:], *place)))
 
 
-def row_of_note(note: Note) -> Row:
+def row_of_note(note: AuditRecord) -> Row:
     return text_of(note.id), note.at, text_of(note.subject), _encode(note).decode()
 
 
-def note_of(row: Row) -> Note:
-    return note_from(row[3], note_id=row[0], at=row[1], subject=row[2])
+def audit_record_of(row: Row) -> AuditRecord:
+    return audit_record_from(row[3], record_id=row[0], at=row[1], subject=row[2])
 
 
 def row_of_entry(entry: Entry) -> Row:
@@ -108,7 +108,7 @@ def entry_of(row: Row) -> Entry:
     return Entry(kind=row[0], name=row[1], version=row[2], data=row[3])
 
 
-def notes_by(where: NoteFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
+def notes_by(where: AuditFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
     """The query for the newest notes that a filter shows."""
     wanted = (("subject = %s", text_of(where.subject)), ("at >= %s", where.since), ("at < %s", where.until))
     chosen = [(condition, value) for condition, value in wanted if value is not None]
@@ -116,6 +116,6 @@ def notes_by(where: NoteFilter, cursor: str | None, limit: int) -> tuple[str, li
     values: list[Any] = [value for _, value in chosen]
     if cursor is not None:
         conditions.append("(at, id) < (%s, %s)")
-        values += note_place(cursor)
+        values += audit_position(cursor)
     clause = f"WHERE {' AND '.join(conditions)} " if conditions else ""
     return f"SELECT {NOTE_COLUMNS} FROM {{ns}}.note {clause}ORDER BY at DESC, id DESC LIMIT %s", [*values, limit]

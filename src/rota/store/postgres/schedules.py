@@ -21,8 +21,8 @@ from rota.store.postgres.codec import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.edit import Edit
-    from rota.model.note import Note
     from rota.model.schedule import LastRun, Schedule
     from rota.store.contract import ScheduleFilter
     from rota.store.postgres.adding import Adder
@@ -77,7 +77,7 @@ class Schedules:
         made = self._follow(tx, edit, now)
         if not edit.is_removal:
             batch.put(edit, schedule_after(edit, guard[2] if guard else None, made))
-        batch.notes += [edit.note] if edit.note else []
+        batch.notes += [edit.audit] if edit.audit else []
         return True
 
     def guards(self, tx: Transaction, ids: Sequence[str]) -> dict[str, Guard]:
@@ -189,7 +189,7 @@ class Batch:
         self.current = current  # the schedules as they are by now
         self.new = new  # the edits that have made theirs
         self.after: dict[str, Schedule] = {}  # to be written when all are through
-        self.notes: list[Note] = []
+        self.notes: list[AuditRecord] = []
 
     def put(self, edit: Edit, after: Schedule) -> None:
         """What an edit leaves; what was inserted as it is needs no other write."""

@@ -60,15 +60,15 @@ from rota.store.shared.matching import check_cursor, has_lapsed, is_held_by, is_
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.edit import Edit
     from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
-    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Channel, Listener, NoteFilter, Part, Record, Seal
+    from rota.store.contract import AuditFilter, Channel, Listener, Part, Record, Seal
 
 Result = TypeVar("Result")
 
@@ -206,9 +206,9 @@ class PostgresStore(Store, forks.Forked):
         del now  # a request has no time of its own
         return self._database.call(lambda tx: self._exchanger.request_cancels(tx, ids, reason))
 
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
-        if notes:
-            self._database.call(lambda tx: self._exchanger.note_progress(tx, holder, notes))
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
+        if reports:
+            self._database.call(lambda tx: self._exchanger.record_progress(tx, holder, reports))
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         return self._transact("delete", lambda tx, _: self._changer.remove_ended(tx, ids), now)
@@ -285,10 +285,12 @@ class PostgresStore(Store, forks.Forked):
     def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
         return self._database.call(lambda tx: self._entries.page(tx, kind, cursor, limit))
 
-    def add_notes(self, notes: Sequence[Note]) -> None:
-        self._database.call(lambda tx: self._notes.add(tx, notes))
+    def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
+        self._database.call(lambda tx: self._notes.add(tx, records))
 
-    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+    def list_audit_records(
+        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[AuditRecord]:
         return self._database.call(lambda tx: self._notes.page(tx, where, cursor, limit))
 
     # Queues, nodes, logs, locks, upkeep.

@@ -43,7 +43,7 @@ class Upkeep:
         removed = self._changer.remove_ended(tx, ids)
         lines = self._ledger.prune(tx, retention, now, limit)
         nodes = self._nodes.prune(tx, now - retention.nodes_for)
-        notes = self._notes.prune(tx, now - retention.notes_for, limit)
+        notes = self._notes.prune(tx, now - retention.audit_for, limit)
         self._queues.fold(tx)
         return Pruned(len(removed), lines, nodes, notes)
 

@@ -35,7 +35,7 @@ from rota.store.shared.counting import Counts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.note import Note
+    from rota.model.audit_record import AuditRecord
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.store.redis.packing import Sight
@@ -236,7 +236,7 @@ class Draft:
         """A firing or an edit writes the last run as it was read: what it ended itself is none."""
         self._notes = [note for note in self._notes if note[0] != schedule_id]
 
-    def keep_note(self, note: Note | None) -> None:
+    def keep_note(self, note: AuditRecord | None) -> None:
         """Who changed what: one that is there already is left alone."""
         if note is not None:
             self._kept.append(pack_note(note))

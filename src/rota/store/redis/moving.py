@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
@@ -73,7 +73,7 @@ class Mover:
                 )
             case "entries":
                 return _page(self._entries(cursor, limit), limit)
-            case "notes":
+            case "audit_records":
                 notes = self._records.oldest_notes(cursor, limit + 1)
                 return _page(((note_mark(note.at, note.id), note) for note in notes), limit)
             case "locks":
@@ -193,7 +193,7 @@ def _guard_of(record: Record) -> Command | None:
             return ["HMGET", "count", *names] if names else None
         case Entry():
             return ["HGET", f"entry:{record.kind}", record.name]
-        case Note():
+        case AuditRecord():
             return ["HGET", "note", record.id]
         case LockRecord():
             return ["HGET", "lock", record.name]
@@ -225,7 +225,7 @@ class _Taken:
                 return self._queue(record)
             case Entry():
                 return self._entry(record)
-            case Note():
+            case AuditRecord():
                 return self._note(record)
             case LockRecord():
                 return self._lock(record)
@@ -294,7 +294,7 @@ class _Taken:
         self._draft.write("ZADD", "kinds", 0, entry.kind)
         return True
 
-    def _note(self, note: Note) -> bool:
+    def _note(self, note: AuditRecord) -> bool:
         if self._answer(note) is not None or self._is_repeated(("note", note.id)):
             return False
         self._draft.keep_note(note)

@@ -21,13 +21,13 @@ from rota.model.schedule import LastRun, Schedule, ScheduleSpec
 from rota.model.settle import claim, promote
 from rota.model.state import State
 from rota.store.redis.wire import binary
-from rota.store.shared.unpacking import note_from
+from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.job import NewJob
-    from rota.model.note import Note
     from rota.model.settle import Change
 
 
@@ -447,17 +447,17 @@ def note_mark(at: int, note_id: str = "") -> str:
     return f"{at:0{WIDTH}d}{note_id}"
 
 
-def pack_note(note: Note) -> tuple[Any, ...]:
+def pack_note(note: AuditRecord) -> tuple[Any, ...]:
     """A note as scripts take it: id, mark, subject, and what is kept, which begins with the subject once more."""
     kept = _encode((note.subject, msgspec.json.encode(note).decode()))
     return note.id, note_mark(note.at, note.id), note.subject, binary(kept)
 
 
-def note_of(mark: bytes, packed: bytes) -> Note:
+def audit_record_of(mark: bytes, packed: bytes) -> AuditRecord:
     """The note that an index has under this mark."""
     at, note_id = mark[:WIDTH].decode(), mark[WIDTH:].decode()
     try:
         subject, kept = _kept_note(packed)
     except msgspec.MsgspecError:
         subject, kept = "", ""
-    return note_from(kept, note_id=note_id, at=int(at), subject=subject)
+    return audit_record_from(kept, record_id=note_id, at=int(at), subject=subject)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from rota.store.contract import Page
 from rota.store.redis.draft import Draft
-from rota.store.redis.packing import WIDTH, entry_of, note_mark, note_of, pack_entry, pack_note
+from rota.store.redis.packing import WIDTH, audit_record_of, entry_of, note_mark, pack_entry, pack_note
 from rota.store.redis.wire import binary
-from rota.store.shared.matching import note_cursor, note_place
+from rota.store.shared.matching import audit_cursor, audit_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry, EntryEdit
-    from rota.model.note import Note
-    from rota.store.contract import NoteFilter
+    from rota.store.contract import AuditFilter
     from rota.store.redis.desk import Desk
 
 MOST_AT_ONCE = 500  # edits or notes in one call: a script must not hold up the others for long
@@ -58,16 +58,16 @@ class Records:
 
     # Notes.
 
-    def add_notes(self, notes: Sequence[Note]) -> None:
+    def add_audit_records(self, notes: Sequence[AuditRecord]) -> None:
         for start in range(0, len(notes), MOST_AT_ONCE):
             draft = Draft(self._desk, 0)
             for note in notes[start : start + MOST_AT_ONCE]:
                 draft.keep_note(note)
             self._desk.link.call("commit", items=[draft.item()], is_work=False)
 
-    def notes(self, where: NoteFilter, cursor: str | None, limit: int) -> Page[Note]:
+    def notes(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
         """Newest first, from the index of their subject or of all."""
-        marks = [note_mark(*note_place(cursor))] if cursor is not None else []
+        marks = [note_mark(*audit_position(cursor))] if cursor is not None else []
         marks += [note_mark(where.until)] if where.until is not None else []
         found = self._notes(
             index="notes" if where.subject is None else f"notes:{where.subject}",
@@ -75,19 +75,19 @@ class Records:
             least="-" if where.since is None else f"[{note_mark(where.since)}",
             limit=limit + 1,
         )
-        return Page(found[:limit], note_cursor(found[limit - 1]) if len(found) > limit else None)
+        return Page(found[:limit], audit_cursor(found[limit - 1]) if len(found) > limit else None)
 
-    def oldest_notes(self, after: str | None, limit: int) -> list[Note]:
+    def oldest_notes(self, after: str | None, limit: int) -> list[AuditRecord]:
         """Notes as they were made, behind a mark."""
         least = "-" if after is None else f"({after}"
         return self._notes(index="notes", least=least, most="+", limit=limit, is_rising=True)
 
-    def _notes(self, **ask: Any) -> list[Note]:
+    def _notes(self, **ask: Any) -> list[AuditRecord]:
         marks, found = self._desk.link.call("note_page", width=WIDTH, **ask).body
-        return [note_of(mark, kept) for mark, kept in zip(marks, found, strict=True) if kept is not None]
+        return [audit_record_of(mark, kept) for mark, kept in zip(marks, found, strict=True) if kept is not None]
 
 
 def _told(edit: EntryEdit) -> tuple[Any, ...]:
     after = binary(pack_entry(edit.after)) if edit.after is not None else False
-    note = pack_note(edit.note) if edit.note is not None else False
+    note = pack_note(edit.audit) if edit.audit is not None else False
     return edit.kind, edit.name, edit.expect_version, after, note

@@ -118,7 +118,7 @@ class ScheduleBook:
         draft = found.draft(self._desk, now)
         if edit.revoke is not None:
             _revoke(draft, edit, edit.revoke, [draft.find(job_id) for job_id in found.sights])
-        draft.keep_note(edit.note)
+        draft.keep_note(edit.audit)
         if edit.is_removal:
             _remove(draft, edit.id, current)
         else:

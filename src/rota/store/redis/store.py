@@ -11,6 +11,7 @@ from rota.model.clock_repair import TOLERANCE
 from rota.model.names import check_namespace
 from rota.store.contract import (
     Added,
+    AuditFilter,
     Due,
     Exchange,
     Exchanged,
@@ -20,7 +21,6 @@ from rota.store.contract import (
     JobFilter,
     LogLine,
     Node,
-    NoteFilter,
     Page,
     Pruned,
     QueueInfo,
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from redis import Redis
     from redis.cluster import RedisCluster
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.edit import Edit
     from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
-    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
@@ -163,8 +163,8 @@ class RedisStore(Store):
         del now  # a request has no time of its own
         return self._exchanger.request_cancels(ids, reason)
 
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
-        self._exchanger.note_progress(holder, notes)
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
+        self._exchanger.record_progress(holder, reports)
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now
@@ -200,7 +200,7 @@ class RedisStore(Store):
     ) -> Page[Occurrence]:
         return list_occurrences(self._desk, schedule_id, start, end, cursor, limit)
 
-    # Entries and notes.
+    # Entries and audit records.
 
     def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
         del now
@@ -212,10 +212,12 @@ class RedisStore(Store):
     def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
         return self._records.page(kind, cursor, limit)
 
-    def add_notes(self, notes: Sequence[Note]) -> None:
-        self._records.add_notes(notes)
+    def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
+        self._records.add_audit_records(records)
 
-    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+    def list_audit_records(
+        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[AuditRecord]:
         return self._records.notes(where, cursor, limit)
 
     # Queues, nodes, logs, locks, upkeep.

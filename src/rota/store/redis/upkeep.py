@@ -165,7 +165,7 @@ class Housekeeper:
             before=str(now - retention.occurrences_for),
             most=retention.most_occurrences,
             silent_since=str(now - retention.nodes_for),
-            notes_until=note_mark(max(0, now - retention.notes_for + 1)),
+            notes_until=note_mark(max(0, now - retention.audit_for + 1)),
             width=WIDTH,
         )
         removed, nodes, reached, notes = reply.body

@@ -147,7 +147,7 @@ class Exchanger:
         cancels = dict(zip(told[::2], told[1::2], strict=True))
         return Extended(now=reply.now, lost=[job_id.decode() for job_id in lost], cancels=cancels)
 
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+    def record_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
         if notes:
             fenced = [(job_id, fence_of(lease_no, holder), text) for job_id, lease_no, text in notes]
             self._link.call("progress", notes=fenced)

@@ -8,11 +8,11 @@ from rota.errors import BadOption
 from rota.model.state import State
 
 if TYPE_CHECKING:
+    from rota.model.audit_record import AuditRecord
     from rota.model.job import Job
-    from rota.model.note import Note
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import JobFilter, NoteFilter, Retention, ScheduleFilter
+    from rota.store.contract import AuditFilter, JobFilter, Retention, ScheduleFilter
 
 
 def check_cursor(cursor: str | None) -> str | None:
@@ -22,17 +22,17 @@ def check_cursor(cursor: str | None) -> str | None:
     return cursor
 
 
-def note_cursor(note: Note) -> str:
-    """Where a list of notes goes on after this one."""
-    return f"{note.at}-{note.id}"
+def audit_cursor(audit: AuditRecord) -> str:
+    """Where a list of audit records goes on after this one."""
+    return f"{audit.at}-{audit.id}"
 
 
-def note_place(cursor: str) -> tuple[int, str]:
-    """The time and id of the note that a cursor names."""
-    at, dash, note_id = cursor.partition("-")
-    if not (dash and note_id and at.isascii() and at.isdigit()):
+def audit_position(cursor: str) -> tuple[int, str]:
+    """The time and id of the audit record that a cursor names."""
+    at, dash, record_id = cursor.partition("-")
+    if not (dash and record_id and at.isascii() and at.isdigit()):
         raise BadOption(f"cursor {cursor!r} is none that a list gave")
-    return int(at), note_id
+    return int(at), record_id
 
 
 def schedule_matches(schedule: Schedule, where: ScheduleFilter | None) -> bool:
@@ -43,11 +43,11 @@ def schedule_matches(schedule: Schedule, where: ScheduleFilter | None) -> bool:
     return all(want is None or want == have for want, have in wanted)
 
 
-def note_matches(note: Note, where: NoteFilter) -> bool:
-    """Whether a list with this filter shows the note."""
-    if where.subject is not None and note.subject != where.subject:
+def audit_matches(audit: AuditRecord, where: AuditFilter) -> bool:
+    """Whether a list with this filter shows the audit record."""
+    if where.subject is not None and audit.subject != where.subject:
         return False
-    return (where.since is None or note.at >= where.since) and (where.until is None or note.at < where.until)
+    return (where.since is None or audit.at >= where.since) and (where.until is None or audit.at < where.until)
 
 
 def matches(job: Job, where: JobFilter) -> bool:

@@ -1,4 +1,4 @@
-"""Unpacks nodes and notes that stores keep as JSON. One that cannot be read is shown with its id and the reason.
+"""Decodes nodes and audit records that are stored as JSON. One that cannot be read is shown with its id and the reason.
 
 A list must show every record: one that somebody wrote by hand, or another version of Rota, must not hide the others.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.model.note import Note
+from rota.model.audit_record import AuditRecord
 from rota.store.contract import Node
 
 _decode_node = msgspec.json.Decoder(Node).decode
-_decode_note = msgspec.json.Decoder(Note).decode
+_decode_audit = msgspec.json.Decoder(AuditRecord).decode
 
 
 def node_from(node_id: str, packed: str | bytes, beat_at: int | None = None) -> Node:
@@ -23,9 +23,9 @@ def node_from(node_id: str, packed: str | bytes, beat_at: int | None = None) -> 
     return node if beat_at is None else msgspec.structs.replace(node, beat_at=beat_at)
 
 
-def note_from(packed: str | bytes, *, note_id: str, at: int, subject: str) -> Note:
-    """A note; the rest is what its index says of it."""
+def audit_record_from(packed: str | bytes, *, record_id: str, at: int, subject: str) -> AuditRecord:
+    """An audit record; the rest is what its index says of it."""
     try:
-        return _decode_note(packed)
+        return _decode_audit(packed)
     except (msgspec.MsgspecError, UnicodeDecodeError) as err:
-        return Note(id=note_id, at=at, by="", verb=f"cannot be read: {err}", subject=subject)
+        return AuditRecord(id=record_id, at=at, by="", verb=f"cannot be read: {err}", subject=subject)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 import msgspec
 
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
 from rota.store.shared.counting import TOTAL, lacking
-from rota.store.sqlite.records import entry_of, note_of, row_of_entry, row_of_note
+from rota.store.sqlite.records import audit_record_of, entry_of, row_of_audit, row_of_entry
 from rota.store.sqlite.rows import (
     JOB_COLUMNS,
     OCCURRENCE_COLUMNS,
@@ -93,8 +93,8 @@ class Dumper:
                 return ("k",), f"SELECT queue AS k, queue FROM ({names})"
             case "entries":
                 return ("k", "n"), f"SELECT kind AS k, name AS n, kind, name, version, data FROM {ns}_entry"
-            case "notes":
-                return ("k", "n"), f"SELECT at AS k, id AS n, at, id, subject, note FROM {ns}_note"
+            case "audit_records":
+                return ("k", "n"), f"SELECT at AS k, id AS n, at, id, subject, record FROM {ns}_audit"
             case "locks":
                 return ("k",), f"SELECT name AS k, name, number FROM {ns}_lock"
             case _:
@@ -114,8 +114,8 @@ class Dumper:
                 return self.queue(connection, row[0])
             case "entries":
                 return entry_of(row)
-            case "notes":
-                return note_of(row)
+            case "audit_records":
+                return audit_record_of(row)
             case "locks":
                 return LockRecord(name=row[0], number=row[1])
             case _:
@@ -144,7 +144,7 @@ class Loader:
             + self._load_rows(connection, "schedule", map(row_of_schedule, _of(records, Schedule)))
             + self._load_rows(connection, "occurrence", map(row_of_occurrence, _of(records, Occurrence)))
             + self._load_rows(connection, "entry", map(row_of_entry, _of(records, Entry)))
-            + self._load_rows(connection, "note", map(row_of_note, _of(records, Note)))
+            + self._load_rows(connection, "audit", map(row_of_audit, _of(records, AuditRecord)))
             + self._load_rows(connection, "log", map(_row_of_line, _of(records, LogLine)))
             + sum(self._load_queue(connection, record, counts) for record in _of(records, QueueRecord))
             + self._load_locks(connection, _of(records, LockRecord))

@@ -1,4 +1,4 @@
-"""The tables of entries and notes: what the system says of itself, and who changed what."""
+"""The tables of entries and audit records: what the system says of itself, and who changed what."""
 
 from __future__ import annotations
 
@@ -7,42 +7,44 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.store.contract import NoteFilter, Page
-from rota.store.shared.matching import note_cursor, note_place
-from rota.store.shared.unpacking import note_from
+from rota.store.contract import AuditFilter, Page
+from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.entry import EntryEdit
-    from rota.model.note import Note
 
 _encode = msgspec.json.encode
 
 
-class NoteTable:
-    """One namespace's notes."""
+class AuditTable:
+    """One namespace's audit records."""
 
     def __init__(self, namespace: str) -> None:
-        self._name = f"{namespace}_note"
+        self._name = f"{namespace}_audit"
         self._insert = f"INSERT OR IGNORE INTO {self._name} VALUES (?, ?, ?, ?)"
 
-    def add(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> int:
-        """Keep notes; how many were new."""
-        if not notes:
+    def add(self, connection: sqlite3.Connection, audit_records: Sequence[AuditRecord]) -> int:
+        """Keep audit records; how many were new."""
+        if not audit_records:
             return 0
-        return connection.executemany(self._insert, [row_of_note(note) for note in notes]).rowcount
+        return connection.executemany(self._insert, [row_of_audit(audit) for audit in audit_records]).rowcount
 
-    def page(self, connection: sqlite3.Connection, where: NoteFilter, cursor: str | None, limit: int) -> Page[Note]:
+    def page(
+        self, connection: sqlite3.Connection, where: AuditFilter, cursor: str | None, limit: int
+    ) -> Page[AuditRecord]:
         conditions, values = _conditions(where)
         if cursor is not None:
             conditions.append("(at, id) < (?, ?)")
-            values += note_place(cursor)
+            values += audit_position(cursor)
         clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT at, id, subject, note FROM {self._name} {clause} ORDER BY at DESC, id DESC LIMIT ?"
-        found = [note_of(row) for row in connection.execute(query, (*values, limit + 1))]
-        return Page(found[:limit], note_cursor(found[limit - 1]) if len(found) > limit else None)
+        query = f"SELECT at, id, subject, record FROM {self._name} {clause} ORDER BY at DESC, id DESC LIMIT ?"
+        found = [audit_record_of(row) for row in connection.execute(query, (*values, limit + 1))]
+        return Page(found[:limit], audit_cursor(found[limit - 1]) if len(found) > limit else None)
 
     def prune(self, connection: sqlite3.Connection, until: int, limit: int) -> int:
         return connection.execute(
@@ -55,9 +57,9 @@ class NoteTable:
 class EntryTable:
     """One namespace's entries."""
 
-    def __init__(self, namespace: str, notes: NoteTable) -> None:
+    def __init__(self, namespace: str, audit_records: AuditTable) -> None:
         self._name = f"{namespace}_entry"
-        self._notes = notes
+        self._audit = audit_records
 
     def edit(self, connection: sqlite3.Connection, edit: EntryEdit) -> bool:
         """Apply an edit whole, or not at all where the version has moved on."""
@@ -68,7 +70,7 @@ class EntryTable:
         connection.execute(f"DELETE FROM {self._name} WHERE kind = ? AND name = ?", key)
         if edit.after is not None:
             connection.execute(f"INSERT INTO {self._name} VALUES (?, ?, ?, ?)", row_of_entry(edit.after))
-        self._notes.add(connection, [edit.note] if edit.note else [])
+        self._audit.add(connection, [edit.audit] if edit.audit else [])
         return True
 
     def get(self, connection: sqlite3.Connection, kind: str, names: Sequence[str]) -> list[Entry]:
@@ -82,12 +84,12 @@ class EntryTable:
         return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
 
-def row_of_note(note: Note) -> tuple[Any, ...]:
-    return note.at, note.id, note.subject, _encode(note).decode()
+def row_of_audit(audit: AuditRecord) -> tuple[Any, ...]:
+    return audit.at, audit.id, audit.subject, _encode(audit).decode()
 
 
-def note_of(row: tuple[Any, ...]) -> Note:
-    return note_from(row[3], at=row[0], note_id=row[1], subject=row[2])
+def audit_record_of(row: tuple[Any, ...]) -> AuditRecord:
+    return audit_record_from(row[3], at=row[0], record_id=row[1], subject=row[2])
 
 
 def row_of_entry(entry: Entry) -> tuple[Any, ...]:
@@ -98,7 +100,7 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
     return Entry(kind=row[0], name=row[1], version=row[2], data=row[3])
 
 
-def _conditions(where: NoteFilter) -> tuple[list[str], list[Any]]:
+def _conditions(where: AuditFilter) -> tuple[list[str], list[Any]]:
     wanted = (("subject = ?", where.subject), ("at >= ?", where.since), ("at < ?", where.until))
     chosen = [(condition, value) for condition, value in wanted if value is not None]
     return [condition for condition, _ in chosen], [value for _, value in chosen]

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from rota.store.shared.counting import Counts
     from rota.store.sqlite.jobs import JobTable
     from rota.store.sqlite.ledger import Ledger
-    from rota.store.sqlite.records import NoteTable
+    from rota.store.sqlite.records import AuditTable
 
 
 class ScheduleTable:
     """One namespace's schedules."""
 
-    def __init__(self, namespace: str, jobs: JobTable, ledger: Ledger, notes: NoteTable) -> None:
+    def __init__(self, namespace: str, jobs: JobTable, ledger: Ledger, audit_records: AuditTable) -> None:
         self._name = f"{namespace}_schedule"
         self._jobs = jobs
         self._ledger = ledger
-        self._notes = notes
+        self._audit = audit_records
         columns = f"{SCHEDULE_COLUMNS}, {FOUND_BY}"
         marks = ", ".join("?" * len(columns.split(",")))
         self._replace = f"INSERT OR REPLACE INTO {self._name} ({columns}) VALUES ({marks})"
@@ -44,7 +44,7 @@ class ScheduleTable:
             return False
         if edit.revoke is not None:
             self._revoke(connection, edit, edit.revoke, now, counts)
-        self._notes.add(connection, [edit.note] if edit.note else [])
+        self._audit.add(connection, [edit.audit] if edit.audit else [])
         if edit.is_removal:
             connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
             self._ledger.forget(connection, edit.id)

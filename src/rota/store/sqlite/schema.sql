@@ -99,15 +99,15 @@ CREATE TABLE {ns}_entry (
     PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
 
-CREATE TABLE {ns}_note (
+CREATE TABLE {ns}_audit (
     at      INTEGER NOT NULL,
     id      TEXT    NOT NULL,
     subject TEXT    NOT NULL,
-    note    TEXT    NOT NULL,
+    record  TEXT    NOT NULL,
     PRIMARY KEY (at, id)
 ) WITHOUT ROWID;
 
-CREATE INDEX {ns}_note_subject ON {ns}_note (subject, at, id);
+CREATE INDEX {ns}_audit_subject ON {ns}_audit (subject, at, id);
 
 CREATE TABLE {ns}_occurrence (
     schedule_id TEXT    NOT NULL,

@@ -46,7 +46,7 @@ from rota.store.sqlite.locks import LockTable
 from rota.store.sqlite.marks import Marks
 from rota.store.sqlite.moving import Dumper, Loader, Seals
 from rota.store.sqlite.notify import Notifier
-from rota.store.sqlite.records import EntryTable, NoteTable
+from rota.store.sqlite.records import AuditTable, EntryTable
 from rota.store.sqlite.rows import state_of
 from rota.store.sqlite.schedules import ScheduleTable
 from rota.store.sqlite.transactions import check_transaction
@@ -55,15 +55,15 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.edit import Edit
     from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
-    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import Channel, Listener, NoteFilter, Part, Record, Seal
+    from rota.store.contract import AuditFilter, Channel, Listener, Part, Record, Seal
 
 
 class SqliteStore(Store):
@@ -89,9 +89,9 @@ class SqliteStore(Store):
         self._seals = Seals(self.namespace)
         self._dumper = Dumper(self.namespace)
         self._loader = Loader(self.namespace, self._jobs)
-        self._notes = NoteTable(self.namespace)
-        self._entries = EntryTable(self.namespace, self._notes)
-        self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger, self._notes)
+        self._audit = AuditTable(self.namespace)
+        self._entries = EntryTable(self.namespace, self._audit)
+        self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger, self._audit)
 
     def open(self) -> None:
         self._database.open()
@@ -190,8 +190,8 @@ class SqliteStore(Store):
         with self._database.write() as connection:
             return self._jobs.request_cancels(connection, ids, reason)
 
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
-        rows = [(text, job_id, lease_no, holder) for job_id, lease_no, text in notes]
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
+        rows = [(text, job_id, lease_no, holder) for job_id, lease_no, text in reports]
         with self._database.write() as connection:
             connection.executemany(
                 f"UPDATE {self.namespace}_job SET progress = ? "
@@ -270,7 +270,7 @@ class SqliteStore(Store):
         with self._database.read() as connection:
             return self._ledger.page(connection, schedule_id, start, end, check_cursor(cursor), limit)
 
-    # Entries and notes.
+    # Entries and audit records.
 
     def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
         del now
@@ -285,13 +285,15 @@ class SqliteStore(Store):
         with self._database.read() as connection:
             return self._entries.page(connection, kind, cursor, limit)
 
-    def add_notes(self, notes: Sequence[Note]) -> None:
+    def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
         with self._database.write() as connection:
-            self._notes.add(connection, notes)
+            self._audit.add(connection, records)
 
-    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
+    def list_audit_records(
+        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[AuditRecord]:
         with self._database.read() as connection:
-            return self._notes.page(connection, where, cursor, limit)
+            return self._audit.page(connection, where, cursor, limit)
 
     # Queues, nodes, logs, upkeep.
 
@@ -388,8 +390,8 @@ class SqliteStore(Store):
                 f"DELETE FROM {self.namespace}_node WHERE beat_at <= ?",
                 (at - retention.nodes_for,),
             ).rowcount
-            notes = self._notes.prune(connection, at - retention.notes_for, limit)
-        return Pruned(len(removed), lines, nodes, notes)
+            audit_records = self._audit.prune(connection, at - retention.audit_for, limit)
+        return Pruned(len(removed), lines, nodes, audit_records)
 
     # Moving.
 

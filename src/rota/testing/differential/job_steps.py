@@ -132,10 +132,10 @@ def extend(walk: Walk) -> Operation:
     return Operation("extend_leases", (holder, leases, walk.random.choice((LEASE, MINUTE))), {"now": walk.now})
 
 
-def note_progress(walk: Walk) -> Operation:
+def record_progress(walk: Walk) -> Operation:
     holder = walk.random.choice(HOLDERS)
     notes = [(job.id, job.lease_no, f"{n}/10 ☕") for n, job in enumerate(walk.jobs) if job.holder == holder]
-    return Operation("note_progress", (holder, notes[-4:]))
+    return Operation("record_progress", (holder, notes[-4:]))
 
 
 # Rescuers.

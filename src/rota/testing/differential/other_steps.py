@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.audit_record import AuditRecord
 from rota.model.entry import EntryEdit
-from rota.model.note import Note
-from rota.store.contract import JobFilter, LogLine, Node, NoteFilter, Retention
+from rota.store.contract import AuditFilter, JobFilter, LogLine, Node, Retention
 from rota.testing.differential.operation import Operation
 from rota.testing.differential.walk import HOLDERS, QUEUES, SCHEDULES
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE
@@ -14,7 +14,7 @@ from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE
 if TYPE_CHECKING:
     from rota.testing.differential.walk import Walk
 
-AGES = Retention(succeeded_for=HOUR, failed_for=2 * HOUR, cancelled_for=HOUR // 2, nodes_for=HOUR, notes_for=3 * HOUR)
+AGES = Retention(succeeded_for=HOUR, failed_for=2 * HOUR, cancelled_for=HOUR // 2, nodes_for=HOUR, audit_for=3 * HOUR)
 LINES = Retention(occurrences_for=2 * HOUR, most_occurrences=6)
 TENANTS = ("acme", "globex", "a:b", "Z")
 LOCKS = ("l1", "l2")
@@ -95,7 +95,7 @@ def _about_a_lock(walk: Walk, verb: str, *ttl: int) -> Operation:
     return Operation(verb, (walk.random.choice(LOCKS), walk.random.choice(TOKENS), *ttl), {"now": walk.now})
 
 
-# Entries and notes.
+# Entries and audit records.
 
 
 def edit_entries(walk: Walk) -> Operation:
@@ -108,9 +108,11 @@ def _entry_edit(walk: Walk) -> EntryEdit:
     name = walk.random.choice(TENANTS)
     known = next(iter(walk.reference.get_entries("tenant", [name])), None)
     version = known.version if known and walk.chance(0.8) else walk.random.choice((0, 1))
-    note = Note(id=walk.new_id(), at=walk.now, by="ann", verb="changed", subject=f"tenant:{name}", after='{"a":"☕"}')
+    audit = AuditRecord(
+        id=walk.new_id(), at=walk.now, by="ann", verb="changed", subject=f"tenant:{name}", after='{"a":"☕"}'
+    )
     data = None if walk.chance(0.2) else f'"{walk.now} ☕"'
-    return EntryEdit(kind="tenant", name=name, expect_version=version, data=data, note=note)
+    return EntryEdit(kind="tenant", name=name, expect_version=version, data=data, audit=audit)
 
 
 def get_entries(walk: Walk) -> Operation:
@@ -121,10 +123,12 @@ def list_entries(walk: Walk) -> Operation:
     return Operation("list_entries", (walk.random.choice(("tenant", "token")),), {"limit": walk.random.choice((1, 50))})
 
 
-def list_notes(walk: Walk) -> Operation:
+def list_audit_records(walk: Walk) -> Operation:
     subject = walk.random.choice((None, "tenant:acme", f"schedule:{walk.random.choice(SCHEDULES)}"))
     since = walk.random.choice((None, walk.now - HOUR))
-    return Operation("list_notes", (NoteFilter(subject=subject, since=since),), {"limit": walk.random.choice((2, 50))})
+    return Operation(
+        "list_audit_records", (AuditFilter(subject=subject, since=since),), {"limit": walk.random.choice((2, 50))}
+    )
 
 
 # Upkeep. What one call does must be one thing: a limit of age and one of number together leave the choice open.

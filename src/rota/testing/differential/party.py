@@ -8,7 +8,7 @@ import msgspec
 
 from rota.model.job import Job
 from rota.model.settle import Change
-from rota.store.contract import LARGEST_PAGE, Exchange, Exchanged, JobFilter, NoteFilter, Page
+from rota.store.contract import LARGEST_PAGE, AuditFilter, Exchange, Exchanged, JobFilter, Page
 from rota.testing.differential.answers import (
     Raised,
     comparable,
@@ -73,8 +73,8 @@ class Party:
             "logs": {job_id: comparable_lines(self.store.list_logs(job_id)) for job_id in logged},
             "nodes": self.store.list_nodes(),
             "entries": self.store.list_entries("tenant", limit=LARGEST_PAGE).items,
-            "notes": self._pages(
-                lambda cursor: self.store.list_notes(NoteFilter(), cursor=cursor, limit=LARGEST_PAGE), 1_000
+            "audit_records": self._pages(
+                lambda cursor: self.store.list_audit_records(AuditFilter(), cursor=cursor, limit=LARGEST_PAGE), 1_000
             ),
         }
 
@@ -93,8 +93,8 @@ class Party:
         found = self._pages(lambda cursor: self.store.list_entries(kind, cursor=cursor, limit=limit))
         return found, found
 
-    def _list_notes(self, where: NoteFilter, *, limit: int) -> tuple[Any, Any]:
-        found = self._pages(lambda cursor: self.store.list_notes(where, cursor=cursor, limit=limit))
+    def _list_audit_records(self, where: AuditFilter, *, limit: int) -> tuple[Any, Any]:
+        found = self._pages(lambda cursor: self.store.list_audit_records(where, cursor=cursor, limit=limit))
         return found, found
 
     def _list_occurrences(
@@ -124,9 +124,8 @@ class Party:
         rounds = [self.store.prune(*args, **options), self.store.prune(*args, **options)]
         while rounds[-1].total or rounds[-2].total:
             rounds.append(self.store.prune(*args, **options))
-        total = {
-            name: sum(getattr(done, name) for done in rounds) for name in ("jobs", "occurrences", "nodes", "notes")
-        }
+        names = ("jobs", "occurrences", "nodes", "audit_records")
+        total = {name: sum(getattr(done, name) for done in rounds) for name in names}
         return total, rounds
 
     def _dump(self, part: Part, *, limit: int) -> tuple[Any, Any]:

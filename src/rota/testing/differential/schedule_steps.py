@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.audit_record import Author
 from rota.model.edit import (
     disable,
     enable,
@@ -17,11 +18,10 @@ from rota.model.edit import (
     remove,
     resume,
     trigger_now,
-    with_note,
+    with_audit,
 )
 from rota.model.firing import plan, plan_early
 from rota.model.micros import SECOND
-from rota.model.note import Author
 from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Pause, ScheduleSpec
 from rota.store.contract import ScheduleFilter
 from rota.testing.differential.operation import Operation
@@ -114,7 +114,7 @@ def _edited(walk: Walk, known: Schedule) -> Edit | None:
         _moved(walk, known),
     ]
     edit = walk.random.choice(edits)
-    return edit if edit is None else with_note(edit, known, Author(note_id=walk.new_id(), by="ann", verb="edited"))
+    return edit if edit is None else with_audit(edit, known, Author(record_id=walk.new_id(), by="ann", verb="edited"))
 
 
 def _moved(walk: Walk, known: Schedule) -> Edit | None:

@@ -9,16 +9,17 @@ from rota.store.contract import LARGEST_PAGE, Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.model.edit import Edit
     from rota.model.entry import Entry, EntryEdit
     from rota.model.firing import Firing
     from rota.model.job import Job, NewJob
-    from rota.model.note import Note
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
     from rota.store.contract import (
         Added,
+        AuditFilter,
         Channel,
         Due,
         Exchange,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         Listener,
         LogLine,
         Node,
-        NoteFilter,
         Page,
         Part,
         Pruned,
@@ -47,7 +47,7 @@ READS = frozenset(
     {
         "now", "lapsed_jobs", "get_jobs", "list_jobs", "get_schedules", "list_schedules", "list_occurrences",
         "list_queues", "list_nodes", "list_logs", "recount", "sealed", "dump", "get_entries", "list_entries",
-        "list_notes",
+        "list_audit_records",
     }
 )  # fmt: skip  # not due_schedules: what was found due, and when, is what a firing was decided on
 
@@ -120,8 +120,8 @@ class Relay(Store):
             "request_cancels", (ids, reason), lambda: self.inner.request_cancels(ids, reason, now=self.at(now))
         )
 
-    def note_progress(self, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
-        return self.relay("note_progress", (notes,), lambda: self.inner.note_progress(holder, notes))
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
+        return self.relay("record_progress", (reports,), lambda: self.inner.record_progress(holder, reports))
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         return self.relay("delete_jobs", (ids,), lambda: self.inner.delete_jobs(ids, now=self.at(now)))
@@ -162,7 +162,7 @@ class Relay(Store):
             lambda: self.inner.list_occurrences(schedule_id, start, end, cursor=cursor, limit=limit),
         )
 
-    # Entries and notes.
+    # Entries and audit records.
 
     def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
         return self.relay("edit_entries", (edits,), lambda: self.inner.edit_entries(edits, now=self.at(now)))
@@ -173,11 +173,15 @@ class Relay(Store):
     def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
         return self.relay("list_entries", (kind,), lambda: self.inner.list_entries(kind, cursor=cursor, limit=limit))
 
-    def add_notes(self, notes: Sequence[Note]) -> None:
-        return self.relay("add_notes", (notes,), lambda: self.inner.add_notes(notes))
+    def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
+        return self.relay("add_audit_records", (records,), lambda: self.inner.add_audit_records(records))
 
-    def list_notes(self, where: NoteFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Note]:
-        return self.relay("list_notes", (where,), lambda: self.inner.list_notes(where, cursor=cursor, limit=limit))
+    def list_audit_records(
+        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[AuditRecord]:
+        return self.relay(
+            "list_audit_records", (where,), lambda: self.inner.list_audit_records(where, cursor=cursor, limit=limit)
+        )
 
     # Queues, nodes, logs, upkeep.
 

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rota.model.audit_record import Author
 from rota.model.clock_repair import (
     is_ahead_of_clock,
     is_lease_ahead,
     repair_job,
     repair_schedule,
-    with_repair_note,
+    with_repair_audit,
 )
 from rota.model.edit import enable, pause, register, resume
 from rota.model.firing import overlap_reason
 from rota.model.history import history_of
 from rota.model.micros import SECOND
-from rota.model.note import Author
 from rota.model.outcome import Failed
 from rota.model.schedule import Origin
 from rota.model.state import State
-from rota.store.contract import LARGEST_PAGE, NoteFilter, Retention
+from rota.store.contract import LARGEST_PAGE, AuditFilter, Retention
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
     add_job,
@@ -60,8 +60,8 @@ def repair_edit(store: Store, schedule_id: str = "tick", *, now: int = RIGHT) ->
     schedule = read_schedule(store, schedule_id)
     page = store.list_occurrences(schedule_id, now + 1, schedule.made_through + 1, limit=LARGEST_PAGE)
     edit = repair_schedule(schedule, page.items, now, is_whole=page.cursor is None)
-    author = Author(note_id=fresh_id(), by="upkeep", verb="moved back")
-    return None if edit is None else with_repair_note(edit, schedule, author)
+    author = Author(record_id=fresh_id(), by="upkeep", verb="moved back")
+    return None if edit is None else with_repair_audit(edit, schedule, author)
 
 
 def repaired(store: Store, schedule_id: str = "tick", *, now: int = RIGHT) -> Schedule:
@@ -142,10 +142,10 @@ class TestClockSetRight:
     def test_the_record_names_how_far_it_was_moved(self, store: Store) -> None:
         fired_ahead(store)
         repaired(store)
-        (note,) = store.list_notes(NoteFilter(subject="schedule:tick")).items
-        assert (note.by, note.verb, note.at) == ("upkeep", "moved back", RIGHT)
-        assert str(T0 + 62 * MINUTE) in note.before
-        assert str(T0) in note.after
+        (audit,) = store.list_audit_records(AuditFilter(subject="schedule:tick")).items
+        assert (audit.by, audit.verb, audit.at) == ("upkeep", "moved back", RIGHT)
+        assert str(T0 + 62 * MINUTE) in audit.before
+        assert str(T0) in audit.after
 
     def test_it_is_moved_back_once(self, store: Store) -> None:
         fired_ahead(store)
@@ -154,7 +154,7 @@ class TestClockSetRight:
         assert second is not None
         assert store.edit_schedules([first], now=RIGHT) == []
         assert store.edit_schedules([second], now=RIGHT) == ["tick"]
-        assert len(store.list_notes(NoteFilter(subject="schedule:tick")).items) == 1
+        assert len(store.list_audit_records(AuditFilter(subject="schedule:tick")).items) == 1
         assert repair_edit(store) is None
 
     def test_a_firing_that_was_decided_before_is_refused(self, store: Store) -> None:

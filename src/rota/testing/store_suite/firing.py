@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rota.model.audit_record import Author
 from rota.model.edit import disable, park, pause, record_fault, register, remove, trigger_now
 from rota.model.firing import MOST_JOBS, overlap_reason
 from rota.model.micros import SECOND
-from rota.model.note import Author
 from rota.model.state import State
-from rota.store.contract import NoteFilter
+from rota.store.contract import AuditFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
     add_schedule,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def an_author() -> Author:
-    return Author(note_id=fresh_id(), by="scheduler", verb="could not fire")
+    return Author(record_id=fresh_id(), by="scheduler", verb="could not fire")
 
 
 class TestFiring:
@@ -60,8 +60,8 @@ class TestFiring:
         failed = change_schedule(store, record_fault(before, T0 + MINUTE, "too large", an_author()))
         assert (failed.last_error, failed.due_at, failed.fired_through) == ("too large", T0 + MINUTE, T0)
         assert record_fault(failed, T0 + MINUTE, "too large", an_author()) is None
-        (note,) = store.list_notes(NoteFilter()).items
-        assert (note.verb, note.after) == ("could not fire", '{"error":"too large"}')
+        (audit,) = store.list_audit_records(AuditFilter()).items
+        assert (audit.verb, audit.after) == ("could not fire", '{"error":"too large"}')
         (job_id,) = fire(store, now=T0 + MINUTE + 5).jobs
         fired = read_schedule(store)
         assert (fired.last_error, fired.ahead, fired.last.job_id) == (None, None, job_id)

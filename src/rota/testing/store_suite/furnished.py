@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rota.model.audit_record import AuditRecord
 from rota.model.edit import disable, follow_pause, pause
 from rota.model.entry import EntryEdit
 from rota.model.job import Job
-from rota.model.note import Note
 from rota.model.outcome import Failed, GivenBack
 from rota.model.schedule import Pause
 from rota.model.settle import retry_by_hand
@@ -35,7 +35,7 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from rota.store.contract import Part, Record, Store
 
-PARTS: tuple[Part, ...] = ("entries", "notes", "schedules", "occurrences", "jobs", "logs", "queues", "locks")
+PARTS: tuple[Part, ...] = ("entries", "audit_records", "schedules", "occurrences", "jobs", "logs", "queues", "locks")
 QUEUES = ("default", "mail", "slow", "many", "paused")
 LATER = T0 + HOUR  # all that furnish() does is over by then, but for delays and leases
 
@@ -75,7 +75,7 @@ def copy_all(source: Store, target: Store, *, limit: int = 500) -> int:
 def movable(store: Store) -> dict[Part, list[Record]]:
     """Everything, without what a move may change: places in line, the ends of leases, and the order of small parts."""
     parts = everything(store)
-    small: tuple[Part, ...] = ("entries", "notes", "schedules", "occurrences", "logs", "queues", "locks")
+    small: tuple[Part, ...] = ("entries", "audit_records", "schedules", "occurrences", "logs", "queues", "locks")
     ordered = {part: sorted(parts[part], key=msgspec.json.encode) for part in small}
     return {**ordered, "jobs": [carried(record) for record in parts["jobs"] if isinstance(record, Job)]}
 
@@ -129,8 +129,11 @@ def _records(store: Store) -> None:
     edits = [EntryEdit(kind=kind, name=name, expect_version=0, data='"é"') for kind in ("b", "a") for name in "zy"]
     assert store.edit_entries(edits) == []
     assert store.edit_entries([EntryEdit(kind="a", name="y", expect_version=1, data="2")]) == []
-    store.add_notes(
-        [Note(id=f"n{number}", at=T0 + number, by="ann", verb="made", subject="tenant:a") for number in (2, 1, 10)]
+    store.add_audit_records(
+        [
+            AuditRecord(id=f"n{number}", at=T0 + number, by="ann", verb="made", subject="tenant:a")
+            for number in (2, 1, 10)
+        ]
     )
 
 
@@ -142,7 +145,7 @@ def _live_jobs(store: Store) -> None:
     settle_job(store, back, GivenBack(), now=now + 1)
     store.append_logs([a_line(back.id, "begun", at=now)])
     running = running_job(store, now=now, queue="mail", priority=-2)
-    store.note_progress("worker-1", [(running.id, running.lease_no, "3/10 half")])
+    store.record_progress("worker-1", [(running.id, running.lease_no, "3/10 half")])
     store.request_cancels([running.id], "enough", now=now)
     behind = add_job(store, now=now, queue="mail", waits_for=running.id)
     add_job(store, now=now, queue="mail", waits_for=behind, delay=DAY)

@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 class TestProgress:
     def test_the_last_word_is_kept(self, store: Store) -> None:
         job = running_job(store)
-        store.note_progress(WORKER, [(job.id, job.lease_no, "1/3")])
-        store.note_progress(WORKER, [(job.id, job.lease_no, "2/3")])
+        store.record_progress(WORKER, [(job.id, job.lease_no, "1/3")])
+        store.record_progress(WORKER, [(job.id, job.lease_no, "2/3")])
         assert read(store, job.id).progress == "2/3"
 
     def test_of_words_that_come_together_the_last_is_kept(self, store: Store) -> None:
         jobs = [running_job(store), running_job(store)]
-        store.note_progress(WORKER, [(job.id, job.lease_no, f"{n}/9") for n in range(10) for job in jobs])
+        store.record_progress(WORKER, [(job.id, job.lease_no, f"{n}/9") for n in range(10) for job in jobs])
         assert [read(store, job.id).progress for job in jobs] == ["9/9", "9/9"]
 
     def test_it_outlives_the_attempt(self, store: Store) -> None:
         job = running_job(store)
-        store.note_progress(WORKER, [(job.id, job.lease_no, "3/3")])
+        store.record_progress(WORKER, [(job.id, job.lease_no, "3/3")])
         succeed(store, job)
         assert read(store, job.id).progress == "3/3"
 
     def test_another_holder_says_nothing(self, store: Store) -> None:
         job = running_job(store)
-        store.note_progress("other", [(job.id, job.lease_no, "1/3")])
+        store.record_progress("other", [(job.id, job.lease_no, "1/3")])
         assert read(store, job.id).progress is None
 
     def test_an_old_lease_says_nothing_and_a_new_one_begins_anew(self, store: Store) -> None:
         job = running_job(store)
-        store.note_progress(WORKER, [(job.id, job.lease_no, "2/3")])
+        store.record_progress(WORKER, [(job.id, job.lease_no, "2/3")])
         rescue_lapsed(store, now=T0 + HOUR)
         again = claim_one(store, now=T0 + HOUR)
         assert again.progress is None
-        store.note_progress(WORKER, [(job.id, job.lease_no, "3/3")])
+        store.record_progress(WORKER, [(job.id, job.lease_no, "3/3")])
         assert read(store, job.id).progress is None

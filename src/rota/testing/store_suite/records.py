@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from rota.errors import BadOption
+from rota.model.audit_record import AuditRecord
 from rota.model.edit import pause, remove
 from rota.model.entry import Entry, EntryEdit
-from rota.model.note import Note
-from rota.store.contract import NoteFilter, Retention, Seal
+from rota.store.contract import AuditFilter, Retention, Seal
 from rota.testing.store_suite.builders import DAY, T0, fresh_id
 from rota.testing.store_suite.steps import add_schedule, change_schedule, new_schedule, read_schedule
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 
-def a_note(**fields: Any) -> Note:
-    return Note(**{"id": fresh_id(), "at": T0, "by": "ann", "verb": "changed", "subject": "schedule:tick", **fields})
+def an_audit_record(**fields: Any) -> AuditRecord:
+    return AuditRecord(
+        **{"id": fresh_id(), "at": T0, "by": "ann", "verb": "changed", "subject": "schedule:tick", **fields}
+    )
 
 
 def put(store: Store, name: str = "acme", data: str = "{}", *, kind: str = "tenant", version: int = 0) -> list[str]:
@@ -31,12 +33,12 @@ def entry(store: Store, name: str = "acme", kind: str = "tenant") -> Entry | Non
     return next(iter(store.get_entries(kind, [name])), None)
 
 
-def notes(store: Store, subject: str | None = None, *, page: int = 50) -> list[Note]:
-    """Every page of the notes, newest first."""
-    found: list[Note] = []
+def audit_records(store: Store, subject: str | None = None, *, page: int = 50) -> list[AuditRecord]:
+    """Every page of the audit records, newest first."""
+    found: list[AuditRecord] = []
     cursor: str | None = None
     while True:
-        got = store.list_notes(NoteFilter(subject=subject), cursor=cursor, limit=page)
+        got = store.list_audit_records(AuditFilter(subject=subject), cursor=cursor, limit=page)
         found += got.items
         cursor = got.cursor
         if cursor is None:
@@ -112,77 +114,77 @@ class TestEntries:
 
 class TestNotes:
     def test_notes_are_kept_newest_first(self, store: Store) -> None:
-        made = [a_note(at=T0 + number, before="{}", after='{"a":1}') for number in range(5)]
-        store.add_notes([made[3], made[0], made[4], made[1], made[2]])
-        assert notes(store) == made[::-1]
-        assert notes(store, page=2) == made[::-1]
+        made = [an_audit_record(at=T0 + number, before="{}", after='{"a":1}') for number in range(5)]
+        store.add_audit_records([made[3], made[0], made[4], made[1], made[2]])
+        assert audit_records(store) == made[::-1]
+        assert audit_records(store, page=2) == made[::-1]
 
     def test_notes_of_one_instant_go_by_id(self, store: Store) -> None:
-        made = sorted((a_note() for _ in range(5)), key=lambda note: note.id, reverse=True)
-        store.add_notes(made[::-1])
-        assert notes(store, page=2) == made
+        made = sorted((an_audit_record() for _ in range(5)), key=lambda audit: audit.id, reverse=True)
+        store.add_audit_records(made[::-1])
+        assert audit_records(store, page=2) == made
 
     def test_a_note_that_comes_twice_is_one(self, store: Store) -> None:
-        note = a_note()
-        store.add_notes([note])
-        store.add_notes([note, msgspec.structs.replace(note, by="eve")])
-        assert notes(store) == [note]
+        audit = an_audit_record()
+        store.add_audit_records([audit])
+        store.add_audit_records([audit, msgspec.structs.replace(audit, by="eve")])
+        assert audit_records(store) == [audit]
 
     def test_notes_by_subject(self, store: Store) -> None:
-        mine = [a_note(subject="tenant:a", at=T0 + number) for number in range(3)]
-        store.add_notes([*mine, a_note(subject="tenant:ab"), a_note(subject="schedule:a")])
-        assert notes(store, "tenant:a", page=2) == mine[::-1]
-        assert notes(store, "tenant:b") == []
+        mine = [an_audit_record(subject="tenant:a", at=T0 + number) for number in range(3)]
+        store.add_audit_records([*mine, an_audit_record(subject="tenant:ab"), an_audit_record(subject="schedule:a")])
+        assert audit_records(store, "tenant:a", page=2) == mine[::-1]
+        assert audit_records(store, "tenant:b") == []
 
     def test_notes_by_time(self, store: Store) -> None:
-        store.add_notes([a_note(at=T0 + number, verb=str(number)) for number in range(5)])
-        found = store.list_notes(NoteFilter(since=T0 + 1, until=T0 + 4, subject="schedule:tick"))
-        assert [note.verb for note in found.items] == ["3", "2", "1"]
-        assert store.list_notes(NoteFilter(since=T0 + 1, until=T0 + 4)).items == found.items
+        store.add_audit_records([an_audit_record(at=T0 + number, verb=str(number)) for number in range(5)])
+        found = store.list_audit_records(AuditFilter(since=T0 + 1, until=T0 + 4, subject="schedule:tick"))
+        assert [audit.verb for audit in found.items] == ["3", "2", "1"]
+        assert store.list_audit_records(AuditFilter(since=T0 + 1, until=T0 + 4)).items == found.items
 
     @pytest.mark.parametrize("cursor", ["x", "1", "-1", "1-", "²-a"])
     def test_a_cursor_that_no_list_gave_is_refused(self, store: Store, cursor: str) -> None:
         with pytest.raises(BadOption, match="none that a list gave"):
-            store.list_notes(NoteFilter(), cursor=cursor)
+            store.list_audit_records(AuditFilter(), cursor=cursor)
 
     def test_a_note_comes_with_the_edit_of_a_schedule(self, store: Store) -> None:
-        note = a_note(verb="created")
-        change_schedule(store, msgspec.structs.replace(new_schedule("tick"), note=note))
-        assert notes(store, "schedule:tick") == [note]
+        audit = an_audit_record(verb="created")
+        change_schedule(store, msgspec.structs.replace(new_schedule("tick"), audit=audit))
+        assert audit_records(store, "schedule:tick") == [audit]
 
-    def test_a_refused_edit_leaves_no_note(self, store: Store) -> None:
+    def test_a_refused_edit_leaves_no_audit(self, store: Store) -> None:
         stale = pause(add_schedule(store), T0, reason="", by="", until=None)
         change_schedule(store, pause(read_schedule(store), T0, reason="", by="", until=None))
-        assert store.edit_schedules([msgspec.structs.replace(stale, note=a_note())], now=T0) == ["tick"]
-        assert notes(store) == []
+        assert store.edit_schedules([msgspec.structs.replace(stale, audit=an_audit_record())], now=T0) == ["tick"]
+        assert audit_records(store) == []
 
     def test_notes_outlive_their_schedule(self, store: Store) -> None:
-        note = a_note(verb="removed")
-        change_schedule(store, msgspec.structs.replace(remove(add_schedule(store), T0), note=note))
-        assert notes(store, "schedule:tick") == [note]
+        audit = an_audit_record(verb="removed")
+        change_schedule(store, msgspec.structs.replace(remove(add_schedule(store), T0), audit=audit))
+        assert audit_records(store, "schedule:tick") == [audit]
 
     def test_many_edits_bring_as_many_notes(self, store: Store) -> None:
-        made = [a_note(subject=f"schedule:{name}", at=T0 + ord(name)) for name in "abcdef"]
+        made = [an_audit_record(subject=f"schedule:{name}", at=T0 + ord(name)) for name in "abcdef"]
         edits = [
-            msgspec.structs.replace(new_schedule(name), note=note) for name, note in zip("abcdef", made, strict=True)
+            msgspec.structs.replace(new_schedule(name), audit=audit) for name, audit in zip("abcdef", made, strict=True)
         ]
         assert store.edit_schedules(edits, now=T0) == []
-        assert notes(store) == made[::-1]
+        assert audit_records(store) == made[::-1]
 
     def test_a_note_comes_with_the_edit_of_an_entry(self, store: Store) -> None:
-        note = a_note(subject="tenant:acme")
-        edit = EntryEdit(kind="tenant", name="acme", expect_version=0, data="{}", note=note)
+        audit = an_audit_record(subject="tenant:acme")
+        edit = EntryEdit(kind="tenant", name="acme", expect_version=0, data="{}", audit=audit)
         assert store.edit_entries([edit]) == []
-        assert store.edit_entries([msgspec.structs.replace(edit, note=a_note())]) == ["acme"]
-        assert notes(store) == [note]
+        assert store.edit_entries([msgspec.structs.replace(edit, audit=an_audit_record())]) == ["acme"]
+        assert audit_records(store) == [audit]
 
     def test_old_notes_are_pruned(self, store: Store) -> None:
-        store.add_notes([a_note(at=T0 + number * DAY, verb=str(number)) for number in range(4)])
-        assert store.prune(Retention(notes_for=2 * DAY), 10, now=T0 + 3 * DAY).notes == 2
-        assert [note.verb for note in notes(store)] == ["3", "2"]
-        assert [note.verb for note in notes(store, "schedule:tick")] == ["3", "2"]
+        store.add_audit_records([an_audit_record(at=T0 + number * DAY, verb=str(number)) for number in range(4)])
+        assert store.prune(Retention(audit_for=2 * DAY), 10, now=T0 + 3 * DAY).audit_records == 2
+        assert [audit.verb for audit in audit_records(store)] == ["3", "2"]
+        assert [audit.verb for audit in audit_records(store, "schedule:tick")] == ["3", "2"]
 
     def test_notes_are_pruned_in_bounded_batches(self, store: Store) -> None:
-        store.add_notes([a_note() for _ in range(5)])
-        pruned = [store.prune(Retention(notes_for=DAY), 2, now=T0 + DAY).notes for _ in range(4)]
+        store.add_audit_records([an_audit_record() for _ in range(5)])
+        pruned = [store.prune(Retention(audit_for=DAY), 2, now=T0 + DAY).audit_records for _ in range(4)]
         assert pruned == [2, 2, 1, 0]

@@ -189,7 +189,7 @@ class TestRunningOutOnASealedStore:
 
     def test_its_lines_and_progress_are_kept(self, store: Store, job: Job) -> None:
         store.append_logs([a_line(job.id, "still here")])
-        store.note_progress(WORKER, [(job.id, job.lease_no, "1/2")])
+        store.record_progress(WORKER, [(job.id, job.lease_no, "1/2")])
         assert [line.text for line in store.list_logs(job.id)] == ["still here"]
         assert read(store, job.id).progress == "1/2"
 

@@ -1,4 +1,4 @@
-"""Notes: every change that somebody made, kept with who, when, and what was before and after."""
+"""Audit records: who made each change, when, and the values before and after."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from rota.model.redaction import DEFAULT
 if TYPE_CHECKING:
     from rota.model.schedule import Schedule
 
+Facts = dict[str, Any]
+
 _SHOWN = ("is_enabled", "pause", "tenant_pause", "origin", "problem")
 
 
-class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One change of one thing. Its id makes it one note, however often it is written."""
+class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One change of one thing. Its id makes it one audit record, however often it is written."""
 
     id: str
     at: int
@@ -28,9 +30,9 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Author(Struct, frozen=True, kw_only=True):
-    """Who does something, and what it is: all that a note needs beside the change."""
+    """Who does something, and what it is: all that an audit record needs beside the change."""
 
-    note_id: str
+    record_id: str
     by: str
     verb: str
 
@@ -39,11 +41,11 @@ def subject_of(kind: str, name: str) -> str:
     return f"{kind}:{name}"
 
 
-def note_of(author: Author, subject: str, before: dict[str, Any], after: dict[str, Any], at: int) -> Note:
+def audit_record_of(author: Author, subject: str, before: Facts, after: Facts, at: int) -> AuditRecord:
     """What differs between two forms of a thing."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return Note(
-        id=author.note_id,
+    return AuditRecord(
+        id=author.record_id,
         at=at,
         by=author.by,
         verb=author.verb,
@@ -54,7 +56,7 @@ def note_of(author: Author, subject: str, before: dict[str, Any], after: dict[st
 
 
 def facts_of(schedule: Schedule | None) -> dict[str, Any]:
-    """What a note tells of a schedule: what its author and its operators said, not what it has done."""
+    """What an audit record tells of a schedule: what its author and its operators said, not what it has done."""
     if schedule is None:
         return {}
     said = msgspec.to_builtins(schedule.spec)
