@@ -36,7 +36,9 @@ def test_why_in_json_has_all_facts(synced):
 
 
 def test_why_of_nobody_and_of_no_time_are_errors(synced):
-    assert "no schedule has the id 'nobody'" in synced("why", "nobody", code=5).stderr
+    assert "no schedule and no job has the id 'nobody'" in synced("why", "nobody", code=5).stderr
+    assert "did you mean the schedule report?" in synced("why", "reprot", code=5).stderr
+    assert "a job may have been pruned" in synced("why", "0123456789ab", code=5).stderr
     assert "'soon' is not a time" in synced("why", "tick", "soon", code=2).stderr
 
 
@@ -49,6 +51,15 @@ def test_why_of_a_job_says_what_it_waits_for(rota):
     assert "what to do: Start one: `rota worker TARGET -q default`." in told
     assert rota.data("why", job_id)["state"] == "queued"
     assert "leave '09:00' out" in rota("why", job_id, "09:00", code=2).stderr
+
+
+def test_why_finds_a_job_by_how_its_id_begins(rota):
+    first, second = rota.enqueue("greet", "ann"), rota.enqueue("greet", "bob")
+    assert rota("why", first[:20]).stdout.startswith(f"waiting: no worker for this queue\njob {first} (jobs.greet)")
+    shared = first[: next(at for at in range(28) if first[at] != second[at])]
+    told = rota("why", shared, code=2).stderr
+    assert f"{shared!r} begins the ids of 2 jobs; write more of it" in told
+    assert first in told
 
 
 def test_why_of_a_removed_schedule_says_who_removed_it_and_when(rota):
@@ -119,11 +130,34 @@ def test_the_agenda_tells_days_and_times_in_the_timezone_of_the_settings(synced)
 def test_the_agenda_lists_days_and_sums_up_what_runs_all_the_time(synced):
     synced("schedules", "enable", "tick")
     lines = synced("agenda", "--days", "7").stdout.splitlines()
-    assert lines[0] == "all the time"
-    assert re.fullmatch(r"  tick  Every second from .* UTC  604,(800|799) runs", lines[1])
+    assert lines[0] == "more than 3 times a day"
+    assert re.fullmatch(r"  tick  Every second from .* UTC  604,(800|799) runs  the next (now|in .*)", lines[1])
     runs = [line for line in lines if " report " in line]
     assert len(runs) == 5
     assert all("America/New_York" in line for line in runs)
+
+
+def test_the_agenda_tells_an_hourly_schedule_in_one_line(rota):
+    (rota.folder / "jobs.py").write_text(
+        "from rota import App, cron\napp = App()\n@app.schedule(cron('0 * * * *'))\ndef hourly(): ...\n"
+        "@app.schedule(cron('0 8,13,18 * * *'))\ndef meals(): ...\n"
+    )
+    rota.sync()
+    lines = rota("agenda").stdout.splitlines()
+    assert sum("hourly" in line for line in lines) == 1
+    assert "168 runs" in lines[1]
+    assert sum(" meals " in line for line in lines) == 21
+
+
+def test_the_agenda_and_next_runs_have_the_jitter_in_them(rota):
+    (rota.folder / "jobs.py").write_text(
+        "from rota import App, cron\napp = App()\n@app.schedule(cron('0 0 * * *'), jitter='6h')\ndef night(): ...\n"
+    )
+    rota.sync()
+    (shown,) = rota.data("schedules", "list")
+    first = datetime.fromisoformat(shown["next_run"])
+    assert (first.hour, first.minute, first.second) != (0, 0, 0)  # its share of the jitter is not nothing
+    assert datetime.fromisoformat(rota.data("agenda")[0]["at"]) == first
 
 
 def test_the_agenda_in_json_counts_what_it_sums_up(synced):

@@ -15,6 +15,7 @@ from rota.engine.upkeep.clock_watch import ClockWatch
 from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.model.outcome import Stopped
+from rota.observe.logs import sentence
 from rota.store.contract import Exchange, Seal
 
 
@@ -242,3 +243,17 @@ def test_a_firing_lost_to_another_scheduler_is_logged_quietly(stage, caplog):
         scheduler.fire(due.schedules, due.now)
     (record,) = caplog.records
     assert (record.levelname, "fired or edited by somebody else first" in record.getMessage()) == ("DEBUG", True)
+
+
+def test_the_line_about_a_skip_says_how_many_were_skipped_why():
+    data = {"schedule_id": "s", "count": 3, "reasons": {"coalesced": 2, "overlap": 1}}
+    assert sentence(Event("schedule.skipped", 0, data)) == (
+        "schedule s skipped 3 occurrences: 2 because its time had passed, and one later run stands for it (coalesced), "
+        "1 because an earlier run had not ended (overlap)"
+    )
+
+
+@pytest.mark.parametrize(("attempts", "words"), [(1, "after 1 attempt:"), (4, "after 4 attempts:")])
+def test_the_line_about_a_failure_counts_attempts(attempts, words):
+    data = {"job_id": "j", "task": "t", "attempt": attempts, "error": "x"}
+    assert words in sentence(Event("job.failed", 0, data))

@@ -15,6 +15,7 @@ from rota.errors import StoreUnavailable
 from rota.model.edit import Edit
 from rota.model.micros import SECOND
 from rota.model.schedule import Schedule, ScheduleSpec
+from rota.observe.logs import sentence
 
 
 def add_broken(stage: Stage, name: str = "broken", trigger: str = "cron 99 99 * * *") -> None:
@@ -241,6 +242,8 @@ def test_what_overlaps_is_skipped_and_told(stage, tick):
     assert stage.states() == ["queued"]
     skipped = [event.data for event in stage.heard if event.name == "schedule.skipped"]
     assert skipped == [{"schedule_id": "soon", "count": 1, "reasons": {"overlap": 1}}] * 2
+    told = [sentence(event) for event in stage.heard if event.name == "schedule.skipped"]
+    assert told == ["schedule soon skipped 1 occurrence: an earlier run had not ended (overlap)"] * 2
 
 
 def test_disabled_and_paused_schedules_are_not_looked_at(stage, tick):

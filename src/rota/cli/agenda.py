@@ -1,4 +1,4 @@
-"""agenda: what is to run in the coming days, day by day; what runs too often to list is told in one line."""
+"""agenda: what is to run in the coming days, day by day; what runs several times a day is told in one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rota.app import App
 
-OFTEN = 24  # runs a day; a schedule with more is told in one line
+OFTEN = 3  # runs a day; a schedule with more is told in one line
 DAY = 86_400 * SECOND
 
 
@@ -77,13 +77,17 @@ def _page(entries: list[Entry], now: datetime, days: int, zone: ZoneInfo) -> Ite
     if not entries:
         yield f"nothing is to run within {count(days, 'day')}"
     if often:
-        yield heading("all the time")
-        cells = [[entry.coming.schedule_id, entry.coming.sentence, count(entry.number, "run")] for entry in often]
-        yield from aligned(cells, indent="  ")
+        yield heading(f"more than {OFTEN} times a day")
+        yield from aligned([_often(entry, now) for entry in often], indent="  ")
     for day, of_day in groupby(listed, key=lambda entry: entry.at.astimezone(zone).date()):
         yield ""
         yield heading(f"{day:%A %Y-%m-%d} ({zone.key})")
         yield from aligned([[column.cell(entry) for column in _columns(now, zone)] for entry in of_day], indent="  ")
+
+
+def _often(entry: Entry, now: datetime) -> list[str]:
+    coming = entry.coming
+    return [coming.schedule_id, coming.sentence, count(entry.number, "run"), f"the next {relative(entry.at, now)}"]
 
 
 def _columns(now: datetime, zone: ZoneInfo) -> list[Column[Entry]]:

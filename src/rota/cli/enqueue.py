@@ -170,8 +170,12 @@ def _say_what_was_sent(job: Job[Any], request: Request, words: str) -> None:
         say("not sent: another job that has not ended has this key; this is its id")
         return
     at, delay = request.overrides.at, request.overrides.delay
-    when = f", not before {instant(datetime_of(at))}" if at else f", due in {coarse(delay / SECOND)}" if delay else ""
+    when = f", not before {instant(datetime_of(at))}" if at else f", due in {_away(delay / SECOND)}" if delay else ""
     say(f"enqueued {words} on queue {request.queue}{when}")
+
+
+def _away(seconds: float) -> str:
+    return coarse(seconds) if seconds >= 1 else span(seconds)
 
 
 def _read(app: App, job: Job[Any]) -> JobRecord | None:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from rota.app import App
-from rota.cli.output import FORMS, Output
+from rota.cli.output import FORMS, Output, warn
 from rota.cli.target import load_target, make_importable, target_from
+from rota.cli.words import listed
 from rota.config.environment import CONFIG
 from rota.config.loader import resolve
 from rota.errors import BadSettings, StoreError
 from rota.model.micros import fine_span_of, span_of
 from rota.operations.audit import whoami
+from rota.operations.copy import with_namespace
 from rota.store.memory import MemoryStore
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.identity import is_there
@@ -151,7 +153,23 @@ def app_on_store(target: str | None, store_url: str | None, missing: Missing = "
         return app
     elif missing != "make":
         _existing(app.find_store())
-    return open_shared(app)
+    opened = open_shared(app)
+    if missing == "refuse":
+        _warn_of_other_namespaces(opened.open())
+    return opened
+
+
+def _warn_of_other_namespaces(store: Store) -> None:
+    """Somebody who looks into an empty namespace may have meant one that has something."""
+    if store.list_schedules(limit=1).items or store.list_queues():
+        return
+    others = [name for name in store.namespaces() if name != store.namespace]
+    if others:
+        there = "another namespace" if len(others) == 1 else "a choice of other namespaces"
+        warn(
+            f"{with_namespace(store)} has no jobs and no schedules. There is {there}: {listed(others)}. "
+            "ROTA_NAMESPACE, or `namespace:` in rota.yaml, says which one is read"
+        )
 
 
 def open_shared(app: App) -> App:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rota.cli.naming import job_id_from, nothing_named
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading
 from rota.cli.words import printable
-from rota.errors import BadOption, BadTrigger
+from rota.errors import BadOption, BadTrigger, ScheduleNotFound
 from rota.inspector.facts import job_why_facts, why_facts
 from rota.model.micros import datetime_of
 from rota.triggers.zone import find_zone
@@ -36,15 +37,20 @@ def why(app: App, name: str, at: str | None, out: Output) -> None:
     """Why SCHEDULE did or did not run, or what JOB waits for.
 
     TIME is a wall time in the schedule's zone (02:30, or 2026-03-08 02:30) or an instant (2026-03-08T07:30Z). Without
-    it, the last expected time is looked at, or the first one to come. A name that no schedule has is the id of a job.
+    it, the last expected time is looked at, or the first one to come. A name that no schedule has is the id of a job,
+    or how one begins.
     """
     store = app.open()
     found = store.get_schedules([name])
-    if not found and store.get_jobs([name]):
-        _why_job(app, name, at, out)
+    job_id = None if found else job_id_from(store, name)
+    if job_id is not None:
+        _why_job(app, job_id, at, out)
         return
     zone = _zone_of(found[0].spec.tz if found else "UTC")
-    verdict = app.schedules.why(name, time_from(at, zone, datetime_of(store.now())) if at else None)
+    try:
+        verdict = app.schedules.why(name, time_from(at, zone, datetime_of(store.now())) if at else None)
+    except ScheduleNotFound as err:
+        raise nothing_named(store, name) from err
     out.page(why_facts(verdict), lambda: _page(verdict, verdict.job_id))
 
 

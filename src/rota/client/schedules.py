@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from rota.errors import DuplicateName, Refused, ScheduleNotFound, VersionConflict
 from rota.inspector.changes import Change, list_changes
-from rota.inspector.occurrences import coming_slots, local_time, why_at, why_no_more
+from rota.inspector.occurrences import coming_slots, local_start, why_at, why_no_more
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_view import ScheduleView
 from rota.keywords import known_keywords_of_verbs
 from rota.model import edit as edits
 from rota.model.audit_record import Author, subject_of
 from rota.model.edit import is_older
+from rota.model.firing import jitter_of
 from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
 from rota.model.never import check_new, check_pause_end, why_never
@@ -260,12 +261,13 @@ class Schedules:
         )
 
     def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
-        """The next n times at which it will fire, as things stand, in its zone."""
+        """The next n times at which its jobs may start, as things stand, in its zone; jitter is included."""
         schedule = self._read(schedule_id)
         at = check_instant("after", after) if after else self._store().now()
         if schedule.silence is not None and schedule.silence.until is not None:
             at = max(at, schedule.silence.until - 1)
-        return [local_time(schedule, slot) for slot in coming_slots(schedule, at, n)]
+        slots = coming_slots(schedule, at - jitter_of(schedule), n)
+        return [local_start(schedule, slot) for slot in slots]
 
     def occurrences(
         self, schedule_id: str, start: datetime, end: datetime, *, limit: int = 50, cursor: str | None = None

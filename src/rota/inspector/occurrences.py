@@ -11,8 +11,8 @@ from rota.inspector.reading import clock_record
 from rota.inspector.surroundings import around, awaited_by, job_of
 from rota.model.audit_record import subject_of
 from rota.model.clock_record import wrong_time_at
-from rota.model.firing import overlapped_jobs
-from rota.model.micros import SECOND
+from rota.model.firing import jitter_of, overlapped_jobs, start_of
+from rota.model.micros import SECOND, datetime_of
 from rota.model.schedule import problem_of
 from rota.model.slots import coming_slot, count_open
 from rota.model.why import Records, Verdict, instant_to_explain, why, why_removed
@@ -67,12 +67,13 @@ def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) 
         if not may_run(schedule):
             continue
         silence = schedule.silence
-        low = start if silence is None else max(start, (silence.until or end) - 1)
-        slots = [slot for slot in coming_slots(schedule, low, most) if slot <= end]
+        shift = jitter_of(schedule)
+        low = start - shift if silence is None else max(start - shift, (silence.until or end) - 1)
+        slots = [slot for slot in coming_slots(schedule, low, most) if slot + shift <= end]
         if slots:
-            through = end if schedule.spec.end is None else min(end, schedule.spec.end)
+            through = end - shift if schedule.spec.end is None else min(end - shift, schedule.spec.end)
             count = max(len(slots), count_open(schedule, max(low, schedule.fired_through), through))
-            yield Coming(schedule, [local_time(schedule, slot) for slot in slots], _bounded(schedule, count))
+            yield Coming(schedule, [local_start(schedule, slot) for slot in slots], _bounded(schedule, count))
 
 
 def coming_slots(schedule: Schedule, after: int, most: int) -> list[int]:
@@ -91,9 +92,10 @@ def may_run(schedule: Schedule) -> bool:
     return schedule.due_at is not None or (is_on and schedule.has_jobs_ahead)
 
 
-def local_time(schedule: Schedule, slot: int) -> datetime:
-    """A slot by its schedule's own clock."""
-    return find_zone(schedule.spec.tz).datetime_of(slot // SECOND)
+def local_start(schedule: Schedule, slot: int) -> datetime:
+    """When the job of a slot may start, jitter included, by its schedule's own clock."""
+    zone = find_zone(schedule.spec.tz).datetime_of(slot // SECOND).tzinfo
+    return datetime_of(start_of(schedule, slot)).astimezone(zone)
 
 
 def _bounded(schedule: Schedule, count: int) -> int:

@@ -6,11 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from rota.errors import BadTrigger
-from rota.inspector.occurrences import may_run
+from rota.inspector.occurrences import local_start, may_run
 from rota.model import edit as edits
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.slots import coming_slot
-from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,12 +51,13 @@ class ScheduleView:
 
     @property
     def next_run(self) -> datetime | None:
-        """When it fires next, in its zone; None while it is paused, disabled, broken or exhausted."""
-        at = self._next_at if may_run(self.record) and not self.is_paused else None
-        return None if at is None else datetime_of(at).astimezone(find_zone(self.tz).datetime_of(0).tzinfo)
+        """When its next job may start, jitter included, in its zone; None while it is paused, disabled, broken or
+        exhausted."""
+        slot = self._next_slot if may_run(self.record) and not self.is_paused else None
+        return None if slot is None else local_start(self.record, slot)
 
     @property
-    def _next_at(self) -> int | None:
+    def _next_slot(self) -> int | None:
         """The next time; what was made ahead is yet to run."""
         return self.record.next_at if not self.record.has_jobs_ahead else coming_slot(self.record, self._now)
 

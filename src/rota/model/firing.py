@@ -379,7 +379,7 @@ def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_misse
         key=spec.key or None,
         key_for=spec.key_for,
         slot=None if spec.overlap == "allow" else schedule.id,
-        run_at=slot + jitter_of(schedule),
+        run_at=start_of(schedule, slot),
         schedule_id=schedule.id,
         fire_at=slot,
         after_at=after,
@@ -387,6 +387,11 @@ def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_misse
         made_by="catchup" if is_missed else spec.trigger.partition(" ")[0],
         reason="caught up" if is_missed else "fired",
     )
+
+
+def start_of(schedule: Schedule, slot: int) -> int:
+    """When the job of a nominal time may start: its jitter later."""
+    return slot + jitter_of(schedule)
 
 
 def jitter_of(schedule: Schedule) -> int:

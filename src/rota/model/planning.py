@@ -10,6 +10,7 @@ from msgspec import Struct
 from rota.errors import Refused
 from rota.model import wording
 from rota.model.edit import Edit, describe_origin, register, retire
+from rota.model.firing import start_of
 from rota.model.never import why_never
 from rota.model.redaction import DEFAULT, Redaction
 from rota.model.schedule import Origin, Schedule, ScheduleSpec
@@ -34,11 +35,11 @@ class Planned(Struct, frozen=True, kw_only=True):
     says: list[str] = []  # what differs, or why nothing is done
 
     def runs(self, schedule: Schedule | None, now: int) -> list[int]:
-        """Its next few times."""
+        """When its next few jobs may start."""
         runs: list[int] = []
         slot = next_slot(schedule, now) if schedule is not None and schedule.due_at is not None else None
         while schedule is not None and slot is not None and len(runs) < SHOWN_RUNS:
-            runs.append(slot)
+            runs.append(start_of(schedule, slot))
             slot = next_slot(schedule, slot)
         return runs
 

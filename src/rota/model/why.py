@@ -285,7 +285,8 @@ def _open(schedule: Schedule, at: int, around: Around) -> Answer:
         words = f"The schedule has made all of its runs ({schedule.spec.max_runs})."
         return Answer(outcome="ended", words=words, fix="A larger max_runs= lets it go on.")
     if at > around.now:
-        words = f"It is due in {span_words(at - around.now)}{_clock_change(schedule, at)}."
+        later = f" Its jitter starts the job {span_words(jitter)} later." if (jitter := jitter_of(schedule)) else ""
+        words = f"It is due in {span_words(at - around.now)}{_clock_change(schedule, at)}.{later}"
         return Answer(outcome="expected", words=words)
     return _due(schedule, at, around)
 

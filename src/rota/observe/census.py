@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rota.errors import RotaError
 from rota.inspector.reading import all_schedules
+from rota.model.firing import start_of
 from rota.model.micros import SECOND
 from rota.model.slots import coming_slot
 from rota.observe.families import gauge
@@ -54,7 +55,9 @@ class Census:
         seen = self._current(store, now)
         of = ("schedule_id",)
         yield gauge("scheduler_last_run_timestamp", "When a schedule last made a job.", of, seen.last_runs)
-        yield gauge("scheduler_next_run_timestamp", "When a schedule makes its next job.", of, seen.next_runs)
+        yield gauge(
+            "scheduler_next_run_timestamp", "When a schedule's next job may start, jitter included.", of, seen.next_runs
+        )
         yield gauge("rota_schedules", "Schedules by what they are.", ("state",), seen.states)
         yield gauge(
             "rota_schedules_failing",
@@ -114,10 +117,11 @@ def state_of(schedule: Schedule) -> str:
 
 
 def _next_run(schedule: Schedule, state: str, now: int) -> int | None:
-    """Its next nominal time, made ahead or not; None where there is none to wait for."""
+    """When its next job may start, made ahead or not; None where there is none to wait for."""
     if state != "on":
         return None
     try:
-        return schedule.next_at if not schedule.has_jobs_ahead else coming_slot(schedule, now)
+        slot = schedule.next_at if not schedule.has_jobs_ahead else coming_slot(schedule, now)
+        return None if slot is None else start_of(schedule, slot)
     except RotaError:
         return None  # what is stored cannot be evaluated; the scheduler will say so

@@ -6,8 +6,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from rota.model.clock_record import ClockStep
+from rota.model.schedule import PAUSED
+from rota.model.slots import DISABLED, MISSED, OVERLAP, UNIQUE
+from rota.model.time_words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rota.engine.events import Event, Events
 
 jobs = logging.getLogger("rota.job")
@@ -28,6 +33,15 @@ _LEVELS = {
     "store.moved": logging.ERROR,
     "store.clock_set": logging.ERROR,
     "store.clock_repaired": logging.WARNING,
+}
+
+_WHY_SKIPPED = {
+    OVERLAP: "an earlier run had not ended (overlap)",
+    UNIQUE: "another job held its unique key (unique)",
+    PAUSED: "it was paused (paused)",
+    DISABLED: "it was disabled (disabled)",
+    MISSED: "its time had passed, and its catchup policy drops it (catch-up)",
+    "coalesced": "its time had passed, and one later run stands for it (coalesced)",
 }
 
 
@@ -56,7 +70,9 @@ def sentence(event: Event) -> str:
     job = f"job {data.get('job_id')} ({data.get('task')})"
     match event.name:
         case "job.failed":
-            return f"{job} failed for good after {data.get('attempt')} attempts: {data.get('error')}"
+            return (
+                f"{job} failed for good after {counted(int(data.get('attempt') or 0), 'attempt')}: {data.get('error')}"
+            )
         case "job.retried":
             return f"{job} failed and will be tried again: {_first_line(data.get('error'))}"
         case "job.rescued":
@@ -68,12 +84,20 @@ def sentence(event: Event) -> str:
         case "job.cancelled":
             return f"{job} was cancelled: {data.get('reason')}"
         case "schedule.skipped":
-            number = data.get("count")
-            return f"schedule {data.get('schedule_id')} skipped {number} occurrence{'' if number == 1 else 's'}"
+            skipped = counted(int(data.get("count") or 0), "occurrence")
+            return f"schedule {data.get('schedule_id')} skipped {skipped}: {_reasons(data.get('reasons') or {})}"
         case "schedule.refused":
             return _about_a_refusal(event)
         case _:
             return _about_the_store(event)
+
+
+def _reasons(reasons: Mapping[str, int]) -> str:
+    """Why occurrences were skipped; how many for which reason, where there are several."""
+    words = [(number, _WHY_SKIPPED.get(reason, reason)) for reason, number in reasons.items()]
+    if len(words) == 1:
+        return words[0][1]
+    return ", ".join(f"{number} because {why}" for number, why in words) or "no reason is known"
 
 
 def _about_a_refusal(event: Event) -> str:

@@ -189,9 +189,15 @@ def _check_only_namespace(source: Store) -> None:
     others = [name for name in source.namespaces() if name != source.namespace]
     if others:
         raise Refused(
-            f"namespace {source.namespace} of {source.describe()} holds nothing to copy. The other namespaces there "
-            f"are: {', '.join(others)}. Name one of them with --namespace"
+            f"{with_namespace(source)} holds nothing to copy. The other namespaces there are: {', '.join(others)}. "
+            "Name one of them with --namespace"
         )
+
+
+def with_namespace(store: Store) -> str:
+    """A store in words that always name its namespace, once: most leave out the usual one."""
+    words, name = store.describe(), f"namespace {store.namespace}"
+    return words if name in words else f"{words}, {name},"
 
 
 def _left_already(source: Store, seal: Seal) -> Refused:

@@ -18,6 +18,7 @@ _FINE_PART = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(ms|[wdhms])", re.ASCII)
 _FINE_WHOLE = re.compile(r"(?:[0-9]{1,10}(?:\.[0-9]{1,9})?(?:ms|[wdhms])){1,6}", re.ASCII)
 _FINE_UNITS = {**{unit: size * 1_000 for unit, size in UNITS.items()}, "ms": 1}
 _HOW = "write it as '90s', '5m', '1h30m', '2d' or '1w', or give a timedelta"
+_WHOLE_HOW = "the least is '1s'; write smaller units for parts, such as '90s' for 1.5m or '1h30m' for 1.5h"
 _FINE_HOW = "write it as '90s', '1h30m', '250ms' or '0.5s', or give a timedelta"
 
 
@@ -61,7 +62,7 @@ def text_of(seconds: int) -> str:
 
 def _from_timedelta(duration: timedelta) -> int:
     if duration.microseconds:
-        raise BadDuration(f"duration {duration!r} must be whole seconds", text=str(duration))
+        raise BadDuration(f"duration {duration!r} must be whole seconds", text=str(duration), fix=_WHOLE_HOW)
     return duration.days * 86_400 + duration.seconds
 
 
@@ -70,6 +71,8 @@ def _from_text(duration: object) -> int:
         raise BadDuration(f"duration {duration!r} has no unit", text=str(duration), fix=_HOW)
     text = duration.strip().lower()
     if not _WHOLE.fullmatch(text):
+        if _FINE_WHOLE.fullmatch(text):
+            raise BadDuration(f"duration {_short(duration)!r} must be whole seconds", text=duration, fix=_WHOLE_HOW)
         raise BadDuration(f"duration {_short(duration)!r} is not understood", text=duration, fix=_HOW)
     parts = _PART.findall(text)
     units = [unit for _, unit in parts]

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from rota import every
 from rota.errors import BadDuration
 from rota.triggers.duration import fine_text_of, milliseconds_of
 
@@ -66,3 +67,9 @@ def test_a_duration_has_whole_milliseconds_and_no_fewer_than_asked_for(duration)
 )
 def test_text_has_the_largest_units_first(milliseconds, text):
     assert fine_text_of(milliseconds) == text
+
+
+@pytest.mark.parametrize("duration", ["0.5s", "1.5h", "250ms", timedelta(milliseconds=500)])
+def test_a_rule_says_that_it_needs_whole_seconds(duration):
+    with pytest.raises(BadDuration, match=r"must be whole seconds.*the least is '1s'"):
+        every(duration)

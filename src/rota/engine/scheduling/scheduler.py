@@ -18,7 +18,7 @@ from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.audit_record import Author
 from rota.model.edit import park, record_fault, with_audit
-from rota.model.firing import Firing, plan, plan_early
+from rota.model.firing import Firing, plan, plan_early, start_of
 from rota.model.micros import SECOND
 from rota.model.redaction import DEFAULT, hidden
 from rota.model.slots import OVERLAP, UNIQUE
@@ -288,7 +288,7 @@ class Scheduler(Service):
                 priority=schedule.spec.priority,
                 job_id=result.jobs[-1],
                 jobs=result.jobs,
-                next_at=firing.next_at,
+                next_at=None if firing.next_at is None else start_of(schedule, firing.next_at),
             )
         if result.skipped:
             reasons = _reasons(firing, result)
