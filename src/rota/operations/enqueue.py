@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rota.background import BackgroundThread
@@ -30,9 +31,8 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
     with BackgroundThread() as background:
         sent: Future[list[Added]] | None = None
         for batch in batches:
-            add = store.prepare_jobs(batch)
             added = sent.result() if sent is not None else None
-            sent = background.begin(add)
+            sent = background.begin(partial(store.add_jobs, batch))
             if added is not None:  # told while the store is at the next
                 yield added
         if sent is not None:

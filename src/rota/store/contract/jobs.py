@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rota.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rota.model.job import Job, NewJob
     from rota.model.settle import Change
@@ -24,12 +23,6 @@ class JobVerbs(ABC):
     @abstractmethod
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         """Accept jobs, all or none. Where a key is taken, the live job's id comes back instead."""
-
-    def prepare_jobs(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
-        """A call that accepts jobs as `add_jobs` does, once. What can be made ready for it before is, so that a caller
-        with many may do that while the store is at the last ones; the store itself is not asked, and nothing refused.
-        """
-        return partial(self.add_jobs, jobs)
 
     @abstractmethod
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:

@@ -62,15 +62,11 @@ class Intake:
             return False
         return sum(len(new.payload) for new in jobs) < MOST_BYTES
 
-    def prepare(self, jobs: Sequence[NewJob]) -> list[bytes] | None:
-        """Their documents; None where the server's time is not known."""
-        return self._encoder.documents(jobs, self._gate.now()) if self._gate.is_open else None
-
-    def add(self, jobs: Sequence[NewJob], now: int | None, prepared: list[bytes] | None = None) -> set[str] | None:
+    def add(self, jobs: Sequence[NewJob], now: int | None) -> set[str] | None:
         """Insert them; None where all are in, else the ids of those that are: others are there already."""
         with self._gate.pass_through():
             space = self._connection.space
-            documents = prepared or self._encoder.documents(jobs, self._gate.now() if now is None else now)
+            documents = self._encoder.documents(jobs, self._gate.now() if now is None else now)
             insert = {"insert": space.jobs.name, "ordered": False, "writeConcern": SAFE}
             reach("add.before_commit")
             lost = self._write(Command(insert, "documents", documents), jobs)

@@ -174,14 +174,9 @@ class MongoStore(Store, forks.Forked):
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         return self._add_plain(jobs, now) if self._intake.takes(jobs) else self._add(jobs, now, set())
 
-    def prepare_jobs(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
-        if not self._intake.takes(jobs):
-            return partial(self._add, jobs, None, set())
-        return partial(self._add_plain, jobs, None, self._intake.prepare(jobs))
-
-    def _add_plain(self, jobs: Sequence[NewJob], now: int | None, prepared: list[bytes] | None = None) -> list[Added]:
+    def _add_plain(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         with self._connection.call():
-            made = self._intake.add(jobs, now, prepared)
+            made = self._intake.add(jobs, now)
         return all_added(jobs) if made is None else self._add(jobs, now, made)
 
     def _add(self, jobs: Sequence[NewJob], now: int | None, made: set[str]) -> list[Added]:

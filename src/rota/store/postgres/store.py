@@ -3,7 +3,6 @@ transaction in which the model decides about rows that are locked."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -162,12 +161,6 @@ class PostgresStore(Store, forks.Forked):
             return []
         is_simple = not any(new.key or new.slot or new.waits_for or new.ahead is not None for new in jobs)
         return (self._add_simple(jobs, now) if is_simple else None) or self._add(jobs, now)
-
-    def prepare_jobs(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
-        if len(jobs) < 2 or not all(map(is_plain, jobs)):
-            return partial(self.add_jobs, jobs)
-        ready = ReadyJobs.of(jobs)
-        return lambda: self._add_ready(jobs, ready, None) or self._add(jobs, None)
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         reply = self._told_of_seals(lambda: self._exchange(ask, now))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rota.failpoints import reach
@@ -20,7 +19,7 @@ from rota.store.redis.sheaves import LEAST_BATCH, LINE_SHEAF, SPAN_BITS
 from rota.store.redis.wire import binary, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rota.model.job import Job, NewJob
     from rota.store.redis.desk import Desk
@@ -61,19 +60,6 @@ class Intake:
         keys = [new.key for new in jobs if new.key]
         is_plain = not any(new.waits_for or new.slot or new.ahead is not None for new in jobs)
         return is_plain and len(set(keys)) == len(keys) and len({new.id for new in jobs}) == len(jobs)
-
-    def prepare(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
-        """The same, packed before it is called."""
-        if len(jobs) < 2 or not self._may_be_free(jobs):
-            return partial(self.add, jobs, None)
-        ask = self._packed(jobs, None)
-
-        def add() -> list[Added]:
-            if self._add_fresh(jobs, None, ask):
-                return [Added(new.id) for new in jobs]
-            return self._add_carefully(jobs, None)
-
-        return add
 
     def _add_fresh(self, jobs: Sequence[NewJob], now: int | None, ask: bytes) -> bool:
         """Whether all of them were new. Their dates are what is known of the server's clock, and it checks that."""

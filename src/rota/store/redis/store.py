@@ -50,7 +50,7 @@ from rota.store.shared.matching import has_lapsed, is_running, is_same
 from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from redis import Redis
     from redis.cluster import RedisCluster
@@ -132,9 +132,6 @@ class RedisStore(Store):
 
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
         return self._intake.add(jobs, now)
-
-    def prepare_jobs(self, jobs: Sequence[NewJob]) -> Callable[[], list[Added]]:
-        return self._intake.prepare(jobs)
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         return self._exchanger.exchange(ask, now)

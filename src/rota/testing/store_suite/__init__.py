@@ -26,7 +26,7 @@ import pytest
 
 pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))
 
-from rota.testing.store_suite.adding import TestAddingJobs, TestAddingMany, TestPreparing, TestUniqueKeys
+from rota.testing.store_suite.adding import TestAddingJobs, TestAddingMany, TestBatches, TestUniqueKeys
 from rota.testing.store_suite.by_hand import (
     TestCancellingByHand,
     TestCancelsThatComeTooLate,
@@ -129,6 +129,7 @@ __all__ = [
     "TestAddingMany",
     "TestAfterRevoking",
     "TestAutoRemove",
+    "TestBatches",
     "TestCancelRequestedMeanwhile",
     "TestCancelRequests",
     "TestCancellingByHand",
@@ -198,7 +199,6 @@ __all__ = [
     "TestParking",
     "TestPausedQueues",
     "TestPausesWithAnEnd",
-    "TestPreparing",
     "TestProgress",
     "TestPromotion",
     "TestPruningByAge",

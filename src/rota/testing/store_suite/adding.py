@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.errors import StoreMoved
 from rota.model.history import history_of
 from rota.model.job import NewJob, accept
 from rota.model.micros import SECOND
 from rota.model.state import State
-from rota.store.contract import LARGEST_BATCH, Added, Seal
+from rota.store.contract import LARGEST_BATCH, Added
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, fresh_id
 from rota.testing.store_suite.steps import (
     add,
@@ -134,46 +133,28 @@ class TestAddingMany:
         assert all_jobs(store) == [job]
 
 
-class TestPreparing:
-    """`prepare_jobs` makes ready; its call adds as `add_jobs` does."""
-
-    def test_nothing_is_added_before_the_call(self, store: Store) -> None:
-        news = [a_job() for _ in range(20)]
-        add_them = store.prepare_jobs(news)
-        assert all_jobs(store) == []
-        assert add_them() == [Added(new.id) for new in news]
-        assert ids(claim(store, 20, now=store.now())) == [new.id for new in news]
-
-    def test_every_field_is_as_if_they_were_added_at_once(self, store: Store) -> None:
+class TestBatches:
+    def test_every_field_of_each_is_what_the_model_says(self, store: Store) -> None:
         kinds = [
             NewJob(id=fresh_id(), task=f"t.{n % 2}", payload=b"[[]]", queue=f"q{n % 3}", priority=n) for n in range(9)
         ]
-        store.prepare_jobs(kinds)()
+        store.add_jobs(kinds)
         for new in kinds:
             kept = read(store, new.id)
             assert kept == accept(new, kept.created_at, kept.seq)
 
-    def test_jobs_of_any_kind_can_be_prepared(self, store: Store) -> None:
+    def test_jobs_of_any_kind_can_be_added_together(self, store: Store) -> None:
         taken = add_job(store, key="k")
         plain, waiting = a_job(), a_job(waits_for=taken)
-        add_them = store.prepare_jobs([plain, a_job(key="k"), waiting, FULL])
-        assert add_them() == [Added(plain.id), Added(taken, existed=True), Added(waiting.id), Added(FULL.id)]
-        assert store.prepare_jobs([])() == []
+        added = store.add_jobs([plain, a_job(key="k"), waiting, FULL])
+        assert added == [Added(plain.id), Added(taken, existed=True), Added(waiting.id), Added(FULL.id)]
 
-    def test_what_came_in_between_is_seen_by_the_call(self, store: Store) -> None:
+    def test_some_may_be_there_already(self, store: Store) -> None:
+        """The reply to an earlier call may have been lost."""
         news = [a_job(), a_job()]
-        add_them = store.prepare_jobs(news)
         store.add_jobs(news[:1])
-        assert add_them() == [Added(news[0].id, existed=True), Added(news[1].id)]
+        assert store.add_jobs(news) == [Added(news[0].id, existed=True), Added(news[1].id)]
         assert len(all_jobs(store)) == 2
-
-    def test_a_store_that_was_sealed_in_between_refuses(self, store: Store) -> None:
-        store.add_jobs([a_job()])
-        add_them = store.prepare_jobs([a_job(), a_job()])
-        store.seal(Seal(target="elsewhere"))
-        with pytest.raises(StoreMoved):
-            add_them()
-        assert len(all_jobs(store)) == 1
 
 
 class TestUniqueKeys:
