@@ -66,8 +66,8 @@ class Wakeup:
             Events(),
             StoreClock(self.clocked.now),
             lambda: new_id(random, self.clocked.at),
-            partition=lambda: partition,
         )
+        self.scheduler.partition = partition
 
     def turn(self) -> None:
         """One look, which fires what it finds."""

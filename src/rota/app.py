@@ -291,7 +291,8 @@ class App:
         recycle_memory: str | int | None = None,
     ) -> Node:
         """Start the services in threads of this process. What is not said here, the settings say."""
-        from rota.engine.node import Node, NodeSettings  # noqa: PLC0415 - who only enqueues needs no engine
+        from rota.engine.node import Node  # noqa: PLC0415 - who only enqueues needs no engine
+        from rota.engine.services import NodeSettings  # noqa: PLC0415
         from rota.engine.upkeep.trimmer import trimmers  # noqa: PLC0415
         from rota.engine.worker.worker import WorkerSettings  # noqa: PLC0415
 

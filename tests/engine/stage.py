@@ -125,10 +125,13 @@ class Stage:
         return worker
 
     def a_keeper(self, worker: Worker) -> LeaseKeeper:
-        return LeaseKeeper(self.store, worker, self.events, worker.clock)
+        lease_for = worker.settings.lease_for
+        return LeaseKeeper(
+            self.store, worker.runs, self.events, worker.clock, holder=worker.holder, lease_for=lease_for
+        )
 
-    def a_scheduler(self) -> Scheduler:
-        return Scheduler(self.store, self.events, self.a_clock(), lambda: f"fired-{next(self._numbers)}")
+    def a_scheduler(self, worker: Any = None) -> Scheduler:
+        return Scheduler(self.store, self.events, self.a_clock(), lambda: f"fired-{next(self._numbers)}", worker=worker)
 
     def a_rescuer(self) -> Rescuer:
         return Rescuer(self.store, self.events, self.a_clock(), lease_for=30 * SECOND)

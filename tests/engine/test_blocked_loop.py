@@ -49,7 +49,7 @@ def until(is_true) -> None:
 def started(app, clock):
     """A node, whose loop goes by a test's clock."""
     node = app.start(drain="1s")
-    node.worker.loop._monotonic = clock
+    node.worker.executors.loop._monotonic = clock
     return node
 
 
@@ -69,7 +69,7 @@ def test_a_loop_that_a_coroutine_blocks_is_stuck_until_it_turns_again(app, gate)
     assert node.stuck == 0
     clock.now += loop_module.STANDSTILL
     assert node.stuck == 1
-    assert node.worker.loop.blocker.job.id == job.id
+    assert node.worker.executors.loop.blocker.job.id == job.id
     gate.set()
     assert job.result(timeout="10s") == 7
     until(lambda: node.stuck == 0)
@@ -91,7 +91,7 @@ def test_a_loop_whose_coroutines_await_turns_and_is_not_stuck(app):
     for _ in range(3):
         clock.now += 10 * loop_module.STANDSTILL
         until(lambda: node.stuck == 0)
-    node.worker.loop._loop.call_soon_threadsafe(go_on.set)
+    node.worker.executors.loop._loop.call_soon_threadsafe(go_on.set)
     assert job.result(timeout="10s") == 7
 
 
@@ -103,7 +103,7 @@ def test_a_loop_without_runs_is_never_stuck_and_does_not_wake(app):
     clock = Hand()
     node = started(app, clock)
     assert quick.enqueue().result(timeout="10s") == 7
-    until(lambda: not node.worker.loop._is_beating)
+    until(lambda: not node.worker.executors.loop._is_beating)
     clock.now += 10 * loop_module.STANDSTILL
     assert node.stuck == 0
     assert quick.enqueue().result(timeout="10s") == 7
@@ -124,7 +124,7 @@ def test_a_job_that_blocks_its_loop_as_its_worker_ends_has_died_and_others_are_g
     clock = Hand()
     node = started(app, clock)
     other = awaits.enqueue()
-    until(lambda: len(node.worker.loop._tasks) == 1)
+    until(lambda: len(node.worker.executors.loop._tasks) == 1)
     job = blocks.enqueue()
     assert begun.wait(PATIENCE)
     clock.now += loop_module.STANDSTILL

@@ -10,7 +10,8 @@ from engine.stage import NOON
 from engine.test_scheduler import add_broken
 from rota import BadOption, Snooze, every
 from rota.engine.events import NAMES, Event, Events
-from rota.engine.node import Node, NodeSettings
+from rota.engine.node import Node
+from rota.engine.services import NodeSettings
 from rota.engine.upkeep.clock_watch import ClockWatch
 from rota.model.job import NewJob
 from rota.model.micros import SECOND

@@ -29,9 +29,7 @@ def a_scheduler(stage):
     """A scheduler beside a worker that waits for what it fires, or beside a given one."""
 
     def make(worker=None):
-        scheduler = stage.a_scheduler()
-        scheduler.set_worker(worker or SimpleNamespace(is_idle_for=lambda _: True, wake=lambda: None))
-        return scheduler
+        return stage.a_scheduler(worker or SimpleNamespace(is_idle_for=lambda _: True, wake=lambda: None))
 
     return make
 
@@ -263,7 +261,7 @@ def test_a_job_that_is_cancelled_before_its_time_does_not_run(stage, held, ran):
 
 def test_a_lease_that_is_lost_before_its_time_ends_it(stage, held, ran):
     (run,) = held.runs.values()
-    held.drop_lost(run)
+    held.runs.lose(run)
     stage.skip(MOMENT)
     held.turn()
     assert ran == []
@@ -316,8 +314,8 @@ def test_a_worker_whose_bell_is_quiet_waits_for_the_very_moment(any_stage, monke
     for _ in range(2):
         worker.turn()
     asked = []
-    bell = worker._bell
-    monkeypatch.setattr(bell, "wait", lambda seconds, wait=bell.wait: asked.append(seconds) or wait(seconds))
+    listener = worker._listener
+    monkeypatch.setattr(listener, "wait", lambda seconds, wait=listener.wait: asked.append(seconds) or wait(seconds))
     begun = time.monotonic()
     worker.wait(0.08)
     assert time.monotonic() - begun >= 0.08
@@ -325,7 +323,7 @@ def test_a_worker_whose_bell_is_quiet_waits_for_the_very_moment(any_stage, monke
 
 
 def test_what_ends_meanwhile_is_heard(any_stage, monkeypatch):
-    monkeypatch.setattr(worker_module, "NEAR", 2 * PATIENCE)  # no bell is listened to at all
+    monkeypatch.setattr(worker_module, "NEAR", 2 * PATIENCE)  # no listener is listened to at all
     worker = any_stage.a_worker(poll=60.0)
     for _ in range(2):
         worker.turn()

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.stage import PATIENCE, Stage
-from rota.engine.executors.capture import LONGEST_LINE, MOST_BYTES, MOST_LINES, _Handler, _Stream
+from rota.engine.executors.capture import _Handler, _Stream
+from rota.engine.executors.job_log import LONGEST_LINE, MOST_BYTES, MOST_LINES
 from rota.engine.worker.log_keeper import LogKeeper
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ def test_lines_can_be_read_while_the_job_runs(any_stage, gate):
 
     job = talk.enqueue()
     worker = any_stage.a_worker()
-    keeper = LogKeeper(any_stage.store, worker, any_stage.events, worker.clock)
+    keeper = LogKeeper(any_stage.store, worker.runs, any_stage.events, worker.clock, holder=worker.holder)
     worker.turn()
     assert said.wait(PATIENCE)
     assert 0 < keeper.turn() < 1
@@ -304,7 +305,7 @@ def test_lines_that_the_store_could_not_take_wait_for_the_next_try(any_stage, ga
 
     job = talk.enqueue()
     worker = any_stage.a_worker()
-    keeper = LogKeeper(any_stage.store, worker, any_stage.events, worker.clock)
+    keeper = LogKeeper(any_stage.store, worker.runs, any_stage.events, worker.clock, holder=worker.holder)
     worker.turn()
     assert said.wait(PATIENCE)
     any_stage.store.fail("append_logs", 2)
@@ -328,7 +329,7 @@ def test_a_job_that_ends_while_its_lines_are_being_written_keeps_their_order(sta
 
     job = talk.enqueue()
     worker = stage.a_worker()
-    keeper = LogKeeper(stage.store, worker, stage.events, worker.clock)
+    keeper = LogKeeper(stage.store, worker.runs, stage.events, worker.clock, holder=worker.holder)
     worker.turn()
     assert said.wait(PATIENCE)
     append = stage.still.append_logs
@@ -372,7 +373,7 @@ def test_an_idle_log_keeper_and_quiet_jobs_cost_no_call(stage, gate):
 
     hold.enqueue()
     worker = stage.a_worker()
-    keeper = LogKeeper(stage.store, worker, stage.events, worker.clock)
+    keeper = LogKeeper(stage.store, worker.runs, stage.events, worker.clock, holder=worker.holder)
     worker.turn()
     assert begun.wait(PATIENCE)
     for _ in range(10):

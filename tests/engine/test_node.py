@@ -13,7 +13,8 @@ import pytest
 from engine.stage import PATIENCE, FaultyStore
 from rota import App, current_job, every
 from rota.engine.events import Events
-from rota.engine.node import Node, NodeSettings
+from rota.engine.node import Node
+from rota.engine.services import NodeSettings
 from rota.engine.worker.worker import WorkerSettings
 from rota.store.memory import MemoryStore
 from rota.tasks.task import Registry
@@ -100,7 +101,7 @@ def test_start_stop_and_what_could_not_be_drained_are_logged(app, gate, caplog):
     assert (started.levelname, undrained.levelname, stopped.levelname) == ("INFO", "WARNING", "INFO")
     assert started.getMessage().startswith(f"node {node.id} started: worker, lease keeper")
     assert "after 0.01 s" in undrained.getMessage()
-    assert "handed back" in undrained.getMessage()
+    assert "returning them to their queues" in undrained.getMessage()
     assert stopped.getMessage() == f"node {node.id} stopped"
 
 
@@ -256,7 +257,7 @@ def test_a_node_that_cannot_sign_off_still_stops(caplog):
     node.start()
     store.fail("forget_node")
     node.stop()
-    assert "could not sign off" in caplog.text
+    assert "could not remove this node" in caplog.text
 
 
 def test_two_nodes_share_the_work_and_each_job_runs_once():

@@ -6,7 +6,7 @@ import pytest
 
 from engine.stage import NOON
 from rota import every
-from rota.engine.scheduling.partition import PATIENCE, Partition, partition_of
+from rota.engine.scheduling.partition import TAKE_OVER_AFTER, Partition, partition_of
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.micros import SECOND
@@ -33,9 +33,9 @@ def many(stage):
 
 def partitioned(stage, partition: Partition) -> Scheduler:
     ids = (f"{partition.index}-{number}" for number in range(1000))
-    return Scheduler(
-        stage.store, stage.events, StoreClock(stage.store.now), lambda: next(ids), partition=lambda: partition
-    )
+    scheduler = Scheduler(stage.store, stage.events, StoreClock(stage.store.now), lambda: next(ids))
+    scheduler.partition = partition
+    return scheduler
 
 
 def fired(stage) -> set[str]:
@@ -63,9 +63,9 @@ def test_each_fires_its_own_share(many):
 def test_what_another_leaves_undone_is_fired_after_a_moment(many):
     scheduler = partitioned(many, Partition(0, 2))
     scheduler.turn()
-    assert scheduler.turn() == PATIENCE / SECOND
+    assert scheduler.turn() == TAKE_OVER_AFTER / SECOND
     assert len(fired(many)) < len(NAMES)
-    many.skip(PATIENCE / SECOND)
+    many.skip(TAKE_OVER_AFTER / SECOND)
     assert scheduler.turn() == 0.0
     assert fired(many) == set(NAMES)
 

@@ -6,9 +6,10 @@ import pytest
 
 from rota import App, every
 from rota.engine.executors.messages import ended, outcome_in
-from rota.engine.node import Node, NodeSettings
+from rota.engine.node import Node
 from rota.engine.scheduling.scheduler import LONGEST_WAIT
 from rota.engine.service import LONGEST_PAUSE
+from rota.engine.services import NodeSettings
 from rota.engine.worker.worker import POLL
 from rota.model.history import history_of
 from rota.model.outcome import Failed
@@ -190,7 +191,7 @@ def test_a_node_on_a_sealed_store_is_healthy_and_says_that_it_is_moved(stage):
     try:
         bell = node.worker.is_idle
         assert bell.wait(10)
-        assert (node.is_moved, node.is_healthy) == (True, True)
+        assert (node.is_sealed, node.is_healthy) == (True, True)
     finally:
         node.stop()
     assert [event.data["service"] for event in heard] == ["worker"]

@@ -104,7 +104,7 @@ def test_a_turn_that_asks_for_no_pause_is_followed_at_once(stage):
 
 
 def test_a_stuck_turn_is_seen_from_outside(stage, monkeypatch, gate):
-    monkeypatch.setattr(service_module, "PATIENCE", -1.0)
+    monkeypatch.setattr(service_module, "STUCK_AFTER", -1.0)
     begun = threading.Event()
 
     class Stuck(Scripted):

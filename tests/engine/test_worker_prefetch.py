@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from engine.stage import NOON
-from rota.engine.worker.prefetch import AHEAD, MOST_HELD, WINDOW, PrefetchLimit
-from rota.engine.worker.worker import AHEAD as ASK_AHEAD
+from rota.engine.worker.capacity import MOST_HELD, PREFETCH_FOR, WINDOW, PrefetchLimit
+from rota.engine.worker.worker import EARLY_BY
 from rota.model.history import history_of
 from rota.model.micros import SECOND
 
@@ -53,15 +53,15 @@ def test_at_first_a_worker_takes_what_its_slots_hold(clock):
 def test_a_worker_of_short_jobs_takes_what_ends_in_the_next_moment(clock):
     limit = PrefetchLimit(8, clock)
     for _ in range(100):
-        limit.ended()
+        limit.count_ended()
     clock.at += WINDOW
-    assert limit.room(0, 0) == 8 + int(100 / WINDOW * AHEAD)
+    assert limit.room(0, 0) == 8 + int(100 / WINDOW * PREFETCH_FOR)
 
 
 def test_a_worker_never_holds_more_than_its_bound(clock):
     limit = PrefetchLimit(8, clock)
     for _ in range(1_000_000):
-        limit.ended()
+        limit.count_ended()
     clock.at += WINDOW
     assert limit.room(0, 0) == MOST_HELD
 
@@ -70,14 +70,14 @@ def test_a_worker_of_long_jobs_takes_only_what_its_slots_hold(clock):
     limit = PrefetchLimit(8, clock)
     for _ in range(20):
         clock.at += 5
-        limit.ended()
+        limit.count_ended()
         assert limit.room(8, 0) <= 0
 
 
 def test_a_burst_is_forgotten_once_jobs_become_long(clock):
     limit = PrefetchLimit(8, clock)
     for _ in range(1_000):
-        limit.ended()
+        limit.count_ended()
     clock.at += 2 * WINDOW
     assert limit.room(0, 0) > 8
     clock.at += 1
@@ -103,7 +103,7 @@ def test_what_cannot_begin_soon_is_in_excess(clock):
     limit = PrefetchLimit(8, clock)
     assert [limit.excess(waiting) for waiting in (0, 8, 9, 600)] == [0, 0, 1, 592]
     for _ in range(1_000):
-        limit.ended()
+        limit.count_ended()
     clock.at += 2 * WINDOW
     assert limit.excess(600) == 0
     clock.at += 1
@@ -177,7 +177,7 @@ def test_a_slot_that_came_free_is_filled_in_the_same_call(any_stage):
     any_stage.app.enqueue_many([work.job() for _ in range(5)])
     worker.turn()
     for _ in range(5):
-        worker._prefetch = PrefetchLimit(1)  # which has seen no short jobs
+        worker.capacity.prefetch = PrefetchLimit(1)  # which has seen no short jobs
         assert ended.acquire(timeout=PATIENCE)
         worker.turn()
     assert any_stage.states() == ["succeeded"] * 5
@@ -217,7 +217,7 @@ def test_an_idle_worker_wakes_a_moment_before_the_next_job_is_due(stage, monkeyp
     worker = stage.a_worker(poll=60.0)
     note.using(delay="10s").enqueue()
     pauses = [worker.turn() for _ in range(3)]
-    assert pauses[-1] == pytest.approx(10 - ASK_AHEAD * 0.9 / SECOND)
+    assert pauses[-1] == pytest.approx(10 - EARLY_BY * 0.9 / SECOND)
     stage.skip(pauses[-1])
     worker.turn()
     assert (stage.states(), ran) == (["running"], [])

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rota import LeaseLost, current_job
-from rota.engine.worker.prefetch import PrefetchLimit
+from rota.engine.worker.capacity import PrefetchLimit
 from rota.model.micros import SECOND
 
 PATIENCE = 10
@@ -109,7 +109,7 @@ def test_the_clock_of_a_timeout_starts_when_the_task_does(stage, gate):
     first = slow.tasks["thread"].enqueue()
     worker.turn()
     slow.has_begun()
-    worker._prefetch.room = lambda held, stuck: 2 - held - stuck  # as after many short jobs
+    worker.capacity.prefetch.room = lambda held, stuck: 2 - held - stuck  # as after many short jobs
     second = slow.tasks["thread"].enqueue()
     worker.turn()
     stage.skip(4)
@@ -332,10 +332,10 @@ def test_check_raises_where_the_job_is_no_longer_ours(stage):
     loop.enqueue()
     worker.turn()
     assert begun.wait(PATIENCE)
-    worker.drop_lost(next(iter(worker.runs.values())))
+    worker.runs.lose(next(iter(worker.runs.values())))
     lost.set()
-    worker.threads.stop()
-    worker.threads._threads[0].join(PATIENCE)
+    worker.executors.threads.stop()
+    worker.executors.threads._threads[0].join(PATIENCE)
     assert raised == ["the lease was lost"]
 
 
@@ -352,17 +352,17 @@ def test_stuck_threads_shrink_the_room_and_their_return_gives_it_back(stage, gat
     stage.skip(6)
     stage.a_keeper(worker).turn()
     stage.work_off(worker)
-    worker._prefetch = PrefetchLimit(3)  # which has seen no short jobs
-    assert worker.threads.stuck == 2
-    assert worker._want() == 1
-    threads = list(worker.threads._threads)
+    worker.capacity.prefetch = PrefetchLimit(3)  # which has seen no short jobs
+    assert worker.executors.threads.stuck == 2
+    assert worker.capacity.free() == 1
+    threads = list(worker.executors.threads._threads)
     gate.set()
     slow.has_ended(2)
-    worker.threads.stop()
+    worker.executors.threads.stop()
     for thread in threads:
         thread.join(PATIENCE)
-    assert worker.threads.stuck == 0
-    assert worker._want() == 3
+    assert worker.executors.threads.stuck == 0
+    assert worker.capacity.free() == 3
 
 
 def test_a_worker_whose_threads_are_all_stuck_claims_nothing(stage, gate):
@@ -385,7 +385,7 @@ def test_a_worker_whose_threads_are_all_stuck_claims_nothing(stage, gate):
 def test_draining_gives_back_what_was_not_begun_and_waits_for_what_runs(any_stage, gate):
     slow = Slow(any_stage.app, gate)
     worker = any_stage.a_worker(concurrency=1)
-    worker._prefetch.room = lambda held, stuck: 4 - held - stuck  # as after many short jobs
+    worker.capacity.prefetch.room = lambda held, stuck: 4 - held - stuck  # as after many short jobs
     jobs = any_stage.app.enqueue_many([slow.tasks["thread"].job() for _ in range(4)])
     worker.turn()
     slow.has_begun()
@@ -442,12 +442,12 @@ def test_a_thread_never_begins_what_was_given_back(stage):
             worker.drain()
             taken.set()
 
-    worker.threads._current = Moment()
+    worker.executors.threads._current = Moment()
     job = work.enqueue()
     worker.turn()
     assert taken.wait(PATIENCE)
-    worker.threads.stop()
-    worker.threads._threads[0].join(PATIENCE)
+    worker.executors.threads.stop()
+    worker.executors.threads._threads[0].join(PATIENCE)
     worker.turn()
     assert (job.refresh().state, ran.is_set()) == ("queued", False)
 
@@ -470,7 +470,9 @@ def test_a_coroutine_never_begins_that_was_given_back(stage):
     assert holding.wait(PATIENCE)
     job = work.enqueue()
     worker.turn()
-    worker.loop._loop.call_soon_threadsafe(worker.drain)  # after the run was handed to the loop, before its first step
+    worker.executors.loop._loop.call_soon_threadsafe(
+        worker.drain
+    )  # after the run was handed to the loop, before its first step
     go.set()
     stage.work_until(worker, worker.drained.is_set)
     assert (job.refresh().state, ran) == ("queued", [])
@@ -483,7 +485,7 @@ def test_a_closed_worker_leaves_no_event_loop_behind(stage):
     worker = stage.a_worker()
     work.enqueue()
     stage.work_off(worker)
-    loop = worker.loop._loop
+    loop = worker.executors.loop._loop
     threads = [thread for thread in threading.enumerate() if thread.name == "rota-loop"]
     worker.close()
     for thread in threads:

@@ -9,7 +9,7 @@ import pytest
 
 from executors import deeds
 from executors.bench import pid_in
-from rota.engine.executors.capture import MOST_BYTES, MOST_LINES
+from rota.engine.executors.job_log import MOST_BYTES, MOST_LINES
 from rota.model.micros import SECOND
 from rota.model.outcome import Failed, RetryAsked, Snoozed, Stopped, Succeeded
 

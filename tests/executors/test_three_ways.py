@@ -12,7 +12,7 @@ from executors import three_ways
 from executors.bench import until
 from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, LEAK, ORDER, PAY, WAIT, Bill, Money, Point
 from rota import BadPayload, JobFailed
-from rota.engine.executors.capture import MOST_BYTES, MOST_LINES
+from rota.engine.executors.job_log import MOST_BYTES, MOST_LINES
 from rota.store.memory import MemoryStore
 
 WAYS = ["thread", "loop", "process"]

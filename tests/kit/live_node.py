@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import threading
-from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 from rota.engine.executors.run import current_run
-from rota.engine.scheduling.scheduler import Scheduler
+from rota.engine.services import NodeSettings, build_services
 from rota.engine.store_clock import StoreClock
-from rota.engine.worker.leases import LeaseKeeper
 from rota.engine.worker.worker import Worker, WorkerSettings
 from rota.model.micros import SECOND
-from rota.model.names import new_id
 from rota.testing.kit_store import KitStore
 from rota.testing.stepper import _Unjittered
 
@@ -35,23 +32,21 @@ class LiveNode:
         self.store = KitStore(clock)
         self._moved = threading.Condition()
         self._asleep: dict[Run, int] = {}
-        numbers, random = count(1), _Unjittered()
-        store_clock = StoreClock(clock.micros, clock.monotonic)
-        self._worker = _WatchedWorker(
+        services = build_services(
             self.store,
             app.registry,
             app.events,
-            store_clock,
-            holder="live",
-            settings=WorkerSettings(concurrency=64, queues=("default",)),
-            random=random,
-            moved=self._moved,
+            StoreClock(clock.micros, clock.monotonic),
+            NodeSettings(work=WorkerSettings(concurrency=64, queues=("default",))),
+            node_id="live",
+            random=_Unjittered(),
+            worker_type=_WatchedWorker,
         )
-        self._keeper = LeaseKeeper(self.store, self._worker, app.events, store_clock)
-        self._scheduler = Scheduler(
-            self.store, app.events, store_clock, lambda: f"{new_id(random, clock.micros())}{next(numbers):05}"
-        )
-        self._scheduler.set_worker(self._worker)
+        assert isinstance(services.worker, _WatchedWorker)
+        self._worker = services.worker
+        self._worker.moved = self._moved
+        self._keeper = services.lease_keeper
+        self._scheduler = services.scheduler
 
     def __enter__(self) -> Self:
         self.app.use_store(self.store)
@@ -116,7 +111,7 @@ class LiveNode:
         return all(run.is_over or run in self._asleep or run.job.run_at > self.clock.micros() for run in runs)
 
     def _all_there_is(self) -> Any:
-        return self.store.seen, self.store.due_schedules(1), len(self._worker.runs), bool(self._worker._reporter)
+        return self.store.seen, self.store.due_schedules(1), len(self._worker.runs), self._worker.client.has_reports
 
     def _next_at(self) -> int | None:
         due = [self.store.due_schedules(1).next_due_at, self.store._next_due(self.store.queues)]
@@ -130,11 +125,9 @@ class LiveNode:
 class _WatchedWorker(Worker):
     """The real worker; whoever waits for its runs hears of their ends."""
 
-    def __init__(self, *args: Any, moved: threading.Condition, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._moved = moved
+    moved: threading.Condition
 
     def report(self, run: Run, outcome: Outcome) -> None:
         super().report(run, outcome)
-        with self._moved:
-            self._moved.notify_all()
+        with self.moved:
+            self.moved.notify_all()

@@ -8,7 +8,8 @@ import pytest
 from kill_harness import wait_until
 
 from rota import App, every
-from rota.engine.node import Node, NodeSettings
+from rota.engine.node import Node
+from rota.engine.services import NodeSettings
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite import store as store_module
 from rota.store.sqlite.clock import wall_now

@@ -8,7 +8,7 @@ import threading
 import pytest
 from kill_harness import wait_until
 
-from rota.engine.node import Heartbeat
+from rota.engine.heartbeat import Heartbeat
 from rota.model.settle import rescue
 from rota.store.contract import Exchange
 from rota.store.sqlite import SqliteStore
@@ -106,7 +106,7 @@ def test_a_lease_runs_out_while_the_wall_clock_stands_still(store, monkeypatch):
 def test_a_beat_that_had_to_wait_does_not_set_its_nodes_clock_back(ground):
     store = ground.store
     with ground.app.running(worker=False, scheduler=False) as node:
-        heartbeat = Heartbeat(store, node, ())
+        heartbeat = next(one for one in node.services if isinstance(one, Heartbeat))
         heartbeat.turn()
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

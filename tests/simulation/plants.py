@@ -111,16 +111,16 @@ def a_key_is_never_freed(patch):
 
 def drop_reports_in_an_outage(patch):
     """The store was out of reach when a job ended: nobody tells it again."""
-    ask = ExchangeClient.ask
+    exchange = ExchangeClient.exchange
 
     def dropping(self):
         try:
-            return ask(self)
+            return exchange(self)
         except StoreUnavailable:
-            self._unsent.clear()
+            self._unanswered.clear()
             raise
 
-    patch.setattr(ExchangeClient, "ask", dropping)
+    patch.setattr(ExchangeClient, "exchange", dropping)
 
 
 def renew_by_holder(patch):
@@ -161,7 +161,7 @@ def spin_while_idle(patch):
 
 def sleep_through_notifications(patch):
     """The worker does not listen and polls rarely: jobs wait for it."""
-    patch.setattr(Worker, "_pause", lambda self, _reply: 0.0 if self._reporter else 20.0)
+    patch.setattr(Worker, "_pause", lambda self, _reply: 0.0 if self.client.has_reports else 20.0)
 
 
 def bury_log_lines(patch):

@@ -1,4 +1,4 @@
-"""Service: a loop with one duty, in a thread of its own. It survives every fault of the store, and says so."""
+"""Runs a loop with one duty in a thread of its own. The loop survives every fault of the store and emits an event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("rota.engine")
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
-PATIENCE = 10.0  # seconds a turn may take before the service counts as stuck
+STUCK_AFTER = 10.0  # seconds a turn may take before the service counts as stuck
 
 
 class Service(ABC):
@@ -31,16 +31,16 @@ class Service(ABC):
         self.events = events
         self.clock = clock
         self.started = threading.Event()
-        self.turns_by = time.monotonic() + PATIENCE  # when the loop has gone round again, unless it is stuck
+        self.turns_by = time.monotonic() + STUCK_AFTER  # when the next turn has begun, unless the loop is stuck
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._faults = 0
-        self._is_away = False  # the store was out of reach when last asked
-        self.is_moved = False  # the store is sealed: it is being left for another, or filled from one
+        self._is_away = False  # the store was unavailable at the last call
+        self.is_sealed = False  # the store refuses new work while it is copied
 
     @abstractmethod
     def turn(self) -> float:
-        """Do what is to be done now; answer how many seconds may pass until the next turn."""
+        """Do what is due now; return how many seconds may pass until the next turn."""
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._loop, name=f"rota-{self.name}", daemon=True)
@@ -52,7 +52,7 @@ class Service(ABC):
         self.wake()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait for the loop to end; False where it did not in time."""
+        """Wait for the loop to end; False if it did not in time."""
         if self._thread is not None:
             self._thread.join(timeout)
             return not self._thread.is_alive()
@@ -64,12 +64,12 @@ class Service(ABC):
     def wait(self, seconds: float) -> None:
         self._stopping.wait(seconds)
 
-    def close(self) -> None:  # noqa: B027 - nor anything to let go of
-        """Let go of what the loop held; called in its own thread."""
+    def close(self) -> None:  # noqa: B027 - nor anything to release
+        """Release what the loop held; called in its own thread."""
 
     @property
     def is_turning(self) -> bool:
-        """Whether the loop has gone round lately."""
+        """Whether the loop has turned within the last 10 s, or sleeps as long as it asked for."""
         return time.monotonic() < self.turns_by
 
     @property
@@ -77,21 +77,21 @@ class Service(ABC):
         return self._stopping.is_set()
 
     def note_sealed(self, err: StoreMoved) -> None:
-        """Say that there is no more work to be had here, once. The loop goes on: a move may be called off."""
-        if not self.is_moved:
-            self.is_moved = True
+        """Emit once that the store is sealed. The loop goes on: a copy may be cancelled."""
+        if not self.is_sealed:
+            self.is_sealed = True
             self.events.emit("store.moved", 0, service=self.name, error=str(err))
 
     def note_unsealed(self) -> None:
-        """Say that the store takes work again."""
-        self.is_moved = False
+        """Emit that the store accepts work again."""
+        self.is_sealed = False
         self.events.emit("store.back", self.clock.now(), service=self.name)
 
     def _loop(self) -> None:
         self.started.set()
         while not self._stopping.is_set():
             pause = self._guarded_turn()
-            self.turns_by = time.monotonic() + pause + PATIENCE
+            self.turns_by = time.monotonic() + pause + STUCK_AFTER
             if pause > 0 and not self._stopping.is_set():
                 self.wait(pause)
         self.close()
@@ -116,9 +116,9 @@ class Service(ABC):
 
     def _fault(self, event: str, err: Exception) -> float:
         self._faults += 1
-        is_news = event == "service.failed" or not self._is_away  # an outage is told once, not once per try
+        is_news = event == "service.failed" or not self._is_away  # an outage is one event, not one per attempt
         self._is_away = self._is_away or event == "store.unavailable"
         if is_news:
             self.events.emit(event, 0, service=self.name, error=str(err))
         longest: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._faults, 10))
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, guards nothing
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads the retries of many nodes

@@ -15,9 +15,9 @@ from rota.tasks.task import NOTHING_ELSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from concurrent.futures import Future
     from random import Random
 
+    from rota.background import BackgroundCall
     from rota.store.contract import Added, Store
     from rota.tasks.task import Request
 
@@ -29,7 +29,7 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
         yield from map(store.add_jobs, batches)
         return
     with BackgroundThread() as background:
-        sent: Future[list[Added]] | None = None
+        sent: BackgroundCall[list[Added]] | None = None
         for batch in batches:
             added = sent.result() if sent is not None else None
             sent = background.begin(partial(store.add_jobs, batch))

@@ -1,4 +1,4 @@
-"""Stepper: the real services over one store, turned by hand, in the thread that asks."""
+"""Turns the real services of a node over one store, step by step, in the caller's thread."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.engine.scheduling.scheduler import Scheduler
+from rota.engine.services import NodeSettings, build_services
 from rota.engine.store_clock import StoreClock
-from rota.engine.upkeep.rescuer import Rescuer
-from rota.engine.worker.leases import LeaseKeeper
-from rota.engine.worker.worker import Worker, WorkerSettings
+from rota.engine.worker.worker import Executors, Worker, WorkerSettings
 from rota.model.micros import SECOND, datetime_of
-from rota.model.names import new_id
 from rota.model.outcome import Failed, Undecodable
 from rota.model.state import State
 from rota.tasks.job import Job
@@ -24,10 +21,11 @@ from rota.testing.side_runs import SideRuns
 
 if TYPE_CHECKING:
     from rota.app import App
+    from rota.client.jobs import Jobs
     from rota.engine.executors.run import Run
+    from rota.engine.worker.exchange_client import CompletedExchange
     from rota.model.job import Job as JobRecord
     from rota.model.outcome import Outcome
-    from rota.store.contract import Exchange, Exchanged
     from rota.testing.clock import ManualClock
     from rota.testing.kit_store import KitStore
     from rota.testing.lost_reports import LostReports
@@ -37,20 +35,39 @@ MOST_RUNNING = 1_000  # jobs at a time, each letting time pass
 
 
 class Stepper:
-    """One worker, scheduler and rescuer, each of which moves when it is told to."""
+    """The services of one node, of which the worker, scheduler, rescuer and lease keeper turn on demand."""
 
     def __init__(self, app: App, store: KitStore, clock: ManualClock, lease_for: int, *, keeps_logs: bool) -> None:
         self._store = store
         self._clock = clock
-        random = Random()  # noqa: S311 - ids
-        store_clock = _ExactClock(clock)
         self.rules: list[LostReports] = []
         self.side_runs = SideRuns()
         executor = InlineExecutor(self._note, self._look_after, self.side_runs, keeps_logs=keeps_logs)
-        self.worker = KitWorker(app, store, store_clock, executor, self.rules, lease_for)
-        self._keeper = LeaseKeeper(store, self.worker, app.events, store_clock)
-        self._scheduler = Scheduler(store, app.events, store_clock, lambda: new_id(random, clock.micros()))
-        self._rescuer = Rescuer(store, app.events, store_clock, lease_for=lease_for)
+        work = WorkerSettings(
+            concurrency=MOST_RUNNING,
+            lease_for=lease_for,
+            early_by=0,  # a clock that stands still has no use for a head start
+            redaction=app.redaction,
+        )
+        services = build_services(
+            store,
+            app.registry,
+            app.events,
+            _ExactClock(clock),
+            NodeSettings(work=work),
+            node_id=HOLDER,
+            random=_Unjittered(),
+            executors=Executors(executor, executor, executor),
+            worker_type=KitWorker,
+        )
+        assert isinstance(services.worker, KitWorker)
+        assert services.lease_keeper is not None
+        assert services.scheduler is not None
+        self.worker = services.worker
+        self.worker.serve(store, app.jobs, executor, self.rules)
+        self._keeper = services.lease_keeper
+        self._scheduler = services.scheduler
+        self._rescuer = services.rescuer
 
     def fire(self) -> bool:
         """Rescue what was lost, and fire every schedule that is due; whether one was."""
@@ -105,57 +122,43 @@ class Stepper:
 class KitWorker(Worker):
     """The real worker, which takes one job at a time and may die before its report."""
 
-    def __init__(
-        self,
-        app: App,
-        store: KitStore,
-        clock: StoreClock,
-        executor: InlineExecutor,
-        rules: list[LostReports],
-        lease_for: int,
-    ) -> None:
-        super().__init__(
-            store,
-            app.registry,
-            app.events,
-            clock,
-            holder=HOLDER,
-            settings=WorkerSettings(concurrency=MOST_RUNNING, lease_for=lease_for, redaction=app.redaction),
-            random=_Unjittered(),
-            threads=executor,
-            loop=executor,
-            processes=executor,
-        )
+    def serve(self, store: KitStore, jobs: Jobs, executor: InlineExecutor, rules: list[LostReports]) -> None:
+        """Run the jobs of a kit."""
         self.failures: list[Failure] = []
         self.interrupts: list[BaseException] = []  # Ctrl-C, pytest.fail(): the test's, not the job's
-        self.lost: dict[str, int] = {}  # jobs whose report was lost, and when their lease runs out
+        self.lost: dict[str, int] = {}  # jobs whose report was lost, and when their lease expires
+        self.raised: dict[Run, BaseException] = {}  # what tasks raised, until it is reported
         self.next_due_at: int | None = None
-        self._jobs = app.jobs
+        self._jobs = jobs
         self._kit_store = store
         self._rules = rules
-        self.raised: dict[Run, BaseException] = {}  # what tasks raised, until it is reported
         self._executor = executor
-        self._wanted = 0
+        self.capacity.most = 0  # nothing is claimed but by run_one()
 
     def run_one(self, *, is_beside: bool) -> JobRecord | None:
-        """Claim one job and have it run; None where none is due."""
-        self._wanted = 1
-        reply = self.exchange()
-        self._wanted = 0
-        self.next_due_at = reply.next_due_at
+        """Claim one job and run it; None if none is due."""
+        self.capacity.most = 1
+        try:
+            done = self._exchange()
+        finally:
+            self.capacity.most = 0
+        self.next_due_at = done.reply.next_due_at
         self._executor.is_beside = is_beside
-        self.dispatch(reply.claimed)
+        self.dispatch(done.reply.claimed)
         self.send_reports()
-        return reply.claimed[0] if reply.claimed else None
+        return done.reply.claimed[0] if done.reply.claimed else None
 
     def send_reports(self) -> None:
-        while self._reporter:
-            self.exchange()
+        while self.client.has_reports:
+            self._exchange()
 
-    def exchange(self) -> Exchanged:
-        """With every queue that has a job: a kit serves them all."""
-        self.settings = msgspec.structs.replace(self.settings, queues=self._kit_store.queues)
-        return super().exchange()
+    def _exchange(self) -> CompletedExchange:
+        """Exchange for every queue that has a job: a kit serves them all."""
+        self.client.request = msgspec.structs.replace(self.client.request, queues=self._kit_store.queues)
+        done = self.client.exchange()
+        self.settle(done)
+        self.client.confirm_dispatched(done)
+        return done
 
     def report(self, run: Run, outcome: Outcome) -> None:
         error = self.raised.pop(run, None)
@@ -170,16 +173,9 @@ class KitWorker(Worker):
             self.failures.append(Failure(job, run.job.attempts + 1, at, outcome.error, error))
         super().report(run, outcome)
 
-    def _want(self, coming: int = 0) -> int:
-        return min(self._wanted, super()._want(coming))
-
-    def _usual(self) -> Exchange:
-        """Nothing is claimed before its time: a clock that stands still has no use for a head start."""
-        return msgspec.structs.replace(super()._usual(), ahead=0)
-
     def _die(self, run: Run) -> None:
-        """The work is done and nobody hears of it: the lease runs out, and the job is rescued."""
-        self._remove(run)
+        """The work is done and its report is lost: the lease expires, and the job is rescued."""
+        self.runs.remove(run)
         for job in self._kit_store.get_jobs([run.job.id]):
             if job.state is State.RUNNING and job.lease_until is not None:  # not ended by the task's own transaction
                 self.lost[job.id] = job.lease_until

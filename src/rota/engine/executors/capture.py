@@ -1,4 +1,4 @@
-"""Capture: what a job prints or logs becomes its log; what anyone else prints goes where it always went.
+"""Turns what a job prints or logs into its job log; all other output goes where it went before.
 
 Python's streams and its root logger are wrapped once per process. Each write looks at the context that it comes from:
 inside a run it goes to that run's log, elsewhere it passes through. A job that prints nothing pays nothing.
@@ -10,100 +10,17 @@ import io
 import logging
 import sys
 import threading
-from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
+from rota.engine.executors.job_log import JobLog
 from rota.engine.executors.run import current_run
 
 if TYPE_CHECKING:
-    from codecs import IncrementalDecoder
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from _typeshed import ReadableBuffer
 
     from rota.engine.executors.run import Run
-
-MOST_LINES = 10_000
-MOST_BYTES = 1024 * 1024
-LONGEST_LINE = 64 * 1024  # a line that never ends is cut here
-
-_Decoder = getincrementaldecoder("utf-8")
-
-
-class JobLog:
-    """The lines that one run has written and the store has not yet taken."""
-
-    def __init__(self, now: Callable[[], int], hide: Callable[[str], str] = str) -> None:
-        self._now = now
-        self._hide = hide  # what the job must not tell
-        self.flushing = threading.RLock()  # held while lines are on their way to the store
-        self._lock = threading.Lock()
-        self._lines: list[tuple[int, str, str]] = []  # time, level, text
-        self._open: dict[str, str] = {}  # level -> a line that has not ended yet
-        self._decoders: dict[str, IncrementalDecoder] = {}  # level -> the half of a character that bytes ended with
-        self._in_flight: list[tuple[int, str, str]] = []  # taken, and not yet known to be in the store
-        self._count = 0
-        self._bytes = 0
-        self._is_full = False
-
-    def write(self, level: str, text: str) -> None:
-        """Take text as it comes; whole lines are kept, the rest waits for its end."""
-        with self._lock:
-            *lines, rest = (self._open.pop(level, "") + text).split("\n")
-            for line in lines:
-                self._keep(level, line)
-            while len(rest) > LONGEST_LINE:
-                self._keep(level, rest[:LONGEST_LINE])
-                rest = rest[LONGEST_LINE:]
-            if rest:
-                self._open[level] = rest
-
-    def write_bytes(self, level: str, data: bytes) -> None:
-        """Take bytes as UTF-8; what is none is shown as \\xff."""
-        with self._lock:
-            decoder = self._decoders.setdefault(level, _Decoder("backslashreplace"))
-            text = decoder.decode(data)
-        self.write(level, text)
-
-    def line(self, level: str, text: str) -> None:
-        """Take a whole line (a log record, which may span several)."""
-        with self._lock:
-            self._keep(level, text)
-
-    def put_back(self, lines: list[tuple[int, str, str]]) -> None:
-        """Keep lines that could not be written for the next try."""
-        with self._lock:
-            self._in_flight = []
-            self._lines = lines + self._lines
-
-    def kept(self) -> None:
-        """The store has what was taken."""
-        with self._lock:
-            self._in_flight = []
-
-    def take(self, *, is_over: bool = False) -> list[tuple[int, str, str]]:
-        """The lines so far; at the end also what was begun and not ended."""
-        with self._lock:
-            if is_over:
-                for level, rest in self._open.items():
-                    self._keep(level, rest)
-                self._open.clear()
-                self._lines = self._in_flight + self._lines  # a line that comes twice is better than none
-            lines, self._lines = self._lines, []
-            self._in_flight = lines
-            return lines
-
-    def _keep(self, level: str, text: str) -> None:
-        if self._is_full:
-            return
-        kept = self._hide(text).replace("\x00", "\N{SYMBOL FOR NULL}").rstrip("\r").encode("utf-8", "backslashreplace")
-        text = kept.decode()
-        self._count += 1
-        self._bytes += len(kept)
-        if self._count > MOST_LINES or self._bytes > MOST_BYTES:
-            self._is_full = True
-            level, text = "system", f"the log is full ({MOST_LINES:,} lines or 1 MiB); what follows is not kept"
-        self._lines.append((self._now(), level, text))
 
 
 class _Bytes(io.BufferedIOBase):

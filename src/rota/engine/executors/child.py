@@ -18,7 +18,8 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from rota.engine.executors.capture import MOST_BYTES, level_of
+from rota.engine.executors.capture import level_of
+from rota.engine.executors.job_log import MOST_BYTES
 from rota.engine.executors.messages import Frames, Message, Output, Progress, RunRequest, Started, ended, pack
 from rota.engine.executors.run import Host, Run
 from rota.engine.executors.runner import describe, outcome_of, run_here

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from rota.engine.executors.capture import JobLog
+    from rota.engine.executors.job_log import JobLog
     from rota.model.job import Job
     from rota.model.outcome import Outcome
     from rota.tasks.task import Task

@@ -1,7 +1,7 @@
-"""Sharing: which of many due schedules a scheduler fires first, so that several do not get in each other's way.
+"""Divides due schedules among several schedulers, so that they do not try to fire the same ones.
 
-It is for speed alone. Every firing is guarded by its schedule's version, so that a wrong idea of who else is there
-costs a refused write at most, and what somebody leaves undone is fired by the others a moment later.
+It is for speed alone. Every firing is guarded by its schedule's version, so a wrong list of live schedulers costs a
+refused write at most. What one scheduler leaves undone is fired by the others 250 ms later.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.store.contract import Node
 
-PATIENCE = SECOND // 4  # how long the shares of others are left to them
+TAKE_OVER_AFTER = SECOND // 4  # microseconds for which the partitions of others are left to them
 
 
 class Partition(Struct, frozen=True):
-    """One of so many equal parts."""
+    """One of several equal parts of all schedules."""
 
     index: int = 0
     of: int = 1
@@ -33,11 +33,11 @@ class Partition(Struct, frozen=True):
         return self.of == 1 or crc32(schedule.id.encode()) % self.of == self.index
 
     def first_due(self, due: list[Schedule], now: int, most: int) -> list[Schedule]:
-        """What to fire of what is due: its own, and else what others have left undone for too long."""
+        """The due schedules to fire: its own first, else those that others have left undone for too long."""
         if self.of == 1:
             return due[:most]
         own = [schedule for schedule in due if self.has(schedule)]
-        return (own or [schedule for schedule in due if (schedule.due_at or now) <= now - PATIENCE])[:most]
+        return (own or [schedule for schedule in due if (schedule.due_at or now) <= now - TAKE_OVER_AFTER])[:most]
 
 
 def partition_of(node_id: str, nodes: Iterable[Node], now: int) -> Partition:

@@ -1,7 +1,7 @@
-"""Scheduler: turns due schedules into jobs. It asks an index what is due, and sleeps until the next instant that is.
+"""Turns due schedules into jobs. It asks the store's index what is due, and sleeps until the next due instant.
 
-Any number of schedulers may run: each firing is guarded by the schedule's version, so that two of them, killed at any
-line, make the same jobs as one.
+Any number of schedulers may run: each firing is guarded by the schedule's version, so that two schedulers, killed at
+any line, make the same jobs as one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rota.background import BackgroundThread
-from rota.engine.scheduling.partition import PATIENCE, Partition
+from rota.engine.scheduling.partition import TAKE_OVER_AFTER, Partition
 from rota.engine.service import LONGEST_PAUSE, Service
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
@@ -25,8 +25,8 @@ from rota.model.slots import OVERLAP, UNIQUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
+    from rota.background import BackgroundCall
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
     from rota.model.schedule import Schedule
@@ -38,40 +38,40 @@ log = logging.getLogger("rota.scheduler")
 
 BATCH = 200  # schedules whose firings are recorded in one call
 LOOK = 5 * BATCH  # schedules read in one turn: memory is bounded by it, however many there are
-EARLY = 0.025  # seconds before an instant in which what is due then is fired already: only the claim is left to do then
-MOST_TRIES = 5  # of a firing that the store fails at, before its schedule is set aside
-FIRST_RETRY = 1.0  # seconds until the second of them; each next pause is twice as long
+EARLY = 0.025  # seconds before their time in which schedules are fired for an idle worker
+MOST_TRIES = 5  # attempts at a firing that the store rejects, before its schedule is set aside
+FIRST_RETRY = 1.0  # seconds until the second attempt; each next pause is twice as long
 LONGEST_ERROR = 2_000  # characters of an error that its schedule keeps
-NEAR = 0.004  # seconds before an instant in which no bell is heard
-LONGEST_WAIT = 5.0  # the net under the bell, and what a jump of the store's clock costs at most
+NEAR = 0.004  # seconds before an instant in which notifications are ignored
+LONGEST_WAIT = 5.0  # seconds; fallback when a notification is lost or the store's clock jumps
 
 
 class Outage(NamedTuple):
-    """A time in which the store did not do what it was asked."""
+    """A time in which the store was unavailable."""
 
     error: str
     until: int  # when it last failed, by what is known of its clock
-    told: set[str]  # the schedules that were said to be delayed by it
+    reported: set[str]  # the schedules for which a delay was emitted
 
 
 class Failing(NamedTuple):
-    """A schedule whose firing the store failed at, for a reason that is no outage."""
+    """A schedule whose firing the store rejected, for a reason that is no outage."""
 
     tries: int
     again_at: float  # monotonic seconds
 
 
 class IdleWorker(Protocol):
-    """A worker beside a scheduler."""
+    """A worker in the same process."""
 
     def is_idle_for(self, queue: str) -> bool:
-        """Whether it has nothing to do but to wait for jobs of this queue."""
+        """Whether it is idle and waits for jobs of this queue."""
 
     def wake(self) -> None: ...
 
 
 class Scheduler(Service):
-    """Fires what is due."""
+    """Fires due schedules. A worker in the same process needs no notification, and gets jobs 25 ms early."""
 
     name = "scheduler"
 
@@ -82,31 +82,27 @@ class Scheduler(Service):
         clock: StoreClock,
         new_id: Callable[[], str],
         *,
-        partition: Callable[[], Partition] = Partition,
+        worker: IdleWorker | None = None,
     ) -> None:
         super().__init__(events, clock)
         self._store = store
         self._new_id = new_id
-        self._worker: IdleWorker | None = None
-        self._partition = partition  # which of many due ones are its own, where others are there too
-        self._listener: Listener | None = None
-        self._early_at = 0  # the instant for which that was done
-        self._failing: dict[str, Failing] = {}  # by schedule; tried again a few times before it is set aside
-        self._outage: Outage | None = None  # since the store last did what it was asked
-
-    def set_worker(self, worker: IdleWorker) -> None:
-        """Hear of a worker in the same process: it need not wait for a bell, nor for an occurrence to be due."""
         self._worker = worker
+        self.partition = Partition()  # its own part of the due schedules; the heartbeat updates it
+        self._listener: Listener | None = None
+        self._early_at = 0  # the instant for which schedules were fired early
+        self._failing: dict[str, Failing] = {}  # by schedule
+        self._outage: Outage | None = None  # since the last successful call
 
     def turn(self) -> float:
         if self._listener is None:
             self._listener = self._store.listen("schedules")
-        if self.is_moved:
+        if self.is_sealed:
             if self._store.sealed() is not None:
                 return LONGEST_PAUSE
             self.note_unsealed()
         asked_at = self.clock.monotonic()
-        partition = self._partition()
+        partition = self.partition
         due = self._ask_due(LOOK * partition.of)
         self.clock.sync(due.now, asked_at)
         if due.schedules:
@@ -114,7 +110,7 @@ class Scheduler(Service):
             self._emit_delayed(mine, due.now)
             self.fire(mine, due.now)
             self._outage = None
-            return 0.0 if mine else PATIENCE / SECOND
+            return 0.0 if mine else TAKE_OVER_AFTER / SECOND
         if due.next_due_at is None:
             return LONGEST_WAIT
         left = (due.next_due_at - self.clock.now()) / SECOND
@@ -125,7 +121,7 @@ class Scheduler(Service):
         return min(LONGEST_WAIT, max(0.0, left))
 
     def _without_failing(self, schedules: list[Schedule]) -> list[Schedule]:
-        """Those that do not wait for their next try."""
+        """The schedules that do not wait for their next attempt."""
         if not self._failing:
             return schedules
         now = self.clock.monotonic()
@@ -136,12 +132,12 @@ class Scheduler(Service):
         try:
             return self._store.due_schedules(limit)
         except StoreUnavailable as err:
-            told = self._outage.told if self._outage is not None else set()
-            self._outage = Outage(str(err), self.clock.now(), told)
+            reported = self._outage.reported if self._outage is not None else set()
+            self._outage = Outage(str(err), self.clock.now(), reported)
             raise
 
     def _emit_delayed(self, schedules: list[Schedule], now: int) -> None:
-        """Name the schedules that were due while the store could not even be asked what was due."""
+        """Emit which schedules were due while the store was unavailable."""
         if self._outage is None:
             return
         for schedule in schedules:
@@ -149,15 +145,15 @@ class Scheduler(Service):
                 self._emit_unfired(schedule, now, self._outage.error)
 
     def fire_early(self, at: int, worker: IdleWorker) -> None:
-        """Fire what is due in a moment, just makes its job, and is awaited; the rest is left for its time."""
+        """Fire schedules of idle queues up to 25 ms early, if they only make a job; the others wait for their time."""
         soon = self._store.due_schedules(BATCH, now=at).schedules
-        mine = [one for one in soon if self._partition().has(one) and worker.is_idle_for(one.spec.queue)]
+        mine = [one for one in soon if self.partition.has(one) and worker.is_idle_for(one.spec.queue)]
         firings = [firing for schedule in mine if (firing := self._plan(schedule, at, plan_early))]
         try:
             fired = self._record(firings)
         except (StoreMoved, StoreUnavailable):
             raise
-        except Exception:  # noqa: BLE001 - one that the store cannot digest is found when they are due
+        except Exception:  # noqa: BLE001 - a firing that the store rejects is isolated when it is due
             return
         if fired:
             worker.wake()
@@ -166,13 +162,13 @@ class Scheduler(Service):
                 self._emit(firing, result, at)
 
     def fire(self, schedules: list[Schedule], now: int) -> None:
-        """Decide about each schedule, and have the decisions recorded: a batch, and the next while that is done."""
+        """Plan each schedule and record the plans in batches; the next batch is planned while one is recorded."""
         if len(schedules) <= BATCH:
             firings = self._decided(schedules, now)
             self._settle(firings, now, lambda: self._record(firings))
             return
         with BackgroundThread() as background:
-            sent: tuple[list[Firing], Future[list[Fired]]] | None = None
+            sent: tuple[list[Firing], BackgroundCall[list[Fired]]] | None = None
             for start in range(0, len(schedules), BATCH):
                 firings = self._decided(schedules[start : start + BATCH], now)
                 if sent is not None:
@@ -193,7 +189,7 @@ class Scheduler(Service):
         return fired
 
     def _settle(self, firings: list[Firing], now: int, answer: Callable[[], list[Fired]]) -> None:
-        """Go by what the store says of a batch."""
+        """Handle the store's reply to a batch."""
         try:
             fired = answer()
         except StoreMoved:
@@ -203,16 +199,16 @@ class Scheduler(Service):
             for firing in firings:
                 self._emit_unfired(firing.schedule, now, str(err))
             raise  # nothing was fired, so everything is still due
-        except Exception as err:  # noqa: BLE001 - one firing that the store cannot digest must not stop the others
-            self._take_apart(firings, now, err)
+        except Exception as err:  # noqa: BLE001 - one firing that the store rejects must not stop the others
+            self._isolate_bad_firing(firings, now, err)
             return
         if fired and self._worker is not None:
             self._worker.wake()
         for firing, result in zip(firings, fired, strict=True):
             self._emit(firing, result, now)
 
-    def _take_apart(self, firings: list[Firing], now: int, err: Exception) -> None:
-        """Fire one by one; the one that fails by itself is tried again later, and in the end set aside."""
+    def _isolate_bad_firing(self, firings: list[Firing], now: int, err: Exception) -> None:
+        """Fire one by one. A firing that is rejected alone is tried again later, and set aside after five attempts."""
         if len(firings) > 1:
             for firing in firings:
                 self.fire([firing.schedule], now)
@@ -220,7 +216,7 @@ class Scheduler(Service):
             self._fail(firings[0].schedule, now, err)
 
     def _fail(self, schedule: Schedule, now: int, err: Exception) -> None:
-        """The store failed at this firing alone: say so, record it, and try again a few times."""
+        """The store rejected this firing alone: emit it, record it, and try again."""
         tries = self._failing.pop(schedule.id, Failing(0, 0.0)).tries + 1
         if tries >= MOST_TRIES:
             self._set_aside(schedule, now, err)
@@ -228,14 +224,14 @@ class Scheduler(Service):
         again_at = self.clock.monotonic() + FIRST_RETRY * 2 ** (tries - 1)
         self._failing[schedule.id] = Failing(tries, again_at)
         error = _words_of(err, schedule)
-        self._tell_refused(schedule, now, error, is_fault=True)
+        self._emit_refused(schedule, now, error, is_fault=True)
         author = Author(record_id=self._new_id(), by="scheduler", verb="could not fire")
         edit = record_fault(schedule, now, error, author)
         if edit is not None:
             self._store.edit_schedules([edit])
 
     def wait(self, seconds: float) -> None:
-        """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
+        """Listen until shortly before the instant, then wait for it exactly: notifications are a millisecond late."""
         if self._listener is None or seconds <= NEAR:
             super().wait(seconds)
         else:
@@ -252,7 +248,7 @@ class Scheduler(Service):
             self._listener = None
 
     def _plan(self, schedule: Schedule, now: int, decide: Decide = plan) -> Firing | None:
-        """One bad schedule is set aside with its reason; the others go on."""
+        """Plan one schedule. If that fails, set the schedule aside with the reason; the others go on."""
         try:
             return decide(schedule, now, self._new_id)
         except Exception as err:  # noqa: BLE001 - whatever was stored, the others must fire
@@ -276,7 +272,7 @@ class Scheduler(Service):
         schedule = firing.schedule
         self._failing.pop(schedule.id, None)
         if not result.is_accepted:
-            self._tell_refused(schedule, now, "somebody else fired or edited it first", is_fault=False)
+            self._emit_refused(schedule, now, "somebody else fired or edited it first", is_fault=False)
             return
         if result.jobs and self.events.wants("schedule.fired"):
             self.events.emit(
@@ -296,13 +292,13 @@ class Scheduler(Service):
 
     def _emit_unfired(self, schedule: Schedule, now: int, error: str) -> None:
         """Say that a due schedule could not be fired, once per outage; the next turns try again."""
-        told = self._outage.told if self._outage is not None else set()
+        told = self._outage.reported if self._outage is not None else set()
         if schedule.id in told:
             return
         told.add(schedule.id)
-        self._tell_refused(schedule, now, error, is_fault=True)
+        self._emit_refused(schedule, now, error, is_fault=True)
 
-    def _tell_refused(self, schedule: Schedule, now: int, error: str, *, is_fault: bool) -> None:
+    def _emit_refused(self, schedule: Schedule, now: int, error: str, *, is_fault: bool) -> None:
         """Emit that a due schedule was not fired. A fault is the store's; otherwise another scheduler was first."""
         task = schedule.spec.task
         self.events.emit("schedule.refused", now, schedule_id=schedule.id, task=task, error=error, is_fault=is_fault)

@@ -14,106 +14,146 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rota.engine.executors.run import words_of
+from rota.engine.worker.capacity import MAX_BATCH
 from rota.engine.worker.log_keeper import flush_lines, flush_progress
 from rota.errors import StoreMoved, StoreUnavailable
 from rota.failpoints import reach
-from rota.model.outcome import Undecodable
+from rota.model.outcome import Succeeded, Undecodable
+from rota.model.settle import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from random import Random
 
     from rota.engine.executors.run import Run
     from rota.engine.store_clock import StoreClock
-    from rota.engine.worker.reporter import Report, Reporter
+    from rota.engine.worker.capacity import Capacity, HeldRuns
+    from rota.model.outcome import Outcome
+    from rota.model.settle import Change
     from rota.store.contract import Exchange, Exchanged, Store
 
 log = logging.getLogger("rota.worker")
 
-BATCH = 300  # jobs told, and wanted, at once: of fewer, much of the price is the waking of threads
+
+class Report:
+    """A run that has ended and the change that follows; kept until the store has accepted or refused it."""
+
+    __slots__ = ("change", "outcome", "run")
+
+    def __init__(self, run: Run, outcome: Outcome, change: Change) -> None:
+        self.run = run
+        self.outcome = outcome
+        self.change = change
 
 
 class CompletedExchange(NamedTuple):
-    """One exchange: what was asked, the reports in it, when it was sent (monotonic), and what came back."""
+    """One exchange: the request, the reports in it, the monotonic time it was sent, and the reply."""
 
-    ask: Exchange
+    request: Exchange
     reports: list[Report]
-    at: float
+    sent_at: float
     reply: Exchanged
 
 
 class ExchangeClient:
-    """Takes what has ended to the store, and brings what it gives."""
+    """The worker's side of `Store.exchange`."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: StoreClock,
-        reporter: Reporter,
-        usual: Callable[[], Exchange],
-        *,
-        room: Callable[[int], int],
-        drop_lost: Callable[[Run], None],
+        self, store: Store, clock: StoreClock, runs: HeldRuns, capacity: Capacity, random: Random, request: Exchange
     ) -> None:
         self._store = store
         self._clock = clock
-        self._reporter = reporter
-        self._usual = usual  # who asks, of which queues, for how long
-        self._room = room  # how many jobs to want, with so many on their way
-        self._drop_lost = drop_lost
-        self._unsent: deque[list[Report]] = deque()  # what the store has not answered for
-        self._batch = BATCH  # reports sent at once: one, after a batch that the store could not digest
-        self._in_transit = 0  # jobs that were asked for, or came and are not dispatched yet
+        self._runs = runs
+        self._capacity = capacity
+        self._random = random
+        self.request = request  # what every request says: whose it is, of which queues, for how long, how early
+        self._ended: deque[tuple[Run, Outcome]] = deque()  # not yet decided on
+        self._unanswered: deque[list[Report]] = deque()  # batches without a reply
+        self._batch = MAX_BATCH  # reports per call: one, after a batch that the store rejected
+        self._in_transit = 0  # jobs that were requested, or claimed and not yet dispatched
         self._lock = threading.Lock()
 
-    def ask(self) -> CompletedExchange:
-        """One exchange with the store; whatever it cannot digest is taken apart."""
-        reports = self._take()
-        want = self._reserve_capacity()
-        came = 0
+    def report(self, run: Run, outcome: Outcome) -> None:
+        """Send this outcome with one of the next exchanges. Any thread may call it."""
+        self._ended.append((run, outcome))
+
+    def report_again(self, report: Report, cancel_reason: str) -> None:
+        """The job was cancelled while its outcome was on its way: decide again, knowing that."""
+        report.run.job = msgspec.structs.replace(report.run.job, cancel_reason=cancel_reason)
+        self.report(report.run, report.outcome)
+
+    @property
+    def has_reports(self) -> bool:
+        return bool(self._ended)
+
+    def exchange(self) -> CompletedExchange:
+        """Send one batch of reports and claim as many jobs as the worker has capacity for."""
+        reports = self._next_batch()
+        wanted = self._reserve_capacity()
+        claimed = 0
         try:
-            asked = self._exchange(reports, want)
-            came = len(asked.reply.claimed)
+            done = self._exchange(reports, wanted)
+            claimed = len(done.reply.claimed)
         finally:
-            self._release_capacity(want - came)
-        self._batch = min(BATCH, self._batch * 2)
-        return asked
+            self._release_capacity(wanted - claimed)
+        self._batch = min(MAX_BATCH, self._batch * 2)
+        return done
 
-    def confirm_dispatched(self, asked: CompletedExchange) -> None:
-        """What that exchange brought is dispatched."""
-        self._release_capacity(len(asked.reply.claimed))
+    def confirm_dispatched(self, done: CompletedExchange) -> None:
+        """Stop counting the claimed jobs as in transit: the worker has dispatched them."""
+        self._release_capacity(len(done.reply.claimed))
 
-    def _take(self) -> list[Report]:
+    def _next_batch(self) -> list[Report]:
         try:
-            return self._unsent.popleft()
+            return self._unanswered.popleft()
         except IndexError:
-            return self._reporter.take(self._batch, self._clock.now())
+            return self._decide(self._clock.now())
+
+    def _decide(self, now: int) -> list[Report]:
+        """The next reports, decided at `now`. A run that lost its lease has nothing to report."""
+        reports: list[Report] = []
+        while self._ended and len(reports) < self._batch:
+            run, outcome = self._ended.popleft()
+            if not run.is_lost:
+                reports.append(Report(run, outcome, self._change(run, outcome, now)))
+        return reports
+
+    def _change(self, run: Run, outcome: Outcome, now: int) -> Change:
+        keep = run.task is None or run.task.options.keep
+        if run.stop_reason is not None and run.job.cancel_reason is None and isinstance(outcome, Succeeded):
+            run.job = msgspec.structs.replace(run.job, cancel_reason=run.stop_reason)  # the cancel came too late
+        secrets = () if isinstance(outcome, Succeeded) else run.secrets  # a result is redacted when it is shown
+        return settle(run.job, outcome, run.policy, now, self._random.random(), keep=keep, secrets=secrets)
 
     def _reserve_capacity(self) -> int:
         with self._lock:
-            want = self._room(self._in_transit)
-            self._in_transit += want
-        return want
+            wanted = self._capacity.free(self._in_transit)
+            self._in_transit += wanted
+        return wanted
 
     def _release_capacity(self, number: int) -> None:
         with self._lock:
             self._in_transit -= number
 
-    def _exchange(self, reports: list[Report], want: int) -> CompletedExchange:
+    def _exchange(self, reports: list[Report], wanted: int) -> CompletedExchange:
         settled = [report.change for report in reports]
-        ask = msgspec.structs.replace(self._usual(), settled=settled, want=want)
-        at = self._clock.monotonic()
+        request = msgspec.structs.replace(self._request(), settled=settled, want=wanted)
+        sent_at = self._clock.monotonic()
         try:
             self._flush_logs(reports)
             reach("exchange.before")
-            reply = self._store.exchange(ask)
+            reply = self._store.exchange(request)
         except (StoreUnavailable, StoreMoved):
-            self._unsent.append(reports)
+            self._unanswered.append(reports)
             raise
         except Exception as err:
             self._isolate_bad_report(reports, err)
             raise
-        self._clock.sync(reply.now, at)
-        return CompletedExchange(ask, reports, at, reply)
+        self._clock.sync(reply.now, sent_at)
+        return CompletedExchange(request, reports, sent_at, reply)
+
+    def _request(self) -> Exchange:
+        """A worker that has jobs leaves those that are due in a moment to idle workers."""
+        return msgspec.structs.replace(self.request, ahead=0) if self._runs else self.request
 
     def _flush_logs(self, reports: list[Report]) -> None:
         for report in reports:
@@ -121,22 +161,23 @@ class ExchangeClient:
                 self._flush_log(report.run)
 
     def _flush_log(self, run: Run) -> None:
-        """Lines that the store cannot digest are dropped, and that is told: they must not keep the job from ending."""
+        """Write the run's last log lines and progress. Drop what the store rejects: it must not block the outcome."""
         try:
             flush_lines(self._store, run, is_over=True)
-            flush_progress(self._store, self._usual().holder, [run])
+            flush_progress(self._store, self.request.holder, [run])
         except StoreUnavailable:
             raise
         except Exception:
-            log.exception("the last lines of job %s (%s) could not be kept", run.job.id, run.job.task)
+            log.exception("the last log lines of job %s (%s) could not be stored", run.job.id, run.job.task)
 
     def _isolate_bad_report(self, reports: list[Report], err: Exception) -> None:
-        """A batch that the store cannot digest: send its reports one by one, and end the one that is to blame."""
+        """Retry in batches of 1, 2, 4, …. A report that is rejected alone fails its job. If that is rejected too, drop
+        the run: its lease expires, and the rescuer takes the job."""
         self._batch = 1
         if len(reports) > 1:
             for report in reports:
-                self._reporter.put(report.run, report.outcome)
+                self.report(report.run, report.outcome)
         elif reports and not isinstance(reports[0].outcome, Undecodable):
-            self._reporter.put(reports[0].run, Undecodable(f"its end could not be recorded: {words_of(err)}"))
+            self.report(reports[0].run, Undecodable(f"its end could not be recorded: {words_of(err)}"))
         elif reports:
-            self._drop_lost(reports[0].run)  # its lease runs out, and others see to it
+            self._runs.lose(reports[0].run)

@@ -1,4 +1,4 @@
-"""LogKeeper: brings what running jobs have written, and how far they say they are, to the store, twice a second."""
+"""Writes the log lines and progress of running jobs to the store, twice a second."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ if TYPE_CHECKING:
     from rota.engine.events import Events
     from rota.engine.executors.run import Run
     from rota.engine.store_clock import StoreClock
-    from rota.engine.worker.worker import Worker
+    from rota.engine.worker.capacity import HeldRuns
     from rota.store.contract import Store
 
 PAUSE = 0.5  # seconds of log that a killed worker may lose
 
 
 class LogKeeper(Service):
-    """Lines of one job keep their order: they leave its log in order, and one thread takes them."""
+    """The lines of one job stay in order: one thread takes them from its log, in order."""
 
     name = "log keeper"
 
-    def __init__(self, store: Store, worker: Worker, events: Events, clock: StoreClock) -> None:
+    def __init__(self, store: Store, runs: HeldRuns, events: Events, clock: StoreClock, *, holder: str) -> None:
         super().__init__(events, clock)
         self._store = store
-        self._worker = worker
+        self._runs = runs
+        self._holder = holder
 
     def turn(self) -> float:
-        runs = [run for run in list(self._worker.runs.values()) if not run.is_over]
+        runs = [run for run in list(self._runs.values()) if not run.is_over]
         for run in runs:
             flush_lines(self._store, run)
-        flush_progress(self._store, self._worker.holder, runs)
+        flush_progress(self._store, self._holder, runs)
         return PAUSE
 
 
 def flush_progress(store: Store, holder: str, runs: list[Run]) -> None:
-    """Write how far runs say they are, where they have said so since the last time."""
+    """Write the progress of runs that have reported some since the last call."""
     notes = []
     for run in runs:
         text, run.progress = run.progress, None
@@ -47,10 +48,10 @@ def flush_progress(store: Store, holder: str, runs: list[Run]) -> None:
 
 
 def flush_lines(store: Store, run: Run, *, is_over: bool = False) -> None:
-    """Write a run's lines; where the store cannot take them now, they stay for the next try."""
+    """Write a run's lines. If the store cannot take them now, they stay for the next call."""
     if run.log is None:
         return
-    with run.log.flushing:  # whoever ends the run waits for lines that are on their way
+    with run.log.flushing:  # the thread that ends the run waits for lines in transit
         taken = run.log.take(is_over=is_over)
         lines = [LogLine(job_id=run.job.id, at=at, level=level, text=text) for at, level, text in taken]
         for start in range(0, len(lines), LARGEST_BATCH):

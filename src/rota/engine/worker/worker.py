@@ -1,18 +1,19 @@
-"""Worker: claims jobs, has them run, and reports how they ended: what ended and what is wanted go in one call.
+"""Claims jobs, has executors run them, and settles them: finished jobs and new claims go in one call.
 
-It claims what its free slots can take, and a little more when jobs are short: as much as ends in about 50 ms. While a
-batch runs, the next is fetched; long jobs are never hoarded. Where a long line of short jobs waits, a second lane asks
-beside the first, so that the store is busy with one batch while the worker is busy with the other.
+It claims a job for each free slot, and prefetches more if jobs are short: as many as end in about 50 ms. While a batch
+runs, the next one is fetched. Long jobs are never prefetched. If many short jobs wait, a second thread exchanges in
+parallel, so that the store works on one batch while the worker runs the other.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from rota.background import BackgroundThread
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
 from rota.engine.executors.run import Host, Run
@@ -20,12 +21,16 @@ from rota.engine.executors.runner import success
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.service import Service
-from rota.engine.worker.early import EarlyRuns
-from rota.engine.worker.exchange_client import BATCH, ExchangeClient
-from rota.engine.worker.prefetch import PrefetchLimit
-from rota.engine.worker.quarantine import Quarantine, is_suspect
-from rota.engine.worker.reporter import Reporter
-from rota.engine.worker.serial_thread import SerialThread
+from rota.engine.worker.capacity import (
+    MAX_BATCH,
+    Capacity,
+    EarlyRuns,
+    HeldRuns,
+    PrefetchLimit,
+    Quarantine,
+    is_suspect,
+)
+from rota.engine.worker.exchange_client import ExchangeClient
 from rota.errors import StoreError, StoreMoved
 from rota.model.micros import SECOND
 from rota.model.outcome import Died, Failed, GivenBack, TaskUnknown
@@ -37,37 +42,38 @@ from rota.store.contract import Exchange
 if TYPE_CHECKING:
     from random import Random
 
+    from rota.background import BackgroundCall
     from rota.engine.events import Events
     from rota.engine.executors import Executor
     from rota.engine.store_clock import StoreClock
-    from rota.engine.worker.exchange_client import CompletedExchange
-    from rota.engine.worker.reporter import Report
+    from rota.engine.worker.exchange_client import CompletedExchange, Report
     from rota.model.job import Job
     from rota.model.outcome import Outcome
-    from rota.store.contract import Exchanged, Listener, Refusal, Store
+    from rota.store.contract import Listener, Refusal, Store
     from rota.tasks.task import Registry
 
 log = logging.getLogger("rota.worker")
 
-FULL_BATCH = 32  # jobs that a claim wanted and got: there are more of them, and they are short
-POLL = 2.0  # seconds: the net under the bell
-AHEAD = 25_000  # microseconds before their time that an idle worker claims jobs, which begin on time then
-NEAR = 0.002  # seconds before an instant in which no bell of another process is heard
+FULL_BATCH = 32  # claimed jobs from which on it pays to exchange again at once
+POLL = 2.0  # seconds; fallback when a notification is lost
+EARLY_BY = 25_000  # microseconds before their time that an idle worker claims jobs, so that they start on time
+NEAR = 0.002  # seconds before an instant in which notifications of other processes are ignored
+SHORT_PAUSE = 0.001  # seconds; the queue is empty, so claimed jobs start, and may end, before the next exchange
 TOO_LONG = GivenBack("given back: the jobs before it take longer than was thought")
-SHORT_PAUSE = 0.001  # seconds: the line is empty, so what was claimed begins, and may end, before the next question
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """What a worker works on, and how much at once."""
+    """Which jobs a worker runs, and how many at once."""
 
     queues: tuple[str, ...] = ("default",)
     concurrency: int = 16
     lease_for: int = 30 * SECOND
     poll: float = POLL
+    early_by: int = EARLY_BY
     redaction: Redaction = DEFAULT  # what is hidden in the texts of its jobs
-    recycle_jobs: int | None = None  # when a child process is replaced: after so many jobs, …
+    recycle_jobs: int | None = None  # a child process is replaced after so many jobs, …
     recycle_age: int | None = None  # … at this age (microseconds), …
-    recycle_memory: int | None = None  # … or with more bytes than this; None leaves it at Recycling's own
+    recycle_memory: int | None = None  # … or with more bytes than this; None: the default of Recycling
 
     @property
     def recycling(self) -> Recycling:
@@ -79,8 +85,16 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         )
 
 
+class Executors(NamedTuple):
+    """Where a worker's tasks run."""
+
+    threads: Executor
+    loop: Executor
+    processes: Executor
+
+
 class Worker(Service):
-    """The claiming loop. Its runs are shared with the lease keeper."""
+    """The claiming loop. Its runs are shared with the lease keeper and the log keeper."""
 
     name = "worker"
 
@@ -94,116 +108,116 @@ class Worker(Service):
         holder: str,
         settings: WorkerSettings,
         random: Random,
-        threads: Executor | None = None,
-        loop: Executor | None = None,
-        processes: Executor | None = None,
+        executors: Executors | None = None,
     ) -> None:
         refuse_while_loading()
         super().__init__(events, clock)
         self.holder = holder
         self.settings = settings
-        self.runs: dict[str, Run] = {}  # claimed and not yet settled, by job id
-        self.is_draining = False
+        self.runs = HeldRuns(events, clock)
         self.drained = threading.Event()  # draining, and nothing is left
         self.is_idle = threading.Event()  # nothing to claim, nothing running
-        self.threads: Executor = threads or ThreadExecutor(settings.concurrency)
-        self.loop: Executor = loop or LoopExecutor()
-        self.processes: Executor = processes or ProcessExecutor(settings.concurrency, settings.recycling)
+        self.executors = executors or Executors(
+            threads=ThreadExecutor(settings.concurrency),
+            loop=LoopExecutor(),
+            processes=ProcessExecutor(settings.concurrency, settings.recycling),
+        )
         self._store = store
         self._registry = registry
-        self._reporter = Reporter(random)
-        self._prefetch = PrefetchLimit(settings.concurrency, clock.monotonic)
         self._host = Host(self.report, clock.now, clock.monotonic, end_in=self._end_in, redaction=settings.redaction)
-        self._second_thread = SerialThread("rota-worker-2")
-        self._client = ExchangeClient(
-            store, clock, self._reporter, self._usual, room=self._want, drop_lost=self.drop_lost
-        )
-        self._quarantine = Quarantine()
+        self._quarantine = Quarantine(self.runs)
+        prefetch = PrefetchLimit(settings.concurrency, clock.monotonic)
+        self.capacity = Capacity(self.runs, prefetch, self._quarantine, self.executors)
+        request = Exchange(holder=holder, queues=settings.queues, lease_for=settings.lease_for, ahead=settings.early_by)
+        self.client = ExchangeClient(store, clock, self.runs, self.capacity, random, request)
         self._early = EarlyRuns()
+        self._second_thread = BackgroundThread("rota-worker-2")
+        self._second: BackgroundCall[None] | None = None  # the exchanges in parallel, while there are some
+        self._is_second_awaited = False
         self._listener: Listener | None = None
         self._event = threading.Event()
+
+    @property
+    def is_draining(self) -> bool:
+        return self.capacity.is_draining
 
     def turn(self) -> float:
         self._event.clear()
         if self._begin_on_time():
             return SHORT_PAUSE
-        if self.is_moved and self._store.sealed() is None:
+        if self.is_sealed and self._store.sealed() is None:
             self.note_unsealed()
         try:
-            asked = self._client.ask()
+            done = self.client.exchange()
         except StoreMoved as err:
             self.note_sealed(err)
-            asked = self._client.ask()  # wanting nothing any more: what has ended is settled still
-        self._apply(asked)
-        if self._is_full_batch(asked):
+            done = self.client.exchange()  # which claims nothing now, and still settles finished jobs
+        self._apply(done)
+        if self._is_full_batch(done):
             self.is_idle.clear()
             self._close_listener()
-            if self._second_thread.is_free and self._want() >= FULL_BATCH:
-                self._second_thread.give(self._exchange_in_parallel)
+            self._exchange_in_parallel()
             return 0.0
-        self._second_thread.finish()
-        self._give_back_excess()
-        pause = self._pause(asked)
+        if self._second is not None:
+            self._end_second(self._second)
+        self._return_excess()
+        pause = self._pause(done)
         first = self._early.next_at
         return pause if first is None else min(pause, self._until(first))
 
-    def exchange(self) -> Exchanged:
-        """Tell the store what ended and take what fits. Where the call fails, the same reports are sent again."""
-        asked = self._client.ask()
-        self._settle(asked.reports, asked.reply.refused)
-        self._client.confirm_dispatched(asked)
-        return asked.reply
-
-    def _usual(self) -> Exchange:
-        """What every question says. Who has work at hand leaves what is due in a moment to others."""
-        return Exchange(
-            holder=self.holder,
-            queues=self.settings.queues,
-            lease_for=self.settings.lease_for,
-            ahead=0 if self.runs else AHEAD,
-        )
-
-    def _is_full_batch(self, asked: CompletedExchange) -> bool:
-        """Whether there are more jobs like these, and short ones: it pays to ask for them at once."""
-        claimed = asked.reply.claimed
-        is_plain = not (self.is_draining or self.is_moved or self._quarantine.is_careful)
-        return is_plain and len(claimed) >= max(FULL_BATCH, asked.ask.want)
+    def _is_full_batch(self, done: CompletedExchange) -> bool:
+        """Whether more short jobs like these wait, so that it pays to exchange again at once."""
+        if self.is_draining or self.is_sealed or self._quarantine.is_careful:
+            return False
+        return len(done.reply.claimed) >= max(FULL_BATCH, done.request.want)
 
     def _exchange_in_parallel(self) -> None:
-        """Ask and work off beside the loop, as long as there is a crowd and the loop does the same."""
-        while not self._second_thread.is_awaited:
-            asked = self._client.ask()
-            self._apply(asked)
-            if not self._is_full_batch(asked):
+        if self._second is not None and self._second.is_done:
+            second, self._second = self._second, None
+            second.result()  # raises what it raised
+        if self._second is None and self.capacity.free() >= FULL_BATCH:
+            self._second = self._second_thread.begin(self._exchange_while_full)
+
+    def _exchange_while_full(self) -> None:
+        """Runs in the second thread: exchange, as long as batches are full and the loop does the same."""
+        while not self._is_second_awaited:
+            done = self.client.exchange()
+            self._apply(done)
+            if not self._is_full_batch(done):
                 return
 
-    def _give_back_excess(self) -> None:
-        """What was claimed when jobs were short, and cannot begin soon because they are long now, is for others."""
+    def _end_second(self, second: BackgroundCall[None]) -> None:
+        self._is_second_awaited = True
+        try:
+            second.result()
+        finally:
+            self._is_second_awaited = False
+            self._second = None
+
+    def _return_excess(self) -> None:
+        """Return jobs that were claimed when jobs were short and cannot start soon, because they are long now."""
         if len(self.runs) <= 2 * self.settings.concurrency:
             return
-        waiting = [run for run in self.runs.values() if run.started is None and not run.is_over]
-        number = self._prefetch.excess(len(waiting))
+        waiting = self.runs.not_started
+        number = self.capacity.prefetch.excess(len(waiting))
         for run in waiting[len(waiting) - number :]:
             run.give_back_unless_begun(TOO_LONG)
 
-    def _apply(self, asked: CompletedExchange) -> None:
-        self._settle(asked.reports, asked.reply.refused)
-        self.dispatch(asked.reply.claimed, asked.at)
-        self._client.confirm_dispatched(asked)
+    def _apply(self, done: CompletedExchange) -> None:
+        self.settle(done)
+        self.dispatch(done.reply.claimed, done.sent_at)
+        self.client.confirm_dispatched(done)
 
-    def dispatch(self, jobs: list[Job], asked_at: float | None = None) -> None:
-        """Start runs for claimed jobs, which were asked for at that time (monotonic)."""
-        self._quarantine.look_at(jobs)
+    def dispatch(self, jobs: list[Job], sent_at: float | None = None) -> None:
+        """Start runs for claimed jobs; the claim was sent at that monotonic time."""
+        self._quarantine.inspect(jobs)
         is_careful = self._quarantine.is_careful
-        renewed_at = self.clock.monotonic() if asked_at is None else asked_at
+        renewed_at = self.clock.monotonic() if sent_at is None else sent_at
         lease_end = renewed_at + self.settings.lease_for / SECOND
         ready: list[Run] = []
         for job in jobs:
-            older = self.runs.get(job.id)
-            if older is not None:
-                self.drop_lost(older)  # its lease is gone: the store has just given out a newer one
             run = Run(job, self._host, renewed_at, lease_end)
-            self.runs[job.id] = run
+            self.runs.hold(run)
             if self.is_draining:
                 run.finish(GivenBack())
                 continue
@@ -213,26 +227,26 @@ class Worker(Service):
                 continue
             if not is_careful or not is_suspect(job):
                 ready.append(run)
-            elif not self._quarantine.takes(run):
+            elif not self._quarantine.accept(run):
                 run.finish(GivenBack("given back: its next death parks it, so it must run alone"))
-        suspect = self._quarantine.release(len(self.runs))
+        suspect = self._quarantine.release()
         if suspect is not None:
             ready.append(suspect)
         self._start(ready)
 
     def _start(self, runs: list[Run]) -> None:
-        """Have them begin, now or on time. (A clock that was set back makes nobody wait.)"""
+        """Start runs now, or on time if they were claimed early. (After a clock was set back, none waits.)"""
         now = self.clock.now()
-        early = [run for run in runs if now < run.job.run_at <= now + AHEAD]
+        early = [run for run in runs if now < run.job.run_at <= now + EARLY_BY]
         for run in early:
-            self._early.put(run)
+            self._early.add(run)
         self._submit([run for run in runs if run not in early] if early else runs)
 
     def _begin_on_time(self) -> bool:
-        """Have those begin whose time has come; whether there were some."""
+        """Start the early runs whose time has come; whether there were some."""
         if self._early.next_at is None:
             return False
-        runs = self._early.released(self.clock.now())
+        runs = self._early.take_due(self.clock.now())
         self._submit(runs)
         return bool(runs)
 
@@ -252,64 +266,67 @@ class Worker(Service):
             self.events.emit("job.started", now, job_id=job.id, task=job.task, attempt=job.attempts + 1)
 
     def is_idle_for(self, queue: str) -> bool:
-        """Whether it has nothing to do but to wait for jobs of this queue."""
+        """Whether it is idle and waits for jobs of this queue."""
         return self.is_idle.is_set() and queue in self.settings.queues
 
+    @property
+    def is_woken(self) -> bool:
+        """Whether wake() was called since the last turn began."""
+        return self._event.is_set()
+
     def report(self, run: Run, outcome: Outcome) -> None:
-        """A run has ended; any thread may say so."""
-        self._prefetch.ended()
-        if isinstance(outcome, Failed) and outcome.met_seal and self._is_sealed():
+        """A run has ended; any thread may report it."""
+        self.capacity.prefetch.count_ended()
+        if isinstance(outcome, Failed) and outcome.met_seal and self._finds_store_sealed():
             outcome = GivenBack("given back: it needed the store, which is being moved")
-        self._reporter.put(run, outcome)
+        self.client.report(run, outcome)
         self.wake()
 
     def drain(self) -> None:
-        """Claim no more, and give back what was not begun."""
-        self.is_draining = True
+        """Claim no more jobs, and return those that have not started."""
+        self.capacity.is_draining = True
         for run in list(self.runs.values()):
             run.give_back_unless_begun()
         self.wake()
 
     def give_back(self) -> None:
-        """Let go of everything that still runs: others will do it."""
+        """Return all jobs that still run: other workers will run them."""
         for run in list(self.runs.values()):
-            run.finish(self._fate_of(run))
+            run.finish(self._outcome_at_stop(run))
             run.stop("the worker is shutting down")
 
-    def drop_lost(self, run: Run) -> None:
-        """A run whose lease is gone: whatever it still does is nobody's business."""
-        run.is_over = True
-        self._remove(run)
-        self.events.emit("job.lost", self.clock.now(), job_id=run.job.id, task=run.job.task)
-        run.lose()
+    def note_sealed(self, err: StoreMoved) -> None:
+        self.capacity.is_sealed = True
+        super().note_sealed(err)
+
+    def note_unsealed(self) -> None:
+        self.capacity.is_sealed = False
+        super().note_unsealed()
 
     def wake(self) -> None:
-        if not self._event.is_set():  # a busy worker is told of a thousand endings a turn; once is enough
+        if not self._event.is_set():  # a busy worker gets a thousand outcomes a turn; waking it once is enough
             self._event.set()
         if self._listener is not None:
             self._listener.wake()
 
     def wait(self, seconds: float) -> None:
-        """Listen until shortly before it is time, then wait for the very moment: bells are a millisecond late."""
+        """Listen until shortly before the instant, then wait for it exactly: notifications are a millisecond late."""
         until = self.clock.monotonic() + seconds
-        if (
-            self._listener is not None
-            and seconds > NEAR
-            and (self._event.is_set() or self._listener.wait(seconds - NEAR))
-        ):
+        listener = self._listener
+        if listener is not None and seconds > NEAR and (self._event.is_set() or listener.wait(seconds - NEAR)):
             return
         self._event.wait(max(0.0, until - self.clock.monotonic()))
 
     def close(self) -> None:
         self._close_listener()
-        self._second_thread.stop()
-        self.threads.stop()
-        self.loop.stop()
-        self.processes.stop()
+        self._second_thread.close()
+        for executor in self.executors:
+            executor.stop()
 
-    def _fate_of(self, run: Run) -> Outcome:
-        """What becomes of a run that is let go. One that blocks its loop would block the next one's too, for ever."""
-        if isinstance(self.loop, LoopExecutor) and self.loop.blocker is run:
+    def _outcome_at_stop(self, run: Run) -> Outcome:
+        """The outcome of a run that is stopped. One that blocks its loop would block the next worker's too."""
+        loop = self.executors.loop
+        if isinstance(loop, LoopExecutor) and loop.blocker is run:
             return Died(
                 "its worker was stopped while it blocked the event loop; await what it waits for, or make it a plain "
                 "function (def)"
@@ -318,87 +335,79 @@ class Worker(Service):
 
     def _executor_of(self, run: Run) -> Executor:
         if run.task is not None and run.task.is_async:
-            return self.loop
+            return self.executors.loop
         is_apart = run.task is not None and run.task.options.executor == "process"
-        return self.processes if is_apart else self.threads
+        return self.executors.processes if is_apart else self.executors.threads
 
-    def _is_sealed(self) -> bool:
+    def _finds_store_sealed(self) -> bool:
         """Whether it was this worker's own store that a task found sealed."""
         try:
             return self._store.sealed() is not None
         except StoreError:
             return False
 
-    def _want(self, coming: int = 0) -> int:
-        """How many jobs to claim, with so many on their way."""
-        if self.is_draining or self.is_moved:
-            return 0
-        held = coming + sum(not run.is_over for run in list(self.runs.values()))  # what has ended needs no slot
-        return self._quarantine.limit(
-            max(0, min(BATCH, self._prefetch.room(held, self.threads.stuck + self.loop.stuck + self.processes.stuck)))
-        )
-
-    def _pause(self, asked: CompletedExchange) -> float:
+    def _pause(self, done: CompletedExchange) -> float:
         """How long the loop may sleep: not at all while there is something to do."""
-        reply = asked.reply
-        if reply.claimed or self._reporter:
+        reply = done.reply
+        if reply.claimed or self.client.has_reports:
             self.is_idle.clear()
-            if len(reply.claimed) == BATCH:
+            if len(reply.claimed) == MAX_BATCH:
                 self._close_listener()
-            if self._reporter:
+            if self.client.has_reports:
                 return 0.0
-            if len(reply.claimed) < asked.ask.want:
+            if len(reply.claimed) < done.request.want:
                 return SHORT_PAUSE
-            return 0.0 if self._want() else self.settings.poll
+            return 0.0 if self.capacity.free() else self.settings.poll
         if self.runs:
             self.is_idle.clear()
         elif self.is_draining:
             self.drained.set()
-        elif self.is_moved or (asked.ask.want and (reply.next_due_at is None or reply.next_due_at > reply.now)):
+        elif self.is_sealed or (done.request.want and (reply.next_due_at is None or reply.next_due_at > reply.now)):
             self.is_idle.set()
-        if self._listener is None and self._want():
+        if self._listener is None and self.capacity.free():
             self._listener = self._store.listen("jobs")
-            return 0.0  # look once more: what came before the bell was hung did not ring
-        if reply.next_due_at is None or not self._want():
+            return 0.0  # exchange once more: jobs that came before it listened sent no notification to it
+        if reply.next_due_at is None or not self.capacity.free():
             return self.settings.poll  # a full worker is woken by the run that ends
-        return min(self.settings.poll, self._until_asking(reply.next_due_at, reply.now, asked.ask.ahead))
+        return min(self.settings.poll, self._until_exchange(reply.next_due_at, reply.now, done.request.ahead))
 
-    def _until_asking(self, due_at: int, asked_at: int, ahead: int) -> float:
-        """Seconds until it is worth asking for a job that did not come; an idle worker may ask ahead of its time."""
-        if due_at <= asked_at:
+    def _until_exchange(self, due_at: int, replied_at: int, early_by: int) -> float:
+        """Seconds until the next exchange for a job that was not claimed; an idle worker may claim it early."""
+        if due_at <= replied_at:
             return SHORT_PAUSE
-        is_early = not self.runs and due_at > asked_at + ahead
-        return self._until(due_at - AHEAD * 9 // 10 if is_early else due_at)
+        is_early = not self.runs and due_at > replied_at + early_by
+        return self._until(due_at - EARLY_BY * 9 // 10 if is_early else due_at)
 
     def _until(self, instant: int) -> float:
         """Seconds until then, by the store's clock."""
         return max(0.0, (instant - self.clock.now()) / SECOND)
 
     def _close_listener(self) -> None:
-        bell, self._listener = self._listener, None
-        if bell is not None:
-            bell.close()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
 
-    def _settle(self, reports: list[Report], refused: list[Refusal]) -> None:
-        refusals = {refusal.id: refusal for refusal in refused}
+    def settle(self, done: CompletedExchange) -> None:
+        """Remove the runs whose reports the store has accepted or refused, and emit their events."""
+        reports, refusals = done.reports, {refusal.id: refusal for refusal in done.reply.refused}
         if reports and self.events.is_counted:
             self._count_settled(reports, refusals)
-        is_success_told = self.events.wants("job.succeeded")
+        is_success_wanted = self.events.wants("job.succeeded")
         for report in reports:
             refusal = refusals.get(report.change.id)
-            if refusal is None and report.change.state is State.SUCCEEDED and not is_success_told:
-                self._remove(report.run)
+            if refusal is None and report.change.state is State.SUCCEEDED and not is_success_wanted:
+                self.runs.remove(report.run)
                 continue
             if refusal is not None and refusal.why == "cancel":
-                self._reporter.put_back(report, refusal.reason)
+                self.client.report_again(report, refusal.reason)
                 continue
-            self._remove(report.run)
+            self.runs.remove(report.run)
             was_refused = refusal is not None and not report.run.ended_in  # ended by the task's own transaction
             self._emit(report, was_refused=was_refused)
 
     def _count_settled(self, reports: list[Report], refusals: dict[str, Refusal]) -> None:
-        taken = [report.change for report in reports if _was_taken(report, refusals.get(report.change.id))]
-        self.events.settled(taken, self.clock.now())
+        accepted = [report.change for report in reports if _was_accepted(report, refusals.get(report.change.id))]
+        self.events.settled(accepted, self.clock.now())
 
     def _end_in(self, run: Run, transaction: object, result: object) -> bool:
         """End a run's job with the transaction of its task."""
@@ -406,12 +415,6 @@ class Worker(Service):
         keep = run.task is None or run.task.options.keep
         change = settle(run.job, outcome, run.policy, self.clock.now(), 0.0, keep=keep, secrets=run.secrets)
         return self._store.settle_in(transaction, self.holder, change)
-
-    def _remove(self, run: Run) -> None:
-        """Forget this run, and not a newer one of the same job."""
-        self._quarantine.release_suspect(run)
-        if self.runs.get(run.job.id) is run:
-            del self.runs[run.job.id]
 
     def _emit(self, report: Report, *, was_refused: bool) -> None:
         change, job = report.change, report.change.job
@@ -444,7 +447,7 @@ def _why_returned(job: Job, outcome: Outcome) -> str | None:
             return None
 
 
-def _was_taken(report: Report, refusal: Refusal | None) -> bool:
+def _was_accepted(report: Report, refusal: Refusal | None) -> bool:
     """Whether the job ended as its worker says: by this report, or before it with the task's own transaction."""
     return refusal is None or (report.run.ended_in and refusal.why == "lease")
 

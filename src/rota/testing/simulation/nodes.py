@@ -1,19 +1,14 @@
-"""Nodes: the real services of one process, each stepped by the simulation."""
+"""Builds nodes of real services, which the simulation turns one at a time."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.engine.scheduling.scheduler import Scheduler
+from rota.engine.services import NodeSettings, build_services
 from rota.engine.store_clock import StoreClock
-from rota.engine.upkeep.pruner import Pruner
-from rota.engine.upkeep.rescuer import Rescuer
-from rota.engine.worker.leases import LeaseKeeper
-from rota.engine.worker.log_keeper import LogKeeper
-from rota.engine.worker.worker import Worker, WorkerSettings
+from rota.engine.worker.worker import Executors, WorkerSettings
 from rota.model.micros import SECOND
-from rota.model.names import new_id
 from rota.store.contract import Retention
 from rota.testing.simulation.executor import SimulatedExecutor
 
@@ -31,7 +26,11 @@ if TYPE_CHECKING:
 
 LEASE = 10 * SECOND
 KEPT = Retention(
-    succeeded_for=20 * SECOND, failed_for=90 * SECOND, cancelled_for=40 * SECOND, most_finished=200, nodes_for=SECOND
+    succeeded_for=20 * SECOND,
+    failed_for=90 * SECOND,
+    cancelled_for=40 * SECOND,
+    most_finished=200,
+    nodes_for=30 * SECOND,
 )
 PATIENCE = 3  # turns of a worker after which a run that has ended must be reported
 
@@ -46,20 +45,15 @@ class Actor:
         self.next_at = now
         self.is_busy = False  # in the middle of a turn
 
+    def is_ready(self, now: int) -> bool:
+        """Whether it may turn: its pause is over, or its worker was woken."""
+        if self.service is self.node.worker and self.node.worker.is_woken:
+            return True
+        return self.next_at <= now
+
     @property
     def listener(self) -> SimulatedListener | None:
         return self.node.store.listeners.get(self.service.name)
-
-
-class SimulatedWorker(Worker):
-    """The real worker, whose wake-ups reach the simulation."""
-
-    actor: Actor | None = None
-
-    def wake(self) -> None:
-        super().wake()
-        if self.actor is not None:
-            self.actor.next_at = 0
 
 
 class Role(NamedTuple):
@@ -71,7 +65,7 @@ class Role(NamedTuple):
 
 
 class Node:
-    """One process: worker with its keepers, rescuer, pruner, and a scheduler where it should have one."""
+    """One process, with the services that a real node has; a scheduler only if its role says so."""
 
     def __init__(
         self,
@@ -91,30 +85,20 @@ class Node:
         mine = Random(random.getrandbits(64))  # noqa: S311 - ids and jitter of this node, by the seed
         store_clock = StoreClock(store.now, clock.monotonic)
         self.executor = SimulatedExecutor(role.concurrency, clock, endings)
-        self.worker = SimulatedWorker(
+        work = WorkerSettings(queues=role.queues, concurrency=role.concurrency, lease_for=LEASE)
+        services = build_services(
             store,
             registry,
             events,
             store_clock,
-            holder=self.name,
-            settings=WorkerSettings(queues=role.queues, concurrency=role.concurrency, lease_for=LEASE),
+            NodeSettings(scheduler=role.has_scheduler, work=work, retention=KEPT),
+            node_id=self.name,
             random=mine,
-            threads=self.executor,
-            loop=self.executor,
+            executors=Executors(self.executor, self.executor, self.executor),
         )
-        services: list[Service] = [
-            self.worker,
-            LeaseKeeper(store, self.worker, events, store_clock),
-            LogKeeper(store, self.worker, events, store_clock),
-            Rescuer(store, events, store_clock, lease_for=LEASE, random=mine),
-            Pruner(store, events, store_clock, retention=KEPT),
-        ]
-        if role.has_scheduler:
-            scheduler = Scheduler(store, events, store_clock, lambda: new_id(mine, clock.now()))
-            scheduler.set_worker(self.worker)
-            services.append(scheduler)
-        self.actors = [Actor(self, service, clock.now()) for service in services]
-        self.worker.actor = self.actors[0]
+        assert services.worker is not None
+        self.worker = services.worker
+        self.actors = [Actor(self, service, clock.now()) for service in services.all]
 
     @property
     def is_dead(self) -> bool:

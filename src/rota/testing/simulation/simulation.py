@@ -128,7 +128,7 @@ class Simulation:
             for actor in node.actors:
                 if actor.is_busy:
                     continue
-                if actor.next_at <= now or (woken and actor.service.name in woken):
+                if actor.is_ready(now) or (woken and actor.service.name in woken):
                     services.append(actor)
                 elif actor.next_at < next_at:
                     next_at = actor.next_at

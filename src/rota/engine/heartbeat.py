@@ -1,0 +1,51 @@
+"""Writes every 5 s that this node is alive and what it runs, and tells its scheduler which schedules are its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.engine.scheduling.partition import partition_of
+from rota.engine.service import Service
+
+if TYPE_CHECKING:
+    from rota.engine.events import Events
+    from rota.engine.scheduling.scheduler import Scheduler
+    from rota.engine.store_clock import StoreClock
+    from rota.engine.worker.capacity import HeldRuns
+    from rota.store.contract import Node, Store
+
+INTERVAL = 5.0  # seconds
+
+
+class Heartbeat(Service):
+    """Keeps the node's record in the store fresh."""
+
+    name = "heartbeat"
+
+    def __init__(
+        self,
+        store: Store,
+        events: Events,
+        clock: StoreClock,
+        record: Node,
+        *,
+        runs: HeldRuns | None = None,
+        scheduler: Scheduler | None = None,
+    ) -> None:
+        super().__init__(events, clock)
+        self._store = store
+        self._record = record
+        self._runs = runs
+        self._scheduler = scheduler
+
+    def turn(self) -> float:
+        started_at = self._record.started_at or self.clock.now()
+        running = 0 if self._runs is None else len(self._runs)
+        self._record = msgspec.structs.replace(self._record, started_at=started_at, running=running)
+        sent_at = self.clock.monotonic()
+        self.clock.sync(self._store.beat(self._record), sent_at)
+        if self._scheduler is not None:
+            self._scheduler.partition = partition_of(self._record.id, self._store.list_nodes(), self.clock.now())
+        return INTERVAL
