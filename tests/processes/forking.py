@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import select
+import sys
 import traceback
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+STUCK_AFTER = 100  # seconds; then the child prints the stacks of its threads and ends with 1
+
+
 def fork(work: Callable[[], object]) -> int:
     """Do this in a forked process; its process id."""
     pid = os.fork()
     if pid == 0:
         code = 1
+        faulthandler.dump_traceback_later(STUCK_AFTER, exit=True, file=sys.__stderr__)
         try:
             work()
             code = 0
