@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-system demo check test test-pythons bench docs format clean
+.PHONY: help setup setup-system demo check test test-cost soak test-pythons bench docs format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,8 +34,14 @@ check: setup  ## Format, lint, types, layers, and whether all tests can be colle
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --collect-only -qq >/dev/null  # two test files of one name, for instance, cannot
 
-test: setup  ## Run all tests (options: args="-k cron", samples=200000 for the long comparison)
+test: setup  ## Run all tests: at most 14 minutes of CPU, about 8 on two cores (options: args="-k cron", samples=200000)
 	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto --dist worksteal $(args)
+
+test-cost: setup  ## Run all tests and show how much CPU they take, and which take the most
+	$(BIN)/python -m tools.suite_cost -n auto --dist worksteal $(args)
+
+soak: setup  ## Run all tests in their long forms: more seeds, kills and faults, every suite on every server (hours)
+	ROTA_SOAK=1 ROTA_TEST_SAMPLES=200000 $(BIN)/python -m pytest -n auto --dist worksteal -o timeout=3600 $(args)
 
 test-pythons:  ## Run the tests that need no server on every Python from 3.11 on that is here (options: args="-n 2")
 	$(PYTHON) -m tools.pythons $(args)

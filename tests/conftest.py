@@ -8,10 +8,13 @@ import signal
 import sys
 import tempfile
 import threading
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import settings
+
+from amounts import IS_SOAK
 
 if TYPE_CHECKING:
     import pytest
@@ -69,11 +72,24 @@ _hear_signals()
 _made = _share_bytecode()
 
 
+def _is_left_out(item: pytest.Item) -> bool:
+    """Of a suite that runs on another server of the same store, one test in so many runs, always the same ones."""
+    mark = item.get_closest_marker("one_in")
+    if mark is None:
+        return False
+    behind_file = item.nodeid.partition("::")[2]
+    return zlib.crc32(behind_file.encode()) % int(mark.args[0]) != 0
+
+
 def pytest_unconfigure() -> None:
     while _made:
         shutil.rmtree(_made.pop(), ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest begin first: one that begins last is waited for by all other processes."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make soak` runs. The longest begin first: all other processes wait for one that is last."""
+    left_out = [] if IS_SOAK else [item for item in items if _is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=lambda item: item.get_closest_marker("slow_first") is None)

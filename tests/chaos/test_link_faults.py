@@ -8,9 +8,10 @@ from kill_checks import check_all
 from kill_harness import wait_until
 from killable_app import put_schedules
 
+from amounts import IS_SOAK
 from every_store import SERVED
 
-FAULTS = ["cut"] * 8 + ["lose_replies"] * 3 + ["delay"] * 2 + ["close_door", "black_hole"]  # four kinds make sixty
+FAULTS = [*["cut"] * 3, "lose_replies", "lose_replies", "delay", "close_door", "black_hole"] * (8 if IS_SOAK else 1)
 
 
 @pytest.mark.slow_first

@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
+from amounts import amount
 from every_store import DURABLE, fresh_place
 from rota.testing.differential.comparison import Comparison
 from rota.testing.differential.shrinking import shrunk
 
-SEEDS = int(os.environ.get("ROTA_DIFF_SEEDS", "10"))
-STEPS = int(os.environ.get("ROTA_DIFF_STEPS", "500"))
+SEEDS = amount(3, 40, "ROTA_DIFF_SEEDS")
+STEPS = amount(400, 1_000, "ROTA_DIFF_STEPS")
 MEMORY = "/dev/shm"  # noqa: S108 - what a busy disk takes for each commit is no part of these tests
 AT_THE_END = 1_000_000
 

@@ -8,6 +8,8 @@ from rota.testing import ManualClock
 from rota.testing.kit_store import KitStore
 from rota.testing.store_suite import *  # noqa: F403
 
+pytestmark = pytest.mark.one_in(5)  # it is a memory store, which test_memory.py runs all of them on
+
 
 @pytest.fixture
 def make_store():

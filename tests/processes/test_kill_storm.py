@@ -10,6 +10,7 @@ from kill_checks import check_all
 from kill_harness import wait_until
 from killable_app import put_crowd, put_schedules
 
+from amounts import amount
 from every_store import DURABLE
 from rota.inspector.reading import all_schedules
 from rota.model.state import State
@@ -17,7 +18,7 @@ from rota.testing.simulation.checks.occurrences import expected_slots
 from rota.testing.simulation.history import all_occurrences
 
 SEED = 20_240_229
-KILLS = 24  # five stores make 120
+KILLS = amount(10, 60)  # on each of five stores
 ROLES = ["scheduler"] * 5 + ["worker"] * 8
 CROWD = 20  # schedules beside the two that are looked at closely
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
 
+from amounts import amount
 from rota.testing.simulation.simulation import Simulation
 from rota.testing.simulation.tally import EXPECTED, tally_of
 from rota.testing.simulation.verdict import violations_of
 
-SEEDS = int(os.environ.get("ROTA_SIM_SEEDS", "500"))
-STEPS = int(os.environ.get("ROTA_SIM_STEPS", "500"))
-SHARDS = 20
+SEEDS = amount(120, 1_000, "ROTA_SIM_SEEDS")
+STEPS = amount(500, 1_000, "ROTA_SIM_STEPS")
+SHARDS = 8
 ENOUGH = 5_000  # steps of a shard from which on it must have seen everything
 
 

@@ -13,6 +13,8 @@ from rota.testing.store_suite import *  # noqa: F403
 from rota.testing.store_suite.durable import *  # noqa: F403
 from rota.testing.store_suite.shared import *  # noqa: F403
 
+pytestmark = pytest.mark.one_in(5)  # test_redis.py runs all of them on the same store
+
 
 @pytest.fixture(scope="session")
 def valkey_url():

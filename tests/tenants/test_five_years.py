@@ -10,12 +10,13 @@ import os
 
 import pytest
 
+from amounts import amount
 from every_store import DURABLE, fresh_place
 from rota.store.memory import MemoryStore
 from tenants.world import World, replayable
 
 TENANTS = 4  # in one world
-WORLDS = int(os.environ.get("ROTA_TENANT_WORLDS") or 75)
+WORLDS = amount(15, 150, "ROTA_TENANT_WORLDS")
 SEEDS = os.environ.get("ROTA_TENANT_SEEDS", "").split(",")
 SEED = SEEDS[0] or "a-year"
 DAYS = 5 * 365 + 1
