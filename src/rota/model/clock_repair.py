@@ -16,7 +16,7 @@ from rota.model.edit import Edit
 from rota.model.history import Move, closed_lines, pack_moves, scheduled_line
 from rota.model.micros import SECOND
 from rota.model.settle import Change
-from rota.model.slots import MISSED, SILENT, next_slot, with_ahead
+from rota.model.slots import MISSED, NOT_CLAIMED, SILENT, next_slot, with_ahead
 from rota.model.state import State
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ _WAITING = ("scheduled", "held", "cancelled")  # outcomes that an occurrence may
 
 
 def is_ahead_of_clock(schedule: Schedule, now: int) -> bool:
-    """Whether a schedule may have been advanced, or made, by a clock that stood ahead. Its ledger tells for sure."""
-    return not schedule.problem and schedule.fired_through > now + TOLERANCE
+    """Whether a schedule may have been advanced, or made, by a clock that stood ahead, or whether jobs that it made
+    ahead may have been judged by one. Its ledger tells for sure."""
+    return not schedule.problem and schedule.made_through > now + TOLERANCE
 
 
 def repair_schedule(schedule: Schedule, lines: Sequence[Occurrence], now: int, *, is_whole: bool = True) -> Edit | None:
@@ -47,9 +48,12 @@ def repair_schedule(schedule: Schedule, lines: Sequence[Occurrence], now: int, *
     if not is_ahead_of_clock(schedule, now) or not (was_edited or _has_decided(lines, now)):
         return None
     is_made_ahead = schedule.ahead is not None and schedule.ahead.through > schedule.fired_through
+    was_fired = schedule.fired_through > now + TOLERANCE
     reopened = [line for line in lines if _is_open(line, was_edited=was_edited)][:MOST_SPANS]
     if is_made_ahead and any(detour.slots for detour in schedule.detours):
         reopened = []  # the run that a change of zone keeps stays where it is
+    if not (was_fired or reopened):
+        return None
     end = schedule.made_through if reopened else schedule.fired_through
     rest = [line for line in lines if line not in reopened and line.earliest_at <= end]
     spans = [(max(line.earliest_at - 1, now), line.through_at) for line in rest]
@@ -138,11 +142,13 @@ def _is_open(line: Occurrence, *, was_edited: bool) -> bool:
 
     A pause that ended by itself was meant to last until its end. One that somebody ended under the wrong clock was not.
     """
-    return line.reason == MISSED or (was_edited and line.outcome == "skipped" and line.reason.startswith(SILENT))
+    return line.reason in {MISSED, NOT_CLAIMED} or (
+        was_edited and line.outcome == "skipped" and line.reason.startswith(SILENT)
+    )
 
 
 def _moved_back(schedule: Schedule, reopened: Sequence[Occurrence], taken: tuple[Span, ...], now: int) -> Edit:
-    since = min([now, *(line.after_at for line in reopened)])  # the first range may begin before now
+    since = min([now, schedule.fired_through, *(line.after_at for line in reopened)])  # a range may begin before now
     after = with_ahead(schedule, taken=taken, **({"through": 0} if reopened else {}))
     after = msgspec.structs.replace(
         after,

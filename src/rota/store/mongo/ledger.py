@@ -54,6 +54,11 @@ class Ledger:
                 return
             document = step.space.ledger.find_one({"_id": name}, session=step.session)
 
+    def ending_at(self, step: Step, name: str, ends: Sequence[int], made_at: int) -> list[Occurrence]:
+        """The lines that end at these times."""
+        document = step.space.ledger.find_one({"_id": name}, session=step.session)
+        return [line for line in _of_this_schedule(name, made_at, document) if line.through_at in ends]
+
     def erase(self, step: Step, name: str, ends: Sequence[int], made_at: int) -> None:
         """Drop the lines that end at these times; where none does any more, nothing is written."""
         while ends:

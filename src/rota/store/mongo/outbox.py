@@ -139,7 +139,7 @@ class Postman:
             unsure |= {job.id for job in jobs} - {job.id for job in wanted}
         missed = self._missed(step, unsure)
         for outbox in outboxes:
-            self._ledger.erase(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
+            self._reopen(step, outbox)
         lines = [line for outbox in outboxes for line in outbox.lines]
         lines += [of_skip(job.schedule_id or "", not_unique(job, holder)) for job, holder in refused if job.fire_at]
         self._ledger.record(step, lines, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
@@ -151,6 +151,16 @@ class Postman:
         if not step.is_atomic:
             self._clear(step, whole)
         return [job.id for job, _ in refused]
+
+    def _reopen(self, step: Step, outbox: Outbox) -> None:
+        """Take skipped times out of the ledger. A job that was made ahead for one of them, and skipped when it was due,
+        has left a tombstone there: that goes first, so that a second delivery still finds the lines of the first."""
+        if not outbox.reopens:
+            return
+        lines = self._ledger.ending_at(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
+        spans = [(line.after_at, line.through_at) for line in lines]  # a tombstone may still owe a line of one time
+        self._remover.free(step, outbox.schedule_id, [*spans, *((end - 1, end) for end in outbox.reopens)])
+        self._ledger.erase(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
 
     def _revoke(self, step: Step, outbox: Outbox) -> None:
         """Cancel what the schedule's trigger made and nobody has started; runs by hand stay. None was a last run. What

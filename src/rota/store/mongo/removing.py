@@ -61,6 +61,12 @@ class Remover:
         self._logs.forget(step, [job.id for job in gone])
         return len(gone) == len(jobs)
 
+    def free(self, step: Step, schedule_id: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Take the occurrences in after < t <= through from the tombstones of jobs, so that others may be made."""
+        times = [{"fire_at": {"$gt": after, "$lte": through}} for after, through in spans]
+        mine: Document = {"schedule_id": schedule_id, "state": {"$exists": False}, "$or": times}
+        step.space.jobs.update_many(mine, _wipe(secrets.token_hex(8)), session=step.session, hint="occurrence")
+
     def _wipe_away(self, step: Step, jobs: Sequence[Job]) -> Sequence[Job]:
         """Jobs of one state; gives those that this step took away."""
         mine: Document = {"_id": {"$in": [job.id for job in jobs]}, "state": jobs[0].state.value}

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.store.contract import Store
 
+SKIPPED = {"latest": "coalesced", "skip": "skipped"}
 WRONG = T0 + HOUR + MINUTE  # an hour ahead of the true 00:01:00
 RIGHT = T0 + MINUTE + 10 * SECOND  # the clock is right again, ten seconds later
 
@@ -293,9 +294,32 @@ class TestLookaheadAndTheClock:
         assert runs(store) == list(range(61, 66))
         repaired(store)
         fire_through(store, RIGHT, T0 + 70 * MINUTE)
-        made = runs(store)
-        assert made == sorted(set(made))
-        assert set(range(5, 70)) <= set(made)
+        assert runs(store) == list(range(1, 75))  # five are ahead
+
+    @pytest.mark.parametrize("is_fired", [0, 1], ids=["only claimed", "fired and claimed"])
+    @pytest.mark.parametrize("catchup", ["latest", "skip"])
+    def test_what_was_made_ahead_and_skipped_as_late_runs(self, store: Store, catchup: str, is_fired: int) -> None:
+        """A worker by the wrong clock took the jobs of the true hour for late ones."""
+        add_schedule(store, lookahead=90 * MINUTE, overlap="allow", catchup=catchup, grace=30 * SECOND)
+        fire_due(store, now=T0)
+        if is_fired:
+            fire_due(store, now=WRONG)
+        run_all(store, now=WRONG)
+        assert {line.outcome for line in ledger(store)} - {"scheduled"} == {SKIPPED[catchup], "succeeded"}
+        assert repair_edit(store) is not None
+        repaired(store)
+        assert {line.outcome for line in ledger(store)} == {"scheduled", "succeeded"}
+        fire_through(store, RIGHT, T0 + 70 * MINUTE)
+        done = [job for job in all_jobs(store) if job.state is State.SUCCEEDED]
+        assert sorted((job.fire_at or 0) - T0 for job in done) == [minute * MINUTE for minute in range(1, 70)]
+
+    def test_what_was_made_ahead_and_not_touched_needs_no_repair(self, store: Store) -> None:
+        add_schedule(store, lookahead=90 * MINUTE, overlap="allow", grace=2 * HOUR)
+        fire_due(store, now=T0)
+        run_all(store, now=WRONG)
+        before = read_schedule(store)
+        assert repair_edit(store) is None
+        assert read_schedule(store) == before
 
     def test_a_pause_afterwards_leaves_a_record_of_what_it_cancels(self, store: Store) -> None:
         add_schedule(store, lookahead=5 * MINUTE)
