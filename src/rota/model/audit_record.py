@@ -10,6 +10,8 @@ from msgspec import Struct
 from rota.model.redaction import DEFAULT
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from rota.model.schedule import Schedule
 
 Facts = dict[str, Any]
@@ -53,6 +55,16 @@ def audit_record_of(author: Author, subject: str, before: Facts, after: Facts, a
         before=_packed({name: before[name] for name in names if name in before}),
         after=_packed({name: after[name] for name in names if name in after}),
     )
+
+
+def without_runs(record: AuditRecord, missed: Container[str]) -> AuditRecord | None:
+    """The record without the runs that were refused; None where it says nothing else: then nothing was done."""
+    after: dict[str, Any] = msgspec.json.decode(record.after) if record.after else {}
+    made = [job_id for job_id in after.get("runs", []) if job_id not in missed]
+    if made == after.get("runs", []):
+        return record
+    rest = {name: value for name, value in after.items() if name != "runs"} | ({"runs": made} if made else {})
+    return msgspec.structs.replace(record, after=_packed(rest)) if rest or record.before else None
 
 
 def facts_of(schedule: Schedule | None) -> dict[str, Any]:

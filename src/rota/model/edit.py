@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadTrigger, Refused
-from rota.model.audit_record import AuditRecord, Author, audit_record_of, facts_of, subject_of
+from rota.model.audit_record import AuditRecord, Author, audit_record_of, facts_of, subject_of, without_runs
 from rota.model.firing import as_made, run_now, run_since_start
 from rota.model.job import Job, NewJob
 from rota.model.retiming import elsewhere, from_now, is_same_rule, kept_next, still_open, with_done
@@ -221,6 +221,12 @@ def schedule_after(edit: Edit, current: LastRun | None, made: Container[str]) ->
         fired_for=known.fired_for if current is not None else told.fired_for,  # of a new schedule, its start may be one
     )
     return as_made(msgspec.structs.replace(edit.after, last=last), known, edit.jobs, made)
+
+
+def audit_after(edit: Edit, made: Container[str]) -> AuditRecord | None:
+    """The audit record of an edit, when these of its jobs were made: a run that was refused has none."""
+    missed = [job.id for job in edit.jobs if job.id not in made]
+    return without_runs(edit.audit, missed) if edit.audit is not None and missed else edit.audit
 
 
 def park(schedule: Schedule, now: int, problem: str) -> Edit:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.edit import schedule_after
+from rota.model.edit import audit_after, schedule_after
 from rota.model.firing import fired, place
 from rota.model.job import Job, NewJob, accept, holds_key
 from rota.model.lookahead import is_ahead, judge
@@ -356,13 +356,15 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             return False
         if edit.revoke is not None:
             self._revoke(edit, edit.revoke, now)
-        self._keep_audit([edit.audit] if edit.audit else [])
+        made: list[str] = []
         if edit.is_removal:
             del self._schedules[edit.id]
             self._ledger.forget(edit.id)
         else:
             made = [new.id for new in edit.jobs if not self._is_made(new) and not self._add(new, now).existed]
             self._schedules[edit.id] = schedule_after(edit, current.last if current else None, made)
+        audit = audit_after(edit, made)
+        self._keep_audit([audit] if audit else [])
         self._ledger.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             self._ledger.record(of_skip(edit.id, skip))

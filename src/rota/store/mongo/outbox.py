@@ -36,7 +36,7 @@ import msgspec
 from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
-from rota.model.audit_record import AuditRecord
+from rota.model.audit_record import AuditRecord, without_runs
 from rota.model.edit import is_unmade
 from rota.model.firing import as_made, not_unique
 from rota.model.history import closed_lines, pack_moves
@@ -143,7 +143,8 @@ class Postman:
         lines = [line for outbox in outboxes for line in outbox.lines]
         lines += [of_skip(job.schedule_id or "", not_unique(job, holder)) for job, holder in refused if job.fire_at]
         self._ledger.record(step, lines, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
-        self._notes.add(step.space, [note for outbox in outboxes for note in outbox.notes], step.session)
+        said = [without_runs(note, missed) for outbox in outboxes for note in outbox.notes]
+        self._notes.add(step.space, [note for note in said if note is not None], step.session)
         for outbox in outboxes:
             for job_id in outbox.stops:
                 self.stop(step, job_id, outbox.now, is_noted=False)

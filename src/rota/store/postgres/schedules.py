@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.edit import schedule_after
+from rota.model.edit import audit_after, schedule_after
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
@@ -77,7 +77,8 @@ class Schedules:
         made = self._follow(tx, edit, now)
         if not edit.is_removal:
             batch.put(edit, schedule_after(edit, guard[2] if guard else None, made))
-        batch.notes += [edit.audit] if edit.audit else []
+        audit = audit_after(edit, made)
+        batch.notes += [audit] if audit else []
         return True
 
     def guards(self, tx: Transaction, ids: Sequence[str]) -> dict[str, Guard]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.edit import schedule_after
+from rota.model.edit import audit_after, schedule_after
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
@@ -118,7 +118,7 @@ class ScheduleBook:
         draft = found.draft(self._desk, now)
         if edit.revoke is not None:
             _revoke(draft, edit, edit.revoke, [draft.find(job_id) for job_id in found.sights])
-        draft.keep_note(edit.audit)
+        made: list[str] = []
         if edit.is_removal:
             _remove(draft, edit.id, current)
         else:
@@ -127,6 +127,7 @@ class ScheduleBook:
             put_schedule(draft, after, current)
             if after.last != (LastRun() if current is None else UNKNOWN_LAST):
                 draft.note(edit.id, pack_last(after.last))
+        draft.keep_note(audit_after(edit, made))
         draft.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             draft.record(of_skip(edit.id, skip))

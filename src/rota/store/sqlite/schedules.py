@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.edit import schedule_after
+from rota.model.edit import audit_after, schedule_after
 from rota.model.lookahead import judge
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
@@ -44,13 +44,15 @@ class ScheduleTable:
             return False
         if edit.revoke is not None:
             self._revoke(connection, edit, edit.revoke, now, counts)
-        self._audit.add(connection, [edit.audit] if edit.audit else [])
+        made: list[str] = []
         if edit.is_removal:
             connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
             self._ledger.forget(connection, edit.id)
         else:
             made = self._add_jobs(connection, edit, now, counts)
             self._put(connection, schedule_after(edit, last_of(current[2]) if current else None, made))
+        audit = audit_after(edit, made)
+        self._audit.add(connection, [audit] if audit else [])
         self._ledger.erase(connection, edit.id, edit.reopens)
         self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])
         return True

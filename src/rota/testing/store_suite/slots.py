@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.edit import register, start_edit, trigger_now
+from rota.model.audit_record import Author
+from rota.model.edit import register, start_edit, trigger_now, with_audit
 from rota.model.firing import overlap_reason
+from rota.model.schedule import Origin
 from rota.model.settle import retry_by_hand
 from rota.model.state import State
-from rota.store.contract import Added, JobFilter
-from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, fresh_id
+from rota.store.contract import Added, AuditFilter, JobFilter
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
     add_job,
     add_schedule,
@@ -250,6 +252,26 @@ class TestUniqueFirings:
         change_schedule(store, trigger_now(schedule, T0, "first"))
         change_schedule(store, trigger_now(read_schedule(store), T0 + 1, "second"), now=T0 + 1)
         assert [(job.id, job.key, job.slot) for job in all_jobs(store)] == [("first", "k", None)]
+
+    def test_a_run_by_hand_that_is_refused_leaves_no_audit_record(self, store: Store) -> None:
+        add_schedule(store, key="k")
+        for number, at in enumerate((T0, T0 + 1)):
+            schedule = read_schedule(store)
+            author = Author(record_id=f"n{number}", by="ann", verb="run by hand")
+            edit = with_audit(trigger_now(schedule, at, f"job-{number}"), schedule, author)
+            change_schedule(store, edit, now=at)
+        (note,) = store.list_audit_records(AuditFilter()).items
+        assert (note.id, note.after) == ("n0", '{"runs":["job-0"]}')
+
+    def test_the_record_of_a_new_schedule_names_only_runs_that_were_made(self, store: Store) -> None:
+        running_job(store, key="k")
+        edit = register(None, "tick", a_spec(key="k", run_on_start=True), Origin(), T0, fresh_id)
+        assert edit is not None
+        author = Author(record_id="n", by="ann", verb="created")
+        change_schedule(store, with_audit(edit, None, author))
+        (note,) = store.list_audit_records(AuditFilter()).items
+        assert '"task":"mail.send"' in note.after
+        assert '"runs"' not in note.after
 
     def test_a_key_is_free_when_its_occurrence_is_cancelled(self, store: Store) -> None:
         add_schedule(store, key="k")
