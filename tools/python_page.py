@@ -10,15 +10,19 @@ import rota
 from rota import testing
 from rota.client.jobs import HistoryLine, Jobs, LogEntry
 from rota.client.locks import Lock
-from rota.client.queues import Queues
+from rota.client.queues import Queues, QueueView
 from rota.client.schedules import Schedules
 from rota.client.sources import Sources
 from rota.client.sync_task import SyncTask
-from rota.client.tokens import Tokens
+from rota.client.tenants import Tenants, TenantView
+from rota.client.tokens import Tokens, TokenView
 from rota.engine.executors.run import CurrentJob
 from rota.errors import RotaError
+from rota.inspector.changes import Change
+from rota.inspector.facts import JobWhyFacts, OccurrenceFacts, WhyFacts
 from rota.inspector.schedule_view import ScheduleView
 from rota.operations.specs import ScheduleKeywords, make_spec
+from rota.store.contract import Page
 from rota.tasks.task import Configured, TaskKeywords, make_options
 from tools.markdown import document, table
 
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 WIDEST = 100
 _ATTRIBUTE = re.compile(r"^        self\.([a-z]\w*)(?:: [^=]+)? = .*?(?:  # (.+))?$", re.MULTILINE)
+_FIELD = re.compile(r"^    ([a-z]\w*): [^=#\n]+?(?:= [^#\n]*?)?(?:  # (.+))?$", re.MULTILINE)
 _QUOTED = re.compile(r"'([^'\"]*)'")
 HEAD = """\
 # Python
@@ -36,15 +41,24 @@ Everything that `from rota import …` gives, and what those names lead to. Dura
 [events](events.md).
 """
 PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, and how
+    "Page": (Page, ""),
     "app.jobs": (Jobs, "Jobs that exist."),
+    "JobWhyFacts": (JobWhyFacts, ""),
     "HistoryLine": (HistoryLine, ""),
     "LogEntry": (LogEntry, ""),
     "app.schedules": (Schedules, "Recurring work, made and changed at run time."),
     "ScheduleView": (ScheduleView, ""),
+    "WhyFacts": (WhyFacts, ""),
+    "OccurrenceFacts": (OccurrenceFacts, ""),
+    "Change": (Change, ""),
+    "app.tenants": (Tenants, "Customers or projects with a timezone and defaults that schedules follow."),
+    "TenantView": (TenantView, ""),
     "app.sources": (Sources, "Collections that are kept in sync."),
     "SyncTask": (SyncTask, ""),
     "app.queues": (Queues, "The lines that jobs wait in."),
+    "QueueView": (QueueView, ""),
     "app.tokens": (Tokens, "Who may use the HTTP API."),
+    "TokenView": (TokenView, ""),
     "Lock": (Lock, ""),
     "Configured": (Configured, ""),
     "current_job": (CurrentJob, ""),
@@ -110,8 +124,10 @@ def keywords(title: str, about: str, kind: Any, taker: Any) -> Iterator[str]:
 
 def attributes(kind: type) -> Iterator[str]:
     """The fields of a tuple, what the constructor sets, and properties."""
-    for name in getattr(kind, "_fields", ()):
-        yield f"- `{name}`: `{_text(kind.__annotations__[name])}`"
+    reasons = dict(_FIELD.findall(_source(kind))) if hasattr(kind, "__struct_fields__") else {}
+    for name in getattr(kind, "_fields", getattr(kind, "__struct_fields__", ())):
+        words = f". {reasons[name][:1].upper()}{reasons[name][1:]}." if reasons.get(name) else ""
+        yield f"- `{name}`: `{_text(kind.__annotations__[name])}`{words}"
     for name, words in _ATTRIBUTE.findall(_constructor(kind)):
         yield f"- `{name}`" + (f": {words}" if words else "")
     for owner in reversed(kind.__mro__):
@@ -120,6 +136,13 @@ def attributes(kind: type) -> Iterator[str]:
                 hint = _text((member.fget.__annotations__ if member.fget else {}).get("return", ""))
                 words = " ".join(document(member).split())
                 yield f"- `{name}`: `{hint}`. {words}".rstrip(" .") + "."
+
+
+def _source(kind: type) -> str:
+    try:
+        return inspect.getsource(kind)
+    except OSError:
+        return ""
 
 
 def _constructor(kind: type) -> str:

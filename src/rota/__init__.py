@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rota.app import App
+    from rota.client.walking import walk
     from rota.engine.events import Event
     from rota.engine.executors.run import current_job
     from rota.errors import (
@@ -110,10 +111,12 @@ __all__ = [
     "every",
     "once",
     "trigger_from_text",
+    "walk",
 ]
 
 _PUBLIC = {  # module -> what it gives; loaded when it is first asked for, so that a command hears signals before that
     "rota.app": "App",
+    "rota.client.walking": "walk",
     "rota.engine.events": "Event",
     "rota.engine.executors.run": "current_job",
     "rota.errors": (

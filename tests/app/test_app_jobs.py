@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.steps import PATIENCE, work
-from rota import BadOption, JobNotFound, NaiveDatetime, Refused, UnlawfulMove, current_job, every
+from rota import BadOption, JobNotFound, NaiveDatetime, Refused, UnlawfulMove, current_job, every, walk
 from rota.model.job import NewJob
 
 ALWAYS, NOW = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -281,3 +281,17 @@ def test_a_job_whose_arguments_cannot_be_read_is_parked_with_the_reason(app, tas
     assert job.state == "failed"
     assert "cannot be read" in job.error
     assert tasks["good"].enqueue().state == "queued"
+
+
+def test_walking_asks_for_every_page_of_a_list_once(app, tasks):
+    jobs = [tasks["good"].using(delay="1h").enqueue() for _ in range(5)]
+    assert [job.id for job in walk(app.jobs.list, limit=2)] == [job.id for job in reversed(jobs)]
+    assert [job.id for job in walk(app.jobs.list, state="scheduled", limit=5)] == [job.id for job in reversed(jobs)]
+    assert list(walk(app.jobs.list, state="failed")) == []
+
+
+def test_queues_tell_instants_as_datetimes(app, tasks):
+    tasks["good"].enqueue()
+    (queue,) = app.queues.list()
+    assert (queue.name, queue.counts["queued"], queue.oldest_at.tzinfo) == ("default", 1, UTC)
+    assert app.queues.get("default") == queue

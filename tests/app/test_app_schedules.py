@@ -380,7 +380,7 @@ def test_an_occurrence_outlives_a_job_that_was_deleted(app, soon, clock):
     (job,) = app.jobs.list().items
     app.jobs.delete(job.id)
     (line,) = app.schedules.occurrences(soon.id, noon, clock.now + timedelta(seconds=1)).items
-    assert (line.outcome, line.job_id, line.through_at) == ("succeeded", None, clock.time)
+    assert (line.outcome, line.job_id, line.through) == ("succeeded", None, clock.now)
     fire(app)
     assert app.jobs.list().items == []
 

@@ -142,7 +142,7 @@ def test_what_no_rule_expects_is_told_with_its_neighbours(app, soon, why):
     verdict = why(-3)
     assert verdict.outcome == "not expected"
     assert "The schedule was not due then. It runs every 10 seconds" in verdict.sentence
-    assert (verdict.before, verdict.after) == (soon.time - 10_000_000, soon.time)
+    assert (verdict.before, verdict.after) == (soon.now - timedelta(seconds=10), soon.now)
     assert "The schedule did not exist then." in why(-3600).sentence
     assert app.schedules.why("soon", soon.now - timedelta(hours=1)).outcome == "not expected"
 
@@ -247,7 +247,7 @@ def test_a_removed_schedule_says_who_removed_it(app, soon):
     soon.skip(1)  # records of one instant have no order
     app.schedules.remove("soon", by="ann")
     verdict = app.schedules.why("soon")
-    assert (verdict.outcome, verdict.at) == ("removed", soon.time)
+    assert (verdict.outcome, verdict.at) == ("removed", soon.now)
     assert "removed by ann at" in verdict.sentence
     assert app.schedules.why("soon", soon.now + timedelta(hours=1)).outcome == "removed"
 

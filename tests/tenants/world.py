@@ -433,7 +433,7 @@ class World:
         try:
             told = dict(told_by(lines, sorted(expected.outcomes)))
         except AssertionError as err:
-            at = lines[0].through_at // SECOND
+            at = second_of(lines[0].through)
             raise AssertionError(f"{err}\n{self._explained(name, expected, {at: str(lines)}, {})}") from err
         wanted = {one: outcome for one, outcome in expected.outcomes.items() if one not in waiting}
         assert told == wanted, self._explained(name, expected, told, wanted)
@@ -447,12 +447,12 @@ class World:
             page = self.app.schedules.occurrences(name, start, moment(self.now + 400 * A_DAY), limit=200, cursor=cursor)
             lines += page.items
             cursor, is_last = page.cursor, page.cursor is None
-        open_lines = {line.through_at // SECOND for line in lines if line.outcome in {"queued", "scheduled", "held"}}
+        open_lines = {second_of(line.through) for line in lines if line.outcome in {"queued", "scheduled", "held"}}
         waits = {*expected.live, *expected.ahead}
         assert open_lines == waits, self._explained(
             name, expected, dict.fromkeys(open_lines, "waits"), dict.fromkeys(waits, "waits")
         )
-        return [line for line in lines if line.through_at // SECOND not in waits]
+        return [line for line in lines if second_of(line.through) not in waits]
 
     def _explained(self, name: str, expected: Expected, found: dict, wanted: dict) -> str:
         """The first few that differ, and what had been done around the first."""
@@ -489,13 +489,18 @@ def shown_at(at: int) -> str:
     return f"{moment(at):%Y-%m-%d %H:%M:%S}"
 
 
+def second_of(at: datetime) -> int:
+    return int(at.timestamp())
+
+
 def told_by(lines: list, instants: list[int]):
     """Which of the instants each line speaks of, and what it says; a line must speak of as many as it counts."""
     seen: set[int] = set()
     for line in lines:
-        first = line.through_at if line.count == 1 else line.after_at + 1
-        mine = [one for one in instants if first <= one * SECOND <= line.through_at]
-        mine = mine or [line.through_at // SECOND]  # one that nobody expected
+        last = second_of(line.through)
+        first = last if line.count == 1 else second_of(line.after) + 1
+        mine = [one for one in instants if first <= one <= last]
+        mine = mine or [last]  # one that nobody expected
         assert len(mine) == line.count, f"{line} counts {line.count}, and {len(mine)} were expected: {mine}"
         assert not seen & set(mine), f"{line}: {seen & set(mine)} has two outcomes"
         seen |= set(mine)

@@ -13,7 +13,6 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading
 from rota.cli.words import printable
 from rota.errors import BadOption, BadTrigger, ScheduleNotFound
-from rota.inspector.facts import job_why_facts, why_facts
 from rota.model.micros import datetime_of
 from rota.triggers.zone import find_zone
 
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
-    from rota.model.why import Verdict
-    from rota.model.why_job import JobVerdict
+    from rota.inspector.facts import JobWhyFacts, WhyFacts
     from rota.triggers.zone import Zone
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
@@ -51,14 +49,14 @@ def why(app: App, name: str, at: str | None, out: Output) -> None:
         verdict = app.schedules.why(name, time_from(at, zone, datetime_of(store.now())) if at else None)
     except ScheduleNotFound as err:
         raise nothing_named(store, name) from err
-    out.page(why_facts(verdict), lambda: _page(verdict, verdict.job_id))
+    out.page(verdict, lambda: _page(verdict, verdict.job_id))
 
 
 def _why_job(app: App, job_id: str, at: str | None, out: Output) -> None:
     if at:
         raise BadOption(f"{job_id} is a job, and the answer is about now; leave {at!r} out")
     verdict = app.jobs.why(job_id)
-    out.page(job_why_facts(verdict), lambda: _page(verdict, verdict.waits_for))
+    out.page(verdict, lambda: _page(verdict, verdict.waits_for))
 
 
 def _zone_of(tz: str) -> Zone:
@@ -96,7 +94,7 @@ def _instant(wall: datetime, zone: Zone) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _page(verdict: Verdict | JobVerdict, job_id: str | None) -> Iterator[str]:
+def _page(verdict: WhyFacts | JobWhyFacts, job_id: str | None) -> Iterator[str]:
     yield heading(verdict.outcome)
     yield printable(verdict.sentence)
     if verdict.fix:

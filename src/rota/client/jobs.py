@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.errors import BadOption, JobNotFound, Refused, ResultTimeout
+from rota.inspector.facts import JobWhyFacts, job_why_facts
 from rota.inspector.surroundings import why_waits
 from rota.keywords import known_keywords_of_verbs
 from rota.model.history import history_of
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from rota.model.job import Job as JobRecord
-    from rota.model.why_job import JobVerdict
     from rota.store.contract import Store
 
 TRIES = 5  # a job may move while a decision about it is made
@@ -111,9 +111,9 @@ class Jobs:
         moves = history_of(self.read(job_id))
         return [HistoryLine(move.state.value, datetime_of(move.at), move.reason, move.data) for move in moves]
 
-    def why(self, job_id: str) -> JobVerdict:
+    def why(self, job_id: str) -> JobWhyFacts:
         """Where a job is, what it waits for, and what to do: an outcome, a sentence, a fix."""
-        return why_waits(self._store(), self.read(job_id))
+        return job_why_facts(why_waits(self._store(), self.read(job_id)))
 
     def logs(
         self,

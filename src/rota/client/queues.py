@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from rota.inspector.facts import filled
 from rota.keywords import known_keywords_of_verbs
+from rota.model.micros import optional_datetime
 from rota.model.names import check_name
 from rota.model.option_names import FOR_VERBS
 from rota.operations.audit import Deed, add_deeds
@@ -12,7 +17,17 @@ from rota.operations.audit import Deed, add_deeds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.store.contract import QueueInfo, Store
+    from rota.store.contract import Store
+
+
+class QueueView(Struct, frozen=True, kw_only=True):
+    """A queue in numbers, as it was when it was read."""
+
+    name: str
+    is_paused: bool = False
+    counts: dict[str, int] = {}  # the jobs that are kept, by state
+    totals: dict[str, int] = {}  # jobs that ever ended, by state
+    oldest_at: datetime | None = None  # since when the first in line, of any priority, has been waiting
 
 
 @known_keywords_of_verbs("app.queues", FOR_VERBS)
@@ -22,11 +37,12 @@ class Queues:
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
 
-    def list(self) -> list[QueueInfo]:
+    def list(self) -> list[QueueView]:
         """All queues that any job has been in, in numbers."""
-        return self._store().list_queues()
+        found = self._store().list_queues()
+        return [filled(QueueView, queue, oldest_at=optional_datetime(queue.oldest_at)) for queue in found]
 
-    def get(self, name: str) -> QueueInfo | None:
+    def get(self, name: str) -> QueueView | None:
         """The queue of that name; None where no job has been in it and nobody has paused it."""
         return next((queue for queue in self.list() if queue.name == name), None)
 

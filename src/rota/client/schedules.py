@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from rota.errors import DuplicateName, Refused, ScheduleNotFound, VersionConflict
 from rota.inspector.changes import Change, list_changes
+from rota.inspector.facts import OccurrenceFacts, WhyFacts, occurrence_facts, why_facts
 from rota.inspector.occurrences import coming_slots, local_start, why_at, why_no_more
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_view import ScheduleView
@@ -38,11 +39,9 @@ if TYPE_CHECKING:
 
     from rota.client.jobs import Jobs
     from rota.model.edit import Edit
-    from rota.model.occurrence import Occurrence
     from rota.model.planning import Planned
     from rota.model.redaction import Redaction
     from rota.model.tenant import Tenant
-    from rota.model.why import Verdict
     from rota.store.contract import Store
     from rota.tasks.task import Request
     from rota.triggers import Trigger
@@ -271,17 +270,18 @@ class Schedules:
 
     def occurrences(
         self, schedule_id: str, start: datetime, end: datetime, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[Occurrence]:
-        """What became of the expected times between two instants."""
-        return self._store().list_occurrences(
+    ) -> Page[OccurrenceFacts]:
+        """What became of the expected times between two instants, oldest first."""
+        page = self._store().list_occurrences(
             schedule_id,
             check_instant("start", start),
             check_instant("end", end),
             cursor=cursor,
             limit=check_limit(limit),
         )
+        return Page([occurrence_facts(line) for line in page.items], page.cursor)
 
-    def why(self, schedule_id: str, at: datetime | None = None) -> Verdict:
+    def why(self, schedule_id: str, at: datetime | None = None) -> WhyFacts:
         """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix.
 
         Of a schedule that was removed, it says by whom and when.
@@ -289,11 +289,11 @@ class Schedules:
         instant = optional_instant("at", at)
         found = self._store().get_schedules([schedule_id])
         if found:
-            return why_at(self._store(), found[0], instant)
+            return why_facts(why_at(self._store(), found[0], instant))
         removed = why_no_more(self._store(), schedule_id, instant)
         if removed is None:
             raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
-        return removed
+        return why_facts(removed)
 
     def changes(self, schedule_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
         """Who changed it, when, and what; newest first. They outlive the schedule."""

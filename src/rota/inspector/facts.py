@@ -17,6 +17,7 @@ from rota.store.shared.liveness import is_alive
 if TYPE_CHECKING:
     from rota.inspector.changes import Change
     from rota.model.job import Job
+    from rota.model.occurrence import Occurrence
     from rota.model.redaction import Redaction
     from rota.model.why import Verdict
     from rota.model.why_job import JobVerdict
@@ -201,6 +202,30 @@ class JobWhyFacts(Struct, kw_only=True):
 
 def job_why_facts(verdict: JobVerdict) -> JobWhyFacts:
     return filled(JobWhyFacts, verdict, due_at=optional_datetime(verdict.due_at))
+
+
+class OccurrenceFacts(Struct, kw_only=True):
+    """The expected times in after < t <= through, and their one outcome."""
+
+    after: datetime
+    through: datetime
+    count: int
+    outcome: str
+    reason: str
+    job_id: str | None
+    problem: str | None  # why it cannot be read, if it cannot
+
+
+def occurrence_facts(line: Occurrence) -> OccurrenceFacts:
+    return OccurrenceFacts(
+        after=datetime_of(line.after_at),
+        through=datetime_of(line.through_at),
+        count=line.count,
+        outcome=line.outcome,
+        reason=line.reason,
+        job_id=line.job_id,
+        problem=outside_calendar(after=line.after_at, through=line.through_at) or None,
+    )
 
 
 class ChangeFacts(Struct, kw_only=True):

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rota.inspector.known_schedule import KnownSchedule, ScheduleState, shared_facts
-from rota.model.micros import datetime_of, optional_datetime, outside_calendar
+from rota.model.micros import datetime_of, optional_datetime
 from rota.model.schedule import Catchup, Overlap
 from rota.web.schedule_body import bound_words, duration
 from rota.web.trigger_body import TriggerBody, trigger_body
 
 if TYPE_CHECKING:
     from rota.inspector.schedule_view import ScheduleView
-    from rota.model.occurrence import Occurrence
     from rota.model.redaction import Redaction
     from rota.model.schedule import Pause, Schedule
 
@@ -74,18 +73,6 @@ class ScheduleFacts(Struct, kw_only=True):
     last_job_id: str | None
 
 
-class OccurrenceFacts(Struct, kw_only=True):
-    """The expected times in after < t <= through, and their one outcome."""
-
-    after: datetime
-    through: datetime
-    count: int
-    outcome: str
-    reason: str
-    job_id: str | None
-    problem: str | None  # why it cannot be read, if it cannot
-
-
 class _Answered(KnownSchedule):
     """A schedule with its rule as JSON."""
 
@@ -127,16 +114,4 @@ def pause_facts(pause: Pause | None) -> PauseFacts | None:
         reason=pause.reason,
         until=optional_datetime(pause.until),
         tenant=pause.tenant or None,
-    )
-
-
-def occurrence_facts(line: Occurrence) -> OccurrenceFacts:
-    return OccurrenceFacts(
-        after=datetime_of(line.after_at),
-        through=datetime_of(line.through_at),
-        count=line.count,
-        outcome=line.outcome,
-        reason=line.reason,
-        job_id=line.job_id,
-        problem=outside_calendar(after=line.after_at, through=line.through_at) or None,
     )

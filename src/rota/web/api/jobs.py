@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from rota.errors import BadPayload
-from rota.inspector.facts import JobFacts, JobWhyFacts, LineFacts, MoveFacts, job_facts, job_why_facts, move_facts
+from rota.inspector.facts import JobFacts, JobWhyFacts, LineFacts, MoveFacts, job_facts, move_facts
 from rota.model.job import NewJob, accept
 from rota.model.micros import optional_instant
 from rota.model.state import State
@@ -122,7 +122,7 @@ def get_history(ask: Ask) -> History:
 
 
 def get_job_why(ask: Ask) -> JobWhyFacts:
-    return job_why_facts(ask.app.jobs.why(ask.path.job_id))
+    return ask.app.jobs.why(ask.path.job_id)
 
 
 def get_logs(ask: Ask) -> Lines | Follow:

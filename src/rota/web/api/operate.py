@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from rota.client.queues import QueueView
 from rota.client.tokens import Role, TokenView
 from rota.errors import TokenNotFound
 from rota.inspector.changes import list_changes
-from rota.inspector.facts import ChangeFacts, NodeFacts, change_facts, node_facts
+from rota.inspector.facts import ChangeFacts, NodeFacts, change_facts, filled, node_facts
 from rota.model.micros import datetime_of, optional_datetime
 from rota.model.state import State
-from rota.store.contract import Page, QueueInfo
+from rota.store.contract import Page
 from rota.store.shared.liveness import is_alive
 from rota.web.route import Ask, Route, Watch
 from rota.web.types import Body, Duration, Instant, Name, NamesQuery, NotesQuery
@@ -188,14 +189,8 @@ def revoke_token(ask: Ask) -> None:
         raise TokenNotFound(f"no token has the id {ask.path.token_id!r}")
 
 
-def queue_facts(queue: QueueInfo) -> QueueFacts:
-    return QueueFacts(
-        name=queue.name,
-        state="paused" if queue.is_paused else "open",
-        counts=queue.counts,
-        totals=queue.totals,
-        oldest_at=optional_datetime(queue.oldest_at),
-    )
+def queue_facts(queue: QueueView) -> QueueFacts:
+    return filled(QueueFacts, queue, state="paused" if queue.is_paused else "open")
 
 
 def token_facts(view: TokenView) -> TokenFacts:
@@ -203,7 +198,7 @@ def token_facts(view: TokenView) -> TokenFacts:
 
 
 def _queue(ask: Ask) -> QueueFacts:
-    return queue_facts(ask.app.queues.get(ask.path.queue) or QueueInfo(name=ask.path.queue))
+    return queue_facts(ask.app.queues.get(ask.path.queue) or QueueView(name=ask.path.queue))
 
 
 _API = "/api/v1"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from rota.errors import ScheduleNotFound, TenantNotFound
-from rota.inspector.facts import ChangeFacts, JobFacts, WhyFacts, change_facts, job_facts, why_facts
+from rota.inspector.facts import ChangeFacts, JobFacts, OccurrenceFacts, WhyFacts, change_facts, job_facts
 from rota.store.contract import Page, ScheduleFilter
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
@@ -22,9 +22,7 @@ from rota.web.schedule_body import (
     with_secrets,
 )
 from rota.web.schedule_facts import (
-    OccurrenceFacts,
     ScheduleFacts,
-    occurrence_facts,
     schedule_facts,
 )
 from rota.web.types import (
@@ -160,12 +158,11 @@ def get_next(ask: Ask) -> Runs:
 
 def list_occurrences(ask: Ask) -> Page[OccurrenceFacts]:
     query: OccurrencesQuery = ask.query
-    page = ask.app.schedules.occurrences(_read(ask).id, query.start, query.end, limit=query.limit, cursor=query.cursor)
-    return Page([occurrence_facts(line) for line in page.items], page.cursor)
+    return ask.app.schedules.occurrences(_read(ask).id, query.start, query.end, limit=query.limit, cursor=query.cursor)
 
 
 def get_why(ask: Ask) -> WhyFacts:
-    return why_facts(ask.app.schedules.why(ask.path.schedule_id, ask.query.at))
+    return ask.app.schedules.why(ask.path.schedule_id, ask.query.at)
 
 
 def list_schedule_changes(ask: Ask) -> Page[ChangeFacts]:
