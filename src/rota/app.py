@@ -322,7 +322,7 @@ class App:
             version=self.version,
         )
         self._node = Node(self.open(), self.registry, self.events, settings)
-        self._node.services += trimmers(self.open(), self._node)
+        self._node.services += trimmers(self.open(), self.events, self._node.clock)
         self._node.start()
         return self._node
 

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 
-from rota.cli.output import Column, aligned
+from rota.cli.columns import Column
+from rota.cli.output import aligned
 from rota.cli.terminal import draw
 from rota.cli.words import beside, call, count, listed, local, past_from, printable, relative, span
 

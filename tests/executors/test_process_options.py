@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from rota import App, BadOption
-from rota.model.history import unpack_moves
+from rota.model.job import unpack_moves
 from rota.model.outcome import Died
 from rota.model.retry import MAX_DEATHS, RetryPolicy
 from rota.model.settle import apply, settle

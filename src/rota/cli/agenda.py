@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 import click
 from msgspec import Struct
 
+from rota.cli.columns import Column
 from rota.cli.options import on_a_store, output_option
-from rota.cli.output import Column, Output, aligned, heading, write
+from rota.cli.output import Output, aligned, heading, write
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import count, local, relative
 from rota.inspector.occurrences import Coming, coming_runs

@@ -9,9 +9,10 @@ from click.core import ParameterSource
 from msgspec import Struct
 
 from rota.app import App
+from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import app_option, output_option, store_option
-from rota.cli.output import Column, Output, say, warn
+from rota.cli.output import Output, say, warn
 from rota.cli.target import load_target
 from rota.config.kinds import Whole
 from rota.config.settings import KEYS, Key, value_at

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from rota.cli.output import Column, aligned, coloured, heading
+from rota.cli.columns import Column
+from rota.cli.output import aligned, coloured, heading
 from rota.cli.words import beside, call, count, first_line, instant, instant_with_millis, printable, relative, span
 from rota.errors import BadPayload
 from rota.inspector.facts import JobFacts, MoveFacts, job_facts, job_problem, move_facts
-from rota.model.history import Move, history_of
+from rota.model.history import history_of
 from rota.model.micros import SECOND, datetime_of
 from rota.model.payload import unpack_call
 from rota.model.state import State
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from rota.model.job import Job
+    from rota.model.job import Job, Move
     from rota.model.redaction import Redaction
 
 

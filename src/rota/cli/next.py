@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
+from rota.cli.columns import Column
 from rota.cli.options import output_option
-from rota.cli.output import Column, Output, aligned, heading
+from rota.cli.output import Output, aligned, heading
 from rota.cli.words import instant, local, relative
 from rota.clock import utc_now
 from rota.triggers import cron

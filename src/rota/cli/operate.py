@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
+from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import app_option, by_option, find_store, on_a_store, output_option, store_option
-from rota.cli.output import Column, Output, say, write
+from rota.cli.output import Output, say, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
 from rota.inspector.facts import NodeFacts, node_facts, node_problem

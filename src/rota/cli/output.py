@@ -8,44 +8,22 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
+from rota.cli.columns import STYLES
 from rota.cli.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from rota.cli.columns import Column
+
 Item = TypeVar("Item")
 
 FORMS = ("table", "json", "jsonl", "csv")
-STYLES = {  # words that mean the same everywhere
-    "succeeded": "green",
-    "on": "green",
-    "alive": "green",
-    "open": "green",
-    "running": "cyan",
-    "failed": "red",
-    "broken": "red",
-    "silent": "red",
-    "paused": "yellow",
-    "cancelled": "yellow",
-    "disabled": "yellow",
-    "retired": "yellow",
-    "retrying": "yellow",
-}
-
-
-class Column(NamedTuple, Generic[Item]):
-    """One column of a table: its title, the cell of an item, and how it gives way on a narrow terminal."""
-
-    title: str
-    cell: Callable[[Item], str]
-    narrow: Literal["never", "wrap", "wrap at commas", "cut"] = "never"
-    is_number: bool = False
-    dropped: int = 0  # where the rest does not fit, the column with the highest number goes first; 0 stays
 
 
 class Output:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rota.cli.change_list import change_lines
-from rota.cli.output import Column, aligned, coloured, heading
+from rota.cli.columns import Column
+from rota.cli.output import aligned, coloured, heading
 from rota.cli.words import beside, call, coarse, first_line, instant, listed, local, printable, relative, span
 from rota.errors import UnknownZone
 from rota.inspector.known_schedule import KnownSchedule, shared_facts

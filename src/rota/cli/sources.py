@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
+from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import on_a_store, output_option
-from rota.cli.output import Column, Output, say
+from rota.cli.output import Output, say
 from rota.cli.words import relative
 from rota.model.micros import datetime_of
 from rota.model.sync import Status

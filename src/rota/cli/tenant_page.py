@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from rota.cli.change_list import ToldChange, change_lines, facts_of_change
-from rota.cli.output import Column, aligned, coloured, heading, table_lines
+from rota.cli.columns import Column
+from rota.cli.output import aligned, coloured, heading, table_lines
 from rota.cli.schedule_page import ShownSchedule, next_words, pause_words, read_schedules
 from rota.cli.words import beside, count, local, printable
 from rota.inspector.facts import filled

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.output import STYLES, Column
+from rota.cli.columns import STYLES, Column
 from rota.cli.words import printable
 
 if TYPE_CHECKING:

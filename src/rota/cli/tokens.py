@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
+from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import by_option, check_duration, on_a_store, on_a_store_to_be, output_option
-from rota.cli.output import Column, Output, say
+from rota.cli.output import Output, say
 from rota.cli.words import count, relative
 from rota.client.tokens import ROLES
 from rota.errors import TokenNotFound

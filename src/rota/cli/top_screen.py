@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rota.cli.output import Column, aligned, heading
+from rota.cli.columns import Column
+from rota.cli.output import aligned, heading
 from rota.cli.words import coarse, instant, printable, relative, span
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import msgspec
 
 from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.edit import Edit
-from rota.model.history import Move, closed_lines, pack_moves, scheduled_line
+from rota.model.history import closed_lines
+from rota.model.job import Move, pack_moves, scheduled_line
 from rota.model.micros import SECOND
 from rota.model.settle import Change
 from rota.model.slots import MISSED, NOT_CLAIMED, SILENT, next_slot, with_ahead

@@ -6,37 +6,18 @@ packed, but added when the history is read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.micros import SECOND, iso_text
+from rota.model.job import Move, pack_moves, unpack_moves
+from rota.model.micros import SECOND
 from rota.model.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rota.model.job import Job
-
-
-class Move(NamedTuple):
-    """One line of a history."""
-
-    state: State
-    at: int
-    reason: str
-    data: dict[str, Any] | None = None
-
-
-_decoder = msgspec.json.Decoder(list[Move])
-
-
-def pack_moves(moves: Iterable[Move]) -> bytes:
-    return msgspec.json.encode(list(moves))
-
-
-def unpack_moves(packed: bytes) -> list[Move]:
-    return _decoder.decode(packed) if packed else []
 
 
 def history_of(job: Job) -> list[Move]:
@@ -47,13 +28,6 @@ def history_of(job: Job) -> list[Move]:
 def folded(job: Job, *lines: Move) -> bytes:
     """The packed past once the current attempt has ended and these lines follow."""
     return pack_moves(_in_order([*_lines_of(job), *lines]))
-
-
-def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
-    """The line of a job that waits for an instant. Its cause is one word of a few, for programs:
-    delay, retry, snooze, unknown task, released."""
-    data = {"enqueue_at": iso_text(run_at), "cause": cause}
-    return Move(State.SCHEDULED, at, reason, data if error is None else {**data, "error": error})
 
 
 def _lines_of(job: Job) -> list[Move]:

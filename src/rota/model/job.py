@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 from msgspec import Struct
 
-from rota.model.history import Move, pack_moves, scheduled_line
-from rota.model.micros import SECOND
+from rota.model.micros import SECOND, iso_text
 from rota.model.shown import without
 from rota.model.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
@@ -150,3 +155,30 @@ def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
             return pack_moves([Move(state, now, new.reason, {"waits_for": new.waits_for, **span})])
         case _:
             return b"" if new.reason == "enqueued" else pack_moves([Move(state, now, new.reason)])
+
+
+class Move(NamedTuple):
+    """One line of a history."""
+
+    state: State
+    at: int
+    reason: str
+    data: dict[str, Any] | None = None
+
+
+_decoder = msgspec.json.Decoder(list[Move])
+
+
+def pack_moves(moves: Iterable[Move]) -> bytes:
+    return msgspec.json.encode(list(moves))
+
+
+def unpack_moves(packed: bytes) -> list[Move]:
+    return _decoder.decode(packed) if packed else []
+
+
+def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
+    """The line of a job that waits for an instant. Its cause is one word of a few, for programs:
+    delay, retry, snooze, unknown task, released."""
+    data = {"enqueue_at": iso_text(run_at), "cause": cause}
+    return Move(State.SCHEDULED, at, reason, data if error is None else {**data, "error": error})

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.firing import Shot, place
-from rota.model.history import Move, folded
-from rota.model.job import Job, NewJob
+from rota.model.history import folded
+from rota.model.job import Job, Move, NewJob
 from rota.model.schedule import problem_of
 from rota.model.slots import NOT_CLAIMED, Skip, count_open
 from rota.model.state import State, check_move

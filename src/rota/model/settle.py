@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from rota.errors import Refused, UnlawfulMove
 from rota.model.collection import collection_of
-from rota.model.history import Move, folded, history_of, scheduled_line
-from rota.model.job import Job, holds_key
+from rota.model.history import folded, history_of
+from rota.model.job import Job, Move, holds_key, scheduled_line
 from rota.model.outcome import (
     Died,
     Failed,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 from msgspec import Struct
 
-from rota.model.history import Move, history_of
+from rota.model.history import history_of
 from rota.model.micros import micros_of
 from rota.model.state import State
 from rota.model.time_words import counted, span_words, wall_words
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.job import Job, Move
 
 Cause = Literal["running", "retry", "unknown task", "snooze", "queued", "held", "delay", "ended"]
 

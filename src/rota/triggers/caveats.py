@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rota.triggers.cron_field import (
     DAY_OF_MONTH,
@@ -22,9 +22,9 @@ from rota.triggers.trigger import Caveat, wall_datetime
 from rota.triggers.zone import DAY, Span, Zone, date_is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from rota.triggers.calendar import Calendar
+    from rota.triggers.calendar_rule import CalendarRule
     from rota.triggers.cron_text import CronFields
     from rota.triggers.wall_pattern import WallPattern
 
@@ -33,6 +33,17 @@ MOST_NAMED = 2  # hours (or minutes) that are named one by one; more of them are
 FIFTH = "only about one month in three has a fifth such weekday: no run in the others"
 
 _FIFTHS = sum(1 << 5 * day + 4 for day in range(7))
+
+
+class DatedRule(Protocol):
+    """A calendar trigger: its rule, and the dates that it names."""
+
+    @property
+    def rule(self) -> CalendarRule: ...
+
+    def wall_dates(self, first: int, end: int, /) -> Iterable[int]: ...
+
+    def anchor_day_of_month(self) -> int: ...
 
 
 def cron_caveats(pattern: WallPattern, zone: Zone, low: int, high: int) -> Iterator[Caveat]:
@@ -52,7 +63,7 @@ def cron_caveats(pattern: WallPattern, zone: Zone, low: int, high: int) -> Itera
     )
 
 
-def calendar_caveats(trigger: Calendar, zone: Zone, time: int, low: int, high: int) -> Iterator[Caveat]:
+def calendar_caveats(trigger: DatedRule, zone: Zone, time: int, low: int, high: int) -> Iterator[Caveat]:
     """The caveats of a calendar rule between two instants."""
     yield from _rare_calendar_dates(trigger)
 
@@ -194,7 +205,7 @@ def _has(names: list[str]) -> str:
     return "has" if len(names) == 1 else "have"
 
 
-def _rare_calendar_dates(trigger: Calendar) -> Iterator[Caveat]:
+def _rare_calendar_dates(trigger: DatedRule) -> Iterator[Caveat]:
     rule = trigger.rule
     if rule.nth == 5:
         yield Caveat("rare-date", FIFTH)

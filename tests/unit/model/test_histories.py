@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.model.history import Move, history_of, pack_moves, unpack_moves
-from rota.model.job import accept
+from rota.model.history import history_of
+from rota.model.job import Move, accept, pack_moves, unpack_moves
 from rota.model.micros import SECOND, datetime_of
 from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
 from rota.model.retry import RetryPolicy

@@ -11,7 +11,6 @@ from rota.store.contract import LARGEST_BATCH, JobFilter
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
-    from rota.engine.node import Node
     from rota.engine.store_clock import StoreClock
     from rota.model.schedule import Schedule
     from rota.store.contract import Store
@@ -39,10 +38,10 @@ class Trimmer(Service):
         return PAUSE
 
 
-def trimmers(store: Store, node: Node) -> list[Service]:
-    """The trimmer of a node, where the store knows any collection."""
+def trimmers(store: Store, events: Events, clock: StoreClock) -> list[Service]:
+    """The trimmer of a node, if the store has any collection."""
     knows_any = next(sync_schedules(store), None) is not None
-    return [Trimmer(store, node.events, node.clock)] if knows_any else []
+    return [Trimmer(store, events, clock)] if knows_any else []
 
 
 def trim(store: Store, schedule: Schedule) -> int:

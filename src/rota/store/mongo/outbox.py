@@ -39,8 +39,8 @@ from pymongo import DeleteOne, UpdateMany
 from rota.model.audit_record import AuditRecord, without_runs
 from rota.model.edit import is_unmade
 from rota.model.firing import as_made, not_unique
-from rota.model.history import closed_lines, pack_moves
-from rota.model.job import Job
+from rota.model.history import closed_lines
+from rota.model.job import Job, pack_moves
 from rota.model.occurrence import Occurrence, of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel

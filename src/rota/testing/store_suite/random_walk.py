@@ -24,8 +24,7 @@ from rota.testing.store_suite.steps import all_jobs, ledger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.history import Move
-    from rota.model.job import Job, NewJob
+    from rota.model.job import Job, Move, NewJob
     from rota.model.outcome import Outcome
     from rota.model.schedule import Schedule
     from rota.model.settle import Change

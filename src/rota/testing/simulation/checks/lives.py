@@ -14,8 +14,7 @@ from rota.testing.simulation.checks.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rota.model.history import Move
-    from rota.model.job import Job
+    from rota.model.job import Job, Move
     from rota.testing.simulation.history import Call, History
 
 NO_LOSS = "I1: every accepted job ends in exactly one final state"
