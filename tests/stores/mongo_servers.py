@@ -6,11 +6,13 @@ import atexit
 import os
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pymongo
 import pytest
 
 from rota.store.mongo import MongoStore, connection
+from rota.store.mongo.database import Collection
 from rota.testing.servers.mongo import REPLICA_SET_VARIABLE, URL_VARIABLE, MongoReplicaSet, MongoServer
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - what a busy disk takes for each commit is no part of these tests
@@ -53,10 +55,17 @@ def emptied(url: str, namespace: str = NAMESPACE) -> partial[MongoStore]:
         database = client.get_default_database("rota")
         for name in database.list_collection_names(filter={"name": {"$regex": f"^{namespace}_"}}):
             if name.endswith("_meta"):
-                database[name].delete_many({"_id": {"$ne": "head"}})
+                database[name].delete_many({"_id": {"$ne": "control"}})
                 database[name].update_one(
-                    {"_id": "head"}, {"$set": {"seq": 0, "paused": []}, "$unset": {"seal": "", "busy": ""}}
+                    {"_id": "control"}, {"$set": {"paused": []}, "$unset": {"seal": "", "busy": ""}}
                 )
             elif not name.endswith("_notifications"):
                 database[name].delete_many({})
     return make
+
+
+def documents(store: MongoStore) -> SimpleNamespace:
+    """The driver's own collections of a store, and its database."""
+    db = store._connection.db
+    mine = {name: part.raw for name, part in vars(db).items() if isinstance(part, Collection)}
+    return SimpleNamespace(database=db.database, **mine)

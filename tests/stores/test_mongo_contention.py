@@ -8,7 +8,7 @@ import time
 from itertools import count
 
 import pytest
-from mongo_servers import FOLDER, emptied, standalone_url  # noqa: F401
+from mongo_servers import FOLDER, documents, emptied, standalone_url  # noqa: F401
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 
@@ -19,8 +19,8 @@ from rota.model.outcome import GivenBack
 from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
 from rota.store.contract import JobFilter
-from rota.store.mongo import MongoStore, head
-from rota.store.mongo.faults import in_our_words
+from rota.store.mongo import MongoStore, control
+from rota.store.mongo.faults import translate
 from rota.testing.servers.mongo import MongoReplicaSet
 from rota.testing.store_suite.builders import MINUTE, T0
 from rota.testing.store_suite.fixtures import opened
@@ -81,7 +81,7 @@ def fire_what_is_due(store):
 def test_a_scheduler_killed_in_its_transaction_holds_up_its_own_schedules_and_those_not_for_long(
     replica_set, monkeypatch
 ):
-    monkeypatch.setattr(head, "FORGOTTEN_AFTER", 2_000_000)
+    monkeypatch.setattr(control, "DEAD_AFTER", 2_000_000)
     store = MongoStore(replica_set.url())
     store.open()
     try:
@@ -174,14 +174,14 @@ def test_a_job_made_behind_one_that_took_its_slot_has_waited_from_its_first_line
     fire(store, "tick", now=DUE + MINUTE)
     (held,) = [job for job in all_jobs(store) if job.state is State.HELD]
     gone = {"slot": "", "lease_until": ""}
-    store._connection.space.jobs.update_one(
+    documents(store).jobs.update_one(
         {"_id": running.id}, {"$set": {"state": "succeeded", "finished_at": DUE}, "$unset": gone}
     )
 
     def release_first(name: str) -> None:
         if name == "fire.before_commit":
             failpoints.install(None)
-            store._steps.run("add", lambda step: store._settler.waiters.look_at(step, held, DUE + MINUTE))
+            store._steps.run("add", lambda step: store._changer.release_if_free(step, held, DUE + MINUTE))
 
     failpoints.install(release_first)
     try:
@@ -255,7 +255,7 @@ def test_what_was_recorded_as_skipped_is_not_made_by_a_later_delivery(store, tak
         taken = taking(store, "fire.before_commit", lambda: patch.setattr(Collection, "update_one", die))
         with pytest.raises(Crash):
             fire(store, "tick", now=DUE)
-    assert "outbox" in store._connection.space.schedules.find_one({"_id": "tick"})
+    assert "outbox" in documents(store).schedules.find_one({"_id": "tick"})
     succeed(store, claim_one(store, queues=("other",), now=DUE), now=DUE)
     kept = read_schedule(store)
     assert (kept.run_count, kept.last.job_id, kept.next_at) == (0, None, DUE + MINUTE)
@@ -302,10 +302,10 @@ BROKEN_OFF = {"code": 11602, "errmsg": "operation was interrupted"}
     ],
 )
 def test_a_batch_that_the_servers_end_broke_off_is_an_outage(err):
-    assert isinstance(in_our_words(err, "there"), StoreUnavailable)
+    assert isinstance(translate(err, "there"), StoreUnavailable)
 
 
 def test_a_batch_that_met_something_else_is_not():
-    told = in_our_words(BulkWriteError({"writeErrors": [{"index": 0, "code": 121, "errmsg": "invalid"}]}), "there")
+    told = translate(BulkWriteError({"writeErrors": [{"index": 0, "code": 121, "errmsg": "invalid"}]}), "there")
     assert type(told) is StoreError
     assert "invalid" in str(told)

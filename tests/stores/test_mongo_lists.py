@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from mongo_servers import emptied, patient, replica_set_url, standalone_url  # noqa: F401
+from mongo_servers import documents, emptied, patient, replica_set_url, standalone_url  # noqa: F401
 
 from rota.model.state import FINAL, State
 from rota.store.contract import JobFilter
@@ -27,8 +27,8 @@ def store(request):
 @contextmanager
 def counted(store):
     """How much the server looks at meanwhile."""
-    database = store._connection.space.database
-    mine = {"ns": store._connection.space.jobs.full_name}
+    database = documents(store).database
+    mine = {"ns": documents(store).jobs.full_name}
     seen = SimpleNamespace(looks=0, docs=0, keys=0)
     database.command("profile", 0)
     database.drop_collection("system.profile")
@@ -53,7 +53,7 @@ def put(store, state, ids):
         fields |= {"lease_until": T0 + DAY, "holder": "w", "started_at": T0, "lease_no": 1}
     if state is State.HELD:
         fields |= {"waits_for": "another"}
-    store._connection.space.jobs.update_many({"_id": {"$in": ids}}, {"$set": fields})
+    documents(store).jobs.update_many({"_id": {"$in": ids}}, {"$set": fields})
 
 
 def fill(store, number, state=State.QUEUED, **options):

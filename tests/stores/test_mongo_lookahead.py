@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from mongo_servers import emptied, replica_set_url, standalone_url  # noqa: F401
+from mongo_servers import documents, emptied, replica_set_url, standalone_url  # noqa: F401
 from pymongo.collection import Collection
 
 from rota import failpoints
@@ -18,6 +18,7 @@ from rota.model.entry import EntryEdit
 from rota.model.state import State
 from rota.store.contract import AuditFilter, Retention, ScheduleFilter
 from rota.store.mongo import schedules
+from rota.store.mongo.adding import insert
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
@@ -116,10 +117,6 @@ def meanwhile():
 
     yield install
     failpoints.install(None)
-
-
-def documents(store):
-    return store._connection.space
 
 
 def upkeep(store, *, now):
@@ -379,7 +376,7 @@ class TestDeliveriesThatComeLate:
             edit = pause(read_schedule(store), T0 + 1, reason="rest", by="ann", until=None)
             change_schedule(store, edit, now=T0 + 1)
             assert all_jobs(store) == []
-            store._steps.run("fire", lambda step: store._jobs.insert(step, made, set()))
+            store._steps.run("fire", lambda step: insert(step, made))
             assert all_jobs(store) == []
 
 
@@ -418,7 +415,7 @@ class TestCosts:
             )
         assert len(claim(store, 20, now=T0 + MINUTE - 1)) == 9
         name = documents(store).jobs.name
-        assert asked == [name, name, documents(store).counts.name]  # what is due, now ready, and counted
+        assert asked == [name, name, documents(store).counters.name, name]  # found, made ready, counted; claimed
 
     @pytest.mark.parametrize("count", [1, 40])
     def test_notes_cost_no_round_trip_each(self, store, count):
@@ -452,7 +449,7 @@ class TestCosts:
             store.list_audit_records(AuditFilter(subject="tenant:7", until=T0 + HOUR))
         finally:
             documents(store).database.command("profile", 0)
-        name = f"{documents(store).database.name}.{documents(store).notes.name}"
+        name = f"{documents(store).database.name}.{documents(store).audit.name}"
         (asked,) = documents(store).database["system.profile"].find({"ns": name, "op": "query"})
         documents(store).database["system.profile"].drop()
         assert (asked["docsExamined"], asked.get("hasSortStage", False)) == (1, False)

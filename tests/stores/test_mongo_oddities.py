@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pymongo
 import pytest
-from mongo_servers import FOLDER, emptied, patient, replica_set_url, standalone_url  # noqa: F401
+from mongo_servers import FOLDER, documents, emptied, patient, replica_set_url, standalone_url  # noqa: F401
 
 from rota import failpoints
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
@@ -20,9 +20,8 @@ from rota.model.history import history_of
 from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, Retention, Seal
 from rota.store.mongo import MongoStore, connection, from_url
-from rota.store.mongo.jobs import conditions
+from rota.store.mongo.listing import conditions
 from rota.store.mongo.outbox import outbox_of
-from rota.store.mongo.schema import INDEXES
 from rota.store.urls import store_from_url
 from rota.testing.servers.mongo import MongoReplicaSet, MongoServer
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, WORKER, a_job, fresh_id
@@ -97,10 +96,6 @@ def own_server():
 def impatient(patient, monkeypatch):  # noqa: ARG001, F811 - after it
     monkeypatch.setattr(connection, "DEADLINE", 1.0)
     monkeypatch.setattr(connection, "CONNECT_WITHIN", 1_000)
-
-
-def documents(store):
-    return store._connection.space
 
 
 def freeze(server):
@@ -225,55 +220,12 @@ class TestSchemas:
         assert store.pending_migrations() == []
 
     def test_a_newer_schema_is_refused(self, store, make_store):
-        documents(store).meta.update_one({"_id": "head"}, {"$set": {"version": 99}})
+        documents(store).meta.update_one({"_id": "control"}, {"$set": {"version": 99}})
         try:
             with pytest.raises(SchemaMismatch, match="newer Rota"):
                 make_store().open()
         finally:
-            documents(store).meta.update_one({"_id": "head"}, {"$set": {"version": 1}})
-
-    def test_what_the_second_version_made_is_brought_up(self, standalone_url):  # noqa: F811
-        make = emptied(standalone_url, f"second{secrets.token_hex(4)}")
-        with opened(make) as store:
-            made = add(store, *[a_job(queue="ab"[n % 2]) for n in range(4)])
-            self._as_second_version(documents(store))
-        retiring, building = make().pending_migrations()
-        assert ("dropIndex" in retiring, "createIndex" in building) == (True, True)
-        with opened(make) as store:
-            assert ids(all_jobs(store)) == made[::-1]
-            assert store.lapsed_jobs(10) == []
-            jobs = documents(store).jobs
-            wanted = {index.name for index in INDEXES if index.collection == "job"}
-            assert set(jobs.index_information()) == {"_id_", *wanted}
-            assert set(jobs.find_one({"_id": "owes"})) == {"_id", "schedule_id", "fire_at", "gone_at"}  # no more
-            assert store.pending_migrations() == []
-
-    def _as_second_version(self, space):
-        for name in ("kind", "late", "rest"):
-            space.jobs.drop_index(name)
-        exists = {"$exists": True}
-        space.jobs.create_index([("seq", 1)], name="line", partialFilterExpression={"seq": exists})
-        space.jobs.create_index([("schedule_id", 1)], name="owed", partialFilterExpression={"owed": exists})
-        tombstone = {"schedule_id": "tick", "fire_at": T0, "created_at": T0, "owed": [T0 - 1, T0, 1, "skipped", "old"]}
-        space.jobs.insert_one({"_id": "owes", **tombstone})
-        space.meta.update_one({"_id": "head"}, {"$set": {"version": 2}})
-
-    def test_what_the_third_version_made_is_brought_up(self, standalone_url):  # noqa: F811
-        """A schedule's slot was a key, and a job made ahead waited for that."""
-        make = emptied(standalone_url, f"third{secrets.token_hex(4)}")
-        with opened(make) as store:
-            add_schedule(store, lookahead=3 * MINUTE)
-            live, soon = fire(store, now=T0 + MINUTE).jobs[:2]
-            space = documents(store)
-            space.jobs.drop_index("slot")
-            space.jobs.update_one({"_id": live}, {"$set": {"key": "schedule:tick"}, "$unset": {"slot": ""}})
-            space.jobs.update_one({"_id": soon}, {"$set": {"waits_for": "schedule:tick"}, "$unset": {"ahead": ""}})
-            space.meta.update_one({"_id": "head"}, {"$set": {"version": 3}})
-        with opened(make) as store:
-            before, after = store.get_jobs([live, soon])
-            assert (before.slot, before.key, after.ahead, after.waits_for) == ("tick", None, "", None)
-            assert add_job(store, key="schedule:tick", queue="other") not in {live, soon}
-            assert store.pending_migrations() == []
+            documents(store).meta.update_one({"_id": "control"}, {"$set": {"version": 1}})
 
     def test_a_collection_that_rota_did_not_make_is_left_alone(self, standalone_url):  # noqa: F811
         name = f"other{secrets.token_hex(4)}"
@@ -429,7 +381,7 @@ class TestCrashesWithoutTransactions:
         read_schedule(store)
         succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE, keep=False)
         assert all_jobs(store) == []
-        store._steps.run("fire", lambda step: store._schedules._postman.deliver(step, [stale]))
+        store._steps.run("fire", lambda step: store._schedules._delivery.deliver(step, [stale]))
         assert all_jobs(store) == []
         assert [line.count for line in store.list_occurrences("tick", 0, T0 + DAY).items] == [1]
 
@@ -460,7 +412,9 @@ class TestCrashesWithoutTransactions:
         assert read(store, held).state is State.QUEUED
 
     def test_whoever_seals_does_not_wait_for_the_dead(self, store):
-        documents(store).meta.update_one({"_id": "head"}, {"$set": {"busy.dead": store.now() - 60 * 1_000_000}})
+        documents(store).meta.update_one(
+            {"_id": "control"}, {"$set": {"busy.dead": {"at": store.now() - 60 * 1_000_000, "session": None}}}
+        )
         store.seal(Seal(target="there"))
         assert store.sealed() is not None
 

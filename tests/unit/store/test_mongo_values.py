@@ -25,19 +25,20 @@ from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
 from rota.model.settle import claim, settle
 from rota.model.state import State
 from rota.store.contract import JobFilter
-from rota.store.mongo.connection import Connection
-from rota.store.mongo.documents import (
+from rota.store.mongo.codec import (
     document_of_job,
     document_of_last,
     document_of_schedule,
     job_of,
+    position_of,
     schedule_of,
+    update_of,
 )
-from rota.store.mongo.faults import in_our_words
-from rota.store.mongo.jobs import conditions
-from rota.store.mongo.ledger import _join
+from rota.store.mongo.connection import Connection
+from rota.store.mongo.faults import translate
+from rota.store.mongo.ledger import join
+from rota.store.mongo.listing import conditions
 from rota.store.mongo.schema import check_server, scripts
-from rota.store.mongo.settling import update_of
 
 T0 = 1_767_225_600_000_000
 FULL = Job(
@@ -102,25 +103,25 @@ class TestFaultsInWords:
         ids=lambda err: type(err).__name__,
     )
     def test_what_passes_is_worth_another_try(self, err):
-        assert isinstance(in_our_words(err, "mongodb database x"), StoreUnavailable)
+        assert isinstance(translate(err, "mongodb database x"), StoreUnavailable)
 
     @pytest.mark.parametrize(
         "err", [InvalidURI("bad"), ConfigurationError("no such option"), OperationFailure("Authentication failed.", 18)]
     )
     def test_what_the_url_is_to_blame_for_is_told_so(self, err):
-        assert isinstance(in_our_words(err, "mongodb database x"), BadStoreUrl)
+        assert isinstance(translate(err, "mongodb database x"), BadStoreUrl)
 
     def test_missing_rights_name_the_role(self):
-        told = in_our_words(OperationFailure("not authorized on rota", 13), "mongodb database x")
+        told = translate(OperationFailure("not authorized on rota", 13), "mongodb database x")
         assert "readWrite" in str(told)
 
     def test_anything_else_is_a_fault_of_the_store(self):
-        told = in_our_words(OperationFailure("odd", 2), "mongodb database x")
+        told = translate(OperationFailure("odd", 2), "mongodb database x")
         assert type(told) is StoreError
 
     def test_the_whole_topology_is_left_out(self):
         err = ServerSelectionTimeoutError("refused, Timeout: 5s, Topology Description: <many lines>")
-        assert "Topology" not in str(in_our_words(err, "x"))
+        assert "Topology" not in str(translate(err, "x"))
 
 
 class TestDocuments:
@@ -180,7 +181,7 @@ class TestWhatAChangeWrites:
         job = claim(accept(NewJob(id="a", task="t", payload=b""), T0, 1), "w", T0, T0 + 9)
         update = update_of(settle(job, Succeeded(), RetryPolicy(), T0 + 1, 0.0), "token")
         assert update == {
-            "$set": {"state": "succeeded", "touch": "token", "holder": "w", "finished_at": T0 + 1, "attempts": 1},
+            "$set": {"state": "succeeded", "token": "token", "holder": "w", "finished_at": T0 + 1, "attempts": 1},
             "$unset": {"lease_until": ""},  # a cancel that came too late stays: the history names it
         }
 
@@ -196,7 +197,7 @@ class TestFilters:
         assert conditions(JobFilter(task="mail.*"), None)["task"] == {"$gte": "mail.", "$lt": "mail.\U0010ffff"}
 
     def test_a_cursor_goes_on_below_it(self):
-        assert conditions(JobFilter(), "17")["seq"]["$lt"] == 17
+        assert conditions(JobFilter(), "17")["seq"]["$lt"] == position_of(17)
 
 
 def line(after: int, through: int, outcome: str = "succeeded") -> Occurrence:
@@ -207,15 +208,15 @@ class TestJoiningLines:
     def test_neighbours_become_one_range_in_whatever_order_they_come(self):
         lines: list[Occurrence] = []
         for new in (line(2, 3), line(0, 1), line(1, 2)):
-            _join(lines, new)
+            join(lines, new)
         assert lines == [line(0, 3)]
 
     def test_a_line_that_is_covered_changes_nothing(self):
         lines = [line(0, 3)]
-        _join(lines, msgspec.structs.replace(line(1, 2), job_id="again"))
+        join(lines, msgspec.structs.replace(line(1, 2), job_id="again"))
         assert lines == [line(0, 3)]
 
     def test_other_outcomes_stay_apart_and_in_order(self):
         lines = [line(0, 1), line(2, 3)]
-        _join(lines, line(1, 2, "failed"))
+        join(lines, line(1, 2, "failed"))
         assert lines == [line(0, 1), line(1, 2, "failed"), line(2, 3)]

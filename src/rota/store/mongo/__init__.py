@@ -8,5 +8,5 @@ __all__ = ["MongoStore", "from_url"]
 
 
 def from_url(url: str, *, namespace: str) -> MongoStore:
-    """The store that a mongodb:// URL names, not opened yet."""
+    """The store that a mongodb:// URL names; it is not opened yet."""
     return MongoStore(url, namespace=namespace)

@@ -1,141 +1,195 @@
-"""Adding plain jobs, the most common ones by far: one insert, which alone decides; the rest goes along unanswered.
+"""Adds jobs, and finds the jobs that are there already: by id, by slot, by key or by occurrence.
 
-What plain requests differ in is put around bytes that the model's own job was encoded to, so that the model alone says
-what a request becomes. If a server or an application dies right after the insert, the notification and the counters
-are missing: polling and upkeep make up for them.
+A single job is one insert, which alone decides. A batch is a transaction if the server has them. On a standalone server
+it is one insert of many: if the server dies within it, a first part may stay, which a repeated call completes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from operator import attrgetter
-from struct import Struct as Layout
+from functools import partial
 from typing import TYPE_CHECKING
 
-import bson
-from pymongo.errors import OperationFailure
+from pymongo.errors import BulkWriteError
 
-from rota.failpoints import reach
-from rota.model.job import NewJob, accept, is_plain
-from rota.model.state import State
+from rota.errors import StoreError
+from rota.model.job import accept, holds_key
+from rota.model.state import FINAL, State
 from rota.store.contract import Added
-from rota.store.mongo import counters
-from rota.store.mongo.documents import document_of_new
-from rota.store.mongo.faults import of_writes
-from rota.store.mongo.wire import SAFE, SENT, Command
-from rota.store.shared.counting import Counts
+from rota.store.mongo import notify
+from rota.store.mongo.codec import document_of_new
+from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.listing import get_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from rota.store.mongo.connection import Connection
-    from rota.store.mongo.counters import Counters
-    from rota.store.mongo.gate import Gate
-    from rota.store.mongo.space import Space
+    from rota.model.job import Job, NewJob
+    from rota.store.mongo.changing import Changer
+    from rota.store.mongo.database import Document
+    from rota.store.mongo.steps import Step, Steps
 
-MOST_BYTES = 16 << 20  # in one message: a server takes 48 MB
-MOST_KINDS = 256  # of jobs, that are remembered
-DUPLICATE = 11000
-
-_length = Layout("<i")
-_whole = Layout("<q")
-_ID = b"\x02_id\0"
-_PAYLOAD = b"\x05payload\0"
-_OWN = {"_id", "payload"}
-_SOME_TIME = int.from_bytes(b"\xff\xfe\xff\xfe\xff\xfe\xff\x7e", "little")  # no text has such bytes
+_ENDED = [state.value for state in FINAL]
 
 
-class Intake:
-    """Adds plain jobs of one namespace to a server of one."""
+class Adder:
+    """Adds jobs to one namespace."""
 
-    def __init__(self, connection: Connection, gate: Gate, rows: Counters) -> None:
-        self._connection = connection
-        self._gate = gate
-        self._rows = rows
-        self._encoder = Encoder()
+    def __init__(self, steps: Steps, changer: Changer) -> None:
+        self._steps = steps
+        self._changer = changer
 
-    def takes(self, jobs: Sequence[NewJob]) -> bool:
-        """Whether these are jobs for here."""
-        if self._connection.has_transactions or not jobs or not all(map(is_plain, jobs)):
-            return False
-        if len({new.id for new in jobs}) != len(jobs):
-            return False
-        return sum(len(new.payload) for new in jobs) < MOST_BYTES
+    def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
+        made: set[str] = set()
+        with self._steps.work(now) as turn:
+            add = partial(_add, jobs=jobs, now=turn.now, made=made)
+            try:
+                added = self._run(partial(add, is_careful=False), jobs)
+            except BulkWriteError as err:  # some of them exist already, which ends a transaction
+                if not is_duplicate(err):
+                    raise
+                made.clear()
+                added = self._run(partial(add, is_careful=True), jobs)
+            self._check_held([new.id for new in jobs if new.waits_for], turn.now)
+            notify.send(self._steps.connection, "jobs")
+        return added
 
-    def add(self, jobs: Sequence[NewJob], now: int | None) -> set[str] | None:
-        """Insert them; None where all are in, else the ids of those that are: others are there already."""
-        with self._gate.pass_through():
-            space = self._connection.space
-            documents = self._encoder.documents(jobs, self._gate.now() if now is None else now)
-            insert = {"insert": space.jobs.name, "ordered": False, "writeConcern": SAFE}
-            reach("add.before_commit")
-            lost = self._write(Command(insert, "documents", documents), jobs)
-            reach("add.after_commit")
-            return {new.id for new in jobs if new.id not in lost} if lost else None
+    def _run(self, add: Callable[[Step], list[Added]], jobs: Sequence[NewJob]) -> list[Added]:
+        return self._steps.run("add", add, is_atomic=len(jobs) > 1)
 
-    def _write(self, insert: Command, jobs: Sequence[NewJob]) -> set[str]:
-        """Insert them, notify, and count; the ids of those that are there already, which were counted for nothing."""
-        space = self._connection.space
-        notification = {"insert": space.notifications.name, "documents": [{"channel": "jobs"}], "writeConcern": SENT}
-        counts = self._counts(space, jobs, 1)
-        try:
-            (answer,) = self._connection.wire.ask(insert, then=(Command(notification), counts))
-        except OperationFailure:
-            self._connection.wire.tell(self._counts(space, jobs, -1))
+    def _check_held(self, ids: Sequence[str], now: int) -> None:
+        """Release added jobs that wait for a job which has ended while they were written."""
+        if not ids:
+            return
+
+        def check(step: Step) -> None:
+            for job in get_jobs(step, ids):
+                if job.state is State.HELD and job.waits_for:
+                    self._changer.release_if_free(step, job, now)
+
+        self._steps.run("add", check)
+
+
+def _add(step: Step, *, jobs: Sequence[NewJob], now: int, made: set[str], is_careful: bool) -> list[Added]:
+    """Insert jobs. If one exists already, by id, slot or key, the answer names the existing one.
+
+    Most jobs are new and have neither slot nor key: nothing is read first then, unless `is_careful`. `made` holds the
+    jobs that earlier attempts of this call have inserted.
+    """
+    must_look = is_careful or any(new.key or new.slot or new.waits_for for new in jobs)
+    known = _find_known(step, jobs, now) if must_look else _Known({}, {}, {})
+    answers: list[Added] = []
+    fresh: list[Job] = []
+    for new in jobs:
+        existing = known.existing(new)
+        if existing is not None:
+            answers.append(Added(existing, existed=existing != new.id or new.id not in made))
+            continue
+        job = accept(new, now, must_wait=known.is_live(new.waits_for))
+        known.add(job)
+        fresh.append(job)
+        answers.append(Added(new.id))
+    collided = insert(step, fresh, made)
+    if not all(is_of(error, "_id", "key", "slot", "seq") for error in collided):
+        raise StoreError(f"an occurrence has its job already: {collided[0].get('errmsg')}")
+    return _add(step, jobs=jobs, now=now, made=made, is_careful=True) if collided else answers
+
+
+def insert(step: Step, jobs: Sequence[Job], made: set[str] | None = None) -> list[Document]:
+    """Insert jobs and count them; the collisions with others (never in a transaction, which they end)."""
+    if not jobs:
+        return []
+    collided: list[Document] = []
+    try:
+        step.jobs.insert_many([document_of_new(job) for job in jobs])
+    except BulkWriteError as err:
+        if step.is_atomic or not is_duplicate(err):
             raise
-        lost = [jobs[error["index"]] for error in answer.get("writeErrors", ())]
-        if lost:
-            self._connection.wire.tell(self._counts(space, lost, -1))
-        if any(error.get("code") != DUPLICATE for error in answer.get("writeErrors", ())):
-            raise of_writes(answer)
-        return {new.id for new in lost}
-
-    def _counts(self, space: Space, jobs: Sequence[NewJob], sign: int) -> Command:
-        counts = Counts()
-        for queue, number in Counter(new.queue for new in jobs).items():
-            counts.add(queue, State.QUEUED, sign * number)
-        return counters.command(space, self._rows.updates(counts))
+        collided = err.details["writeErrors"]
+    lost = {error["op"]["_id"] for error in collided}
+    inserted = [job for job in jobs if job.id not in lost]
+    if made is not None:
+        made.update(job.id for job in inserted)
+    for (queue, state), number in Counter((job.queue, job.state) for job in inserted).items():
+        step.counts.add(queue, state, number)
+    return collided
 
 
-def all_added(jobs: Iterable[NewJob]) -> list[Added]:
-    return [Added(new.id) for new in jobs]
+def is_of(error: Document, *names: str) -> bool:
+    """Whether a collision happened in an index of one of these fields."""
+    return bool(set(error.get("keyPattern", {})) & set(names))
 
 
-class Encoder:
-    """Documents of plain jobs. What many have alike is encoded once, with a gap for the time."""
-
-    def __init__(self) -> None:
-        self._rests: dict[tuple[str, str, int], list[bytes]] = {}
-
-    def documents(self, jobs: Sequence[NewJob], now: int) -> list[bytes]:
-        """Of jobs that are accepted at one instant."""
-        at = _whole.pack(now)
-        rests = {kind: at.join(self._rest(*kind)) for kind in {_kind(new) for new in jobs}}
-        return [_document(new, rests[_kind(new)]) for new in jobs]
-
-    def _rest(self, task: str, queue: str, priority: int) -> list[bytes]:
-        """What a document says beside its own id and payload, up to its end, cut wherever the time stands."""
-        kind = (task, queue, priority)
-        rest = self._rests.get(kind)
-        if rest is None:
-            if len(self._rests) >= MOST_KINDS:
-                self._rests.clear()
-            new = NewJob(id="", task=task, payload=b"", queue=queue, priority=priority)
-            fields = document_of_new(accept(new, _SOME_TIME))
-            encoded = bson.encode({name: fields[name] for name in fields if name not in _OWN})
-            rest = self._rests[kind] = encoded[_length.size :].split(_whole.pack(_SOME_TIME))
-        return rest
+# Jobs that are there already.
 
 
-_kind = attrgetter("task", "queue", "priority")
+def live_in_slots(step: Step, slots: Iterable[str]) -> dict[str, str]:
+    """The live jobs in the slots of these schedules."""
+    wanted = list(slots)
+    found = step.jobs.find({"slot": {"$in": wanted}}, {"slot": 1}, hint="slot") if wanted else ()
+    return {document["slot"]: document["_id"] for document in found}
 
 
-def _document(new: NewJob, rest: bytes) -> bytes:
-    name = new.id.encode()
-    parts = (
-        *(_ID, _length.pack(len(name) + 1), name, b"\0"),
-        *(_PAYLOAD, _length.pack(len(new.payload)), b"\0", new.payload),
-        rest,
-    )
-    document = b"".join(parts)
-    return _length.pack(_length.size + len(document)) + document
+def key_holders(step: Step, keys: Iterable[str], now: int) -> dict[str, str]:
+    """The jobs that hold these keys. A key whose period is over is freed."""
+    wanted = list(keys)
+    found = step.jobs.find({"key": {"$in": wanted}}, {"key": 1, "state": 1, "key_until": 1}) if wanted else ()
+    holders: dict[str, str] = {}
+    for document in found:
+        if holds_key(State(document["state"]), document.get("key_until", 0), now):
+            holders[document["key"]] = document["_id"]
+        else:
+            expired = {"_id": document["_id"], "key": document["key"], "state": {"$in": _ENDED}}
+            step.jobs.update_one(expired, {"$unset": {"key": ""}})
+    return holders
+
+
+def last_held(step: Step, schedule_ids: Sequence[str]) -> dict[str, str]:
+    """The last held job of each of these schedules that has one."""
+    if not schedule_ids:
+        return {}
+    found = step.jobs.find({"schedule_id": {"$in": list(schedule_ids)}, "state": "held"}, {"schedule_id": 1})
+    return {document["schedule_id"]: document["_id"] for document in found.sort("seq", 1)}
+
+
+def made_occurrences(step: Step, schedule_ids: Sequence[str], times: Iterable[int]) -> set[tuple[str, int]]:
+    """The occurrences of these schedules at these times that have, or had, a job."""
+    if not schedule_ids:
+        return set()
+    query = {"schedule_id": {"$in": list(schedule_ids)}, "fire_at": {"$in": list(times)}}
+    found = step.jobs.find(query, {"schedule_id": 1, "fire_at": 1}, hint="occurrence")
+    return {(document["schedule_id"], document["fire_at"]) for document in found}
+
+
+def _find_known(step: Step, jobs: Sequence[NewJob], now: int) -> _Known:
+    ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
+    found = step.jobs.find({"_id": {"$in": ids}}, {"state": 1}, hint="_id_")
+    states = {document["_id"]: document.get("state") for document in found}
+    slots = live_in_slots(step, {new.slot for new in jobs if new.slot})
+    return _Known(states, slots, key_holders(step, {new.key for new in jobs if new.key}, now))
+
+
+class _Known:
+    """The existing jobs that a call meets, and the jobs that it has decided to add: their states, slots and keys."""
+
+    def __init__(self, states: dict[str, str | None], slots: dict[str, str], holders: dict[str, str]) -> None:
+        self._states = states
+        self._slots = slots
+        self._holders = holders
+
+    def existing(self, new: NewJob) -> str | None:
+        """The job that exists already instead of this one."""
+        if new.id in self._states:
+            return new.id
+        return self._slots.get(new.slot or "") or self._holders.get(new.key or "")
+
+    def is_live(self, job_id: str | None) -> bool:
+        state = self._states.get(job_id or "")
+        return state is not None and state not in _ENDED
+
+    def add(self, job: Job) -> None:
+        self._states[job.id] = job.state.value
+        if job.key:
+            self._holders[job.key] = job.id
+        if job.slot:
+            self._slots[job.slot] = job.id

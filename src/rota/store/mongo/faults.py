@@ -1,4 +1,4 @@
-"""MongoDB's faults in our words: what happened, whether it is worth another try, and what to do next."""
+"""Translates the driver's errors into Rota's: what happened, whether to try again, and what to do next."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ if TYPE_CHECKING:
 _LOGIN = {18, 8000}  # AuthenticationFailed, and its name in Atlas
 _RIGHTS = {13}  # Unauthorized
 _NO_SPACE = {14031}
-_AWAY = {  # of a server that goes down, steps down or comes up: the same call may go through later
+_AWAY = {  # of a server that stops, steps down or starts: the same call may succeed later
     *(6, 7, 43, 89, 91, 134, 175, 189, 237, 262, 317, 358, 9001, 10058, 10107, 11600, 11601, 11602, 13435, 13436),
     *(24, 50, 64, 100, 112, 133, 202, 211, 225, 244, 246, 251),
 }
-WAITED_IN_VAIN = 64  # WriteConcernFailed
+NOT_REPLICATED = 64  # WriteConcernFailed
 WRITE_CONFLICT = 112
 ILLEGAL = 20
+DUPLICATE = 11000
 _PASSING = ("TransientTransactionError", "RetryableWriteError", "UnknownTransactionCommitResult")
 
 
 @contextmanager
-def told(where: str) -> Iterator[None]:
-    """Translate at the border, and keep the cause."""
+def translated(where: str) -> Iterator[None]:
+    """Raise the driver's errors as Rota's, with their cause."""
     try:
         yield
     except PyMongoError as err:
-        raise in_our_words(err, where) from err
+        raise translate(err, where) from err
 
 
-def in_our_words(err: PyMongoError, where: str) -> StoreError:
+def translate(err: PyMongoError, where: str) -> StoreError:
     if isinstance(err, (InvalidURI, InvalidName)):
         return BadStoreUrl(f"{where}: {err}. Write mongodb://user:password@host:port/database")
     if isinstance(err, NotPrimaryError):
@@ -86,34 +87,35 @@ def _of_operation(err: OperationFailure, where: str) -> StoreError:
 
 
 def is_passing(err: PyMongoError) -> bool:
-    """Whether the server says that the same may go through at another time."""
+    """Whether the server says that the same call may succeed later."""
     details = (err.details if isinstance(err, OperationFailure) else None) or {}
     labels = details.get("errorLabels") or ()
     return any(err.has_error_label(label) or label in labels for label in _PASSING)
 
 
 def _is_mistaken(err: OperationFailure) -> bool:
-    """Whether the driver took a single server, whose link had just broken, for one that can tell a repeated write."""
+    """Whether the driver took a single server, whose connection had just broken, for a member of a replica set."""
     return err.code == ILLEGAL and "ransaction numbers" in str((err.details or {}).get("errmsg"))
 
 
+def is_duplicate(err: BulkWriteError) -> bool:
+    """Whether the only problem is that some documents exist already."""
+    errors = err.details.get("writeErrors", [])
+    return not err.details.get("writeConcernErrors") and all(error.get("code") == DUPLICATE for error in errors)
+
+
 def is_conflict(err: PyMongoError) -> bool:
-    """Whether another transaction was there first."""
+    """Whether another transaction has written the same document."""
     return isinstance(err, OperationFailure) and WRITE_CONFLICT in _codes_of(err)
 
 
-def of_writes(answer: dict[str, Any]) -> BulkWriteError:
-    """What a command says of its single writes, as the driver would."""
-    return BulkWriteError({"writeErrors": answer.get("writeErrors", []), "writeConcernErrors": []})
-
-
 def _codes_of(err: OperationFailure) -> set[int]:
-    """What went wrong: of a bulk write each part has its own code; a majority that was not reached is a wait."""
+    """The error codes. Each part of a bulk write has its own; a majority that was not reached is a timeout."""
     codes = {int(part["code"]) for part in _parts_of(err) if "code" in part}
     if isinstance(err, WriteConcernError) or (
         isinstance(err, BulkWriteError) and err.details.get("writeConcernErrors")
     ):
-        codes.add(WAITED_IN_VAIN)
+        codes.add(NOT_REPLICATED)
     return codes or ({err.code} if err.code is not None else set())
 
 
@@ -124,6 +126,6 @@ def _parts_of(err: PyMongoError) -> list[dict[str, Any]]:
 
 
 def _short(err: PyMongoError) -> str:
-    """Its first words: the driver adds the whole topology, which helps nobody, and hides what a bulk write met."""
+    """The message without the topology that the driver adds; of a bulk write, that of its first error."""
     text = next((str(part["errmsg"]) for part in _parts_of(err) if "errmsg" in part), str(err))
     return text.partition(", full error:")[0].partition(", Timeout:")[0].partition("(configured timeouts")[0].strip()

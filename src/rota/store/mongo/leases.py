@@ -1,4 +1,4 @@
-"""Leases: renewed by exactly those who have them; jobs asked to stop; jobs whose worker is silent."""
+"""Renews leases, finds jobs whose lease has expired, and passes on cancel requests and progress."""
 
 from __future__ import annotations
 
@@ -6,65 +6,79 @@ from typing import TYPE_CHECKING
 
 from pymongo import UpdateMany, UpdateOne
 
+from rota.failpoints import reach
+from rota.store.contract import Extended
+from rota.store.mongo.changing import request_cancels
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pymongo.client_session import ClientSession
-
-    from rota.store.mongo.space import Document, Space
+    from rota.model.job import Job
+    from rota.store.mongo.database import Database, Document
+    from rota.store.mongo.steps import Steps
+    from rota.store.mongo.upkeep import Upkeep
 
 
 class Leases:
-    """One namespace's leases; each verb is one write to each job that it concerns."""
+    """One namespace's leases. Each verb writes once to each job."""
 
-    def extend(self, space: Space, holder: str, leases: Sequence[tuple[str, int]], until: int) -> list[str]:
-        """Renew exactly these leases; the ids of those that are lost."""
-        by_number: dict[int, list[str]] = {}
-        for job_id, lease_no in leases:
-            by_number.setdefault(lease_no, []).append(job_id)
-        mine = [_held(holder, ids, lease_no) for lease_no, ids in by_number.items()]
-        update = {"$set": {"lease_until": until}}
-        renewed = space.jobs.bulk_write([UpdateMany(query, update, hint="_id_") for query in mine], ordered=False)
-        if renewed.matched_count == len(leases):
-            return []
-        kept = {
-            (document["_id"], document["lease_no"])
-            for query in mine
-            for document in space.jobs.find(query, {"lease_no": 1}, hint="_id_")
-        }
-        return [job_id for job_id, lease_no in leases if (job_id, lease_no) not in kept]
+    def __init__(self, steps: Steps, upkeep: Upkeep) -> None:
+        self._steps = steps
+        self._upkeep = upkeep
 
-    def cancels(self, space: Space, holder: str) -> dict[str, str]:
-        """Which of a holder's jobs were asked to stop, and why."""
-        asked = {"state": "running", "cancel_reason": {"$exists": True}, "holder": holder}
-        found = space.jobs.find(asked, {"cancel_reason": 1}, hint="asked")
-        return {document["_id"]: document["cancel_reason"] for document in found}
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None
+    ) -> Extended:
+        with self._steps.call() as db:
+            at = self._steps.control.now(now)
+            lost: list[str] = []
+            if leases:
+                reach("extend.before_commit")
+                lost = _extend(db, holder, leases, at + lease_for)
+                reach("extend.after_commit")
+            asked = {"state": "running", "cancel_reason": {"$exists": True}, "holder": holder}
+            found = db.jobs.find(asked, {"cancel_reason": 1}, hint="asked")
+            return Extended(
+                now=at, lost=lost, cancels={document["_id"]: document["cancel_reason"] for document in found}
+            )
 
-    def lapsed(self, space: Space, limit: int, now: int) -> list[Document]:
-        found = space.jobs.find({"state": "running", "lease_until": {"$lte": now}}, hint="leased")
-        return list(found.sort("lease_until", 1).limit(limit))
+    def lapsed_jobs(self, limit: int, now: int | None) -> list[Job]:
+        with self._steps.call() as db:
+            at = self._steps.control.now(now)
+            self._steps.control.end_abandoned()
+            self._upkeep.finish(db, at)
+            found = db.jobs.find({"state": "running", "lease_until": {"$lte": at}}, hint="leased")
+            return self._upkeep.readable(list(found.sort("lease_until", 1).limit(limit)), "nobody", at)
 
-    def ask_to_stop(
-        self, space: Space, ids: Sequence[str], reason: str, session: ClientSession | None = None
-    ) -> list[str]:
-        """Which of these run; the first reason stays."""
-        if not ids:
-            return []
-        running: Document = {"_id": {"$in": list(ids)}, "state": "running"}
-        space.jobs.update_many(
-            {**running, "cancel_reason": None}, {"$set": {"cancel_reason": reason or "cancelled"}}, session=session
-        )
-        asked = {**running, "cancel_reason": {"$exists": True}}
-        found = {document["_id"] for document in space.jobs.find(asked, {"_id": 1}, session=session)}
-        return [job_id for job_id in ids if job_id in found]
+    def request_cancels(self, ids: Sequence[str], reason: str) -> list[str]:
+        with self._steps.call() as db:
+            return request_cancels(db, ids, reason)
 
-    def record_progress(self, space: Space, holder: str, notes: Sequence[tuple[str, int, str]]) -> None:
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
         updates = [
-            UpdateOne({**_held(holder, [job_id], lease_no)}, {"$set": {"progress": text}})
-            for job_id, lease_no, text in notes
+            UpdateOne(_held(holder, [job_id], lease_no), {"$set": {"progress": text}})
+            for job_id, lease_no, text in reports
         ]
         if updates:
-            space.jobs.bulk_write(updates, ordered=True)
+            with self._steps.call() as db:
+                db.jobs.bulk_write(updates, ordered=True)
+
+
+def _extend(db: Database, holder: str, leases: Sequence[tuple[str, int]], until: int) -> list[str]:
+    """Renew exactly these leases; the ids of those that are lost."""
+    by_number: dict[int, list[str]] = {}
+    for job_id, lease_no in leases:
+        by_number.setdefault(lease_no, []).append(job_id)
+    held = [_held(holder, ids, lease_no) for lease_no, ids in by_number.items()]
+    update = {"$set": {"lease_until": until}}
+    if db.jobs.bulk_write([UpdateMany(query, update, hint="_id_") for query in held]).matched_count == len(leases):
+        return []
+    kept = {
+        (document["_id"], document["lease_no"])
+        for query in held
+        for document in db.jobs.find(query, {"lease_no": 1}, hint="_id_")
+    }
+    return [job_id for job_id, lease_no in leases if (job_id, lease_no) not in kept]
 
 
 def _held(holder: str, ids: list[str], lease_no: int) -> Document:

@@ -1,7 +1,7 @@
-"""The ledger: ranges of occurrences whose jobs are gone or never were; one document per schedule.
+"""The occurrence ledger: ranges of expected times whose jobs were removed or never made; one document per schedule.
 
-A document is read, its lines are folded by the model, and it is written back where nobody changed it meanwhile. A line
-that a range covers already is left out, so that recording the same thing twice changes nothing.
+A document is read, the model folds the new entries into it, and it is written back unless another process has changed
+it meanwhile. An entry that a range covers already is left out, so recording an entry twice changes nothing.
 """
 
 from __future__ import annotations
@@ -9,201 +9,188 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError
 
 from rota.model.firing import is_not_unique
 from rota.model.occurrence import Occurrence, fold, of_job
 from rota.store.contract import Page
-from rota.store.mongo.documents import job_of, lines_of, row_of_line
+from rota.store.mongo.codec import entries_of, job_of, row_of
+from rota.store.mongo.faults import is_duplicate
+from rota.store.shared.matching import check_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rota.model.job import Job
     from rota.store.contract import Retention
-    from rota.store.mongo.space import Document, Space
+    from rota.store.mongo.connection import Connection
+    from rota.store.mongo.database import Database, Document
     from rota.store.mongo.steps import Step
 
-MOST_LINES = 20_000  # of one schedule, whatever its retention says: a document has 16 MB
+MOST_ENTRIES = 20_000  # of one schedule, whatever its retention says: a document may have 16 MB
 
 
 class Ledger:
-    """One namespace's occurrences."""
+    """One namespace's ledger."""
 
-    def record(self, step: Step, lines: Sequence[Occurrence], since: Mapping[str, int]) -> None:
-        """Write lines, each joined to the ranges that it touches; `since` says when the schedules were made."""
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
+    ) -> Page[Occurrence]:
+        """Ranges and kept jobs together, oldest first."""
+        after = int(check_cursor(cursor) or start - 1)
+        with self._connection.call() as db:
+            schedule = db.schedules.find_one({"_id": schedule_id, "is_removed": None}, {"created_at": 1})
+            since = int(schedule["created_at"]) if schedule else 0
+            ranges = _entries(schedule_id, since, db.ledger.find_one({"_id": schedule_id}))
+            query = {
+                "schedule_id": schedule_id,
+                "fire_at": {"$gt": after, "$lt": end},
+                "created_at": {"$gte": since},
+                "$or": [{"state": {"$exists": True}}, {"owed": {"$exists": True}}],
+            }
+            kept = list(db.jobs.find(query, hint="occurrence").sort("fire_at", 1).limit(limit + 1))
+        found = [entry for entry in ranges if entry.through_at > after and entry.earliest_at < end]
+        found += [entry for document in kept for entry in _entries_of_job(document) if not _covers(ranges, entry)]
+        found.sort(key=_end)
+        shown = found[:limit]
+        return Page(shown, str(shown[-1].through_at) if len(found) > limit else None)
+
+    def record(self, step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> None:
+        """Write entries, each joined to the ranges that it touches; `since` says when the schedules were created."""
         by_schedule: dict[str, list[Occurrence]] = {}
-        for line in lines:
-            by_schedule.setdefault(line.schedule_id, []).append(line)
-        if not by_schedule:
-            return
-        found = step.space.ledger.find({"_id": {"$in": list(by_schedule)}}, session=step.session)
+        for entry in entries:
+            by_schedule.setdefault(entry.schedule_id, []).append(entry)
+        found = step.ledger.find({"_id": {"$in": list(by_schedule)}}) if by_schedule else ()
         documents = {document["_id"]: document for document in found}
         for name, mine in by_schedule.items():
-            self._record(step, name, mine, since[name], documents.get(name))
-
-    def _record(
-        self, step: Step, name: str, lines: Sequence[Occurrence], made_at: int, document: Document | None
-    ) -> None:
-        """Until it is written: another may write to the same schedule's ledger."""
-        while True:
-            kept = _of_this_schedule(name, made_at, document)
-            for line in sorted(lines, key=lambda line: line.through_at):
-                _join(kept, line)
-            if self._put(step, name, made_at, kept[-MOST_LINES:], document):
-                return
-            document = step.space.ledger.find_one({"_id": name}, session=step.session)
+            document = documents.get(name)
+            while True:  # until it is written: another process may write to the same document
+                kept = _entries(name, since[name], document)
+                for entry in sorted(mine, key=_end):
+                    join(kept, entry)
+                if _put(step, name, since[name], kept[-MOST_ENTRIES:], document):
+                    break
+                document = step.ledger.find_one({"_id": name})
 
     def ending_at(self, step: Step, name: str, ends: Sequence[int], made_at: int) -> list[Occurrence]:
-        """The lines that end at these times."""
-        document = step.space.ledger.find_one({"_id": name}, session=step.session)
-        return [line for line in _of_this_schedule(name, made_at, document) if line.through_at in ends]
+        """The entries that end at these times."""
+        document = step.ledger.find_one({"_id": name})
+        return [entry for entry in _entries(name, made_at, document) if entry.through_at in ends]
 
     def erase(self, step: Step, name: str, ends: Sequence[int], made_at: int) -> None:
-        """Drop the lines that end at these times; where none does any more, nothing is written."""
+        """Remove the entries that end at these times; if there are none, nothing is written."""
         while ends:
-            document = step.space.ledger.find_one({"_id": name}, session=step.session)
-            lines = _of_this_schedule(name, made_at, document)
-            kept = [line for line in lines if line.through_at not in ends]
-            if len(kept) == len(lines) or self._put(step, name, made_at, kept, document):
+            document = step.ledger.find_one({"_id": name})
+            entries = _entries(name, made_at, document)
+            kept = [entry for entry in entries if entry.through_at not in ends]
+            if len(kept) == len(entries) or _put(step, name, made_at, kept, document):
                 return
 
-    def _put(self, step: Step, name: str, made_at: int, lines: Sequence[Occurrence], before: Document | None) -> bool:
-        fields: dict[str, Any] = {
-            "made_at": made_at,
-            "lines": [row_of_line(line) for line in lines],
-            "size": len(lines),
-            "first_at": lines[0].through_at if lines else None,
-        }
-        if before is None:
-            try:
-                step.space.ledger.insert_one({"_id": name, "rev": 1, **fields}, session=step.session)
-            except DuplicateKeyError:
-                if step.is_atomic:
-                    raise
-                return False
-            return True
-        rev = before.get("rev", 0)
-        changed = step.space.ledger.update_one(
-            {"_id": name, "rev": rev}, {"$set": {**fields, "rev": rev + 1}}, session=step.session
-        )
-        return changed.matched_count == 1
-
     def forget(self, step: Step, schedule_id: str) -> None:
-        step.space.ledger.delete_one({"_id": schedule_id}, session=step.session)
+        step.ledger.delete_many({"_id": schedule_id})
 
-    def load(self, step: Step, lines: Sequence[Occurrence], since: Mapping[str, int]) -> int:
-        """Take lines as they are; how many were new."""
+    def load(self, step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> int:
+        """Take entries as they are; how many were new."""
         new = 0
-        for name in {line.schedule_id for line in lines}:
-            document = step.space.ledger.find_one({"_id": name}, session=step.session)
-            kept = {line.through_at: line for line in lines_of(name, (document or {}).get("lines", []))}
-            mine = {line.through_at: line for line in lines if line.schedule_id == name}
-            fresh = {at: line for at, line in mine.items() if at not in kept}
-            joined = sorted((kept | fresh).values(), key=lambda line: line.through_at)
-            self._put(step, name, since.get(name, 0), joined, document)
+        for name in {entry.schedule_id for entry in entries}:
+            document = step.ledger.find_one({"_id": name})
+            kept = {entry.through_at: entry for entry in entries_of(name, (document or {}).get("entries", []))}
+            mine = {entry.through_at: entry for entry in entries if entry.schedule_id == name}
+            fresh = {at: entry for at, entry in mine.items() if at not in kept}
+            _put(step, name, since.get(name, 0), sorted((kept | fresh).values(), key=_end), document)
             new += len(fresh)
         return new
 
-    # Reading.
-
     def refused_by_key(self, step: Step, jobs: Sequence[Job], since: Mapping[str, int]) -> set[str]:
-        """Those of the jobs whose occurrences another job's key refused, as the lines say."""
+        """Those of the jobs whose occurrences are recorded as skipped because another job held their key."""
         names = list({job.schedule_id for job in jobs if job.schedule_id})
-        found = step.space.ledger.find({"_id": {"$in": names}}, session=step.session) if names else ()
-        lines = {
-            document["_id"]: _of_this_schedule(document["_id"], since[document["_id"]], document) for document in found
-        }
-        return {job.id for job in jobs if _is_refused(lines.get(job.schedule_id or "", []), job.fire_at or 0)}
+        found = step.ledger.find({"_id": {"$in": names}}) if names else ()
+        entries = {document["_id"]: _entries(document["_id"], since[document["_id"]], document) for document in found}
+        return {job.id for job in jobs if _is_refused(entries.get(job.schedule_id or "", []), job.fire_at or 0)}
 
-    def page(
-        self, space: Space, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
-    ) -> Page[Occurrence]:
-        """Ranges and kept jobs together, oldest first."""
-        after = int(cursor) if cursor else start - 1
-        schedule = space.schedules.find_one({"_id": schedule_id, "is_removed": None}, {"created_at": 1})
-        since = int(schedule["created_at"]) if schedule else 0
-        ranges = _of_this_schedule(schedule_id, since, space.ledger.find_one({"_id": schedule_id}))
-        kept = (
-            space.jobs.find(
-                {
-                    "schedule_id": schedule_id,
-                    "fire_at": {"$gt": after, "$lt": end},
-                    "created_at": {"$gte": since},
-                    "$or": [{"state": {"$exists": True}}, {"owed": {"$exists": True}}],
-                },
-                hint="occurrence",
-            )
-            .sort("fire_at", 1)
-            .limit(limit + 1)
-        )
-        lines = [line for line in ranges if line.through_at > after and line.earliest_at < end]
-        lines += [line for document in kept for line in _lines_in(document) if not _covers(ranges, line)]
-        lines.sort(key=lambda line: line.through_at)
-        shown = lines[:limit]
-        return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
-
-    def documents(self, space: Space, after: str, batch: int) -> Iterator[tuple[str, list[Occurrence]]]:
-        """The lines of the schedules from an id on, read batch by batch for as long as somebody wants more."""
-        for document in space.ledger.find({"_id": {"$gte": after}}).sort("_id", 1).batch_size(batch):
-            yield document["_id"], lines_of(document["_id"], document.get("lines", []))
-
-    # Upkeep.
+    def all(self, db: Database, after: str, batch: int) -> Iterator[tuple[str, list[Occurrence]]]:
+        """The entries of the schedules from an id on, read in batches as far as they are used."""
+        for document in db.ledger.find({"_id": {"$gte": after}}).sort("_id", 1).batch_size(batch):
+            yield document["_id"], entries_of(document["_id"], document.get("entries", []))
 
     def prune(self, step: Step, retention: Retention, now: int, limit: int) -> int:
-        """Drop what is too old, and what is too much per schedule; a bounded number of schedules at a time."""
+        """Remove entries that are too old or too many, of at most so many schedules."""
         before = now - retention.occurrences_for
-        found = step.space.ledger.find(
-            {"$or": [{"first_at": {"$lte": before}}, {"size": {"$gt": retention.most_occurrences}}]},
-            session=step.session,
-        ).limit(limit)
-        return sum(self._thin(step, document, before, retention.most_occurrences) for document in list(found))
-
-    def _thin(self, step: Step, document: Document, before: int, most: int) -> int:
-        lines = lines_of(document["_id"], document.get("lines", []))
-        recent = [line for line in lines if line.through_at > before]
-        kept = recent[max(0, len(recent) - most) :]
-        is_put = self._put(step, document["_id"], document.get("made_at", 0), kept, document)
-        return len(lines) - len(kept) if is_put else 0
+        is_full = {"$or": [{"first_at": {"$lte": before}}, {"size": {"$gt": retention.most_occurrences}}]}
+        pruned = 0
+        for document in list(step.ledger.find(is_full).limit(limit)):
+            entries = entries_of(document["_id"], document.get("entries", []))
+            recent = [entry for entry in entries if entry.through_at > before]
+            kept = recent[max(0, len(recent) - retention.most_occurrences) :]
+            if _put(step, document["_id"], document.get("made_at", 0), kept, document):
+                pruned += len(entries) - len(kept)
+        return pruned
 
 
-def _lines_in(document: Document) -> list[Occurrence]:
-    """The line of a job that is kept, or that a tombstone still owes."""
+def _put(step: Step, name: str, made_at: int, entries: Sequence[Occurrence], before: Document | None) -> bool:
+    """Write the entries, unless another process has changed the document since it was read."""
+    version = 0 if before is None else before.get("version", 0)
+    fields: dict[str, Any] = {
+        "version": version + 1,
+        "made_at": made_at,
+        "entries": [row_of(entry) for entry in entries],
+        "size": len(entries),
+        "first_at": entries[0].through_at if entries else None,
+    }
+    if before is not None:
+        return step.ledger.update_one({"_id": name, "version": version}, {"$set": fields}).matched_count == 1
+    try:
+        step.ledger.insert_many([{"_id": name, **fields}])
+    except BulkWriteError as err:
+        if step.is_atomic or not is_duplicate(err):
+            raise
+        return False
+    return True
+
+
+def _entries_of_job(document: Document) -> list[Occurrence]:
+    """The entry of a kept job, or the one that a tombstone still owes."""
     if "owed" in document:
-        return lines_of(document["schedule_id"], [document["owed"]])
+        return entries_of(document["schedule_id"], [document["owed"]])
     return [of_job(job_of(document))]
 
 
-def _of_this_schedule(name: str, made_at: int, document: Document | None) -> list[Occurrence]:
-    """The lines that are kept, unless they are of an earlier schedule of that name. A repair of the clock moves back
-    when a schedule was made, so a later date is this one's."""
+def _entries(name: str, made_at: int, document: Document | None) -> list[Occurrence]:
+    """The kept entries, unless they are of an earlier schedule of that name. A repair of the clock sets a schedule's
+    creation back, so a later time is this schedule's."""
     known = document.get("made_at") if document is not None else None
     if document is None or known is None or 0 < known < made_at:
         return []
-    return lines_of(name, document.get("lines", []))
+    return entries_of(name, document.get("entries", []))
 
 
-def _place(lines: Sequence[Occurrence], through_at: int) -> int:
-    return bisect_left(lines, through_at, key=lambda line: line.through_at)
+def _end(entry: Occurrence) -> int:
+    return entry.through_at
 
 
-def _covers(lines: Sequence[Occurrence], line: Occurrence) -> bool:
-    place = _place(lines, line.through_at)
-    return place < len(lines) and lines[place].after_at < line.through_at
+def _at(entries: Sequence[Occurrence], through_at: int) -> int:
+    return bisect_left(entries, through_at, key=_end)
 
 
-def _is_refused(lines: Sequence[Occurrence], at: int) -> bool:
-    place = _place(lines, at)
-    return place < len(lines) and lines[place].after_at < at and is_not_unique(lines[place].reason)
+def _covers(entries: Sequence[Occurrence], entry: Occurrence) -> bool:
+    at = _at(entries, entry.through_at)
+    return at < len(entries) and entries[at].after_at < entry.through_at
 
 
-def _join(lines: list[Occurrence], line: Occurrence) -> None:
-    """Put a line into its place, joined to the neighbours that it touches."""
-    if _covers(lines, line):
+def _is_refused(entries: Sequence[Occurrence], time: int) -> bool:
+    at = _at(entries, time)
+    return at < len(entries) and entries[at].after_at < time and is_not_unique(entries[at].reason)
+
+
+def join(entries: list[Occurrence], entry: Occurrence) -> None:
+    """Insert an entry in order, joined to the neighbours that it touches."""
+    if _covers(entries, entry):
         return
-    place = _place(lines, line.through_at)
-    neighbours = lines[max(0, place - 1) : place + 1]
-    joined, replaced = fold(line, *neighbours)
-    lines[max(0, place - 1) : place + 1] = sorted(
-        [joined, *(other for other in neighbours if other not in replaced)], key=lambda other: other.through_at
-    )
+    at = _at(entries, entry.through_at)
+    neighbours = entries[max(0, at - 1) : at + 1]
+    joined, replaced = fold(entry, *neighbours)
+    rest = [other for other in neighbours if other not in replaced]
+    entries[max(0, at - 1) : at + 1] = sorted([joined, *rest], key=_end)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Channel
     from rota.store.mongo.connection import Connection
-    from rota.store.mongo.space import Document
+    from rota.store.mongo.database import Document
 
 SLICE = 1.0  # seconds of one wait at the server
 LOOK_EVERY = 0.2  # seconds between two looks, where waiting there is not safe
@@ -71,7 +71,7 @@ class MongoListener(Listener):
             self._woken.set()
         if must_send:
             with contextlib.suppress(PyMongoError, StoreError):
-                self._connection.sent.notifications.insert_one({"channel": self._name})
+                self._connection.sent.notifications.insert_many([{"channel": self._name}])
 
     def close(self) -> None:
         self._woken.set()
@@ -115,12 +115,12 @@ class _Tail:
     def go_there(self) -> bool:
         """Open the cursor and read the notifications before; False if the collection is gone."""
         self.leave()
-        space = self._connection.space
+        db = self._connection.db
         self._session = self._connection.client.start_session()
         mine = {"channel": {"$in": self._channels}}
         options = {"tailable": True, "awaitData": True, "batchSize": BATCH}
-        find = {"find": space.notifications.name, "filter": mine, **options}
-        reply = space.database.command(find, session=self._session)
+        find = {"find": db.notifications.raw.name, "filter": mine, **options}
+        reply = db.database.command(find, session=self._session)
         self._cursor = reply["cursor"]["id"]
         found = reply["cursor"]["firstBatch"]
         while self._cursor and found:
@@ -138,16 +138,16 @@ class _Tail:
             return
         with contextlib.suppress(PyMongoError, StoreError), session:
             if cursor:
-                space = self._connection.space
+                db = self._connection.db
                 with pymongo.timeout(1):
-                    kill = {"killCursors": space.notifications.name, "cursors": [cursor]}
-                    space.database.command(kill, session=session)
+                    kill = {"killCursors": db.notifications.raw.name, "cursors": [cursor]}
+                    db.database.command(kill, session=session)
 
     def _more(self, wait_ms: int) -> list[Document]:
-        space = self._connection.space
-        name = space.notifications.name
+        db = self._connection.db
+        name = db.notifications.raw.name
         command = {"getMore": self._cursor, "collection": name, "batchSize": BATCH, "maxTimeMS": wait_ms}
-        cursor = space.database.command(command, session=self._session)["cursor"]
+        cursor = db.database.command(command, session=self._session)["cursor"]
         if not cursor["id"]:
             raise StoreError("the notifications were overwritten, or their collection was dropped")
         found: list[Document] = cursor["nextBatch"]
@@ -180,11 +180,11 @@ class _Poll:
 
     def _last(self) -> Any:
         mine = {"channel": {"$in": self._channels}}
-        found = self._connection.space.notifications.find_one(mine, sort=[("$natural", -1)])
+        found = self._connection.db.notifications.find_one(mine, sort=[("$natural", -1)])
         return found["_id"] if found else None
 
 
 def send(connection: Connection, *channels: Channel) -> None:
     """Wake those who listen, of every process; a failure is ignored, since listeners also poll."""
     with contextlib.suppress(PyMongoError, StoreError):
-        connection.sent.notifications.insert_many([{"channel": channel} for channel in channels], ordered=False)
+        connection.sent.notifications.insert_many([{"channel": channel} for channel in channels])

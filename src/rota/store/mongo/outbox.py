@@ -1,31 +1,31 @@
-"""The outbox: what a firing or an edit sets in motion, kept in the schedule's own document until it is delivered.
+"""The outbox: what follows from a firing or an edit, kept in the schedule's own document until it is delivered.
 
 A server without transactions writes one document at a time. So a firing or an edit is one guarded write to its
-schedule: the schedule advances, and in the same write takes along the jobs to make, the lines and the note to record,
-the jobs to stop and the jobs to revoke. That write decides, once, however many schedulers race. Delivering comes after
-it, and every part of it is harmless to repeat:
+schedule: the schedule advances, and in the same write stores the jobs to make, the ledger entries and the audit record
+to write, the jobs to stop and the jobs to revoke. That write decides, once, however many schedulers race. The delivery
+follows, and every part of it is harmless to repeat:
 
-- jobs have their ids, and occurrences are unique, so a second delivery finds them there; a removed job's tombstone
-  keeps its place for a day (see `removing`);
-- a job whose slot was taken since it was decided waits its turn. A job whose key was taken is not made: an occurrence
-  becomes a line of the ledger, and the write that clears the outbox takes the job off the schedule's runs. A later
-  delivery finds that line and does not make the job, though the key may be free by then;
-- a line that the ledger covers already is left out;
-- a note has its id;
-- revoking touches only jobs with a place in line up to the edit's own, so a late delivery leaves later ones alone.
-  Those who waited for a job that was unmade are released after it; what a death leaves of that, upkeep releases (see
-  `Waiters.heal`).
+- jobs have their ids, and occurrences are unique, so a second delivery collides with the first; a removed job's
+  tombstone stays for a day (see `removing`);
+- a job whose slot was taken since the decision is held. A job whose key was taken is not made: its occurrence becomes a
+  ledger entry, and the write that clears the outbox takes the job off the schedule's runs. A later delivery finds that
+  entry and does not make the job, even if the key is free by then;
+- an entry that the ledger covers already is left out;
+- an audit record has its id;
+- revoking touches only jobs with a position up to the edit's own, so a late delivery leaves later jobs alone. The jobs
+  that waited for a deleted job are released after it; if the process dies before, upkeep releases them (see
+  `Changer.stuck_jobs`).
 
-What can be seen of a process that dies in between: a schedule with an outbox, and some of its jobs not made or not
-yet revoked. Nothing is lost, since the outbox is as safe as the schedule. While it has one, a schedule counts as due at
-once, and whoever reads it (the next scheduler's turn, any list, any edit or firing, the rescuer's round) delivers
-first. Nobody therefore sees a schedule that has advanced without what follows from it.
+A process that dies in between leaves a schedule with an outbox, and some of its jobs not made or not yet revoked.
+Nothing is lost: the outbox is as durable as the schedule. A schedule with an outbox counts as due at once, and every
+process that reads it (a scheduler's turn, a list, an edit, a firing, the search for expired leases) delivers it first.
+So nobody sees a schedule that has advanced without what follows from it.
 
-One race is left: two processes deliver the same outbox, and a key becomes free between their looks at it. Then one of
+One race is left: two processes deliver the same outbox, and a key becomes free between their reads of it. Then one of
 them may make the job of an occurrence that the other records as skipped. The job runs once; the process that clears the
-outbox first says whether it counts as a run.
+outbox first decides whether it counts as a run.
 
-Where the server has transactions, advance and delivery are one, and no outbox is ever written.
+If the server has transactions, the advance and the delivery are one, and no outbox is ever stored.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
+from pymongo.errors import BulkWriteError
 
 from rota.model.audit_record import AuditRecord, without_runs
 from rota.model.edit import is_unmade
@@ -45,25 +46,26 @@ from rota.model.occurrence import Occurrence, of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.model.state import State
-from rota.store.mongo.documents import changed, schedule_of
-from rota.store.mongo.guards import is_same
-from rota.store.mongo.jobs import is_of
+from rota.store.mongo.adding import insert, is_of, key_holders, live_in_slots, made_occurrences
+from rota.store.mongo.changing import is_same, request_cancels
+from rota.store.mongo.codec import changed, jobs_of, position_of, schedule_of
+from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.listing import find_job
+from rota.store.mongo.records import add_audit_records
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from rota.store.mongo.jobs import Jobs
-    from rota.store.mongo.leases import Leases
+    from rota.store.mongo.changing import Changer
+    from rota.store.mongo.database import Document
     from rota.store.mongo.ledger import Ledger
-    from rota.store.mongo.records import Notes
     from rota.store.mongo.removing import Remover
-    from rota.store.mongo.settling import Settler
-    from rota.store.mongo.space import Document
     from rota.store.mongo.steps import Step
 
 REPLACED = "replaced by the next occurrence"
-COUNTED = ("enqueued_at", "job_id", "by_hand", "fired_for")  # what is known of a schedule's runs when they are made
-MOST_ROUNDS = 10  # for jobs that move while they are being revoked
+COUNTED = ("enqueued_at", "job_id", "by_hand", "fired_for")  # the fields of `last` that are written when jobs are made
+MOST_ROUNDS = 10  # for jobs that change while they are being revoked
+MOST_DELIVERIES = 3  # of outboxes that other processes left, before the documents are taken as they are
 
 
 class Outbox(Struct, kw_only=True):
@@ -71,24 +73,24 @@ class Outbox(Struct, kw_only=True):
 
     schedule_id: str
     created_at: int
-    turn: str  # the token of the write that it was part of
+    token: str  # of the write that it was part of
     now: int
     jobs: list[Job] = []
-    reopens: list[int] = []  # lines of the ledger that go, by their last time
-    lines: list[Occurrence] = []
-    notes: list[AuditRecord] = []
+    reopens: list[int] = []  # ledger entries to remove, by their last time
+    entries: list[Occurrence] = []
+    audits: list[AuditRecord] = []
     stops: list[str] = []  # live jobs that the next occurrence replaces
     revoke: str | None = None  # why waiting jobs are cancelled …
-    unmake_after: int | None = None  # … or unmade, where their time is later than this …
-    last_seq: int = 0  # … up to this place in line
+    unmake_after: int | None = None  # … or deleted, if their time is later than this …
+    last_seq: int = 0  # … up to this position
     is_removal: bool = False
     due_at: int | None = None  # when the schedule is due once this is delivered
-    before: LastRun | None = None  # what was known of the schedule's runs without these jobs, where they may be refused
+    before: LastRun | None = None  # the schedule's runs without these jobs, if some may be refused
 
     @property
     def is_empty(self) -> bool:
-        said = self.jobs or self.reopens or self.lines or self.notes or self.stops or self.is_removal
-        return not said and self.revoke is None
+        parts = self.jobs or self.reopens or self.entries or self.audits or self.stops or self.is_removal
+        return not parts and self.revoke is None
 
 
 _decoder = msgspec.msgpack.Decoder(Outbox)
@@ -99,7 +101,7 @@ def packed(outbox: Outbox) -> bytes:
 
 
 def outbox_of(document: Document) -> Outbox | None:
-    """What a schedule's document still has to deliver; None where somebody spoiled it by hand."""
+    """What a schedule's document still has to deliver; None if there is nothing, or it was changed by hand."""
     kept = document.get("outbox")
     try:
         return None if kept is None else _decoder.decode(kept)
@@ -107,25 +109,47 @@ def outbox_of(document: Document) -> Outbox | None:
         return None
 
 
-class Postman:
+class OutboxDelivery:
     """Delivers outboxes."""
 
-    def __init__(
-        self, jobs: Jobs, settler: Settler, ledger: Ledger, leases: Leases, remover: Remover, notes: Notes
-    ) -> None:
-        self._jobs = jobs
-        self._settler = settler
+    def __init__(self, changer: Changer, ledger: Ledger, remover: Remover) -> None:
+        self._changer = changer
         self._ledger = ledger
-        self._leases = leases
         self._remover = remover
-        self._notes = notes
+
+    def current_schedules(self, step: Step, ids: Sequence[str]) -> dict[str, Document]:
+        """The schedules' documents as they are, after delivery of their outboxes."""
+        for _ in range(MOST_DELIVERIES):
+            found = list(step.schedules.find({"_id": {"$in": list(ids)}}))
+            waiting = [outbox for document in found if (outbox := outbox_of(document)) is not None]
+            if not waiting:
+                break
+            self.deliver(step, waiting, is_again=True)
+        return {document["_id"]: document for document in found}
+
+    def commit(self, step: Step, writes: Sequence[Any], outboxes: Sequence[Outbox]) -> list[Outbox]:
+        """Do the writes that decide; the outboxes of those that were taken."""
+        if not writes:
+            return []
+        try:
+            done = step.schedules.bulk_write(writes)
+            if done.matched_count + done.inserted_count + done.deleted_count == len(writes):
+                return list(outboxes)
+        except BulkWriteError as err:
+            if step.is_atomic or not is_duplicate(err):
+                raise
+        tokens = {outbox.schedule_id: outbox.token for outbox in outboxes}
+        query = {"_id": {"$in": list(tokens)}, "token": {"$in": list(tokens.values())}}
+        written = {document["token"] for document in step.schedules.find(query, {"token": 1})}
+        return [outbox for outbox in outboxes if outbox.token in written]
 
     def deliver(
         self, step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is_again: bool = False
     ) -> list[str]:
-        """Do what they say; where they were written down, take them off their schedules. `is_edit`: nobody has looked
-        yet whether the occurrences have jobs. `is_again`: another process may have delivered some of it. Gives the jobs
-        that another with their key came before."""
+        """Do what they say, and remove stored ones from their schedules; the jobs that were refused by their key.
+
+        `is_edit`: it is not known yet whether the occurrences have jobs. `is_again`: another process may have delivered
+        a part."""
         for outbox in outboxes:
             if outbox.revoke is not None:
                 self._revoke(step, outbox)
@@ -133,162 +157,184 @@ class Postman:
                 self._ledger.forget(step, outbox.schedule_id)
         jobs = [job for outbox in outboxes for job in outbox.jobs]
         now = {job.id: outbox.now for outbox in outboxes for job in outbox.jobs}
-        wanted = self._missing(step, jobs, now) if is_edit else self._open(step, outboxes) if is_again else jobs
+        wanted = jobs
+        if is_edit and step.is_atomic and jobs:
+            wanted = _not_made(step, jobs, max(now.values()))
+        elif is_again:
+            wanted = self._not_skipped(step, outboxes)
         refused, unsure = self._make(step, wanted, now)
         if wanted is not jobs:
             unsure |= {job.id for job in jobs} - {job.id for job in wanted}
-        missed = self._missed(step, unsure)
-        for outbox in outboxes:
-            self._reopen(step, outbox)
-        lines = [line for outbox in outboxes for line in outbox.lines]
-        lines += [of_skip(job.schedule_id or "", not_unique(job, holder)) for job, holder in refused if job.fire_at]
-        self._ledger.record(step, lines, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
-        said = [without_runs(note, missed) for outbox in outboxes for note in outbox.notes]
-        self._notes.add(step.space, [note for note in said if note is not None], step.session)
+        missing = _missing(step, unsure)
+        self._record(step, outboxes, refused, missing)
         for outbox in outboxes:
             for job_id in outbox.stops:
-                self.stop(step, job_id, outbox.now, is_noted=False)
-        whole = [outbox for outbox in outboxes if not self._correct(step, outbox, missed)]
+                self.stop(step, job_id, outbox.now, tells_schedule=False)
+        whole = [outbox for outbox in outboxes if not _correct(step, outbox, missing)]
         if not step.is_atomic:
-            self._clear(step, whole)
+            _clear(step, whole)
         return [job.id for job, _ in refused]
 
+    def _record(
+        self, step: Step, outboxes: Sequence[Outbox], refused: Sequence[tuple[Job, str]], missing: set[str]
+    ) -> None:
+        for outbox in outboxes:
+            self._reopen(step, outbox)
+        entries = [entry for outbox in outboxes for entry in outbox.entries]
+        entries += [of_skip(job.schedule_id or "", not_unique(job, holder)) for job, holder in refused if job.fire_at]
+        self._ledger.record(step, entries, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
+        audits = [without_runs(audit, missing) for outbox in outboxes for audit in outbox.audits]
+        add_audit_records(step, [audit for audit in audits if audit is not None])
+
     def _reopen(self, step: Step, outbox: Outbox) -> None:
-        """Take skipped times out of the ledger. A job that was made ahead for one of them, and skipped when it was due,
-        has left a tombstone there: that goes first, so that a second delivery still finds the lines of the first."""
+        """Remove skipped times from the ledger. A job that was created in advance for one of them, and skipped when it
+        was due, has left a tombstone: that is freed first, so that a second delivery still finds the entries."""
         if not outbox.reopens:
             return
-        lines = self._ledger.ending_at(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
-        spans = [(line.after_at, line.through_at) for line in lines]  # a tombstone may still owe a line of one time
+        entries = self._ledger.ending_at(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
+        spans = [(entry.after_at, entry.through_at) for entry in entries]  # a tombstone may still owe a single one
         self._remover.free(step, outbox.schedule_id, [*spans, *((end - 1, end) for end in outbox.reopens)])
         self._ledger.erase(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
 
     def _revoke(self, step: Step, outbox: Outbox) -> None:
-        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay. None was a last run. What
-        was made ahead, for a time to come, goes without a trace, and what waited for that waits no more."""
+        """Cancel the jobs that the schedule's trigger made and nobody has started; runs by hand stay. No cancelled job
+        counts as the last run. Jobs that were created for a future time are deleted without a record."""
         gone: list[str] = []
         for _ in range(MOST_ROUNDS):
-            waiting = self._jobs.waiting_of(step, outbox.schedule_id, outbox.last_seq)
+            waiting = _waiting_jobs(step, outbox.schedule_id, outbox.last_seq)
             unmade = [job for job in waiting if is_unmade(job, outbox.unmake_after)]
             rest = [job for job in waiting if not is_unmade(job, outbox.unmake_after)]
-            are_unmade = self._remover.unmake(step, unmade)
+            are_deleted = self._remover.remove_unmade(step, unmade)
             gone += [job.id for job in unmade]
             changes = [cancel(job, outbox.now, outbox.revoke or "") for job in rest]
-            if not self._settler.settle(step, changes, outbox.now, is_same, tells_schedules=False) and are_unmade:
+            if not self._changer.apply(step, changes, outbox.now, is_same, tells_schedules=False) and are_deleted:
                 break
-        if gone:
-            self._settler.waiters.let_go(step, gone, outbox.now)
+        self._changer.release_waiting(step, gone, outbox.now)
 
-    def _missing(self, step: Step, jobs: list[Job], now: Mapping[str, int]) -> list[Job]:
-        """Those that are not there yet, by occurrence, slot or key. A collision would end a transaction; elsewhere it
-        tells the same."""
-        if not step.is_atomic or not jobs:
-            return jobs
-        times = [(job.schedule_id, job.fire_at) for job in jobs if job.schedule_id and job.fire_at]
-        made = self._jobs.made(step, [name for name, _ in times], [at for _, at in times]) if times else set()
-        live = self._jobs.live(step, [job.slot for job in jobs if job.slot])
-        holders = self._jobs.holders(step, [job.key for job in jobs if job.key], max(now.values()))
-        free = [job for job in jobs if job.slot not in live and job.key not in holders]
-        return [job for job in free if (job.schedule_id, job.fire_at) not in made]
-
-    def _open(self, step: Step, outboxes: Sequence[Outbox]) -> list[Job]:
-        """The jobs of outboxes that may be half delivered, without those whose key was held then: their occurrences are
-        recorded as skipped, and the key may have become free since."""
+    def _not_skipped(self, step: Step, outboxes: Sequence[Outbox]) -> list[Job]:
+        """The jobs, except those that the first delivery has recorded as skipped: their key was held then."""
         jobs = [job for outbox in outboxes for job in outbox.jobs]
         since = {outbox.schedule_id: outbox.created_at for outbox in outboxes}
         skipped = self._ledger.refused_by_key(step, [job for job in jobs if job.key and job.fire_at], since)
         return [job for job in jobs if job.id not in skipped]
 
-    def _missed(self, step: Step, unsure: set[str]) -> set[str]:
-        """Those of the jobs that were not made, by this delivery or by another."""
-        if not unsure:
-            return unsure
-        found = step.space.jobs.find({"_id": {"$in": list(unsure)}}, {"_id": 1}, session=step.session, hint="_id_")
-        return unsure - {document["_id"] for document in found}
-
     def _make(self, step: Step, jobs: list[Job], now: Mapping[str, int]) -> tuple[list[tuple[Job, str]], set[str]]:
-        """Insert the jobs that are not there yet; gives those whose key another job holds, with that, and all that
-        something stood in the way of."""
-        collided = self._jobs.insert(step, jobs, set())
+        """Insert the jobs; those whose key another job holds, with that job, and all that collided with something."""
+        collided = insert(step, jobs)
         taken = {error["op"]["_id"] for error in collided if is_of(error, "slot", "key")}
         refused = []
         for job in (job for job in jobs if job.id in taken):
-            holder = self._make_after_all(step, job, now[job.id])
+            holder = _make_later(step, job, now[job.id])
             if holder is not None:
                 refused.append((job, holder))
         for job in jobs:
-            if job.state is State.HELD:  # what it waits for may have ended since that was decided
-                current = self._jobs.find(step, job.id)
+            if job.state is State.HELD:  # its predecessor may have ended since the decision
+                current = find_job(step, job.id)
                 if current is not None and current.state is State.HELD:
-                    self._settler.waiters.look_at(step, current, now[job.id])
+                    self._changer.release_if_free(step, current, now[job.id])
         return refused, {error["op"]["_id"] for error in collided}
 
-    def _make_after_all(self, step: Step, job: Job, now: int) -> str | None:
-        """Another took a job's slot or key since it was decided. An occurrence whose slot a released job has taken over
-        waits its turn; one whose key is held is not made: gives the holder. By hand, a job needs both."""
-        while True:
-            live = self._jobs.live(step, [job.slot] if job.slot else []).get(job.slot or "")
-            holder = self._jobs.holders(step, [job.key] if job.key else [], now).get(job.key or "")
-            if holder is not None or (live is not None and job.fire_at is None):
-                return holder or live
-            collided = self._jobs.insert(step, [job if live is None else _held_behind(job, live)], set())
-            if not any(is_of(error, "slot", "key") for error in collided):
-                return None
-
-    def stop(self, step: Step, job_id: str, now: int, *, is_noted: bool) -> None:
-        """Ask a job that is replaced to stop; one that nobody has started is cancelled. `is_noted`: whether its
-        schedule hears of that; one that fires has heard of the next run already."""
-        if self._leases.ask_to_stop(step.space, [job_id], REPLACED, step.session):
+    def stop(self, step: Step, job_id: str, now: int, *, tells_schedule: bool) -> None:
+        """Ask a replaced job to stop, or cancel it if nobody has started it. `tells_schedule`: whether its schedule
+        records that; one that fires has recorded the next run already."""
+        if request_cancels(step, [job_id], REPLACED):
             return
-        job = self._jobs.find(step, job_id)
+        job = find_job(step, job_id)
         if job is not None and job.state.is_waiting:
-            self._settler.settle(step, [cancel(job, now, REPLACED)], now, is_same, tells_schedules=is_noted)
-
-    def _correct(self, step: Step, outbox: Outbox, missed: Container[str]) -> bool:
-        """Take the jobs that were not made off the schedule's runs, in the write that clears the outbox; whether there
-        were any. Workers may write at the same time which job ended last."""
-        if outbox.before is None or not any(job.id in missed for job in outbox.jobs):
-            return False
-        made = [job.id for job in outbox.jobs if job.id not in missed]
-        mine: Document = {"_id": outbox.schedule_id, "turn": outbox.turn}
-        if not step.is_atomic:
-            mine["outbox"] = {"$exists": True}
-        while (document := step.space.schedules.find_one(mine, session=step.session)) is not None:
-            counted = schedule_of(document)
-            after = as_made(counted, outbox.before, outbox.jobs, made)
-            fields = {f"last.{name}": getattr(after.last, name) for name in COUNTED}
-            fields |= {"run_count": after.run_count, "next_at": after.next_at, "due_at": after.due_at, "outbox": None}
-            seen = {**mine, "last.job_id": counted.last.job_id}
-            if step.space.schedules.update_one(seen, changed(fields), session=step.session).matched_count:
-                break
-        return True
-
-    def _clear(self, step: Step, outboxes: Sequence[Outbox]) -> None:
-        """Those that are due again at one time go by one update: a turn is nobody else's."""
-        updates: list[UpdateMany | DeleteOne] = []
-        alike: dict[int | None, list[Outbox]] = {}
-        for outbox in outboxes:
-            if outbox.is_removal:
-                updates.append(DeleteOne({"_id": outbox.schedule_id, "turn": outbox.turn, "is_removed": True}))
-            else:
-                alike.setdefault(outbox.due_at, []).append(outbox)
-        for due_at, some in alike.items():
-            mine = {"_id": _any(outbox.schedule_id for outbox in some), "turn": _any(outbox.turn for outbox in some)}
-            mine["outbox"] = {"$exists": True}  # another may have cleared it, with what became of its jobs
-            updates.append(UpdateMany(mine, changed({"outbox": None, "due_at": due_at}), hint="_id_"))
-        if updates:
-            step.space.schedules.bulk_write(updates, ordered=False)
+            self._changer.apply(step, [cancel(job, now, REPLACED)], now, is_same, tells_schedules=tells_schedule)
 
 
-def _any(values: Iterable[Any]) -> Any:
-    """A condition; of one value the plain one, which is quicker."""
-    some = list(values)
-    return some[0] if len(some) == 1 else {"$in": some}
+def _not_made(step: Step, jobs: list[Job], now: int) -> list[Job]:
+    """Those that do not exist yet, by occurrence, slot or key. (In a transaction a collision would end it.)"""
+    times = [(job.schedule_id, job.fire_at) for job in jobs if job.schedule_id and job.fire_at]
+    made = made_occurrences(step, [name for name, _ in times], [at for _, at in times])
+    live = live_in_slots(step, [job.slot for job in jobs if job.slot])
+    holders = key_holders(step, [job.key for job in jobs if job.key], now)
+    free = [job for job in jobs if job.slot not in live and job.key not in holders]
+    return [job for job in free if (job.schedule_id, job.fire_at) not in made]
+
+
+def _waiting_jobs(step: Step, schedule_id: str, last_seq: int) -> list[Job]:
+    """The jobs that a schedule's trigger made, up to a position, and nobody has started."""
+    states = [state.value for state in (State.SCHEDULED, State.QUEUED, State.HELD)]
+    documents = step.jobs.find(
+        {
+            "schedule_id": schedule_id,
+            "seq": {"$lte": position_of(last_seq)},
+            "fire_at": {"$exists": True},
+            "state": {"$in": states},
+        },
+        hint="made",
+    )
+    return [job for job in jobs_of(documents) if job.state.is_waiting]  # an unreadable one fails when it is claimed
+
+
+def _missing(step: Step, unsure: set[str]) -> set[str]:
+    """Those of the jobs that no delivery has made."""
+    found = step.jobs.find({"_id": {"$in": list(unsure)}}, {"_id": 1}, hint="_id_") if unsure else ()
+    return unsure - {document["_id"] for document in found}
+
+
+def _make_later(step: Step, job: Job, now: int) -> str | None:
+    """Make a job whose slot or key was taken since the decision. If a released job has taken its slot, the occurrence
+    is held behind that. If its key is held, or a run by hand finds its slot taken, it is not made: gives the holder."""
+    while True:
+        live = live_in_slots(step, [job.slot] if job.slot else []).get(job.slot or "")
+        holder = key_holders(step, [job.key] if job.key else [], now).get(job.key or "")
+        if holder is not None or (live is not None and job.fire_at is None):
+            return holder or live
+        collided = insert(step, [job if live is None else _held_behind(job, live)])
+        if not any(is_of(error, "slot", "key") for error in collided):
+            return None
 
 
 def _held_behind(job: Job, holder: str) -> Job:
-    """As it would have been decided, had the holder of the slot been seen: it began as a job that waits."""
+    """The job as the decision would have made it, had it seen the holder of the slot: held from its first move on."""
     first = closed_lines(job)[0]
     reason = f"{first.reason}; waits for {holder}"
-    line = first._replace(state=State.HELD, reason=reason, data={"waits_for": holder})
-    return msgspec.structs.replace(job, state=State.HELD, waits_for=holder, slot=None, past=pack_moves([line]))
+    move = first._replace(state=State.HELD, reason=reason, data={"waits_for": holder})
+    return msgspec.structs.replace(job, state=State.HELD, waits_for=holder, slot=None, past=pack_moves([move]))
+
+
+def _correct(step: Step, outbox: Outbox, missing: Container[str]) -> bool:
+    """Take the jobs that were not made off the schedule's runs, in the write that clears the outbox; whether there are
+    any. Workers may record at the same time which job ended last."""
+    if outbox.before is None or not any(job.id in missing for job in outbox.jobs):
+        return False
+    made = [job.id for job in outbox.jobs if job.id not in missing]
+    mine: Document = {"_id": outbox.schedule_id, "token": outbox.token}
+    if not step.is_atomic:
+        mine["outbox"] = {"$exists": True}
+    while (document := step.schedules.find_one(mine)) is not None:
+        counted = schedule_of(document)
+        after = as_made(counted, outbox.before, outbox.jobs, made)
+        fields = {f"last.{name}": getattr(after.last, name) for name in COUNTED}
+        fields |= {"run_count": after.run_count, "next_at": after.next_at, "due_at": after.due_at, "outbox": None}
+        seen = {**mine, "last.job_id": counted.last.job_id}
+        if step.schedules.update_one(seen, changed(fields)).matched_count:
+            break
+    return True
+
+
+def _clear(step: Step, outboxes: Sequence[Outbox]) -> None:
+    """Remove delivered outboxes: one update for all schedules that are due at the same time next."""
+    removed = [outbox for outbox in outboxes if outbox.is_removal]
+    by_due_at: dict[int | None, list[Outbox]] = {}
+    for outbox in outboxes:
+        if not outbox.is_removal:
+            by_due_at.setdefault(outbox.due_at, []).append(outbox)
+    writes: list[Any] = [
+        DeleteOne({"_id": outbox.schedule_id, "token": outbox.token, "is_removed": True}) for outbox in removed
+    ]
+    for due_at, some in by_due_at.items():
+        mine = {"_id": _any(outbox.schedule_id for outbox in some), "token": _any(outbox.token for outbox in some)}
+        mine["outbox"] = {"$exists": True}  # another process may have cleared it and corrected the runs
+        writes.append(UpdateMany(mine, changed({"outbox": None, "due_at": due_at}), hint="_id_"))
+    if writes:
+        step.schedules.bulk_write(writes)
+
+
+def _any(values: Iterable[Any]) -> Any:
+    """A condition for any of these values; for one value the simple form, which is faster."""
+    some = list(values)
+    return some[0] if len(some) == 1 else {"$in": some}

@@ -1,17 +1,17 @@
-"""Entries and notes: what the system says of itself, and who changed what. An entry's id is its kind and its name.
+"""Keeps entries (records of the system itself) and audit records (who changed what). An entry's id is `kind:name`.
 
-Where the server has no transactions, the write that changes an entry puts the note into the entry's own document, which
-owes it from then on; the note is written next, and taken off. Whoever lists notes, and the rescuer's round, finish what
-a process that died left there. An entry that goes is marked so first, for the same reason, and reads as gone.
+If the server has no transactions, the write that changes an entry stores the audit record in the entry's own document,
+under `owed`. The audit record is written next, and then removed there. Lists of audit records, and the search for
+expired leases, finish what a process that died has left. A removed entry is first marked as removed, for the same
+reason, and reads as removed.
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from bson.max_key import MaxKey
 from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateMany, UpdateOne
 from pymongo.errors import BulkWriteError
 
@@ -19,179 +19,176 @@ from rota.failpoints import reach
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.store.contract import Page
-from rota.store.mongo.jobs import is_duplicate
-from rota.store.mongo.waves import waves
+from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.steps import batches
 from rota.store.shared.matching import audit_cursor, audit_position
 from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pymongo.client_session import ClientSession
-
     from rota.model.entry import EntryEdit
     from rota.store.contract import AuditFilter
-    from rota.store.mongo.space import Document, Space
-    from rota.store.mongo.steps import Step
+    from rota.store.mongo.database import Database, Document
+    from rota.store.mongo.steps import Step, Steps
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(AuditRecord).decode
 _OWES_NOTHING: Document = {"owed.0": {"$exists": False}}
 
 
-class Notes:
-    """One namespace's notes."""
+class Records:
+    """One namespace's entries and audit records."""
 
-    def add(self, space: Space, notes: Sequence[AuditRecord], session: ClientSession | None = None) -> int:
-        """Keep notes, all in one write; how many were new."""
-        if not notes:
-            return 0
-        writes = [UpdateOne({"_id": note.id}, {"$setOnInsert": _document_of_note(note)}, upsert=True) for note in notes]
-        return space.notes.bulk_write(writes, ordered=False, session=session).upserted_count
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
 
-    def page(self, space: Space, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
-        query = _conditions(where, audit_position(cursor) if cursor is not None else None)
-        hint = "time" if where.subject is None else "subject"
-        found = space.notes.find(query, hint=hint).sort([("at", -1), ("_id", -1)]).limit(limit + 1)
-        notes = [_note_of(document) for document in found]
-        return Page(notes[:limit], audit_cursor(notes[limit - 1]) if len(notes) > limit else None)
+    def edit_entries(self, edits: Sequence[EntryEdit], now: int | None) -> list[str]:
+        """Apply edits in their order; the names of those that were refused because the version is another."""
+        with self._steps.work(now):
+            return self._steps.run("edit", lambda step: _edit(step, edits))
 
-    def prune(self, step: Step, until: int, limit: int) -> int:
-        found = step.space.notes.find({"at": {"$lte": until}}, {"_id": 1}, session=step.session, hint="time")
-        ids = [document["_id"] for document in found.sort([("at", 1), ("_id", 1)]).limit(limit)]
-        if not ids:
-            return 0
-        return step.space.notes.delete_many({"_id": {"$in": ids}}, session=step.session).deleted_count
-
-    def all(self, space: Space, after: str, limit: int) -> list[AuditRecord]:
-        found = space.notes.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
-        return [_note_of(document) for document in found]
-
-
-class Entries:
-    """One namespace's entries."""
-
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
-
-    # Editing.
-
-    def edit(self, step: Step, edits: Sequence[EntryEdit]) -> list[str]:
-        """Apply edits in their order; the names of those that were refused because the version had moved on."""
-        refused: list[str] = []
-        for wave in waves(edits, lambda edit: ((edit.kind, edit.name),)):
-            refused += self._edit(step, wave)
-        return refused
-
-    def _edit(self, step: Step, edits: Sequence[EntryEdit]) -> list[str]:
-        ids = [_key(edit.kind, edit.name) for edit in edits]
-        found = step.space.entries.find({"_id": {"$in": ids}, "is_removed": None}, session=step.session)
-        versions = {(entry.kind, entry.name): entry.version for entry in map(_entry_of, found)}
-        held = [edit for edit in edits if versions.get((edit.kind, edit.name), 0) == edit.expect_version]
-        won = self._commit(step, held)
-        reach("edit.before_commit")
-        notes = [edit.audit for edit in won if edit.audit is not None]
-        self._notes.add(step.space, notes, step.session)
-        if not step.is_atomic:
-            _clear(step.space, [_key(edit.kind, edit.name) for edit in won if _leaves_work(edit)], notes)
-        taken = set(map(id, won))
-        return [edit.name for edit in edits if id(edit) not in taken]
-
-    def _commit(self, step: Step, edits: Sequence[EntryEdit]) -> list[EntryEdit]:
-        """The writes that decide; gives the edits that were taken."""
-        real = [edit for edit in edits if edit.expect_version or edit.data is not None]
-        if not real:
-            return list(edits)
-        token = secrets.token_hex(8)
-        operations = [_operation(edit, token, is_atomic=step.is_atomic) for edit in real]
-        try:
-            done = step.space.entries.bulk_write(operations, ordered=False, session=step.session)
-            if done.matched_count + done.upserted_count + done.inserted_count + done.deleted_count == len(real):
-                return list(edits)
-        except BulkWriteError as err:
-            if step.is_atomic or not is_duplicate(err):
-                raise
-        ids = [_key(edit.kind, edit.name) for edit in real]
-        found = step.space.entries.find({"_id": {"$in": ids}, "turn": token}, {"_id": 1}, session=step.session)
-        mine = {(document["_id"]["kind"], document["_id"]["name"]) for document in found}
-        lost = {id(edit) for edit in real if (edit.kind, edit.name) not in mine}
-        return [edit for edit in edits if id(edit) not in lost]
-
-    def finish(self, space: Space, limit: int) -> None:
-        """Write the notes that others owe, and take away what they left."""
-        found = list(space.entries.find({"left": {"$exists": True}}, {"owed": 1}, hint="left").limit(limit))
-        if not found:
-            return
-        notes = [_decode(packed) for document in found for packed in document.get("owed", ())]
-        self._notes.add(space, notes)
-        _clear(space, [document["_id"] for document in found], notes)
-
-    # Reading.
-
-    def get(self, space: Space, kind: str, names: Sequence[str]) -> list[Entry]:
-        ids = [_key(kind, name) for name in names]
-        documents = space.entries.find({"_id": {"$in": ids}, "is_removed": None}) if ids else ()
-        found = {entry.name: entry for entry in map(_entry_of, documents)}
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        with self._steps.call() as db:
+            ids = [_id_of(kind, name) for name in names]
+            found = {entry.name: entry for entry in _entries(db, {"$in": ids}, len(ids))} if ids else {}
         return [found[name] for name in names if name in found]
 
-    def page(self, space: Space, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
-        beyond = {"$gt": _key(kind, cursor or ""), "$lt": {"kind": kind, "name": MaxKey()}}
-        found = self._in_order(space, beyond, limit + 1)
+    def list_entries(self, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
+        with self._steps.call() as db:
+            found = _entries(db, {"$gt": _id_of(kind, cursor or ""), "$lt": f"{kind};"}, limit + 1)
         return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
-    # Moving.
+    def add_audit_records(self, audits: Sequence[AuditRecord]) -> None:
+        with self._steps.call() as db:
+            add_audit_records(db, audits)
 
-    def all(self, space: Space, after: tuple[str, str], limit: int) -> list[Entry]:
-        return self._in_order(space, {"$gt": _key(*after)}, limit)
+    def list_audit_records(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
+        query = _conditions(where, audit_position(cursor) if cursor is not None else None)
+        hint = "time" if where.subject is None else "subject"
+        with self._steps.call() as db:
+            found = db.audit.find(query, hint=hint).sort([("at", -1), ("_id", -1)]).limit(limit + 1)
+            audits = [_audit_record_of(document) for document in found]
+        return Page(audits[:limit], audit_cursor(audits[limit - 1]) if len(audits) > limit else None)
 
-    def load(self, space: Space, entries: Sequence[Entry]) -> int:
-        """Take entries as they are; how many were new."""
-        writes = [
-            UpdateOne(
-                {"_id": _key(entry.kind, entry.name)},
-                {"$setOnInsert": {"version": entry.version, "data": entry.data}},
-                upsert=True,
-            )
-            for entry in entries
-        ]
-        return space.entries.bulk_write(writes, ordered=False).upserted_count if writes else 0
-
-    def _in_order(self, space: Space, ids: Document, limit: int) -> list[Entry]:
-        found = space.entries.find({"_id": ids, "is_removed": None}).sort("_id", 1).limit(limit)
-        return [_entry_of(document) for document in found]
+    def finish(self, db: Database, limit: int) -> None:
+        """Write the audit records that entries of other processes owe."""
+        found = list(db.entries.find({"left": {"$exists": True}}, {"owed": 1}, hint="left").limit(limit))
+        if found:
+            audits = [_decode(packed) for document in found for packed in document.get("owed", ())]
+            add_audit_records(db, audits)
+            _clear(db, [document["_id"] for document in found], audits)
 
 
-def _operation(edit: EntryEdit, token: str, *, is_atomic: bool) -> UpdateOne | InsertOne[Document] | DeleteOne:
-    mine: Document = {"_id": _key(edit.kind, edit.name)}
-    is_new = edit.expect_version == 0
+def add_audit_records(db: Database, audits: Sequence[AuditRecord]) -> int:
+    """Keep audit records, all in one write; how many were new."""
+    writes = [
+        UpdateOne(
+            {"_id": audit.id},
+            {"$setOnInsert": {"at": audit.at, "subject": audit.subject, "record": _encode(audit).decode()}},
+            upsert=True,
+        )
+        for audit in audits
+    ]
+    return db.audit.bulk_write(writes).upserted_count if writes else 0
+
+
+def prune_audit_records(step: Step, until: int, limit: int) -> int:
+    found = step.audit.find({"at": {"$lte": until}}, {"_id": 1}, hint="time").sort([("at", 1), ("_id", 1)])
+    ids = [document["_id"] for document in found.limit(limit)]
+    return step.audit.delete_many({"_id": {"$in": ids}}) if ids else 0
+
+
+def audit_records_after(db: Database, after: str, limit: int) -> list[AuditRecord]:
+    return [
+        _audit_record_of(document) for document in db.audit.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
+    ]
+
+
+def entries_after(db: Database, after: str, limit: int) -> list[tuple[str, Entry]]:
+    found = _entries(db, {"$gt": after}, limit)
+    return [(_id_of(entry.kind, entry.name), entry) for entry in found]
+
+
+def load_entries(db: Database, entries: Sequence[Entry]) -> int:
+    """Take entries as they are; how many were new."""
+    writes = [
+        UpdateOne(
+            {"_id": _id_of(entry.kind, entry.name)},
+            {"$setOnInsert": {"version": entry.version, "data": entry.data}},
+            upsert=True,
+        )
+        for entry in entries
+    ]
+    return db.entries.bulk_write(writes).upserted_count if writes else 0
+
+
+def _edit(step: Step, edits: Sequence[EntryEdit]) -> list[str]:
+    refused: list[str] = []
+    for batch in batches(edits, lambda edit: ((edit.kind, edit.name),)):
+        ids = {_id_of(edit.kind, edit.name): edit for edit in batch}
+        found = step.entries.find({"_id": {"$in": list(ids)}, "is_removed": None}, {"version": 1})
+        versions = {document["_id"]: document["version"] for document in found}
+        valid = {key: edit for key, edit in ids.items() if versions.get(key, 0) == edit.expect_version}
+        won = _commit(step, valid)
+        reach("edit.before_commit")
+        audits = [edit.audit for edit in won.values() if edit.audit is not None]
+        add_audit_records(step, audits)
+        if not step.is_atomic:
+            _clear(step, [key for key, edit in won.items() if _leaves_work(edit)], audits)
+        refused += [edit.name for key, edit in ids.items() if key not in won]
+    return refused
+
+
+def _commit(step: Step, edits: dict[str, EntryEdit]) -> dict[str, EntryEdit]:
+    """Do the writes that decide; the edits that were taken."""
+    real = {key: edit for key, edit in edits.items() if edit.expect_version or edit.data is not None}
+    if not real:
+        return edits
+    token = secrets.token_hex(8)
+    writes = [_write(key, edit, token, is_atomic=step.is_atomic) for key, edit in real.items()]
+    try:
+        done = step.entries.bulk_write(writes)
+        if done.matched_count + done.upserted_count + done.inserted_count + done.deleted_count == len(real):
+            return edits
+    except BulkWriteError as err:
+        if step.is_atomic or not is_duplicate(err):
+            raise
+    written = step.entries.written(real, token)
+    return {key: edit for key, edit in edits.items() if key not in real or key in written}
+
+
+def _write(key: str, edit: EntryEdit, token: str, *, is_atomic: bool) -> Any:
+    """The guarded write of an edit."""
     after = edit.after
+    is_new = edit.expect_version == 0
     if is_atomic and after is None:
-        return DeleteOne({**mine, "version": edit.expect_version})
+        return DeleteOne({"_id": key, "version": edit.expect_version})
     if is_atomic and is_new and after is not None:
-        return InsertOne({**mine, "version": after.version, "data": after.data})
-    fields: Document = {"turn": token}
+        return InsertOne({"_id": key, "version": after.version, "data": after.data})
+    fields: Document = {"token": token}
     fields |= {"is_removed": True} if after is None else {"version": after.version, "data": after.data}
     update: Document = {"$set": fields}
     if not is_atomic and _leaves_work(edit):
         fields["left"] = True
     if not is_atomic and edit.audit is not None:
         update["$push"] = {"owed": _encode(edit.audit).decode()}
-    if is_new:  # in the place of one that went, and is not wiped away yet
-        return UpdateOne({**mine, "is_removed": True}, {**update, "$unset": {"is_removed": ""}}, upsert=True)
-    return UpdateOne({**mine, "version": edit.expect_version, "is_removed": None}, update)
+    if is_new:  # a removed entry of that name may still be there
+        return UpdateOne({"_id": key, "is_removed": True}, {**update, "$unset": {"is_removed": ""}}, upsert=True)
+    return UpdateOne({"_id": key, "version": edit.expect_version, "is_removed": None}, update)
 
 
 def _leaves_work(edit: EntryEdit) -> bool:
     return edit.audit is not None or edit.data is None
 
 
-def _clear(space: Space, ids: Sequence[Document], notes: Sequence[AuditRecord]) -> None:
-    """Take off what is no longer owed; what went and owes nothing goes."""
+def _clear(db: Database, ids: Sequence[str], audits: Sequence[AuditRecord]) -> None:
+    """Remove what is written by now from `owed`; delete removed entries that owe nothing."""
     if not ids:
         return
     mine: Document = {"_id": {"$in": list(ids)}}
-    paid = [_encode(note).decode() for note in notes]
-    space.entries.bulk_write(
+    paid = [_encode(audit).decode() for audit in audits]
+    db.entries.bulk_write(
         [
             UpdateMany({**mine, "owed": {"$exists": True}}, {"$pull": {"owed": {"$in": paid}}}),
             DeleteMany({**mine, **_OWES_NOTHING, "is_removed": True}),
@@ -201,26 +198,27 @@ def _clear(space: Space, ids: Sequence[Document], notes: Sequence[AuditRecord]) 
     )
 
 
-def _key(kind: str, name: str) -> Document:
-    return {"kind": kind, "name": name}
+def _id_of(kind: str, name: str) -> str:
+    return f"{kind}:{name}"
+
+
+def _entries(db: Database, ids: Document, limit: int) -> list[Entry]:
+    found = db.entries.find({"_id": ids, "is_removed": None}).sort("_id", 1).limit(limit)
+    return [_entry_of(document) for document in found]
 
 
 def _entry_of(document: Document) -> Entry:
-    key = document["_id"]
-    return Entry(kind=key["kind"], name=key["name"], version=int(document["version"]), data=document["data"])
+    kind, _, name = document["_id"].partition(":")
+    return Entry(kind=kind, name=name, version=int(document["version"]), data=document["data"])
 
 
-def _document_of_note(note: AuditRecord) -> Document:
-    return {"at": note.at, "subject": note.subject, "note": _encode(note).decode()}
-
-
-def _note_of(document: Document) -> AuditRecord:
-    packed, subject = str(document.get("note", "")), str(document.get("subject", ""))
+def _audit_record_of(document: Document) -> AuditRecord:
+    packed, subject = str(document.get("record", "")), str(document.get("subject", ""))
     return audit_record_from(packed, record_id=document["_id"], at=document["at"], subject=subject)
 
 
 def _conditions(where: AuditFilter, before: tuple[int, str] | None) -> Document:
-    """A filter as a query; the bound of the page narrows the index, and ends within the notes of one instant."""
+    """A filter as a query. The bound of the page limits the index, and ends within the records of one instant."""
     at = {"$gte": where.since, "$lt": where.until, "$lte": before[0] if before else None}
     bounds = {name: value for name, value in at.items() if value is not None}
     query: Document = {"at": bounds} if bounds else {}

@@ -1,7 +1,7 @@
-"""Removing: ended jobs go with their logs; their occurrences stay in the ledger.
+"""Removes ended jobs with their logs; their occurrences stay in the ledger.
 
-Where the server has no transactions, a schedule's job leaves a tombstone for a day: its id and its occurrence, in the
-same document. Whoever delivers the same firing late, from an outbox that was read long ago, finds the place taken.
+If the server has no transactions, a schedule's job leaves a tombstone for a day: its id and its occurrence, in the same
+document. A process that delivers the same firing late, from an outbox that it read long ago, collides with it.
 """
 
 from __future__ import annotations
@@ -16,114 +16,91 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.job import Job
-    from rota.model.occurrence import Occurrence
+    from rota.store.mongo.database import Document
     from rota.store.mongo.ledger import Ledger
     from rota.store.mongo.logs import Logs
-    from rota.store.mongo.space import Document
     from rota.store.mongo.steps import Step
 
-OWING = "owing"  # when a tombstone goes that owes the ledger a line: what is no time never comes
-
-_ENDED = {"finished_at": {"$exists": True}}
+OWING = "owing"  # the expiry of a tombstone whose entry is not in the ledger yet: no date, so it does not expire
 
 
 class Remover:
-    """Removes jobs of one namespace that have ended."""
+    """Removes one namespace's jobs."""
 
     def __init__(self, ledger: Ledger, logs: Logs) -> None:
         self._ledger = ledger
         self._logs = logs
 
     def remove(self, step: Step, jobs: Sequence[Job]) -> list[str]:
-        """Remove those that still are as ended as they were; their ids."""
-        gone = list({job.id: job for job in jobs}.values())
-        self._record(step, gone)
-        removed = self._delete(step, gone) if gone else []
+        """Remove those of the ended jobs that have not been retried meanwhile; their ids."""
+        ended = list({job.id: job for job in jobs}.values())
+        self._record(step, ended)
+        removed = self._delete(step, ended, {"finished_at": {"$exists": True}}, bury)
+        unscheduled = [job.id for job in removed if job.schedule_id is None]
+        if unscheduled and not step.is_atomic:
+            step.jobs.delete_many({"_id": {"$in": unscheduled}, "gone_at": {"$exists": True}}, hint="_id_")
+        return [job.id for job in removed]
+
+    def remove_unmade(self, step: Step, jobs: Sequence[Job]) -> bool:
+        """Remove waiting jobs without a record; whether all of them still were in their state."""
+        by_state = groupby(sorted(jobs, key=_state), key=_state)
+        groups = [(state, list(group)) for state, group in by_state]
+        removed = [job for state, group in groups for job in self._delete(step, group, {"state": state}, _wipe)]
+        return len(removed) == len(jobs)
+
+    def free(self, step: Step, schedule_id: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Remove the occurrences in after < t <= through from tombstones, so that other jobs can be made for them."""
+        times = [{"fire_at": {"$gt": after, "$lte": through}} for after, through in spans]
+        mine: Document = {"schedule_id": schedule_id, "state": {"$exists": False}, "$or": times}
+        step.jobs.update_many(mine, _wipe(secrets.token_hex(8)), hint="occurrence")
+
+    def _record(self, step: Step, jobs: Sequence[Job]) -> None:
+        """Write the ledger entries of schedules that still exist, and not of earlier ones of the same name."""
+        made = [job for job in jobs if job.schedule_id is not None and job.fire_at is not None]
+        if made:
+            since = creation_times(step, {job.schedule_id for job in made})
+            mine = [job for job in made if is_record_of(job, since.get(job.schedule_id or ""))]
+            self._ledger.record(step, [of_job(job) for job in mine], since)
+
+    def _delete(self, step: Step, jobs: Sequence[Job], still: Document, bury_with: Any) -> list[Job]:
+        """Delete or bury the documents, and the logs; the jobs that this step, and no other, has removed."""
+        ids = [job.id for job in jobs]
+        query: Document = {"_id": {"$in": ids}, **still}
+        removed = list(jobs)
+        if not ids:
+            return []
+        if step.is_atomic:
+            step.jobs.delete_many(query, hint="_id_")
+        else:
+            token = secrets.token_hex(8)
+            if step.jobs.update_many(query, bury_with(token), hint="_id_").modified_count != len(ids):
+                written = step.jobs.written(ids, token)
+                removed = [job for job in jobs if job.id in written]
         for job in removed:
             step.counts.remove(job.queue, job.state)
         self._logs.forget(step, [job.id for job in removed])
-        return [job.id for job in removed]
-
-    def _record(self, step: Step, jobs: Sequence[Job]) -> None:
-        """The lines of occurrences of schedules that still exist, and not of earlier namesakes."""
-        made = [job for job in jobs if job.schedule_id is not None and job.fire_at is not None]
-        if not made:
-            return
-        since = made_at(step, {job.schedule_id for job in made})
-        lines: list[Occurrence] = [of_job(job) for job in made if is_record_of(job, since.get(job.schedule_id or ""))]
-        self._ledger.record(step, lines, since)
-
-    def unmake(self, step: Step, jobs: Sequence[Job]) -> bool:
-        """Remove waiting jobs without a trace; whether all of them still were what they are."""
-        gone = [job for group in _by_state(jobs) for job in self._wipe_away(step, group)]
-        for job in gone:
-            step.counts.remove(job.queue, job.state)
-        self._logs.forget(step, [job.id for job in gone])
-        return len(gone) == len(jobs)
-
-    def free(self, step: Step, schedule_id: str, spans: Sequence[tuple[int, int]]) -> None:
-        """Take the occurrences in after < t <= through from the tombstones of jobs, so that others may be made."""
-        times = [{"fire_at": {"$gt": after, "$lte": through}} for after, through in spans]
-        mine: Document = {"schedule_id": schedule_id, "state": {"$exists": False}, "$or": times}
-        step.space.jobs.update_many(mine, _wipe(secrets.token_hex(8)), session=step.session, hint="occurrence")
-
-    def _wipe_away(self, step: Step, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Jobs of one state; gives those that this step took away."""
-        mine: Document = {"_id": {"$in": [job.id for job in jobs]}, "state": jobs[0].state.value}
-        if step.is_atomic:
-            step.space.jobs.delete_many(mine, session=step.session, hint="_id_")
-            return jobs
-        token = secrets.token_hex(8)
-        if step.space.jobs.update_many(mine, _wipe(token), hint="_id_").modified_count == len(jobs):
-            return jobs
-        found = step.space.jobs.find({"_id": mine["_id"], "touch": token}, {"_id": 1})
-        wiped = {document["_id"] for document in found}
-        return [job for job in jobs if job.id in wiped]
-
-    def _delete(self, step: Step, jobs: Sequence[Job]) -> list[Job]:
-        """The documents go; gives the jobs that this step took away, and not another at the same time."""
-        ids = [job.id for job in jobs]
-        if step.is_atomic:
-            step.space.jobs.delete_many({"_id": {"$in": ids}, **_ENDED}, session=step.session, hint="_id_")
-            return list(jobs)
-        token = secrets.token_hex(8)
-        done = step.space.jobs.update_many({"_id": {"$in": ids}, **_ENDED}, bury(token), hint="_id_")
-        mine = list(jobs)
-        if done.modified_count != len(ids):
-            found = step.space.jobs.find({"_id": {"$in": ids}, "touch": token}, {"_id": 1})
-            buried = {document["_id"] for document in found}
-            mine = [job for job in jobs if job.id in buried]
-        plain = [job.id for job in mine if job.schedule_id is None]
-        if plain:
-            step.space.jobs.delete_many({"_id": {"$in": plain}, "touch": token}, hint="_id_")
-        return mine
+        return removed
 
 
-def made_at(step: Step, schedule_ids: Iterable[str | None]) -> dict[str, int]:
-    """When those of the schedules that exist were made."""
-    found = step.space.schedules.find(
-        {"_id": {"$in": list(schedule_ids)}, "is_removed": None}, {"created_at": 1}, session=step.session
-    )
+def creation_times(step: Step, schedule_ids: Iterable[str | None]) -> dict[str, int]:
+    """When those of the schedules that exist were created."""
+    found = step.schedules.find({"_id": {"$in": list(schedule_ids)}, "is_removed": None}, {"created_at": 1})
     return {document["_id"]: int(document["created_at"]) for document in found}
 
 
 def bury(token: str | None = None, *, owed: list[Any] | None = None) -> list[Document]:
-    """What is left of a document: nobody else can take away what has no end any more. It stays for as long as it owes
-    the ledger a line."""
-    touch: Document = {} if token is None else {"touch": {"$literal": token}}
+    """The update that makes a tombstone. With `owed`, it stays until that ledger entry is written."""
     rest: Document = {"gone_at": "$$NOW"}
     if owed is not None:
         rest = {"gone_at": {"$literal": OWING}, "created_at": 1, "owed": {"$literal": owed}}
-    return [{"$project": {"schedule_id": 1, "fire_at": 1, **touch, **rest}}]
+    if token is not None:
+        rest["token"] = {"$literal": token}
+    return [{"$project": {"schedule_id": 1, "fire_at": 1, **rest}}]
 
 
 def _wipe(token: str) -> list[Document]:
-    """What is left of a job whose occurrence is yet to come: its id alone, so that another may be made for that."""
-    return [{"$project": {"gone_at": "$$NOW", "touch": {"$literal": token}}}]
-
-
-def _by_state(jobs: Sequence[Job]) -> list[list[Job]]:
-    return [list(group) for _, group in groupby(sorted(jobs, key=_state), key=_state)]
+    """The update for a job whose occurrence is in the future: only its id stays, so that another job can be made."""
+    return [{"$project": {"gone_at": "$$NOW", "token": {"$literal": token}}}]
 
 
 def _state(job: Job) -> str:

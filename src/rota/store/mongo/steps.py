@@ -1,20 +1,21 @@
-"""Steps: several writes as one. A transaction where the server has them; elsewhere writes in an order that is safe.
+"""Runs several writes as one step: in a transaction if the server has them, else in an order that is safe.
 
-On a standalone server the writes of a step are answered from memory, and the last one waits for the journal, which
-holds them in order: once it is answered, all of them are safe. A process that dies between them leaves a step half
-done; what that can look like, and who finishes it, is said in `outbox` (firings and edits) and in `settling`.
+On a standalone server the writes of a step are answered from memory, and the last one waits for the journal. The
+journal keeps the order, so all of them are durable then. A process that dies between two writes leaves a step half
+done; `outbox`, `changing` and `removing` say what that looks like and who finishes it.
 
-Counters are written after a transaction, not inside: their rows are shared by everybody, and a client that died in its
-transaction would keep them from all. Where two transactions touch the same documents, the later one is tried again for
-as long as its verb has time, or for as long as it has `patience`.
+Counters are written after a transaction, not inside: all processes share their rows, and a client that died in its
+transaction would lock them for everybody. If two transactions write the same document, the later one is tried again
+until the verb's deadline, or for as long as its `patience` says.
 
-Some steps are loose on every server: one write decides everything, and what follows is only counted. A transaction
-would add nothing there but its price, which is high for many jobs (servers look up each index anew for each document).
+A step with `is_atomic=False` uses no transaction on any server: one write decides everything, and the rest is only
+counted. A transaction would cost much for many jobs: servers look up each index again for each document.
 """
 
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from pymongo import ReadPreference
@@ -22,81 +23,80 @@ from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
 from rota.failpoints import reach
-from rota.store.mongo import counters
+from rota.store.mongo.database import DURABLE, Database
 from rota.store.mongo.faults import is_conflict
-from rota.store.mongo.space import DURABLE
 from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from pymongo.client_session import ClientSession
 
     from rota.store.mongo.connection import Connection
+    from rota.store.mongo.control import ControlDocument, Turn
     from rota.store.mongo.counters import Counters
-    from rota.store.mongo.space import Space
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 
 class Contended(Exception):
-    """What a transaction wants to write has been written in another one, which is not over."""
+    """Another transaction, which has not ended, has written what this one wants to write."""
 
 
-class Step:
-    """What one step's writes have in common."""
+class Step(Database):
+    """The collections for the calls of one step, and the jobs that it adds to or takes off each counter."""
 
-    def __init__(self, space: Space, session: ClientSession | None) -> None:
-        self.space = space
-        self.session = session
+    def __init__(self, db: Database, session: ClientSession | None = None) -> None:
+        super().__init__(db.raw, session)
         self.counts = Counts()
-
-    @property
-    def is_atomic(self) -> bool:
-        return self.session is not None
 
 
 class Steps:
-    """Runs steps in the way that the server allows."""
+    """Begins verbs of one namespace, and runs their steps."""
 
-    def __init__(self, connection: Connection, rows: Counters) -> None:
-        self._connection = connection
-        self._rows = rows
+    def __init__(self, connection: Connection, control: ControlDocument, counters: Counters) -> None:
+        self.connection = connection
+        self.control = control
+        self._counters = counters
+
+    def call(self) -> AbstractContextManager[Database]:
+        """A verb: one deadline for all of its calls."""
+        return self.connection.call()
+
+    @contextmanager
+    def work(self, now: int | None) -> Iterator[Turn]:
+        """A verb that adds or claims work, or changes what waits: it is refused if the store is sealed."""
+        with self.connection.call(), self.control.work(now) as turn:
+            yield turn
 
     def run(
-        self,
-        verb: str,
-        work: Callable[[Step], Result],
-        *,
-        is_last: bool = True,
-        is_loose: bool = False,
-        patience: float | None = None,
+        self, verb: str, work: Callable[[Step], Result], *, is_atomic: bool = True, patience: float | None = None
     ) -> Result:
-        """Do the work and count it. `is_last=False`: the caller's next write is a durable one, or it calls flush()."""
-        if self._connection.has_transactions and not is_loose:
-            result = self._in_transaction(verb, work, patience)
+        """Do the work as one step, and count it."""
+        if self.connection.has_transactions and is_atomic:
+            result, step = self._in_transaction(verb, work, patience)
         else:
-            result = self._in_order(verb, work, is_last=is_last)
+            step = Step(self.connection.db if self.connection.has_transactions else self.connection.quick)
+            result = work(step)
+            reach(f"{verb}.before_commit")
+        self.count(step.counts)
         reach(f"{verb}.after_commit")
         return result
 
-    def count_soon(self, counts: Counts) -> None:
-        """Count what has been written, without waiting for it."""
-        space = self._connection.space
-        self._connection.wire.tell(counters.command(space, self._rows.updates(counts)))
+    def count(self, counts: Counts) -> None:
+        """Count what was written. On a standalone server this also makes durable what was written before."""
+        is_alone = not self.connection.has_transactions
+        is_written = self._counters.write(self.connection.db if is_alone else self.connection.quick, counts)
+        if is_alone and not is_written:
+            self.connection.db.meta.update_one({"_id": "flush"}, {"$inc": {"number": 1}}, upsert=True)
 
-    def flush(self) -> None:
-        """Have everything written so far in the journal."""
-        if not self._connection.has_transactions:
-            self._connection.space.meta.update_one({"_id": "flush"}, {"$inc": {"n": 1}}, upsert=True)
-
-    def _in_transaction(self, verb: str, work: Callable[[Step], Result], patience: float | None) -> Result:
+    def _in_transaction(self, verb: str, work: Callable[[Step], Result], patience: float | None) -> tuple[Result, Step]:
         give_up_at = None if patience is None else time.monotonic() + patience
-        step = Step(self._connection.space, None)
 
-        def attempt(session: ClientSession) -> Result:
-            nonlocal step
-            step = Step(self._connection.space, session)
+        def attempt(session: ClientSession) -> tuple[Result, Step]:
+            step = Step(self.connection.db, session)
             try:
                 result = work(step)
             except PyMongoError as err:
@@ -104,27 +104,27 @@ class Steps:
                     raise Contended from err
                 raise
             reach(f"{verb}.before_commit")
-            return result
+            return result, step
 
-        with self._connection.session() as session:
-            result = session.with_transaction(
+        with self.connection.session() as session:
+            return session.with_transaction(
                 attempt,
                 read_concern=ReadConcern("snapshot"),
                 write_concern=DURABLE,
                 read_preference=ReadPreference.PRIMARY,
             )
-        counters.write(self._connection.quick, self._rows.updates(step.counts))
-        return result
 
-    def _in_order(self, verb: str, work: Callable[[Step], Result], *, is_last: bool) -> Result:
-        """Where members take over from each other, a later write does not cover an earlier one: each is durable."""
-        is_alone = not self._connection.has_transactions
-        step = Step(self._connection.quick if is_alone else self._connection.space, None)
-        result = work(step)
-        reach(f"{verb}.before_commit")
-        updates = self._rows.updates(step.counts)
-        if updates:
-            counters.write(self._connection.space if is_last and is_alone else self._connection.quick, updates)
-        elif is_last:
-            self.flush()
-        return result
+
+def batches(items: Sequence[Item], names_of: Callable[[Item], Sequence[Hashable]]) -> Iterator[list[Item]]:
+    """The items in order, in batches in which each name occurs once."""
+    batch: list[Item] = []
+    names: set[Hashable] = set()
+    for item in items:
+        mine = names_of(item)
+        if not names.isdisjoint(mine):
+            yield batch
+            batch, names = [], set()
+        batch.append(item)
+        names.update(mine)
+    if batch:
+        yield batch

@@ -1,113 +1,155 @@
-"""Upkeep: what has been kept long enough goes, and what was left half done by processes that died is finished."""
+"""Prunes expired records, finishes steps that dead processes left half done, and fails jobs that cannot be read."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from rota.errors import StoreUnavailable
 from rota.model.state import FINAL
 from rota.store.contract import Pruned
-from rota.store.mongo.documents import jobs_of
+from rota.store.mongo.codec import document_of_job, document_of_new, jobs_of, readable_job, unreadable_job
+from rota.store.mongo.lookahead import owing
+from rota.store.mongo.records import prune_audit_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rota.model.audit_record import AuditRecord
     from rota.model.job import Job
-    from rota.store.contract import Retention
+    from rota.model.state import State
+    from rota.store.contract import AuditFilter, Page, Retention
+    from rota.store.mongo.changing import Changer
     from rota.store.mongo.counters import Counters
-    from rota.store.mongo.judging import Judges
+    from rota.store.mongo.database import Database, Document
     from rota.store.mongo.ledger import Ledger
-    from rota.store.mongo.records import Entries, Notes
+    from rota.store.mongo.lookahead import LookaheadJudge
+    from rota.store.mongo.records import Records
     from rota.store.mongo.removing import Remover
     from rota.store.mongo.schedules import Schedules
-    from rota.store.mongo.settling import Settler
-    from rota.store.mongo.space import Document, Space
     from rota.store.mongo.steps import Step, Steps
+
+FINISH_AT_ONCE = 100  # half-done steps of one kind that one call finishes
 
 
 class Upkeep:
-    """One namespace's."""
+    """One namespace's upkeep."""
 
     def __init__(
         self,
         steps: Steps,
-        settler: Settler,
-        schedules: Schedules,
+        *,
+        counters: Counters,
+        changer: Changer,
         remover: Remover,
         ledger: Ledger,
-        counters: Counters,
-        judges: Judges,
-        entries: Entries,
-        notes: Notes,
+        schedules: Schedules,
+        judge: LookaheadJudge,
+        records: Records,
     ) -> None:
         self._steps = steps
-        self._settler = settler
-        self._schedules = schedules
+        self._counters = counters
+        self._changer = changer
         self._remover = remover
         self._ledger = ledger
-        self._counters = counters
-        self._judges = judges
-        self._entries = entries
-        self._notes = notes
+        self._schedules = schedules
+        self._judge = judge
+        self._records = records
 
-    def finish(self, space: Space, limit: int, now: int) -> None:
-        """Deliver what others did not, and release jobs that wait for what is over."""
-        self.deliver(space, limit)
-        stuck = self._settler.waiters.heal(space, limit)
+    # Half-done steps.
+
+    def finish(self, db: Database, now: int) -> None:
+        """Deliver what other processes did not, and release jobs whose predecessor has ended."""
+        self.deliver(db)
+        stuck = self._changer.stuck_jobs(db, FINISH_AT_ONCE)
+
+        def release(step: Step) -> None:
+            for job in stuck:
+                self._changer.release_if_free(step, job, now)
+
         if stuck:
-            self._steps.run("deliver", lambda step: self._look_at(step, stuck, now))
+            self._steps.run("deliver", release)
 
-    def deliver(self, space: Space, limit: int) -> None:
-        """Deliver what others did not: what follows from edits and firings, lines of skipped jobs, notes."""
-        self._schedules.deliver_some(space, limit)
-        self._entries.finish(space, limit)
-        owing = self._judges.owing(space, limit)
-        if owing:
-            self._steps.run("deliver", lambda step: self._judges.finish(step, owing), is_loose=True)
+    def deliver(self, db: Database) -> None:
+        """Deliver what other processes did not: outboxes, audit records, ledger entries of skipped jobs."""
+        self._schedules.deliver_some(db, FINISH_AT_ONCE)
+        self._records.finish(db, FINISH_AT_ONCE)
+        owed = owing(db, FINISH_AT_ONCE)
+        if owed:
+            self._steps.run("deliver", lambda step: self._judge.record(step, owed), is_atomic=False)
 
-    def _look_at(self, step: Step, stuck: list[Job], now: int) -> None:
-        for job in stuck:
-            self._settler.waiters.look_at(step, job, now)
+    def list_audit_records(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
+        """Audit records. No edit is seen without its own: what is not delivered yet is delivered first."""
+        with self._steps.call() as db:
+            self.deliver(db)
+            return self._records.list_audit_records(where, cursor, limit)
 
-    def prune(self, space: Space, retention: Retention, limit: int, now: int) -> Pruned:
-        """Remove a bounded batch of what was kept long enough."""
-        surplus = self._counters.ended(space) - retention.most_finished
+    # Pruning.
 
-        def work(step: Step) -> Pruned:
-            jobs: list[Job] = []
-            for state in sorted(FINAL):
-                before = now - retention.kept_for(state)
-                jobs += self._ended(
-                    step, {"state": state.value, "finished_at": {"$lte": before}}, now, limit - len(jobs)
-                )
-            jobs = self._oldest(step, jobs, now, surplus, limit)
-            removed = self._remover.remove(step, jobs)
-            lines = self._ledger.prune(step, retention, now, limit)
-            silent = step.space.nodes.delete_many(
-                {"beat_at": {"$lte": now - retention.nodes_for}}, session=step.session
-            ).deleted_count
-            notes = self._notes.prune(step, now - retention.audit_for, limit)
-            return Pruned(len(removed), lines, silent, notes)
+    def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
+        """Remove at most so many expired records of each kind."""
+        with self._steps.work(now) as turn:
+            self._steps.control.forget_dead()
+            surplus = self._counters.ended(self._steps.connection.db) - retention.most_finished
+            pruned = self._steps.run("prune", lambda step: self._prune(step, retention, limit, turn.now, surplus))
+        with suppress(StoreUnavailable), self._steps.call() as db:  # a fresh count may take too long
+            self._counters.correct(db, turn.now)
+        return pruned
 
-        return self._steps.run("prune", work)
+    def _prune(self, step: Step, retention: Retention, limit: int, now: int, surplus: int) -> Pruned:
+        jobs: list[Job] = []
+        for state in sorted(FINAL):
+            before = now - retention.kept_for(state)
+            jobs += _ended(step, state, {"$lte": before}, now, limit - len(jobs))
+        jobs += _oldest(step, jobs, now, min(surplus, limit) - len(jobs))
+        removed = self._remover.remove(step, jobs)
+        entries = self._ledger.prune(step, retention, now, limit)
+        silent = step.nodes.delete_many({"beat_at": {"$lte": now - retention.nodes_for}})
+        audits = prune_audit_records(step, now - retention.audit_for, limit)
+        return Pruned(jobs=len(removed), occurrences=entries, nodes=silent, audit_records=audits)
 
-    def _oldest(self, step: Step, jobs: list[Job], now: int, surplus: int, limit: int) -> list[Job]:
-        """Those, and the oldest of any state that are too many."""
-        room = min(surplus, limit) - len(jobs)
-        if room <= 0:
-            return jobs
-        chosen = {job.id for job in jobs}
-        ended = [
-            job
-            for state in FINAL
-            for job in self._ended(
-                step, {"state": state.value, "finished_at": {"$exists": True}}, now, room + len(jobs)
-            )
-        ]
-        ended.sort(key=lambda job: job.finished_at or 0)
-        return jobs + [job for job in ended if job.id not in chosen][:room]
+    # Jobs that cannot be read.
 
-    def _ended(self, step: Step, query: Document, now: int, limit: int) -> list[Job]:
-        """Ended jobs, the oldest first, but for those whose key still holds."""
-        if limit <= 0:
-            return []
-        free = {"$or": [{"key_until": None}, {"key_until": {"$lte": now}}]}
-        found = step.space.jobs.find({**query, **free}, session=step.session, hint="ended")
-        return jobs_of(list(found.sort("finished_at", 1).limit(limit)))
+    def readable(self, documents: Iterable[Document], holder: str, now: int) -> list[Job]:
+        """The jobs that can be read. The others fail with the reason, and keep what was found in them."""
+        jobs: list[Job] = []
+        for document in documents:
+            try:
+                jobs.append(readable_job(document))
+            except msgspec.ValidationError as err:
+                self._fail_unreadable(document, err, holder, now)
+        return jobs
+
+    def _fail_unreadable(self, document: Document, err: Exception, holder: str, now: int) -> None:
+        job = unreadable_job({**document, "created_at": now}, err, holder=holder)
+        failed = {**(document_of_job(job) if job.seq else document_of_new(job)), "original": document}
+        del failed["_id"]  # it may be of any type
+
+        def write(step: Step) -> None:
+            mine = {"_id": document["_id"], "state": document.get("state")}
+            if step.jobs.replace_one(mine, failed).modified_count:
+                step.counts.add(job.queue, job.state)
+                step.counts.add_total(job.queue, job.state.value, 1)
+
+        self._steps.run("park", write)
+
+
+def _oldest(step: Step, chosen: list[Job], now: int, room: int) -> list[Job]:
+    """The oldest ended jobs of any state, beside those that are chosen already."""
+    if room <= 0:
+        return []
+    ids = {job.id for job in chosen}
+    ended = [job for state in FINAL for job in _ended(step, state, {"$exists": True}, now, room + len(chosen))]
+    ended.sort(key=lambda job: job.finished_at or 0)
+    return [job for job in ended if job.id not in ids][:room]
+
+
+def _ended(step: Step, state: State, finished_at: Document, now: int, limit: int) -> list[Job]:
+    """Ended jobs of a state, the oldest first, except those whose key still holds."""
+    if limit <= 0:
+        return []
+    has_no_key = {"$or": [{"key_until": None}, {"key_until": {"$lte": now}}]}
+    found = step.jobs.find({"state": state.value, "finished_at": finished_at, **has_no_key}, hint="ended")
+    return jobs_of(list(found.sort("finished_at", 1).limit(limit)))

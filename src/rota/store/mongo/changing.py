@@ -1,0 +1,302 @@
+"""Writes decided changes to jobs that still are what was decided on, and releases the jobs that waited for them.
+
+Changes that write the same are one guarded update of many jobs. Each carries a token: if fewer jobs match than
+expected, a second read finds which changes were written and which were refused.
+
+If the server has transactions, the end of a job uses one if others wait for the job or it is not kept; most jobs need
+none. Elsewhere the end of a job and its effects are several writes. The job's own end is first and alone decides. Then
+the jobs that waited for it are released (if the process dies before that, upkeep releases them, see `stuck_jobs`), its
+schedule records the run (or records the next one), and a job that is not kept is removed (or kept until it is pruned).
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pymongo
+from pymongo import UpdateMany, UpdateOne
+from pymongo.errors import BulkWriteError, PyMongoError
+
+from rota.model.occurrence import is_noted, noted
+from rota.model.settle import apply, release, still_awaited
+from rota.model.state import State
+from rota.store.contract import Refusal
+from rota.store.mongo import notify
+from rota.store.mongo.codec import changed, differences, document_of_last, jobs_of, last_of, update_of
+from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.listing import find_job, get_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rota.model.job import Job
+    from rota.model.settle import Change
+    from rota.store.mongo.database import Database, Document
+    from rota.store.mongo.removing import Remover
+    from rota.store.mongo.steps import Step, Steps
+
+    Guard = Callable[[Change], Document]  # what must still be true of a job for the change to be written
+
+RECORD_WITHIN = 1.0  # seconds; a schedule that a dead client has locked must not delay workers: its next run records
+
+_LIVE = {"scheduled", "queued", "running", "held"}
+
+
+def is_same(change: Change) -> Document:
+    """The job still is what the change was decided on. If it was cancelled and retried meanwhile, its past differs."""
+    was = change.job
+    return {"state": was.state.value, "lease_no": was.lease_no, "key": was.key, "past": was.past or None}
+
+
+def held_by(holder: str) -> Guard:
+    """This worker still has the lease that its report is about."""
+    return lambda change: {"state": "running", "holder": holder, "lease_no": change.job.lease_no}
+
+
+class Changer:
+    """Changes one namespace's jobs."""
+
+    def __init__(self, steps: Steps, remover: Remover) -> None:
+        self._steps = steps
+        self._remover = remover
+        self._checked_up_to = ""  # how far upkeep has come in its round of held jobs
+
+    def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+        with self._steps.work(now) as turn:
+            return self.decide("change", changes, turn.now, lambda change: {**is_same(change), "lease_until": None})
+
+    def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+        with self._steps.call():
+            at = self._steps.control.now(now)
+            expired = {"lease_until": {"$lte": at}}
+            return self.decide("change", changes, at, lambda change: {**is_same(change), **expired})
+
+    def delete_jobs(self, ids: Sequence[str], now: int | None) -> list[str]:
+        def delete(step: Step) -> list[str]:
+            jobs = get_jobs(step, list(dict.fromkeys(ids)))
+            return self._remover.remove(step, [job for job in jobs if job.state.is_final])
+
+        with self._steps.work(now):
+            return self._steps.run("delete", delete)
+
+    def decide(self, verb: str, changes: Sequence[Change], now: int, guard: Guard) -> list[Refusal]:
+        """Write changes, with transactions only for those that need one, and notify workers of released jobs."""
+        if not changes:
+            return []
+        tied = self._tied(changes) if self._steps.connection.has_transactions else []
+        in_transaction = set(map(id, tied))
+        others = [change for change in changes if id(change) not in in_transaction]
+        refused: list[Refusal] = []
+        for group in filter(None, (others, tied)):  # in this order: the tied ones may release some of the others
+            work = partial(self._apply_group, changes=group, now=now, guard=guard)
+            some, has_released = self._steps.run(verb, work, is_atomic=group is tied)
+            refused += some
+            if has_released:
+                notify.send(self._steps.connection, "jobs")
+        return refused
+
+    def _apply_group(
+        self, step: Step, *, changes: Sequence[Change], now: int, guard: Guard
+    ) -> tuple[list[Refusal], bool]:
+        refused = self.apply(step, changes, now, guard)
+        return refused, step.counts.grew(State.QUEUED, State.SCHEDULED)
+
+    def _tied(self, changes: Sequence[Change]) -> list[Change]:
+        """The changes that need a transaction: they end a job which others wait for, or which is not kept. With them,
+        the other changes of the same job or schedule, since their order matters."""
+        ended = [change for change in changes if change.state.is_final]
+        if not ended:
+            return []
+        found = self._steps.connection.db.jobs.find(
+            _waiting_for([change.id for change in ended]), {"waits_for": 1}, hint="held"
+        )
+        awaited = {document["waits_for"] for document in found}
+        first = [change for change in ended if change.is_removal or change.id in awaited]
+        names = {name for change in first for name in _names(change)}
+        return [change for change in changes if names & _names(change)] if names else []
+
+    def apply(
+        self, step: Step, changes: Sequence[Change], now: int, guard: Guard, *, tells_schedules: bool = True
+    ) -> list[Refusal]:
+        """Apply the changes whose jobs still are what was decided on, and refuse the others. Of several changes to one
+        job, the first that holds counts. `tells_schedules`: whether schedules record the runs."""
+        accepted: dict[str, Change] = {}
+        refusals: dict[int, Refusal] = {}
+        left = dict(enumerate(changes))
+        while left:
+            first: dict[str, int] = {}
+            for number, change in left.items():
+                first.setdefault(change.id, number)
+            batch = {number: left.pop(number) for number in first.values()}
+            written = self._write(step, list(batch.values()), guard)
+            accepted |= {change.id: change for change in batch.values() if change.id in written}
+            refused = {number: change for number, change in batch.items() if change.id not in written}
+            refusals |= zip(refused, _refusals(step, list(refused.values()), guard), strict=True)
+            too_late = [number for number, change in left.items() if change.id in accepted]
+            refusals |= {number: Refusal(left.pop(number).id, "lease") for number in too_late}
+        self._follow(step, list(accepted.values()), now, tells_schedules=tells_schedules)
+        return [refusals[number] for number in sorted(refusals)]
+
+    def _write(self, step: Step, changes: Sequence[Change], guard: Guard) -> set[str]:
+        """Write the changes that hold; the ids of their jobs."""
+        token = secrets.token_hex(8)
+        ids = [change.id for change in changes]
+        updates = [
+            UpdateMany(
+                {"_id": {"$in": [change.id for change in group]}, **_condition(group[0], guard)},
+                update_of(group[0], token),
+                hint="_id_",
+            )
+            for group in _groups(changes)
+        ]
+        if step.jobs.bulk_write(updates).matched_count == len(changes):
+            return set(ids)
+        return step.jobs.written(ids, token)
+
+    def _follow(self, step: Step, changes: Sequence[Change], now: int, *, tells_schedules: bool) -> None:
+        """Count what was written, release and record, and remove the jobs that are not kept."""
+        step.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
+        ended = [change for change in changes if change.state.is_final]
+        self.release_waiting(step, [change.id for change in ended], now)
+        if tells_schedules:
+            _record_last_runs(step, changes)
+        gone = [apply(change) for change in ended if change.is_removal]
+        if gone:
+            self._remover.remove(step, gone)
+
+    # Held jobs.
+
+    def release_waiting(self, step: Step, ended: Sequence[str], now: int) -> None:
+        """Release the jobs that waited for these, or let them wait for what a cancelled job of their chain waits for"""
+        if ended:
+            for job in jobs_of(list(step.jobs.find(_waiting_for(ended), hint="held").sort("seq", 1))):
+                self.release_if_free(step, job, now)
+
+    def release_if_free(self, step: Step, job: Job, now: int) -> None:
+        """Release a held job, unless it still has to wait."""
+        awaited = still_awaited(job, lambda job_id: find_job(step, job_id))
+        if awaited is None and release(job, now).slot is not None:
+            awaited = _slot_holder(step, job)
+        if awaited is None:
+            self._release(step, job, now)
+        elif awaited != job.waits_for:
+            _wait_for(step, job, awaited)
+
+    def stuck_jobs(self, db: Database, limit: int) -> list[Job]:
+        """Held jobs that wait for a job which has ended: upkeep goes round all held jobs, call by call."""
+        query = {"state": "held", "waits_for": {"$gt": self._checked_up_to}}
+        held = list(db.jobs.find(query, hint="held").sort("waits_for", 1).limit(limit))
+        self._checked_up_to = held[-1]["waits_for"] if len(held) == limit else ""
+        awaited = list({document["waits_for"] for document in held})
+        found = db.jobs.find({"_id": {"$in": awaited}}, {"state": 1})
+        live = {document["_id"] for document in found if document.get("state") in _LIVE}
+        return jobs_of(document for document in held if document["waits_for"] not in live)
+
+    def _release(self, step: Step, job: Job, now: int) -> None:
+        try:
+            self.apply(step, [release(job, now)], now, is_same)
+        except BulkWriteError as err:
+            if step.is_atomic or not is_duplicate(err):
+                raise
+            holder = _slot_holder(step, job)  # the schedule fired between the end of one job and this release
+            if holder is not None:
+                _wait_for(step, job, holder)
+
+
+def request_cancels(db: Database, ids: Sequence[str], reason: str) -> list[str]:
+    """Ask running jobs to stop; those that run. The first reason stays."""
+    if not ids:
+        return []
+    running: Document = {"_id": {"$in": list(ids)}, "state": "running"}
+    db.jobs.update_many({**running, "cancel_reason": None}, {"$set": {"cancel_reason": reason or "cancelled"}})
+    found = db.jobs.find({**running, "cancel_reason": {"$exists": True}}, {"_id": 1})
+    asked = {document["_id"] for document in found}
+    return [job_id for job_id in ids if job_id in asked]
+
+
+def _names(change: Change) -> set[tuple[str, str]]:
+    """The job, and the schedule that records its end."""
+    of_job = ("job", change.id)
+    return {of_job} if change.job.schedule_id is None else {of_job, ("schedule", change.job.schedule_id)}
+
+
+def _groups(changes: Sequence[Change]) -> list[list[Change]]:
+    """The changes with the same condition and the same update, by all that the two are made of."""
+    groups: dict[object, list[Change]] = {}
+    for change in changes:
+        job = change.job
+        was = (job.lease_no, job.state, job.key, job.past, job.holder)
+        groups.setdefault((was, change.state, change.cancel_reason, *differences(change)), []).append(change)
+    return list(groups.values())
+
+
+def _condition(change: Change, guard: Guard) -> Document:
+    """The guard; and a job that somebody asked to cancel does not go on."""
+    goes_on = change.job.state is State.RUNNING and not change.state.is_final
+    return {**guard(change), "cancel_reason": None} if goes_on else guard(change)
+
+
+def _refusals(step: Step, refused: Sequence[Change], guard: Guard) -> list[Refusal]:
+    """Why each was refused: the lease was lost, or the job would have gone on but somebody asked to cancel it."""
+    return [
+        Refusal(change.id, "lease") if reason is None else Refusal(change.id, "cancel", reason)
+        for change in refused
+        for reason in (_cancel_reason(step, change, guard),)
+    ]
+
+
+def _cancel_reason(step: Step, change: Change, guard: Guard) -> str | None:
+    if change.state.is_final or change.job.state is not State.RUNNING:
+        return None
+    asked = {"_id": change.id, **guard(change), "cancel_reason": {"$exists": True}}
+    found = step.jobs.find_one(asked, {"cancel_reason": 1})
+    return found["cancel_reason"] if found else None
+
+
+def _record_last_runs(step: Step, changes: Sequence[Change]) -> None:
+    """Record with the schedules how their jobs ended, or that an attempt failed."""
+    mine = [change for change in changes if is_noted(change)]
+    if not mine:
+        return
+    ids = list({change.job.schedule_id for change in mine})
+    found = step.schedules.find({"_id": {"$in": ids}}, {"last": 1})
+    before = {document["_id"]: last_of(document) for document in found}
+    after = dict(before)
+    for change in mine:
+        if change.job.schedule_id in after:
+            after[change.job.schedule_id] = noted(after[change.job.schedule_id], change)
+    updates = [
+        UpdateOne({"_id": name}, _recorded(document_of_last(before[name]), document_of_last(last)))
+        for name, last in after.items()
+    ]
+    if not updates:
+        return
+    try:
+        with pymongo.timeout(RECORD_WITHIN):
+            step.schedules.bulk_write(updates)
+    except PyMongoError as err:
+        if step.is_atomic or not err.timeout:
+            raise
+
+
+def _recorded(before: Document, after: Document) -> Document:
+    """Only the fields that differ: a firing may write the others at the same time."""
+    names = before.keys() | after.keys()
+    fields: dict[str, Any] = {f"last.{name}": after.get(name) for name in names if before.get(name) != after.get(name)}
+    return changed(fields) if fields else {"$set": {"last.job_id": after.get("job_id")}}
+
+
+def _waiting_for(ids: Sequence[str]) -> Document:
+    return {"state": "held", "waits_for": {"$in": list(ids)}}
+
+
+def _slot_holder(step: Step, job: Job) -> str | None:
+    """The job in the slot that an occurrence takes when it is released."""
+    found = step.jobs.find_one({"slot": job.schedule_id, "_id": {"$ne": job.id}}, {"_id": 1})
+    return found["_id"] if found else None
+
+
+def _wait_for(step: Step, job: Job, awaited: str) -> None:
+    step.jobs.update_one({"_id": job.id, "state": "held"}, {"$set": {"waits_for": awaited}})

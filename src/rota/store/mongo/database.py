@@ -1,0 +1,114 @@
+"""The collections of one namespace. Every call to them has the same write concern and the same session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bson.codec_options import CodecOptions
+from pymongo import ReadPreference, ReturnDocument, WriteConcern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pymongo import collection, database, results
+    from pymongo.client_session import ClientSession
+    from pymongo.command_cursor import CommandCursor
+    from pymongo.cursor import Cursor
+
+Document = dict[str, Any]
+
+DURABLE = WriteConcern("majority", j=True)  # answered when a majority has it in its journal
+QUICK = WriteConcern(1)  # answered at once: a later durable write of the same server covers it
+SENT = WriteConcern(0)  # not answered at all
+NAMES = ("job", "schedule", "ledger", "entry", "audit", "count", "node", "lock", "log", "notifications", "meta")
+
+
+class Collection:
+    """One collection. It passes its session to the driver, so that no write of a transaction is left outside of it."""
+
+    def __init__(self, raw: collection.Collection[Document], session: ClientSession | None) -> None:
+        self.raw = raw
+        self._session = session
+
+    def find(self, query: Document, fields: Document | None = None, **options: Any) -> Cursor[Document]:
+        return self.raw.find(query, fields, session=self._session, **options)
+
+    def find_one(self, query: Document, fields: Document | None = None, **options: Any) -> Document | None:
+        return self.raw.find_one(query, fields, session=self._session, **options)
+
+    def find_one_and_update(self, query: Document, update: Any, **options: Any) -> Document | None:
+        found: Document | None = self.raw.find_one_and_update(query, update, session=self._session, **options)
+        return found
+
+    def upsert(self, query: Document, update: Any) -> Document:
+        """Update one document, or create it; the document as it is then."""
+        after = ReturnDocument.AFTER
+        return self.find_one_and_update(query, update, upsert=True, return_document=after) or {}
+
+    def aggregate(self, pipeline: Sequence[Document], **options: Any) -> CommandCursor[Document]:
+        return self.raw.aggregate(pipeline, session=self._session, **options)
+
+    def distinct(self, name: str, query: Document) -> list[Any]:
+        return self.raw.distinct(name, query, session=self._session)
+
+    def insert_many(self, documents: Iterable[Document]) -> None:
+        self.raw.insert_many(documents, ordered=False, session=self._session)
+
+    def update_one(self, query: Document, update: Any, **options: Any) -> results.UpdateResult:
+        return self.raw.update_one(query, update, session=self._session, **options)
+
+    def update_many(self, query: Document, update: Any, **options: Any) -> results.UpdateResult:
+        return self.raw.update_many(query, update, session=self._session, **options)
+
+    def replace_one(self, query: Document, document: Document) -> results.UpdateResult:
+        return self.raw.replace_one(query, document, session=self._session)
+
+    def delete_many(self, query: Document, **options: Any) -> int:
+        return self.raw.delete_many(query, session=self._session, **options).deleted_count
+
+    def bulk_write(self, writes: Sequence[Any], *, ordered: bool = False) -> results.BulkWriteResult:
+        return self.raw.bulk_write(writes, ordered=ordered, session=self._session)
+
+    def written(self, ids: Iterable[str], token: str) -> set[str]:
+        """The ids of those documents that the write with this token has changed."""
+        found = self.find({"_id": {"$in": list(ids)}, "token": token}, {"_id": 1}, hint="_id_")
+        return {document["_id"] for document in found}
+
+
+class Database:
+    """The collections by what they hold."""
+
+    def __init__(self, raw: dict[str, collection.Collection[Document]], session: ClientSession | None = None) -> None:
+        self.raw = raw
+        self.session = session
+        self.jobs = Collection(raw["job"], session)
+        self.schedules = Collection(raw["schedule"], session)
+        self.ledger = Collection(raw["ledger"], session)
+        self.entries = Collection(raw["entry"], session)
+        self.audit = Collection(raw["audit"], session)
+        self.counters = Collection(raw["count"], session)
+        self.nodes = Collection(raw["node"], session)
+        self.locks = Collection(raw["lock"], session)
+        self.logs = Collection(raw["log"], session)
+        self.notifications = Collection(raw["notifications"], session)
+        self.meta = Collection(raw["meta"], session)
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether the calls are part of a transaction."""
+        return self.session is not None
+
+    @property
+    def database(self) -> database.Database[Document]:
+        return self.raw["job"].database
+
+    @property
+    def namespace(self) -> str:
+        return self.raw["job"].name.removesuffix("_job")
+
+
+def collections_of(where: database.Database[Document], namespace: str, concern: WriteConcern) -> Database:
+    chosen: database.Database[Document] = where.with_options(
+        codec_options=CodecOptions(), read_preference=ReadPreference.PRIMARY, write_concern=concern
+    )
+    return Database({name: chosen[f"{namespace}_{name}"] for name in NAMES})

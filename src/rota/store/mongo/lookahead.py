@@ -1,0 +1,196 @@
+"""Decides what becomes of jobs that a schedule created before they are due, once they are due.
+
+Each decision is one guarded write to the job's own document, on every server: the job becomes ready, held, or a
+tombstone that still owes its ledger entry. That write decides, once, however many claims race: the job must still be
+scheduled, and not judged yet. A job that becomes ready takes its schedule's slot and its own key in the same write, and
+both are unique: if another job was faster, this one is still scheduled and is judged again. A process that dies leaves:
+
+- a live job that was asked to stop, and the next one not held yet: the next claim judges that one again. (In the other
+  order, the live job would never be asked.) What a job meets is read before the job itself, so that no job is asked to
+  stop for one that another claim has judged meanwhile;
+- a held job whose predecessor has ended by then, or was skipped: upkeep releases it, see `Changer.stuck_jobs`;
+- a tombstone whose entry is not in the ledger: lists of occurrences show the entry all the same, and upkeep records it.
+  The job's logs are removed with that.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+from pymongo import UpdateOne
+from pymongo.errors import BulkWriteError
+
+from rota.failpoints import reach
+from rota.model.lookahead import is_ahead, judge
+from rota.model.occurrence import of_skip
+from rota.model.state import State
+from rota.store.mongo.adding import key_holders, last_held, live_in_slots
+from rota.store.mongo.codec import changed, entries_of, readable_job, row_of, schedule_of
+from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.removing import OWING, bury, creation_times
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.job import Job
+    from rota.model.lookahead import Judgement
+    from rota.model.slots import Skip
+    from rota.store.mongo.changing import Changer
+    from rota.store.mongo.database import Database, Document
+    from rota.store.mongo.ledger import Ledger
+    from rota.store.mongo.logs import Logs
+    from rota.store.mongo.outbox import OutboxDelivery
+    from rota.store.mongo.steps import Step
+
+Became = TypeVar("Became")
+ABOUT: Document = {"ahead": 1, "schedule_id": 1, "lease_no": 1}  # the fields that say whether a job must be judged
+MOST_ROUNDS = 100  # if each job replaces the one before it, a round judges one; the next claim judges the rest
+
+
+class Decision(NamedTuple):
+    """A due job, and what it becomes."""
+
+    job: Job
+    became: Judgement
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the schedule's next job meets something else than this one did."""
+        after = self.became.job
+        return after is not None and (bool(after.slot or after.key) or after.state is State.HELD)
+
+
+class LookaheadJudge:
+    """Judges one namespace's jobs that were created before they were due."""
+
+    def __init__(self, delivery: OutboxDelivery, ledger: Ledger, logs: Logs, changer: Changer) -> None:
+        self._delivery = delivery
+        self._ledger = ledger
+        self._logs = logs
+        self._changer = changer
+
+    def judge(self, step: Step, due: Sequence[Document], now: int) -> None:
+        """Decide about due jobs, each schedule's in their order."""
+        for _ in range(MOST_ROUNDS):
+            decisions = self._decide(step, due, now)
+            if not decisions:
+                return
+            reach("exchange.before_commit")
+            self._write_kept(step, decisions, now)
+            self._write_skipped(step, decisions, now)
+
+    def _decide(self, step: Step, due: Sequence[Document], now: int) -> list[Decision]:
+        """Of each schedule, the jobs up to the first that changes what the next one meets."""
+        names = list({str(document.get("schedule_id")) for document in due})
+        found = self._delivery.current_schedules(step, names)
+        schedules = {name: schedule_of(document) for name, document in found.items()}
+        live = live_in_slots(step, names)
+        held = last_held(step, list(live))
+        holders = key_holders(step, {document["ahead"] for document in due if document.get("ahead")}, now)
+        decisions: dict[str, list[Decision]] = {}
+        for job in _still_ahead(step, [document["_id"] for document in due], now):
+            name = job.schedule_id or ""
+            mine = decisions.setdefault(name, [])
+            if not mine or not mine[-1].is_last:
+                holder = holders.get(job.ahead or "")
+                became = judge(job, schedules.get(name), live.get(name), held.get(name), holder, now)
+                mine.append(Decision(job, became))
+        return [decision for mine in decisions.values() for decision in mine]
+
+    def _write_kept(self, step: Step, decisions: Sequence[Decision], now: int) -> None:
+        """Write the jobs that become ready or held."""
+        for decision in decisions:
+            if decision.became.cancels is not None:
+                self._delivery.stop(step, decision.became.cancels, now, tells_schedule=True)
+        token = secrets.token_hex(8)
+        kept = [(job, became.job) for job, became in decisions if became.job is not None]
+        written = _written(step, [(job, after, _update_of(after, token)) for job, after in kept], token)
+        for job, after in written:
+            step.counts.move(job.queue, job.state, after.state)
+            if after.state is State.HELD:  # its predecessor may have ended since the decision
+                self._changer.release_if_free(step, after, now)
+
+    def _write_skipped(self, step: Step, decisions: Sequence[Decision], now: int) -> None:
+        """Replace skipped jobs by tombstones, release the jobs that waited for them, and write the ledger entries."""
+        token = secrets.token_hex(8)
+        rows = [(job, _row_of(job, became.skip)) for job, became in decisions if became.skip is not None]
+        gone = _written(step, [(job, row, bury(token, owed=row)) for job, row in rows], token)
+        for job, _ in gone:
+            step.counts.remove(job.queue, job.state)
+        self._changer.release_waiting(step, [job.id for job, _ in gone], now)
+        self.record(step, [_tombstone(job, row) for job, row in gone])
+
+    def record(self, step: Step, tombstones: Sequence[Document]) -> None:
+        """Write the entries of schedules that still exist, and remove the logs. The tombstones then expire."""
+        if not tombstones:
+            return
+        since = creation_times(step, {document["schedule_id"] for document in tombstones})
+        known = [document for document in tombstones if document["schedule_id"] in since]
+        mine = [document for document in known if int(document["created_at"]) >= since[document["schedule_id"]]]
+        entries = [entry for document in mine for entry in entries_of(document["schedule_id"], [document["owed"]])]
+        self._ledger.record(step, entries, since)
+        ids = [document["_id"] for document in tombstones]
+        self._logs.forget(step, ids)
+        step.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, bury(), hint="_id_")
+
+
+def owing(db: Database, limit: int) -> list[Document]:
+    """Tombstones whose entry is not in the ledger yet."""
+    return list(db.jobs.find({"gone_at": OWING}, hint="gone").limit(limit))
+
+
+def is_unjudged(document: Document) -> bool:
+    """Whether a scheduled job was created by a schedule in advance, and is not judged yet."""
+    return document.get("ahead") is not None and not document.get("lease_no")
+
+
+def _still_ahead(step: Step, ids: Sequence[str], now: int) -> list[Job]:
+    """Those that are not judged yet. One that cannot be read becomes ready, and fails when it is claimed."""
+    jobs: list[Job] = []
+    for document in step.jobs.find({"_id": {"$in": list(ids)}, "state": "scheduled"}, hint="_id_"):
+        try:
+            jobs.append(readable_job(document))
+        except msgspec.ValidationError:
+            ready = {"$set": {"state": "queued", "queued_at": now}, "$unset": {"ahead": ""}}
+            step.jobs.update_one({"_id": document["_id"], "state": "scheduled"}, ready)
+            step.counts.move(str(document.get("queue")), State.SCHEDULED, State.QUEUED)
+    return sorted(filter(is_ahead, jobs), key=lambda job: (job.run_at, job.seq))
+
+
+def _written(step: Step, writes: Sequence[tuple[Job, Became, Any]], token: str) -> list[tuple[Job, Became]]:
+    """Write what is decided about each job; the jobs that no other process has decided about first."""
+    if not writes:
+        return []
+    operations = [UpdateOne(_as_judged(job), update) for job, _, update in writes]
+    pairs = [(job, became) for job, became, _ in writes]
+    try:
+        if step.jobs.bulk_write(operations).matched_count == len(writes):
+            return pairs
+    except BulkWriteError as err:  # the slot or the key was taken since it was read
+        if not is_duplicate(err):
+            raise
+    written = step.jobs.written([job.id for job, _ in pairs], token)
+    return [(job, became) for job, became in pairs if job.id in written]
+
+
+def _as_judged(job: Job) -> Document:
+    """The job still is what was judged."""
+    guard = {"state": "scheduled", "ahead": job.ahead, "lease_no": 0, "run_at": job.run_at, "past": job.past or None}
+    return {"_id": job.id, **guard}
+
+
+def _update_of(after: Job, token: str) -> Document:
+    fields = {"state": after.state.value, "queued_at": after.queued_at, "waits_for": after.waits_for}
+    taken = {"key": after.key, "slot": after.slot, "ahead": after.ahead}
+    return changed({**fields, **taken, "past": after.past or None, "token": token})
+
+
+def _row_of(job: Job, skip: Skip) -> list[Any]:
+    return row_of(of_skip(job.schedule_id or "", skip))
+
+
+def _tombstone(job: Job, row: list[Any]) -> Document:
+    """What is left of a skipped job, as it would be read."""
+    return {"_id": job.id, "schedule_id": job.schedule_id, "created_at": job.created_at, "owed": row}
