@@ -13,7 +13,7 @@ import pytest
 
 from engine.stage import PATIENCE, Stage
 from rota.engine.executors.capture import _Handler, _Stream
-from rota.engine.executors.job_log import LONGEST_LINE, MOST_BYTES, MOST_LINES
+from rota.engine.executors.job_log import LONGEST_LINE, MOST_BYTES, MOST_LINES, JobLog
 from rota.engine.worker.log_keeper import LogKeeper
 
 if TYPE_CHECKING:
@@ -407,3 +407,19 @@ def test_what_a_coroutine_has_a_thread_do_is_in_its_log(any_stage):
     job = talk.enqueue()
     any_stage.work_off(any_stage.a_worker())
     assert log_of(any_stage, job) == [("info", "on the loop"), ("info", "in a thread")]
+
+
+@pytest.mark.parametrize("size", [1, 7, 200], ids=lambda size: f"{size} at a time")
+@pytest.mark.parametrize("before", [LONGEST_LINE - 5, LONGEST_LINE - 1, LONGEST_LINE, 2 * LONGEST_LINE - 15])
+def test_a_secret_is_hidden_where_a_long_line_is_cut(before, size):
+    hunter = "hunter2-hunter2"
+    log = JobLog(lambda: 0, lambda text: text.replace(hunter, "[redacted]"), lambda: len(hunter))
+    text = "x" * before + hunter + "y" * LONGEST_LINE
+    start, end = before - 100, before + 100
+    pieces = [text[:start], *(text[at : min(at + size, end)] for at in range(start, end, size)), text[end:]]
+    assert "".join(pieces) == text
+    for piece in pieces:
+        log.write("info", piece)
+    lines = [line for _, _, line in log.take(is_over=True)]
+    assert all(len(line) <= LONGEST_LINE for line in lines)
+    assert "".join(lines) == text.replace(hunter, "[redacted]")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import is_dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NewType, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
-from rota.model.redaction import RESULT, Redaction, Secret
+from rota.model.payload import DEEPEST
+from rota.model.redaction import RESULT, Redaction, Secret, argument_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _PARAMETER = inspect.Parameter
+_PLAIN = {str, int, float, bool, bytes, type(None)}  # types of values that mark nothing
 _WORD = re.compile(r"\bSecret\b")
 
 
@@ -49,12 +52,21 @@ def marks_of(function: Callable[..., Any]) -> Marks:
 
 def hints_of(function: Callable[..., Any], *, with_marks: bool = False) -> dict[str, Any]:
     """A function's hints, each by itself: one that cannot be resolved stays text, and spoils no other."""
-    plain = inspect.unwrap(function)
+    plain = _written(function)
     try:
         return get_type_hints(plain, include_extras=with_marks)
     except Exception:  # noqa: BLE001 - a hint's own code may raise anything
         found = getattr(plain, "__annotations__", {})
     return {name: _resolved(plain, name, hint, with_marks=with_marks) for name, hint in found.items()}
+
+
+def _written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose hints hold: under decorators and `functools.partial`, or an object's `__call__`."""
+    plain: Callable[..., Any] = inspect.unwrap(function)
+    while isinstance(plain, partial):
+        plain = inspect.unwrap(plain.func)
+    is_object = not inspect.isroutine(plain) and not isinstance(plain, type)
+    return hints_holder if is_object and (hints_holder := getattr(type(plain), "__call__", None)) else plain  # noqa: B004
 
 
 def readable(function: Callable[..., Any], signature: inspect.Signature) -> inspect.Signature:
@@ -94,8 +106,14 @@ def secrets_of(
     ]
     rest = next((name for name, one in parameters.items() if one.kind is _PARAMETER.VAR_KEYWORD), "")
     is_rest = bool(rest) and (rest in marks.parameters or names.is_secret(rest))
-    named = [name for name in kwargs if name in marks.parameters or (is_rest and name not in parameters)]
-    fields = [f".{name}" for name in marks.fields]
+    own: dict[str, None] = {}  # marked fields that the values' own types have: a subclass may mark more than its hint
+    positions += [index for index, value in enumerate(args) if _look_at(value, own) and index not in positions]
+    named = [
+        argument_entry(name)
+        for name, value in kwargs.items()
+        if name in marks.parameters or (is_rest and name not in parameters) or _look_at(value, own)
+    ]
+    fields = [f".{name}" for name in dict.fromkeys((*marks.fields, *own))]
     endings = [f"*{name}" for name in extra] if args or kwargs else []
     return [*positions, *named, *fields, *endings, *([RESULT] if marks.is_result else [])]
 
@@ -111,6 +129,25 @@ def positional(parameters: Mapping[str, inspect.Parameter]) -> Iterator[str]:
         yield name
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a value's own type can mark nothing."""
+    return type(value) in _PLAIN
+
+
+def _look_at(value: Any, fields: dict[str, None], depth: int = 0) -> bool:
+    """Whether a value's own type marks all of it; the marked fields inside it are added to `fields`."""
+    if is_plain(value) or depth > DEEPEST:
+        return False
+    if isinstance(value, dict):
+        items = list(value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        items = list(value)
+    else:
+        items = [getattr(value, name, None) for name, _ in _fields(type(value))]
+    parts = [_look_at(item, fields, depth + 1) for item in items]  # all are looked at: each may have fields
+    return any(parts) or _look(type(value), fields, set())
+
+
 def _look(hint: Any, fields: dict[str, None], seen: set[Any]) -> bool:
     """Whether a hint marks the whole value; marked fields inside it are added to `fields`."""
     if get_origin(hint) is Annotated:
@@ -118,6 +155,8 @@ def _look(hint: Any, fields: dict[str, None], seen: set[Any]) -> bool:
         return any(note is Secret or isinstance(note, Secret) for note in notes) or _look(kind, fields, seen)
     marked = [part for part in get_args(hint) if _look(part, fields, seen)]  # all are looked at: each may have fields
     kind = get_origin(hint) or hint  # of Box[int] the fields of Box
+    if type(kind).__name__ == "TypeAliasType":  # `type Pin = Annotated[str, Secret]`, from Python 3.12 on
+        return _look(kind.__value__, fields, seen) or bool(marked)
     if isinstance(kind, NewType):
         return _look(kind.__supertype__, fields, seen)
     if not isinstance(kind, type) or kind in seen:

@@ -5,7 +5,7 @@ parameter is marked `Annotated[str, Secret]`. A payload carries what its readers
 (`Call.secrets`), so that every reader hides the same values. Its entries are:
 
     1           the argument at that position (from 0)
-    "pin"       the argument of that name
+    "pin"       the argument of that name; "=.pin" one whose name begins with one of . * =
     ".pin"      the key of that name, at any depth (a marked field)
     "*iban"     every key that ends with that name, at any depth (a name of the settings)
     "->"        the result
@@ -13,9 +13,12 @@ parameter is marked `Annotated[str, Secret]`. A payload carries what its readers
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import Counter
+from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +39,7 @@ NAMES = (
 )  # fmt: skip
 RESULT = "->"
 SHORTEST = 4  # characters of a value that is looked for in texts: what is shorter occurs everywhere
-SHORTEST_LINE = 8  # … and of one line of a longer value, such as a private key
+SHORTEST_LINE = 8  # … and of one line of a longer value, such as a private key, or of a key inside a value
 MOST_WORDS = 4  # of a name
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -121,7 +124,11 @@ class Redaction(Struct, frozen=True):
     def _rules(self, call: Call) -> _Rules:
         if not call.secrets:
             return _Rules(_known(self.extra), _NOTHING, _NOTHING)
-        named = frozenset(entry for entry in call.secrets if isinstance(entry, int) or entry[:1] not in {".", "*"})
+        named = frozenset(
+            entry if isinstance(entry, int) else entry.removeprefix("=")
+            for entry in call.secrets
+            if isinstance(entry, int) or entry[:1] not in {".", "*"}
+        )
         fields = frozenset(entry[1:] for entry in call.secrets if isinstance(entry, str) and entry[:1] == ".")
         endings = tuple(entry[1:] for entry in call.secrets if isinstance(entry, str) and entry[:1] == "*")
         return _Rules(_known((*self.extra, *endings)), named, fields)
@@ -187,16 +194,44 @@ def hidden(text: str, texts: Iterable[str]) -> str:
     return text
 
 
+def argument_entry(name: str) -> str:
+    """The entry of `Call.secrets` for an argument, whatever its name: `**kwargs` takes any."""
+    return f"={name}" if name[:1] in {".", "*", "="} else name
+
+
 def texts_in(values: object) -> tuple[str, ...]:
     """How values may be written in a text: as they are, and as Python and JSON quote them; longest first."""
     found: set[str] = set()
     for leaf in _leaves(values):
-        quoted = (repr(leaf), ascii(leaf), msgspec.json.encode(leaf).decode(), json.dumps(leaf))
-        written = {leaf, *(text[1:-1] for text in quoted)}
-        found |= {text for text in written if len(text) >= SHORTEST}
+        written = {leaf, *_typed_forms(leaf)}
+        found |= {form for text in written for form in _quoted(text) if len(form) >= SHORTEST}
         lines = leaf.splitlines()
         found |= {line.strip() for line in lines if len(line.strip()) >= SHORTEST_LINE} if len(lines) > 1 else set()
+    for key in _keys(values):
+        found |= {form for form in _quoted(key) if len(form) >= SHORTEST_LINE}
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+
+def _quoted(text: str) -> set[str]:
+    quoted = (repr(text), ascii(text), msgspec.json.encode(text).decode(), json.dumps(text))
+    return {text, *(form[1:-1] for form in quoted)}
+
+
+def _typed_forms(leaf: str) -> Iterator[str]:
+    """How a value is written that JSON has as this text: a task with a hint gets bytes, a date or a datetime."""
+    with suppress(ValueError):  # it is no base64, or the bytes are no text
+        raw = base64.b64decode(leaf, validate=True)
+        yield repr(raw)[2:-1]
+        yield raw.hex()
+        yield raw.decode()
+    try:
+        moment = datetime.fromisoformat(leaf)
+    except ValueError:
+        return
+    numbers = repr(moment.replace(tzinfo=None)).partition("(")[2][:-1]  # 2026, 1, 2, 3, 4
+    yield from (str(moment), moment.isoformat(), numbers)
+    if "T" not in leaf and " " not in leaf:
+        yield repr(moment.date()).partition("(")[2][:-1]
 
 
 def restored_call(
@@ -256,6 +291,16 @@ def _known(extra: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
 def _ends_with(name: str, known: frozenset[tuple[str, ...]]) -> bool:
     words = words_of(name)
     return any(words[-length:] in known for length in range(1, min(len(words), MOST_WORDS) + 1))
+
+
+def _keys(value: object) -> Iterator[str]:
+    """The keys inside secret values; those that are short occur in other texts, too."""
+    if isinstance(value, dict):
+        yield from (str(key) for key in value)
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _keys(item)
 
 
 def _leaves(value: object) -> Iterator[str]:

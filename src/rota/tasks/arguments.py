@@ -11,7 +11,7 @@ import msgspec
 from rota.errors import BadPayload
 from rota.model.codecs import Codecs
 from rota.model.lossless import changed_type, is_open
-from rota.model.marks import Marks, hints_of, marks_of, positional, readable, secrets_of
+from rota.model.marks import Marks, hints_of, is_plain, marks_of, positional, readable, secrets_of
 from rota.model.redaction import Redaction, hidden, texts_in
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Signature:
         """What a payload of this call must say is secret; most say nothing."""
         if self.shows_all is None:
             self.shows_all = not self.marks and not any(map(self.is_secret, self.parameters))
-        if self.shows_all and not extra:
+        if self.shows_all and not extra and all(map(is_plain, args)) and all(map(is_plain, kwargs.values())):
             return []
         return secrets_of(self.parameters, self.marks, extra, args, kwargs)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, NewType, TypedDict, TypeVar
@@ -20,6 +22,7 @@ from rota.model.retry import RetryPolicy
 from rota.model.schedule import ScheduleSpec
 from rota.model.settle import settle
 from rota.model.state import State
+from rota.tasks.arguments import Signature
 from unit.model.values import NOON, a_job
 
 if TYPE_CHECKING:
@@ -363,3 +366,104 @@ def test_a_keyword_may_have_any_name():
 
     assert unpack_call(keep.job(self=1).payload).kwargs == {"self": 1}
     assert unpack_call(keep.using(delay="1s").job(self=1).payload).kwargs == {"self": 1}
+
+
+# How values of other types are written.
+
+TYPED = {
+    "bytes": (b"hunter2!", "could not send b'hunter2!' to the bank"),
+    "bytes as text": (b"hunter2!", "could not send hunter2! to the bank"),
+    "raw bytes": (b"\x00\xfftoken", repr(ValueError(b"\x00\xfftoken"))),
+    "bytes in hexadecimal": (b"hunter2!", f"could not send {b'hunter2!'.hex()}"),
+    "a date": (date(1980, 1, 2), "no such day: 1980-01-02"),
+    "the repr of a date": (date(1980, 1, 2), repr(ValueError(date(1980, 1, 2)))),
+    "a datetime": (datetime(1980, 1, 2, 3, 4, tzinfo=UTC), f"at {datetime(1980, 1, 2, 3, 4, tzinfo=UTC)}"),
+    "the repr of a datetime": (datetime(1980, 1, 2, 3, 4), f"at {datetime(1980, 1, 2, 3, 4)!r}"),
+    "a key inside": ({"tok_live_1": 1}, "unknown account tok_live_1"),
+}
+
+
+@pytest.mark.parametrize(("value", "text"), TYPED.values(), ids=TYPED)
+def test_a_secret_is_hidden_as_its_type_is_written(value, text):
+    payload = pack_call(Call([], {"password": value}), what="it")
+    shown = hidden(text, DEFAULT.texts(payload))
+    assert REDACTED in shown
+    for part in ("hunter2", b"hunter2".hex(), "token", "1980", "tok_live"):
+        assert part not in shown
+
+
+def test_short_keys_and_short_lines_stay_readable():
+    texts = texts_in([{"user": "long enough", "key": "-----BEGIN\nfoobar\nlonger line\n"}])
+    assert hidden("user foobar", texts) == "user foobar"
+    assert hidden("longer line", texts) == REDACTED
+
+
+# Where marks are found.
+
+
+def charge(amount: int, card: Annotated[str, Secret] = "") -> None: ...
+
+
+class Charger:
+    def __call__(self, card: Annotated[str, Secret]) -> Annotated[str, Secret]:
+        return card
+
+
+CALLABLES = {
+    "partial": (functools.partial(charge, 1), ()),
+    "partial of a partial": (functools.partial(functools.partial(charge, 1)), ()),
+    "an object": (Charger(), ("->",)),
+    "partial of an object": (functools.partial(Charger()), ("->",)),
+}
+
+
+@pytest.mark.parametrize(("function", "rest"), CALLABLES.values(), ids=CALLABLES)
+def test_marks_are_found_through_what_stands_for_a_function(function, rest):
+    signature = Signature(function, "charge")
+    assert signature.marks.parameters == {"card"}
+    assert signature.secrets((), {"card": "4242"}) == ["card", *rest]
+
+
+def test_marks_are_found_through_a_type_alias():
+    typing_extensions = pytest.importorskip("typing_extensions")
+    pin = typing_extensions.TypeAliasType("Pin", Annotated[str, Secret])
+
+    def pay(code: pin, codes: list[pin]) -> None: ...
+
+    pay.__annotations__ = {"code": pin, "codes": list[pin]}
+    assert Signature(pay, "pay").marks.parameters == {"code", "codes"}
+
+
+@dataclass
+class Plain:
+    name: str
+
+
+@dataclass
+class WithPin(Plain):
+    pin: Annotated[str, Secret]
+
+
+class Row(NamedTuple):
+    pin: Annotated[str, Secret]
+
+
+def test_a_subclass_may_mark_more_than_its_parameter():
+    def pay(who: Plain, rest: list[Any], **more: Any) -> None: ...
+
+    signature = Signature(pay, "pay")
+    assert signature.secrets((Plain("ann"), [1]), {}) == []
+    assert signature.secrets((WithPin("ann", "1234"), []), {}) == [".pin"]
+    assert signature.secrets((Plain("ann"), [{"a": [WithPin("ann", "1234")]}]), {}) == [".pin"]
+    assert signature.secrets((Plain("ann"), [Row("1234")]), {"row": Row("1234")}) == [1, "row"]
+
+
+def test_an_argument_whose_name_looks_like_a_path_is_an_argument():
+    def send(**secrets: str) -> None: ...
+
+    given = {".pin": "1234", "*iban": "DE02", "=x": "5678", "plain": "9012"}
+    named = Signature(send, "send").secrets((), given)
+    shown = DEFAULT.shown(Call([], {**given}, secrets=named))
+    assert shown.kwargs == dict.fromkeys(given, REDACTED)
+    others = Call([], {"box": {"pin": 1, "customer_iban": 2, "x": 3}}, secrets=named)
+    assert DEFAULT.shown(others).kwargs == others.kwargs

@@ -130,7 +130,7 @@ def log_of(run: Run) -> JobLog:
     """The run's log, made with its first line."""
     with _making:
         if run.log is None:
-            run.log = JobLog(run.host.now, run.hide)
+            run.log = JobLog(run.host.now, run.hide, lambda: len(run.secrets[0]) if run.secrets else 0)
         return run.log
 
 

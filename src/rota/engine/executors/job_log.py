@@ -20,9 +20,12 @@ _Decoder = getincrementaldecoder("utf-8")
 class JobLog:
     """The lines that one run has written and that are not yet in the store."""
 
-    def __init__(self, now: Callable[[], int], hide: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, now: Callable[[], int], hide: Callable[[str], str] = str, longest_secret: Callable[[], int] = int
+    ) -> None:
         self._now = now
         self._hide = hide  # hides the job's secrets
+        self._longest_secret = longest_secret  # characters of the longest that it hides
         self.flushing = threading.RLock()  # held while lines are in transit to the store
         self._lock = threading.Lock()
         self._lines: list[tuple[int, str, str]] = []  # time, level, text
@@ -39,11 +42,20 @@ class JobLog:
             *lines, rest = (self._open.pop(level, "") + text).split("\n")
             for line in lines:
                 self._keep(level, line)
-            while len(rest) > LONGEST_LINE:
-                self._keep(level, rest[:LONGEST_LINE])
-                rest = rest[LONGEST_LINE:]
+            if len(rest) > LONGEST_LINE:
+                rest = self._cut(level, rest)
             if rest:
                 self._open[level] = rest
+
+    def _cut(self, level: str, text: str) -> str:
+        """Keep the pieces of a line that is too long; gives the rest. A secret that begins in a piece and ends behind
+        it is hidden before the cut: so much of the text is left that it is whole."""
+        least = LONGEST_LINE + self._longest_secret()
+        while len(text) > least:
+            text = self._hide(text)
+            self._keep(level, text[:LONGEST_LINE])
+            text = text[LONGEST_LINE:]
+        return text
 
     def write_bytes(self, level: str, data: bytes) -> None:
         """Take bytes as UTF-8; what is none is shown as \\xff."""
@@ -73,7 +85,9 @@ class JobLog:
         with self._lock:
             if is_over:
                 for level, rest in self._open.items():
-                    self._keep(level, rest)
+                    text = self._hide(rest) if len(rest) > LONGEST_LINE else rest
+                    for start in range(0, len(text), LONGEST_LINE):
+                        self._keep(level, text[start : start + LONGEST_LINE])
                 self._open.clear()
                 self._lines = self._in_flight + self._lines  # a line that comes twice is better than none
             lines, self._lines = self._lines, []
