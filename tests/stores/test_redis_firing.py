@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.model.edit import disable
-from rota.store.contract import JobFilter
-from rota.testing.store_suite.builders import MINUTE, T0, a_job
+from rota.testing.store_suite.builders import MINUTE, T0
 from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, planned, read_schedule
 from stores.redis_stage import *  # noqa: F403 - its fixtures
 
@@ -56,26 +55,9 @@ def test_a_crowd_that_overlaps_is_looked_at_together(store, raw):
     assert {(fired.jobs == [], fired.skipped) for fired in answers} == {(True, 1)}
 
 
-def test_what_fires_at_reserved_places_is_found_by_its_time(store, monkeypatch):
-    """Others may have begun the hour meanwhile, at places behind those."""
-    firings = crowd(store, T0 + MINUTE)
-    change_schedule(store, disable(read_schedule(store, "s07"), T0 + 1))
-    reserve = store._firer._reserve
-
-    def reserve_and_see_others_add(some):
-        places = reserve(some)
-        store.add_jobs([a_job()], now=T0 + MINUTE)
-        return places
-
-    monkeypatch.setattr(store._firer, "_reserve", reserve_and_see_others_add)
-    store.fire(firings, now=T0 + MINUTE)
-    found = store.list_jobs(JobFilter(since=T0), limit=2 * CROWD).items
-    assert len([job for job in found if job.schedule_id]) == CROWD - 1
-
-
 def test_a_clock_that_was_set_back_is_asked_again(store):
     """What is fired is never dated by a clock that was ahead of the server's."""
-    store._desk.link.reset_clock(store.now() + 3600 * 1_000_000)
+    store._connection.clock.reset(store.now() + 3600 * 1_000_000)
     firings = crowd(store, T0 + MINUTE)
     store.fire(firings)
     assert {job.created_at <= store.now() for job in all_jobs(store)} == {True}

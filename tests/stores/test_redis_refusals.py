@@ -125,7 +125,7 @@ def test_a_user_without_rights_is_no_outage(server, raw, store):
         add_job(guest)
 
 
-def test_notes_of_jobs_leave_no_key_behind(raw, store):
+def test_audit_records_of_jobs_leave_no_key_behind(raw, store):
     """Each subject has an index of its own; those of jobs that are long gone would add up for ever."""
     furnish(store)
     for job in all_jobs(store):
@@ -139,4 +139,4 @@ def test_notes_of_jobs_leave_no_key_behind(raw, store):
 
 
 def _keys(raw, store):
-    return sorted(key for key in raw.scan_iter(match=f"{{{store.namespace}}}:note*"))
+    return sorted(key for key in raw.scan_iter(match=f"{{{store.namespace}}}:audit*"))

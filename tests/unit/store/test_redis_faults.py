@@ -6,7 +6,7 @@ import pytest
 from redis import exceptions
 
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
-from rota.store.redis.faults import told
+from rota.store.redis.faults import translate
 
 OLD = "Error running script (call to f_9b1): @user_script:12: @user_script: 12: "  # Redis 6.2
 NEW = "script: 9b1, on @user_script:12."  # Redis 7, Valkey
@@ -38,7 +38,7 @@ LASTING = [
 
 @pytest.mark.parametrize(("err", "words"), PASSING, ids=lambda value: type(value).__name__)
 def test_what_may_pass_is_worth_another_try(err: Exception, words: str):
-    raised = told(err, "redis at h:1")
+    raised = translate(err, "redis at h:1")
     assert isinstance(raised, StoreUnavailable)
     assert words in str(raised)
     assert "redis at h:1" in str(raised)
@@ -46,7 +46,7 @@ def test_what_may_pass_is_worth_another_try(err: Exception, words: str):
 
 @pytest.mark.parametrize(("err", "words"), LASTING, ids=lambda value: type(value).__name__)
 def test_a_refused_login_is_no_outage(err: Exception, words: str):
-    raised = told(err, "redis at h:1")
+    raised = translate(err, "redis at h:1")
     assert isinstance(raised, BadStoreUrl)
     assert words in str(raised)
 
@@ -61,6 +61,6 @@ def test_a_refused_login_is_no_outage(err: Exception, words: str):
     ids=lambda value: type(value).__name__,
 )
 def test_what_will_not_pass_is_told_as_it_is(err: Exception, words: str):
-    raised = told(err, "here")
+    raised = translate(err, "here")
     assert type(raised) is StoreError
     assert words in str(raised)

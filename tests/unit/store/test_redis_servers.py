@@ -33,17 +33,16 @@ def test_a_replica_that_takes_writes_is_taken():
     check_server({"redis_version": "7.2.4", "role": "slave", "slave_read_only": 0}, "here")
 
 
-def test_a_store_of_this_layout_is_known():
-    assert check_version(b"3", "here")
-    assert check_version("3", "here")
+def test_a_store_of_this_schema_version_is_known():
+    assert check_version(b"1", "here")
+    assert check_version("1", "here")
     assert not check_version(None, "here")
-    assert not check_version(b"1", "here")
 
 
 @pytest.mark.parametrize(
-    ("found", "words"), [(b"4", "layout version 4"), (b"x", "did not make"), (b"", "did not make")]
+    ("found", "words"), [(b"2", "schema version 2"), (b"x", "did not make"), (b"", "did not make")]
 )
-def test_another_layout_is_refused(found: bytes, words: str):
+def test_another_schema_version_is_refused(found: bytes, words: str):
     with pytest.raises(SchemaMismatch, match=words):
         check_version(found, "here")
 

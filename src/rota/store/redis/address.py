@@ -36,7 +36,7 @@ def client_of(url: str) -> Redis:
     return Redis.from_pool(pool)
 
 
-def place_of(client: Redis | RedisCluster) -> str:
+def address_of(client: Redis | RedisCluster) -> str:
     """Where a client's server is: no secrets."""
     pool = getattr(client, "connection_pool", None)
     if pool is None:

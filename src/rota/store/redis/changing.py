@@ -1,112 +1,157 @@
-"""Changing jobs: decisions about jobs, and whatever they set in motion, written where they still hold."""
+"""Applies changes that were decided on jobs, if those are unchanged; deletes jobs; releases the jobs that waited."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rota.model.occurrence import of_job
 from rota.store.contract import Refusal
-from rota.store.redis.draft import Draft
-from rota.store.shared.matching import is_running
+from rota.store.redis.guarded_write import GuardedWrite, neighbours
+from rota.store.shared.matching import has_lapsed, is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rota.model.job import Job
     from rota.model.settle import Change
-    from rota.store.redis.desk import Desk
-    from rota.store.redis.packing import Sight
+    from rota.store.redis.guarded_writer import GuardedWriter, Snapshot
+    from rota.store.redis.indexes import Command
 
     Holds = Callable[[Change, Job, int], bool]
 
 
 class Changer:
-    """Applies changes that somebody decided: a worker, a rescuer, a person."""
+    """Applies the changes of workers, of the rescuer and of people."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, writer: GuardedWriter) -> None:
+        self._writer = writer
 
-    def change(
-        self,
-        verb: str,
-        changes: Sequence[Change],
-        still_holds: Holds,
-        *,
-        now: int | None,
-        is_work: bool = False,
+    def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+        def holds(change: Change, job: Job, at: int) -> bool:
+            return is_same(change, job) and has_lapsed(job, at)
+
+        return self.apply("change", changes, holds, now=now)
+
+    def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+        def holds(change: Change, job: Job, _: int) -> bool:
+            return is_same(change, job) and not is_running(job)
+
+        return self.apply("change", changes, holds, now=now, is_work=True)
+
+    def apply(
+        self, verb: str, changes: Sequence[Change], holds: Holds, *, now: int | None, is_work: bool = False
     ) -> list[Refusal]:
-        """Apply the changes whose jobs still are what was decided on; name the others. All are judged first."""
+        """Apply the changes whose jobs still are what was decided on; all are checked first. Returns the others."""
         refused: list[Refusal] = []
         left = list(changes)
 
-        def turn() -> bool:
-            judged = self._judge(left, still_holds, now)
-            refused.extend(judged.refused)
-            held = self._desk.commit(verb, [draft for draft, _ in judged.drafts], is_work=is_work)
-            left[:] = [
-                change
-                for (_, of_draft), is_held in zip(judged.drafts, held, strict=True)
-                if not is_held
-                for change in of_draft
-            ]
+        def step() -> bool:
+            ids = list(dict.fromkeys(change.id for change in left))
+            found = self._writer.snapshot(ids, *[["EXISTS", f"waits:{job_id}"] for job_id in ids], now=now)
+            accepted, others = self._check(left, found, holds)
+            refused.extend(others)
+            awaited = {job_id for job_id, number in zip(ids, found.answers, strict=True) if number}
+            groups = _groups(accepted, awaited)
+            held = self._writer.commit(verb, [self._write(group, found, awaited) for group in groups], is_work=is_work)
+            left[:] = [change for group, is_held in zip(groups, held, strict=True) if not is_held for change in group]
             return not left
 
         if changes:
-            self._desk.settle_down(turn)
+            self._writer.retry(step)
         return refused
 
-    def _judge(self, changes: Sequence[Change], still_holds: Holds, now: int | None) -> _Judged:
-        ids = list(dict.fromkeys(change.id for change in changes))
-        waits = [["EXISTS", f"waits:{job_id}"] for job_id in ids]
-        at, sights, waited_for, _ = self._desk.look(ids, *waits, now=now)
-        judged = _Judged(self._desk, at, sights, {job_id for job_id, n in zip(ids, waited_for, strict=True) if n})
+    def _check(
+        self, changes: Sequence[Change], found: Snapshot, holds: Holds
+    ) -> tuple[dict[str, Change], list[Refusal]]:
+        """The accepted changes by job, and refusals; a second change of a job is refused."""
+        jobs = GuardedWrite(self._writer, found.now)
+        jobs.add_snapshots(found.jobs)
+        accepted: dict[str, Change] = {}
+        refused: list[Refusal] = []
         for change in changes:
-            judged.judge(change, still_holds)
-        judged.draft()
-        return judged
+            job = jobs.find(change.id)
+            if job is None or change.id in accepted or not holds(change, job, found.now):
+                refused.append(Refusal(change.id, "lease"))
+            elif is_running(job) and job.cancel_reason and not change.state.is_final:
+                refused.append(Refusal(change.id, "cancel", job.cancel_reason))
+            else:
+                accepted[change.id] = change
+        return accepted, refused
+
+    def _write(self, group: list[Change], found: Snapshot, awaited: set[str]) -> GuardedWrite:
+        write = GuardedWrite(self._writer, found.now)
+        write.add_snapshots({change.id: found.jobs[change.id] for change in group})
+        for change in group:
+            if change.id not in awaited:
+                write.guard_no_waiting(change.id)
+        write.apply(group)
+        return write
+
+    # Deleting.
+
+    def delete_jobs(self, ids: Sequence[str]) -> list[str]:
+        """Delete ended jobs; returns which."""
+        return [job.id for job in self.remove("delete", ids, lambda job: job.state.is_final)]
+
+    def remove(self, verb: str, ids: Sequence[str], may_go: Callable[[Job], bool]) -> list[Job]:
+        """Delete jobs, those of a schedule in one step; their occurrences stay in its ledger."""
+        left = list(dict.fromkeys(ids))
+        removed: list[Job] = []
+
+        def step() -> bool:
+            found = self._writer.snapshot(left)
+            jobs = GuardedWrite(self._writer, found.now)
+            jobs.add_snapshots(found.jobs)
+            groups: dict[str, list[Job]] = {}
+            for job in map(jobs.find, left):
+                if job is not None and may_go(job):
+                    groups.setdefault(job.schedule_id or job.id, []).append(job)
+            guards = self._read_ledgers([job for group in groups.values() for job in group])
+            writes = [self._removal(group, found, guards.get(name, [])) for name, group in groups.items()]
+            held = self._writer.commit(verb, writes, is_work=True)
+            outcome = list(zip(groups.values(), held, strict=True))
+            removed.extend(job for group, is_held in outcome if is_held for job in group)
+            left[:] = [job.id for group, is_held in outcome if not is_held for job in group]
+            return not left
+
+        if left:
+            self._writer.retry(step)
+        if not removed:
+            self._writer.write(is_work=True)  # a sealed store refuses this even if there is nothing to delete
+        order = {job_id: number for number, job_id in enumerate(ids)}
+        return sorted(removed, key=lambda job: order[job.id])
+
+    def _removal(self, jobs: list[Job], found: Snapshot, guards: list[tuple[Command, Any]]) -> GuardedWrite:
+        write = GuardedWrite(self._writer, found.now)
+        write.add_snapshots({job.id: found.jobs[job.id] for job in jobs})
+        for command, answer in guards:
+            write.guard(command, answer)
+        for job in sorted(jobs, key=lambda job: job.fire_at or 0):
+            write.remove(job.id)
+        return write
+
+    def _read_ledgers(self, jobs: Sequence[Job]) -> dict[str, list[tuple[Command, Any]]]:
+        """What the removals will read of schedules and ledgers, in one call."""
+        commands: list[tuple[str, Command]] = []
+        for job in jobs:
+            if job.schedule_id is not None and job.fire_at is not None:
+                near = [["HGET", "schedule", job.schedule_id], *neighbours(of_job(job))]
+                commands += [(job.schedule_id, command) for command in near]
+        answers = self._writer.read(*[command for _, command in commands]) if commands else []
+        found: dict[str, list[tuple[Command, Any]]] = {}
+        for (name, command), answer in zip(commands, answers, strict=True):
+            found.setdefault(name, []).append((command, answer))
+        return found
 
 
-class _Judged:
-    """What became of changes when they were held against the jobs as they are."""
+def _groups(accepted: dict[str, Change], awaited: set[str]) -> list[list[Change]]:
+    """Changes that are committed together: jobs that wait or are waited for, with all of their schedules, whose ends
+    are recorded in order. Each of the others is committed by itself."""
 
-    def __init__(self, desk: Desk, now: int, sights: dict[str, Sight | None], waited_for: set[str]) -> None:
-        self.refused: list[Refusal] = []
-        self.accepted: list[Change] = []
-        self.drafts: list[tuple[Draft, list[Change]]] = []
-        self._ids: set[str] = set()  # of the accepted: a second change of the same job is refused
-        self._desk = desk
-        self._now = now
-        self._sights = sights
-        self._waited_for = waited_for
-        self._seen = Draft(desk, now)
-        self._seen.show(sights)
+    def is_linked(change: Change) -> bool:
+        return change.id in awaited or change.job.waits_for is not None
 
-    def judge(self, change: Change, still_holds: Holds) -> None:
-        job = self._seen.find(change.id)
-        if job is None or change.id in self._ids or not still_holds(change, job, self._now):
-            self.refused.append(Refusal(change.id, "lease"))
-        elif is_running(job) and job.cancel_reason and not change.state.is_final:
-            self.refused.append(Refusal(change.id, "cancel", job.cancel_reason))
-        else:
-            self.accepted.append(change)
-            self._ids.add(change.id)
-
-    def draft(self) -> None:
-        """Jobs that others wait for, or that wait for others, go together with those of their schedules, which must
-        hear of their ends in order; each of the rest stands alone."""
-        schedules = {change.job.schedule_id for change in self.accepted if self._is_linked(change)} - {None}
-        linked: list[Change] = []
-        alone: list[Change] = []
-        for change in self.accepted:
-            is_linked = self._is_linked(change) or change.job.schedule_id in schedules
-            (linked if is_linked else alone).append(change)
-        groups = [*([linked] if linked else []), *([change] for change in alone)]
-        for group in groups:
-            draft = Draft(self._desk, self._now)
-            draft.show({change.id: self._sights[change.id] for change in group})
-            if group is not linked:
-                draft.expect_no_waiters(group[0].id)
-            draft.apply(group)
-            self.drafts.append((draft, group))
-
-    def _is_linked(self, change: Change) -> bool:
-        return change.id in self._waited_for or change.job.waits_for is not None
+    schedules = {change.job.schedule_id for change in accepted.values() if is_linked(change)} - {None}
+    linked = [change for change in accepted.values() if is_linked(change) or change.job.schedule_id in schedules]
+    known = {change.id for change in linked}
+    return ([linked] if linked else []) + [[change] for change in accepted.values() if change.id not in known]

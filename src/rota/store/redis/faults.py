@@ -31,29 +31,31 @@ _CODE = re.compile(
 )
 
 
-def told(err: Exception, place: str) -> StoreError:
+def translate(err: Exception, address: str) -> StoreError:
     """The error to raise for one of the driver's."""
     text = str(err)
     code = code_of(text)
     if isinstance(err, AuthenticationError) or any(word in text for word in _LOGIN):
-        return BadStoreUrl(f"{place} refused the login; check the user and the password in the store's URL")
+        return BadStoreUrl(f"{address} refused the login; check the user and the password in the store's URL")
     if isinstance(err, NoPermissionError) or code == "NOPERM" or any(words in text for words in _FORBIDDEN):
-        return BadStoreUrl(f"{place}: this user may not do what Rota needs ({text}); allow it in the server's ACL")
+        return BadStoreUrl(f"{address}: this user may not do what Rota needs ({text}); allow it in the server's ACL")
     if isinstance(err, ReadOnlyError) or code == "READONLY":
-        return StoreUnavailable(f"{place} is a read-only replica; nothing was written. Name its primary instead")
+        return StoreUnavailable(f"{address} is a read-only replica; nothing was written. Name its primary instead")
     if isinstance(err, MovedError) or code == "MOVED":
-        return StoreError(f"{place} is one node of a cluster, and the data live on another; give a RedisCluster client")
+        return StoreError(
+            f"{address} is one node of a cluster, and the data live on another; give a RedisCluster client"
+        )
     if isinstance(err, BusyLoadingError) or code == "LOADING":
-        return StoreUnavailable(f"{place} is still loading its data; try again soon")
+        return StoreUnavailable(f"{address} is still loading its data; try again soon")
     if isinstance(err, MaxConnectionsError):
-        return StoreUnavailable(f"{place}: all connections of the pool are in use; raise max_connections")
+        return StoreUnavailable(f"{address}: all connections of the pool are in use; raise max_connections")
     if isinstance(err, TimeoutError):
-        return StoreUnavailable(f"{place} did not answer in time; it may be stuck, or the network between")
+        return StoreUnavailable(f"{address} did not answer in time; it may be stuck, or the network between")
     if isinstance(err, (ConnectionError, RedisClusterException, OSError)):
-        return StoreUnavailable(f"cannot reach {place}: {_cause(err)}. Check that it runs, and the address")
+        return StoreUnavailable(f"cannot reach {address}: {_cause(err)}. Check that it runs, and the address")
     if isinstance(err, ResponseError):
-        return _of_response(text, "OOM" if isinstance(err, OutOfMemoryError) else code, place)
-    return StoreError(f"{place}: {text}")
+        return _of_response(text, "OOM" if isinstance(err, OutOfMemoryError) else code, address)
+    return StoreError(f"{address}: {text}")
 
 
 def code_of(text: str) -> str:
@@ -62,19 +64,19 @@ def code_of(text: str) -> str:
     return found[1] if found else ""
 
 
-def _of_response(text: str, code: str, place: str) -> StoreError:
+def _of_response(text: str, code: str, address: str) -> StoreError:
     if code == "OOM":  # the driver may have taken the code off
-        return StoreUnavailable(f"{place} has no memory left; nothing was written. Raise maxmemory, or prune")
+        return StoreUnavailable(f"{address} has no memory left; nothing was written. Raise maxmemory, or prune")
     if code == "MISCONF":
         return StoreUnavailable(
-            f"{place} cannot save its data and takes no writes; nothing was written. Free space on its disk, and see "
+            f"{address} cannot save its data and takes no writes; nothing was written. Free space on its disk, and see "
             "its log"
         )
     if code in _PASSING:
-        return StoreUnavailable(f"{place}: {text}")
+        return StoreUnavailable(f"{address}: {text}")
     if "unknown command" in text.lower():
-        return StoreError(f"{place} is too old, or forbids a command that Rota needs: {text}")
-    return StoreError(f"{place}: {text}")
+        return StoreError(f"{address} is too old, or forbids a command that Rota needs: {text}")
+    return StoreError(f"{address}: {text}")
 
 
 def _cause(err: BaseException) -> str:

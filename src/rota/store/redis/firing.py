@@ -1,4 +1,4 @@
-"""Firings: those that just make their job take one round trip by the batch; the others are decided on what is seen."""
+"""Fires schedules: those that only make their job in one round trip per batch, the others after reading them."""
 
 from __future__ import annotations
 
@@ -12,160 +12,133 @@ from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.redis.adding import joined, request_of
-from rota.store.redis.desk import text_of
-from rota.store.redis.packing import UNKNOWN_LAST, pack_last, pack_schedule, schedule_head
-from rota.store.redis.schedules import MOST_AT_ONCE, Want, put_schedule
+from rota.store.redis.codec import UNKNOWN_LAST, pack_last, pack_schedule, schedule_head
+from rota.store.redis.schedules import MOST_AT_ONCE, ScheduleRead, put_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.firing import Firing
     from rota.model.schedule import Schedule
-    from rota.store.redis.desk import Desk
-    from rota.store.redis.draft import Draft
-    from rota.store.redis.schedules import Found, ScheduleBook
+    from rota.store.redis.guarded_write import GuardedWrite
+    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.schedules import Schedules, ScheduleSnapshot
 
-MOST_TRIES = 2  # to fire without a look, before each is looked at
+MOST_TRIES = 2  # to fire without reading, before all schedules of a batch are read
 
 
 class Firer:
-    """Fires one namespace's schedules."""
+    """Makes the jobs of firings and advances their schedules, unless those were changed meanwhile."""
 
-    def __init__(self, desk: Desk, schedules: ScheduleBook) -> None:
-        self._desk = desk
+    def __init__(self, writer: GuardedWriter, schedules: Schedules) -> None:
+        self._writer = writer
         self._schedules = schedules
 
     def fire(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
-        """Make the jobs of firings and advance their schedules, except those that somebody else changed first."""
         results: list[Fired] = []
         for start in range(0, len(firings), MOST_AT_ONCE):
             results += self._fire_batch(firings[start : start + MOST_AT_ONCE], now)
         return results
 
     def _fire_batch(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
-        """Places in line go by the order of firings, also where only some of them need a closer look."""
-        plain = _plain_ones(firings)
-        places = None if len(plain) == len(firings) else self._reserve(firings)
+        """First those up to the first that is blocked or does more than make its job, then the others: so positions
+        are in the order of firings."""
+        number = _number_plain(firings)
         for _ in range(MOST_TRIES):
-            seats = [places[n][0] for n in plain] if places else None
-            blocked = self._fire_plain([firings[n] for n in plain], seats, now)
-            if not blocked:
+            unblocked = self._fire_plain(firings[:number], now) if number else 0
+            if unblocked == number:
                 break
-            places = places or self._reserve(firings)
-            plain = [n for n in plain if firings[n].shots[0].job.id not in blocked]
+            number = unblocked
         else:
-            plain = []
-        done = {n: Fired.of(firings[n].schedule.id, [firings[n].shots[0].job.id], ()) for n in plain}
-        rest = [n for n in range(len(firings)) if n not in done]
-        entries = [(_want(firings[n], places[n] if places else ()), firings[n]) for n in rest]
-        done |= zip(rest, self._schedules.decide("fire", entries, self._decided, now), strict=True)
-        return [done[n] for n in range(len(firings))]
+            number = 0
+        done = [Fired.of(firing.schedule.id, [firing.shots[0].job.id], ()) for firing in firings[:number]]
+        rest = [(_read_for(firing), firing) for firing in firings[number:]]
+        return done + self._schedules.decide("fire", rest, self._decided, now)
 
-    def _reserve(self, firings: Sequence[Firing]) -> list[range]:
-        """Places in line for each firing's jobs."""
-        last = self._desk.look(reserve=sum(len(firing.shots) for firing in firings))[3]
-        places = []
-        for firing in firings:
-            places.append(range(last + 1, last + 1 + len(firing.shots)))
-            last += len(firing.shots)
-        return places
-
-    # Without a look.
-
-    def _fire_plain(self, firings: Sequence[Firing], seats: list[int] | None, now: int | None) -> set[str]:
-        """Fire all or none; the jobs that something stands in the way of. Dates are what is known of the clock."""
-        link = self._desk.link
-        while firings:
-            at = link.estimated_now() if now is None else now
-            ask = _request(firings, at)
+    def _fire_plain(self, firings: Sequence[Firing], now: int | None) -> int:
+        """Fire all or none; returns how many come before the first that is blocked."""
+        connection = self._writer.connection
+        while True:
+            request = _request(firings, connection.clock.now() if now is None else now)
             reach("fire.before_commit")
-            reply = link.call("fire", now=text_of(now), is_work=True, seats=seats or False, **ask)
+            reply = connection.call("fire", now=now, is_work=True, **request)
             if reply.body[0] == b"blocked":
-                return {job_id.decode() for job_id in reply.body[1]}
+                return int(reply.body[1]) - 1
             if reply.body[0] == b"fired":
                 reach("fire.after_commit")
-                break
-            link.reset_clock(reply.now)
-        return set()
+                return len(firings)
+            connection.clock.reset(reply.now)
 
-    # Upon what a look finds.
-
-    def _decided(self, firing: Firing, found: Found, now: int) -> tuple[Draft | None, Fired]:
+    def _decided(self, firing: Firing, found: ScheduleSnapshot, now: int) -> tuple[GuardedWrite | None, Fired]:
         schedule = found.schedule
         if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
             return None, Fired(schedule_id=found.name, is_accepted=False)
-        draft = found.draft(self._desk, now)
-        holder = next(filter(None, map(draft.key_holder, firing.keys)), None)
-        if firing.must_wait(draft.slot_holder(found.name), holder):
+        write = found.write(self._writer, now)
+        holder = next(filter(None, map(write.key_holder, firing.keys)), None)
+        if firing.must_wait(write.slot_holder(found.name), holder):
             return None, Fired(schedule_id=found.name, is_accepted=False)
         made: list[str] = []
         skips = list(firing.skips)
         for shot, was_made in zip(firing.shots, found.made, strict=True):
             if was_made:
-                continue  # by a schedule of that name, before the clock stepped back
-            live = draft.slot_holder(found.name) if shot.when_busy != "allow" else None
-            held = draft.held_of(found.name) if live else []
-            last_held = max(held, key=lambda job: job.seq).id if held else None
-            placement = place(shot, live, last_held, draft.key_holder(shot.job.key))
+                continue  # by a schedule of that name, before the clock was set back
+            live = write.slot_holder(found.name) if shot.when_busy != "allow" else None
+            last_held = write.last_held(found.name) if live else None
+            placement = place(shot, live, last_held, write.key_holder(shot.job.key))
             if placement.skip is not None:
                 skips.append(placement.skip)
             if placement.job is not None:
-                draft.insert(accept(placement.job, now, next(found.places)))
+                write.insert(accept(placement.job, now, next(found.positions)))
                 made.append(placement.job.id)
             if placement.cancels is not None:
-                draft.stop(placement.cancels, "replaced by the next occurrence")
-                draft.forget_notes(found.name)
+                write.stop(placement.cancels, "replaced by the next occurrence")
+                write.forget_last_runs(found.name)
         for skip in skips:
-            draft.record(of_skip(found.name, skip))
+            write.record(of_skip(found.name, skip))
         advanced = _advanced(firing, schedule, made, now)
-        put_schedule(draft, advanced, schedule)
-        draft.note(found.name, pack_last(advanced.last))
-        return draft, Fired.of(found.name, made, skips)
+        put_schedule(write, advanced, schedule)
+        write.set_last_run(found.name, pack_last(advanced.last))
+        return write, Fired.of(found.name, made, skips)
 
 
-def _plain_ones(firings: Sequence[Firing]) -> list[int]:
-    """Numbers of those that make one job and nothing else, if nothing stands in its way: the first of each schedule,
-    and of each key."""
-    backwards = list(enumerate(firings))[::-1]
-    first = {firing.schedule.id: n for n, firing in backwards}
-    first_of_key = {key: n for n, firing in backwards for key in firing.keys}
-    return [
-        n
-        for n, firing in enumerate(firings)
-        if first[firing.schedule.id] == n and firing.is_plain and all(first_of_key[key] == n for key in firing.keys)
-    ]
+def _number_plain(firings: Sequence[Firing]) -> int:
+    """How many of the first make one job each and do nothing else, and share no schedule or key."""
+    seen: set[tuple[str, str]] = set()
+    for number, firing in enumerate(firings):
+        names = {("schedule", firing.schedule.id), *(("key", key) for key in firing.keys)}
+        if not firing.is_plain or names & seen:
+            return number
+        seen |= names
+    return len(firings)
 
 
 def _request(firings: Sequence[Firing], at: int) -> dict[str, Any]:
-    """What the script is told: jobs as they would be added, and each schedule before and after."""
-    jobs = [accept(firing.shots[0].job, at) for firing in firings]
+    """Firings as the script takes them: their jobs, and each schedule before and after."""
+    jobs = [firing.shots[0].job for firing in firings]
     after = [_advanced(firing, firing.schedule, [job.id], at) for firing, job in zip(firings, jobs, strict=True)]
-    schedules = joined([pack_schedule(schedule) for schedule in after])
     return {
         **request_of(jobs, at),
+        **joined("schedules", [pack_schedule(schedule) for schedule in after]),
         "names": [schedule.id for schedule in after],
         "guards": [schedule_head(firing.schedule).decode() for firing in firings],
-        "slots": [job.fire_at for job in jobs],
-        "schedules": schedules["records"],
-        "schedule_sizes": schedules["sizes"],
+        "fire_times": [job.fire_at for job in jobs],
         "lasts": [pack_last(schedule.last) for schedule in after],
         "dues": [part for schedule in after if schedule.due_at is not None for part in (schedule.due_at, schedule.id)],
         "spent": [schedule.id for schedule in after if schedule.due_at is None],
     }
 
 
-def _want(firing: Firing, places: Sequence[int]) -> Want:
-    return Want(
-        firing.schedule.id,
-        firing.schedule.fired_through,
-        [shot.job.id for shot in firing.shots],
-        [shot.job.fire_at for shot in firing.shots],
-        any(shot.when_busy != "allow" for shot in firing.shots),
-        places=places,
+def _read_for(firing: Firing) -> ScheduleRead:
+    return ScheduleRead(
+        name=firing.schedule.id,
+        ledger_from=firing.schedule.fired_through,
+        jobs=[shot.job.id for shot in firing.shots],
+        fire_times=[shot.job.fire_at for shot in firing.shots],
+        needs_live=any(shot.when_busy != "allow" for shot in firing.shots),
     )
 
 
 def _advanced(firing: Firing, schedule: Schedule, made: list[str], now: int) -> Schedule:
-    """The schedule as it is, after the firing, with its last run unknown: only what the firing sets is written."""
+    """The schedule after the firing, with its last run unknown: only what the firing sets is written."""
     known = msgspec.structs.replace(firing, schedule=msgspec.structs.replace(schedule, last=UNKNOWN_LAST))
     return fired(known, len(made), now, made[-1] if made else None)

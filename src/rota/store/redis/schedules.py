@@ -1,4 +1,4 @@
-"""Schedules: decisions about them, each a draft guarded by what the schedule was; edits; and reading them."""
+"""Schedules: edits and other decisions, each guarded by the schedule that it was decided on; and reading them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
-from rota.store.redis.desk import text_of
-from rota.store.redis.draft import Draft
-from rota.store.redis.packing import (
+from rota.store.redis.codec import (
     UNKNOWN_LAST,
-    Sight,
+    JobSnapshot,
+    binary,
     job_of,
     pack_last,
     pack_schedule,
     schedule_of,
-    sights_of,
+    snapshots_of,
 )
-from rota.store.redis.wire import binary
+from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.matching import schedule_matches
 
 if TYPE_CHECKING:
@@ -30,281 +29,259 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.schedule import Schedule
     from rota.store.contract import ScheduleFilter
-    from rota.store.redis.desk import Desk
+    from rota.store.redis.guarded_writer import GuardedWriter
 
-MOST_AT_ONCE = 250  # schedules in one survey
-LONGEST_STEP = 500  # schedules looked at in one call where most of them do not match
+MOST_AT_ONCE = 250  # schedules in one call
+LONGEST_STEP = 500  # schedules read in one call if most of them do not match
 
 
-class Want(NamedTuple):
-    """What a decision about a schedule needs to know."""
+class ScheduleRead(NamedTuple):
+    """What a decision needs to know of a schedule."""
 
     name: str
-    ledger_from: int  # lines of the ledger that end at or after this may be touched
-    jobs: list[str]  # that it may make
-    slots: list[int | None]  # their nominal times
-    needs_live: bool  # whether its live jobs matter: where they may overlap they do not, and may be many
-    needs_soon: bool = False  # whether those matter that were made ahead
-    known: Sequence[str] = ()  # jobs that there are, and that it may change
-    places: Sequence[int] = ()  # in line, for the jobs that it may make; those behind the last one where there are none
+    ledger_from: int  # entries of the ledger that end at or after this may be touched
+    needs_live: bool  # whether its live jobs matter: if they may overlap, they do not, and may be many
+    needs_soon: bool = False  # whether jobs that were created before they are due matter
+    jobs: Sequence[str] = ()  # that it may make
+    fire_times: Sequence[int | None] = ()  # their nominal times
+    known: Sequence[str] = ()  # jobs that exist, and that it may change
 
 
-class Found:
-    """A schedule as a survey found it, with all that a decision on it needs."""
+class ScheduleSnapshot:
+    """A schedule at one instant, with all that a decision on it needs."""
 
-    def __init__(self, want: Want, found: list[Any], sights: dict[str, Sight | None], places: Iterator[int]) -> None:
-        packed, holder, live, lines, made, soon = found
-        name = want.name
-        self.name = name
-        self.ledger_from = want.ledger_from
-        self.packed: bytes | None = packed
-        self.schedule = None if packed is None else schedule_of(name, packed, [])
-        self.holder: bytes | None = holder
-        self.lines: list[bytes] = lines
-        self.made: list[int] = made  # how many jobs each slot that was asked for has
-        self.places = places
-        self._number_live = len(live) if want.needs_live else None
-        ids = [job_id.decode() for job_id in (*live, *soon, *([holder] if holder else []))]
-        self.sights = {job_id: sights[job_id] for job_id in (*ids, *want.jobs, *want.known)}
+    def __init__(
+        self, wanted: ScheduleRead, found: list[Any], jobs: dict[str, JobSnapshot | None], positions: Iterator[int]
+    ) -> None:
+        self._packed, self._holder, live, self._entries, self.made, soon = found  # made: the jobs of each fire time
+        self.name = wanted.name
+        self.schedule = None if self._packed is None else schedule_of(wanted.name, self._packed, [])
+        self.positions = positions
+        self._ledger_from = wanted.ledger_from
+        self._number_live = len(live) if wanted.needs_live else None
+        ids = [job_id.decode() for job_id in (*live, *soon, *([self._holder] if self._holder else []))]
+        self.jobs = {job_id: jobs[job_id] for job_id in (*ids, *wanted.jobs, *wanted.known)}
 
     def was(self, job_id: str) -> Job | None:
-        """A job as it was found."""
-        sight = self.sights[job_id]
-        return None if sight is None else job_of(job_id, sight)
+        """A job in this snapshot."""
+        snapshot = self.jobs[job_id]
+        return None if snapshot is None else job_of(job_id, snapshot)
 
-    def draft(self, desk: Desk, now: int) -> Draft:
-        """A draft on this schedule, which holds while it is what was found."""
-        draft = Draft(desk, now)
-        draft.expect(["HGET", "schedule", self.name], self.packed)
-        draft.expect(["HGET", "busy", self.name], self.holder)
-        if self._number_live is not None:  # each is guarded by itself; that none has come is seen by their number
-            draft.expect(["ZCARD", f"live:{self.name}"], self._number_live)
-        draft.show(self.sights)
-        draft.show_ledger(self.name, self.ledger_from, self.lines)
-        return draft
+    def write(self, writer: GuardedWriter, now: int) -> GuardedWrite:
+        """A write that is guarded by this snapshot."""
+        write = GuardedWrite(writer, now)
+        write.guard(["HGET", "schedule", self.name], self._packed)
+        write.guard(["HGET", "busy", self.name], self._holder)
+        if self._number_live is not None:  # each is guarded by itself, and new ones by the number
+            write.guard(["ZCARD", f"live:{self.name}"], self._number_live)
+        write.add_snapshots(self.jobs)
+        write.add_ledger(self.name, self._ledger_from, self._entries)
+        return write
 
 
-class ScheduleBook:
+class Schedules:
     """One namespace's schedules."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, writer: GuardedWriter) -> None:
+        self._writer = writer
 
     # Edits.
 
-    def edit(self, edits: Sequence[Edit], now: int | None) -> list[str]:
-        def decide(edit: Edit, found: Found, at: int) -> tuple[Draft | None, bool]:
-            draft = self._edited(edit, found, at)
-            return draft, draft is not None
-
-        wants = [
-            Want(
-                edit.id,
-                _ledger_start(edit),
-                [job.id for job in edit.jobs],
-                [job.fire_at or 0 for job in edit.jobs],
+    def edit_schedules(self, edits: Sequence[Edit], now: int | None) -> list[str]:
+        reads = [
+            ScheduleRead(
+                name=edit.id,
+                ledger_from=min((skip.after_at for skip in edit.skips), default=edit.after.fired_through),
                 needs_live=edit.revoke is not None,
                 needs_soon=edit.revoke is not None,
+                jobs=[job.id for job in edit.jobs],
+                fire_times=[job.fire_at or 0 for job in edit.jobs],
             )
             for edit in edits
         ]
-        taken = self.decide("edit", list(zip(wants, edits, strict=True)), decide, now)
-        return [edit.id for edit, is_taken in zip(edits, taken, strict=True) if not is_taken]
+        accepted = self.decide("edit", list(zip(reads, edits, strict=True)), self._edited, now)
+        return [edit.id for edit, is_accepted in zip(edits, accepted, strict=True) if not is_accepted]
 
-    def _edited(self, edit: Edit, found: Found, now: int) -> Draft | None:
+    def _edited(self, edit: Edit, found: ScheduleSnapshot, now: int) -> tuple[GuardedWrite | None, bool]:
         current = found.schedule
         if not edit.holds_for(current.version if current else None, current.created_at if current else None):
-            return None
-        draft = found.draft(self._desk, now)
+            return None, False
+        write = found.write(self._writer, now)
         if edit.revoke is not None:
-            _revoke(draft, edit, edit.revoke, [draft.find(job_id) for job_id in found.sights])
+            _revoke(write, edit, edit.revoke, [write.find(job_id) for job_id in found.jobs])
         made: list[str] = []
         if edit.is_removal:
-            _remove(draft, edit.id, current)
+            _remove(write, edit.id, current)
         else:
-            made = _add_jobs(draft, edit, found)
+            made = _add_jobs(write, edit, found)
             after = schedule_after(edit, None if current is None else UNKNOWN_LAST, made)
-            put_schedule(draft, after, current)
+            put_schedule(write, after, current)
             if after.last != (LastRun() if current is None else UNKNOWN_LAST):
-                draft.note(edit.id, pack_last(after.last))
-        draft.keep_note(audit_after(edit, made))
-        draft.erase(edit.id, edit.reopens)
+                write.set_last_run(edit.id, pack_last(after.last))
+        write.add_audit_record(audit_after(edit, made))
+        write.erase(edit.id, edit.reopens)
         for skip in edit.skips:
-            draft.record(of_skip(edit.id, skip))
-        draft.notify("schedules")
-        return draft
+            write.record(of_skip(edit.id, skip))
+        write.notify("schedules")
+        return write, True
 
-    # Deciding, upon what a schedule is.
+    # Deciding on snapshots of schedules.
 
     def decide(
-        self, verb: str, entries: Sequence[tuple[Want, Any]], decide: Callable[..., Any], now: int | None
+        self, verb: str, entries: Sequence[tuple[ScheduleRead, Any]], decide: Callable[..., Any], now: int | None
     ) -> list[Any]:
-        """Survey, decide and commit, until every entry was decided on what still held; the answers in order."""
+        """Read, decide and commit, until every entry was decided on what still held; the answers in order."""
         answers: dict[int, Any] = {}
-        for batch in _rounds(entries):
+        for batch in _batches(entries):
             left = list(batch)
 
-            def turn(left: list[int] = left) -> bool:
-                drafts = []
-                at, found = self._survey([entries[number][0] for number in left], now)
+            def step(left: list[int] = left) -> bool:
+                writes: list[tuple[int, GuardedWrite]] = []
+                at, found = self._read([entries[number][0] for number in left], now)
                 for number, one in zip(left, found, strict=True):
-                    draft, answers[number] = decide(entries[number][1], one, at)
-                    if draft is not None:
-                        drafts.append((number, draft))
-                held = self._desk.commit(verb, [draft for _, draft in drafts], is_work=True)
-                left[:] = [number for (number, _), is_held in zip(drafts, held, strict=True) if not is_held]
+                    write, answers[number] = decide(entries[number][1], one, at)
+                    if write is not None:
+                        writes.append((number, write))
+                held = self._writer.commit(verb, [write for _, write in writes], is_work=True)
+                left[:] = [number for (number, _), is_held in zip(writes, held, strict=True) if not is_held]
                 return not left
 
-            self._desk.settle_down(turn)
+            self._writer.retry(step)
         return [answers[number] for number in range(len(entries))]
 
-    def _survey(self, wants: Sequence[Want], now: int | None) -> tuple[int, list[Found]]:
-        """Schedules as they are at one instant."""
-        number = sum(len(want.jobs) for want in wants if not want.places)
-        reply = self._desk.link.call(
-            "survey",
-            now=text_of(now),
+    def _read(self, wanted: Sequence[ScheduleRead], now: int | None) -> tuple[int, list[ScheduleSnapshot]]:
+        """Schedules at one instant."""
+        number = sum(len(one.jobs) for one in wanted)
+        reply = self._writer.connection.call(
+            "read_schedules",
+            now=now,
             is_work=True,
-            schedules=[
-                (
-                    want.name,
-                    want.ledger_from,
-                    want.slots,
-                    want.needs_live,
-                    want.needs_soon,
-                )
-                for want in wants
-            ],
-            jobs=[job_id for want in wants for job_id in (*want.jobs, *want.known)],
+            schedules=[(one.name, one.ledger_from, one.fire_times, one.needs_live, one.needs_soon) for one in wanted],
+            jobs=[job_id for one in wanted for job_id in (*one.jobs, *one.known)],
             reserve=number,
         )
         answers, raw, base = reply.body
-        sights = sights_of(raw)
-        places = iter(range(base + 1, base + 1 + number))
-        found = zip(wants, answers, strict=True)
-        return reply.now, [
-            Found(want, one, sights, iter(want.places) if want.places else places) for want, one in found
-        ]
+        jobs = snapshots_of(raw)
+        positions = iter(range(base + 1, base + 1 + number))
+        found = zip(wanted, answers, strict=True)
+        return reply.now, [ScheduleSnapshot(one, answer, jobs, positions) for one, answer in found]
 
     # Reading.
 
-    def get(self, ids: Sequence[str]) -> list[Schedule]:
-        return _schedules_of(self._rows(ids=list(ids)))
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
+        found = self._read_by_id(ids)
+        return [schedule for name in ids if (schedule := found[name]) is not None]
 
-    def page(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
-        """By id, from the smallest index that has all of them; what that does not know is looked at and left out."""
+    def _read_by_id(self, ids: Sequence[str]) -> dict[str, Schedule | None]:
+        if not ids:
+            return {}
+        packed, *lasts = self._writer.read(["HMGET", "schedule", *ids], *(["HGETALL", f"last:{name}"] for name in ids))
+        rows = zip(ids, packed, lasts, strict=True)
+        return {name: None if row is None else schedule_of(name, row, last) for name, row, last in rows}
+
+    def list_schedules(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
+        """By id, from an index that has all of them; what does not match is left out."""
         found: list[Schedule] = []
-        indexes = _indexes_with(where)
         after, step = cursor, limit + 1
         while len(found) <= limit:
-            rows = self._rows(indexes=indexes, after=after, limit=step)
-            found += [schedule for schedule in _schedules_of(rows) if schedule_matches(schedule, where)]
-            if len(rows) < step:
+            start = "-" if after is None else f"({after}"
+            (rows,) = self._writer.read(["ZRANGEBYLEX", _index_for(where), start, "+", "LIMIT", 0, step])
+            names = [name.decode() for name in rows]
+            found += [schedule for schedule in self.get_schedules(names) if schedule_matches(schedule, where)]
+            if len(names) < step:
                 break
-            after, step = rows[-1][0].decode(), max(step, LONGEST_STEP)
+            after, step = names[-1], max(step, LONGEST_STEP)
         shown = found[:limit]
         return Page(shown, shown[-1].id if len(found) > limit else None)
 
-    def _rows(self, **ask: Any) -> list[Any]:
-        rows: list[Any] = self._desk.link.call("schedules", **ask).body
-        return rows
+    def due_schedules(self, limit: int, now: int | None) -> Due:
+        """Due schedules, in order; one that cannot be read is dropped from the index."""
+        found = self._writer.snapshot((), ["ZRANGE", "dues", 0, limit, "WITHSCORES"], now=now)
+        names, times = found.answers[0][::2], [int(float(at)) for at in found.answers[0][1::2]]
+        number = len([at for at in times[:limit] if at <= found.now])
+        due = self._read_by_id([name.decode() for name in names[:number]])
+        schedules = [schedule for schedule in due.values() if schedule is not None and not schedule.problem]
+        readable = {schedule.id for schedule in schedules}
+        for name in due:
+            if name not in readable:
+                self._drop_due(name)
+        return Due(now=found.now, schedules=schedules, next_due_at=times[number] if number < len(times) else None)
 
-    def due(self, limit: int, now: int | None) -> Due:
-        """What is due; a schedule that cannot be read is kept out of the schedulers' way."""
-        reply = self._desk.link.call("due", now=text_of(now), limit=limit)
-        rows, following = reply.body
-        schedules = []
-        for name, packed, last in rows:
-            schedule = None if packed is None else schedule_of(name.decode(), packed, last)
-            if schedule is None or schedule.problem:
-                self._set_aside(name.decode(), packed)
-            else:
-                schedules.append(schedule)
-        return Due(now=reply.now, schedules=schedules, next_due_at=None if following is None else int(following))
-
-    def _set_aside(self, name: str, packed: bytes | None) -> None:
-        draft = Draft(self._desk, 0)
-        draft.expect(["HGET", "schedule", name], packed)
-        draft.write("ZREM", "dues", name)
-        self._desk.commit("edit", [draft], is_work=False)
-
-
-def _schedules_of(rows: list[Any]) -> list[Schedule]:
-    return [schedule_of(name.decode(), packed, last) for name, packed, last in rows if packed is not None]
+    def _drop_due(self, name: str) -> None:
+        """Unless it was repaired meanwhile."""
+        (packed,) = self._writer.read(["HGET", "schedule", name])
+        if packed is None or schedule_of(name, packed, []).problem:
+            write = GuardedWrite(self._writer, 0)
+            write.guard(["HGET", "schedule", name], packed)
+            write.add_command("ZREM", "dues", name)
+            self._writer.commit("edit", [write], is_work=False)
 
 
-def _indexes_with(where: ScheduleFilter | None) -> list[str]:
-    """The indexes that have all schedules that a filter shows; those of no tenant have none of their own."""
-    tenant = where.tenant if where else None
-    origin = where.origin if where else None
-    indexes = [f"tenant:{tenant}"] if tenant else []
-    return indexes + ([f"origin:{origin}"] if origin is not None else []) or ["names"]
+def _index_for(where: ScheduleFilter | None) -> str:
+    """An index that has all schedules that a filter shows; those of no tenant have none of their own."""
+    if where is not None and where.tenant:
+        return f"tenant:{where.tenant}"
+    return "names" if where is None or where.origin is None else f"origin:{where.origin}"
 
 
 def _indexes_of(schedule: Schedule | None) -> list[str]:
-    """The indexes that a schedule is in for what it says."""
+    """The indexes that a schedule is in by its values."""
     if schedule is None:
         return []
     tenant = schedule.spec.tenant
     return [f"origin:{schedule.origin.name}", *([f"tenant:{tenant}"] if tenant else [])]
 
 
-def _revoke(draft: Draft, edit: Edit, reason: str, found: list[Job | None]) -> None:
-    """Cancel what the schedule's trigger made and nobody has started; what is yet to come goes without a trace."""
+def _revoke(write: GuardedWrite, edit: Edit, reason: str, found: list[Job | None]) -> None:
+    """Cancel the jobs that the schedule's trigger made and no worker has started; those of times that are still to come
+    are deleted."""
     made = [job for job in found if job and job.schedule_id == edit.id and job.fire_at]
     waiting = [job for job in made if job.state.is_waiting]
-    draft.unmake([job for job in waiting if edit.unmakes(job)])
-    draft.apply(cancel(job, draft.now, reason) for job in waiting if not edit.unmakes(job))
-    draft.forget_notes(edit.id)
+    write.delete_untraced([job for job in waiting if edit.unmakes(job)])
+    write.apply(cancel(job, write.now, reason) for job in waiting if not edit.unmakes(job))
+    write.forget_last_runs(edit.id)
 
 
-def _add_jobs(draft: Draft, edit: Edit, found: Found) -> list[str]:
-    """The jobs that go with an edit; gives those that were made."""
-    gone = {job.fire_at for job in map(found.was, found.sights) if job and edit.unmakes(job)}
+def _add_jobs(write: GuardedWrite, edit: Edit, found: ScheduleSnapshot) -> list[str]:
+    """Add the jobs of an edit; returns those that were made."""
+    deleted = {job.fire_at for job in map(found.was, found.jobs) if job and edit.unmakes(job)}
     numbers = zip(edit.jobs, found.made, strict=True)
-    fresh = [new for new, number in numbers if not number or new.fire_at in gone]
-    return [added.id for new in fresh if not (added := draft.add(new, next(found.places))).existed]
+    new = [job for job, number in numbers if not number or job.fire_at in deleted]
+    return [added.id for job in new if not (added := write.add(job, next(found.positions))).existed]
 
 
-def put_schedule(draft: Draft, schedule: Schedule, before: Schedule | None) -> None:
-    draft.write("HSET", "schedule", schedule.id, binary(pack_schedule(schedule)))
-    draft.write("ZADD", "names", 0, schedule.id)
+def put_schedule(write: GuardedWrite, schedule: Schedule, before: Schedule | None) -> None:
+    write.add_command("HSET", "schedule", schedule.id, binary(pack_schedule(schedule)))
+    write.add_command("ZADD", "names", 0, schedule.id)
     old, new = _indexes_of(before), _indexes_of(schedule)
     for index in old:
         if index not in new:
-            draft.write("ZREM", index, schedule.id)
+            write.add_command("ZREM", index, schedule.id)
     for index in new:
-        if index not in old or (before is not None and before.problem):  # what cannot be read does not tell where it is
-            draft.write("ZADD", index, 0, schedule.id)
+        if index not in old or (before is not None and before.problem):  # an unreadable one does not say where it is
+            write.add_command("ZADD", index, 0, schedule.id)
     if schedule.due_at is None:
-        draft.write("ZREM", "dues", schedule.id)
+        write.add_command("ZREM", "dues", schedule.id)
     else:
-        draft.write("ZADD", "dues", schedule.due_at, schedule.id)
+        write.add_command("ZADD", "dues", schedule.due_at, schedule.id)
 
 
-def _remove(draft: Draft, name: str, before: Schedule | None) -> None:
-    for index in _indexes_of(before):
-        draft.write("ZREM", index, name)
-    draft.write("HDEL", "schedule", name)
-    draft.write("ZREM", "names", name)
-    draft.write("ZREM", "dues", name)
-    draft.write("UNLINK", f"last:{name}")
-    draft.write("UNLINK", f"ledger:{name}")
+def _remove(write: GuardedWrite, name: str, before: Schedule | None) -> None:
+    for index in (*_indexes_of(before), "names", "dues"):
+        write.add_command("ZREM", index, name)
+    write.add_command("HDEL", "schedule", name)
+    write.add_command("UNLINK", f"last:{name}")
+    write.add_command("UNLINK", f"ledger:{name}")
 
 
-def _ledger_start(edit: Edit) -> int:
-    """Where the end of the ledger begins that an edit's skips may touch."""
-    return min((skip.after_at for skip in edit.skips), default=edit.after.fired_through)
-
-
-def _rounds(entries: Sequence[tuple[Want, Any]]) -> list[list[int]]:
-    """Numbers of entries in batches in which each schedule occurs once: a second entry follows the first."""
+def _batches(entries: Sequence[tuple[ScheduleRead, Any]]) -> list[list[int]]:
+    """Numbers of entries in batches in which each schedule is once: a second entry of it comes in a later batch."""
     rounds: list[dict[str, int]] = []
-    for number, (want, _) in enumerate(entries):
-        free = next((one for one in rounds if want.name not in one), None)
+    for number, (wanted, _) in enumerate(entries):
+        free = next((one for one in rounds if wanted.name not in one), None)
         if free is None:
             free = {}
             rounds.append(free)
-        free[want.name] = number
+        free[wanted.name] = number
     numbers = [list(one.values()) for one in rounds]
     return [some[start : start + MOST_AT_ONCE] for some in numbers for start in range(0, len(some), MOST_AT_ONCE)]

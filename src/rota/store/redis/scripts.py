@@ -7,18 +7,8 @@ from hashlib import sha1
 from importlib import resources
 from typing import NamedTuple
 
-ALONE = {"add_one"}  # scripts that bring all that they need
-KEEPING = {"commit", "entries"}  # those that keep notes
-ACCEPTING = {"add", "fire"}  # those that accept jobs
-LEAVING = {"commit", "exchange"}  # those that remove them
-BATCHES = LEAVING | {"list", "queues"}  # those that look into what was added together
-SHARED = {
-    "keeping": KEEPING,
-    "accepting": ACCEPTING,
-    "batch": BATCHES,
-    "leaving": LEAVING,
-    "line": LEAVING,
-}  # a part's users, in order
+ALONE = {"add_one"}  # scripts without the prelude
+SHARED = {"audit": {"commit", "entries"}, "accept": {"add", "fire"}}  # parts, and the scripts that use them
 
 
 class Script(NamedTuple):

@@ -1,17 +1,14 @@
--- Accept new jobs, in no slot, whose ids and keys are free, all or none. Where one is not, nothing is written and Python looks closer.
+-- Accept new jobs, in no slot, whose ids and keys are free: all or none. If one is taken, nothing is written.
 
 if not is_dated_well() then
-  return reply({ 'clock' })
+  return reply('clock')
 end
-for _, record in ipairs(many_read('HMGET', 'job', ask.ids)) do
-  if record then
-    return reply({ 'there' })
-  end
-end
-for _, holder in ipairs(holders_of_keys()) do
-  if holder then
-    return reply({ 'there' })
+for _, found in ipairs({ many_read('HMGET', 'job', ask.ids), holders_of('key', ask.keys) }) do
+  for _, value in ipairs(found) do
+    if value then
+      return reply('taken')
+    end
   end
 end
 accept_jobs()
-return reply({ 'added' })
+return reply('added')

@@ -1,6 +1,6 @@
--- Accept one new job that is ready at once: what add.lua does for many, without a step more than one needs.
--- It stands alone, without the prelude, because single adds are the most frequent call of all.
--- ARGV: layout version, now or '', at, id, record, queue, priority, task, hour, key or ''.
+-- Accept one new job that is ready at once: what add.lua does for many, with only the steps that one needs. It has no
+-- prelude, because single adds are the most frequent call of all.
+-- ARGV: schema version, now or '', at, id, record, queue, priority, task, hour, key or ''.
 
 local P = KEYS[1]
 local version, injected, at, id, record, queue, priority, task, hour, key = unpack(ARGV)
@@ -23,21 +23,21 @@ if injected == '' and (behind < 0 or behind > 1000000) then
   return { now, lost, false, 'clock' }
 end
 if key ~= '' and (redis.call('HEXISTS', P .. 'job', id) == 1 or redis.call('HSETNX', P .. 'key', key, id) == 0) then
-  return { now, lost, false, 'there' }
+  return { now, lost, false, 'taken' }
 end
 
-local place = redis.call('INCR', P .. 'seq')
-local seq = string.format('%d', place)
+local position = redis.call('INCR', P .. 'seq')
+local seq = string.format('%d', position)
 if redis.call('HSETNX', P .. 'job', id, seq .. record) == 0 then
-  return { now, lost, false, 'there' }  -- its place stays empty
+  return { now, lost, false, 'taken' }  -- its position stays empty
 end
 redis.call('ZADD', P .. 'ready:' .. queue .. ':' .. priority, seq, id)
 redis.call('ZADD', P .. 'task:' .. task, seq, id)
 redis.call('ZADD', P .. 'tasks', 0, task)
 redis.call('HINCRBY', P .. 'count', queue .. '|queued', 1)
 local of, last = string.match(meta[3] or '', '^(%d+)|(%d+)$')
-if of ~= hour or tonumber(last) < place then  -- rounded up, so that it seldom changes
-  last = string.format('%d', math.ceil(place / 1000) * 1000)
+if of ~= hour or tonumber(last) < position then  -- rounded up, so that it seldom changes
+  last = string.format('%d', math.ceil(position / 1000) * 1000)
   redis.call('ZADD', P .. 'hours:first', 'LT', seq, hour)
   redis.call('ZADD', P .. 'hours:last', 'GT', last, hour)
   redis.call('HSET', P .. 'meta', 'hour', hour .. '|' .. last)

@@ -1,4 +1,4 @@
--- Record decisions: each item is written whole where all that it was decided on still is so, and else not at all.
+-- Commit guarded writes: each is written whole if all that it was decided on is unchanged, and else not at all.
 
 local function is_same(one, other)
   if type(one) ~= 'table' or type(other) ~= 'table' then
@@ -15,8 +15,8 @@ local function is_same(one, other)
   return true
 end
 
--- A job still is what was seen: {state, ready_at, lease, cancel, end}; false: there must be none.
-local function is_as_seen(id, seen)
+-- Whether a job is unchanged: {state, ready_at, lease, cancel, end}; false: there must be none.
+local function is_unchanged(id, seen)
   if not seen then
     return redis.call('HEXISTS', P .. 'job', id) == 0
   end
@@ -30,7 +30,7 @@ end
 
 local function holds(item)
   for _, job in ipairs(item.jobs) do
-    if not is_as_seen(job[1], job[2]) then
+    if not is_unchanged(job[1], job[2]) then
       return false
     end
   end
@@ -43,48 +43,33 @@ local function holds(item)
   return true
 end
 
-local function put_down(write)
-  local command, key = write[1], write[2]
-  local is_line = string.sub(key, 1, 6) == 'ready:'
-  if is_line and command == 'ZADD' then
-    make_room(key, write[3])
-  end
-  local answer = redis.call(command, P .. key, unpack(write, 3))
-  if is_line and command == 'ZREM' and answer == 0 then
-    leave_line(key, write[3])
-  end
-end
-
 local answers = {}
 for n, item in ipairs(ask.items) do
   local is_held = holds(item)
   answers[n] = is_held and 1 or 0
   if is_held then
-    for _, freed in ipairs(item.freed) do  -- {'key' or 'busy', key or schedule, id}: unless another has it by now
+    for _, freed in ipairs(item.freed) do  -- {'key' or 'busy', key or schedule, id}: unless another job holds it
       if redis.call('HGET', P .. freed[1], freed[2]) == freed[3] then
         redis.call('HDEL', P .. freed[1], freed[2])
       end
     end
-    for _, gone in ipairs(item.gone) do  -- {task, id, place in line}
-      leave_task(gone[1], gone[2], gone[3])
+    for _, command in ipairs(item.commands) do
+      redis.call(command[1], P .. command[2], unpack(command, 3))
     end
-    for _, write in ipairs(item.writes) do
-      put_down(write)
-    end
-    for _, held in ipairs(item.held) do  -- {holder, number, bound}: leases that came, or went
-      if held[2] > 0 then
-        hold(held[1], held[2], held[3])
+    for _, lease in ipairs(item.leases) do  -- {holder, how many more or fewer, when they end}
+      if lease[2] > 0 then
+        add_leases(lease[1], lease[2], lease[3])
       else
-        let_go(held[1], -held[2])
+        drop_leases(lease[1], -lease[2])
       end
     end
-    for _, note in ipairs(item.notes) do  -- {schedule, fields}: where there still is one
-      if redis.call('HEXISTS', P .. 'schedule', note[1]) == 1 then
-        redis.call('HSET', P .. 'last:' .. note[1], unpack(note[2]))
+    for _, run in ipairs(item.last_runs) do  -- {schedule, fields}: if the schedule still exists
+      if redis.call('HEXISTS', P .. 'schedule', run[1]) == 1 then
+        redis.call('HSET', P .. 'last:' .. run[1], unpack(run[2]))
       end
     end
-    for _, note in ipairs(item.kept) do
-      keep_note(note)
+    for _, record in ipairs(item.audit) do
+      add_audit_record(record)
     end
     for _, channel in ipairs(item.channels) do
       ask.notified = ask.notified or {}
@@ -92,7 +77,6 @@ for n, item in ipairs(ask.items) do
     end
   end
 end
-thin_batches()
 for channel in pairs(ask.notified or {}) do
   notify(channel)
 end

@@ -1,5 +1,5 @@
--- Edit entries in their order, each whole, with its note, where it still has the version that was decided on.
--- {kind, name, version, what it becomes or false, note or false}
+-- Edit entries in order, each whole and with its audit record, if it still has the version that was decided on.
+-- {kind, name, version, new value or false, audit record or false}
 
 local refused = {}
 for _, edit in ipairs(ask.edits) do
@@ -17,7 +17,7 @@ for _, edit in ipairs(ask.edits) do
       redis.call('ZREM', P .. 'entries:' .. kind, name)
     end
     if edit[5] then
-      keep_note(edit[5])
+      add_audit_record(edit[5])
     end
   end
 end

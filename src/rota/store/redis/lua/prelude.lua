@@ -1,11 +1,10 @@
--- What every script begins with: where its keys are, what it was asked, what time it is, and how jobs are read.
--- Names come as data: KEYS[1] is "{namespace}:", the beginning of every key, so that all of them share one slot.
+-- What every script begins with: its keys, its request, the time, and how jobs are read.
+-- Names come as data: KEYS[1] is "{namespace}:", the beginning of every key, so that all keys share one cluster slot.
 
 local P = KEYS[1]
 local ask = cmsgpack.unpack(ARGV[1])
 local FINAL = { succeeded = true, failed = true, cancelled = true }
-local SHEAF = '\0'  -- what the names of sheaves begin with, and no job's id
-local WIDE = 3000  -- values that one command takes at once (an even number, as many come in pairs)
+local WIDE = 3000  -- values of one command (even, as many come in pairs)
 
 local function server_time()
   local time = redis.call('TIME')
@@ -14,8 +13,8 @@ end
 
 local NOW = ask.now or server_time()
 
--- The marker that open() wrote, and whether the store takes no more work. A marker that is gone means that somebody
--- emptied the server: it is written again, and the caller is told.
+-- The version that open() wrote, and the seal. A version that is gone means that somebody emptied the server: it is
+-- written again, and the reply says so.
 local meta = redis.call('HMGET', P .. 'meta', 'version', 'seal')
 if not meta[1] then
   redis.call('HSET', P .. 'meta', 'version', ask.version)
@@ -26,14 +25,14 @@ local function reply(body)
 end
 
 if meta[2] and ask.is_work then
-  return reply(false)  -- sealed: whoever brings or wants work is sent elsewhere
+  return reply(false)  -- sealed: no new work
 end
 
 local function later(span)
   return string.format('%.0f', tonumber(NOW) + span)
 end
 
--- A command whose values may be many: in pieces of bounded length, where order and result do not matter.
+-- A command with any number of values, whose order and result do not matter, in pieces of bounded length.
 local function many(command, key, values)
   for first = 1, #values, WIDE do
     redis.call(command, P .. key, unpack(values, first, math.min(first + WIDE - 1, #values)))
@@ -54,21 +53,21 @@ local function many_read(command, key, values)
   return all
 end
 
--- Jobs as they are kept, field by field: Python puts them together.
-local KEPT = { 'job', 'state', 'ready_at', 'lease', 'cancel', 'progress', 'end' }
+-- The stored parts of jobs: Python puts them together.
+local PARTS = { 'job', 'state', 'ready_at', 'lease', 'cancel', 'progress', 'end' }
 local function raw_jobs(ids)
   local raw = { ids }
   if #ids == 0 then
     return raw
   end
-  for n, name in ipairs(KEPT) do
+  for n, name in ipairs(PARTS) do
     raw[n + 1] = many_read('HMGET', name, ids)
   end
   return raw
 end
 
--- A lease: when it began and when it ends, in 32 digits each, then what fences it: its number and its holder. So wide,
--- because a hash of short values is a list to the server, which it searches from its beginning for each of them.
+-- A lease: when it began and when it ends, in 32 digits each, then its fence: its number and its holder. So wide, because
+-- the server stores a hash of short values as a list, and searches it from its beginning for each of them.
 local function wide(instant)
   return string.rep('0', 32 - #instant) .. instant
 end
@@ -81,8 +80,8 @@ local function fence_of(lease)
   return string.sub(lease, 65)
 end
 
--- A job's place in line and its priority, which its record begins with.
-local function place_of(record)
+-- A job's position and its priority, which its record begins with.
+local function position_of(record)
   if not record then
     return nil
   end
@@ -99,13 +98,13 @@ local function push(groups, key, first, second)
   group[#group + 1] = second
 end
 
--- Leases are looked for by holder: each has a bound that none of its leases ends before, and their number.
-local function hold(holder, number, ends)
+-- Expired leases are looked for by holder: each has the number of its leases, and a time before which none ends.
+local function add_leases(holder, number, ends)
   redis.call('HINCRBY', P .. 'holding', holder, number)
   redis.call('ZADD', P .. 'holders', 'LT', ends, holder)
 end
 
-local function let_go(holder, number)
+local function drop_leases(holder, number)
   if redis.call('HINCRBY', P .. 'holding', holder, -number) <= 0 then
     redis.call('HDEL', P .. 'holding', holder)
     redis.call('ZREM', P .. 'holders', holder)
@@ -116,15 +115,14 @@ local function notify(channel)
   redis.call('PUBLISH', P .. 'notify:' .. channel, '')
 end
 
--- Put jobs of a queue in line: {score, id, score, id …}. Says whether that line was empty before.
-local function put_in_line(queue, priority, entries)
-  many('ZADD', 'ready:' .. queue .. ':' .. priority, entries)
+-- Remember that a queue has ready jobs of a priority: whether it had none before.
+local function add_priority(queue, priority)
   return redis.call('ZADD', P .. 'priorities:' .. queue, priority, priority) == 1
 end
 
--- Let jobs of a queue wait for their time: {run_at, id …}. Says whether one of them is now the first.
-local function put_in_wait(queue, entries)
-  local before = redis.call('ZRANGE', P .. 'due:' .. queue, 0, 0)[1]
-  many('ZADD', 'due:' .. queue, entries)
-  return redis.call('ZRANGE', P .. 'due:' .. queue, 0, 0)[1] ~= before
+-- Add jobs to an index by time, {time, id …}: whether one of them is now the first.
+local function add_by_time(key, entries)
+  local before = redis.call('ZRANGE', P .. key, 0, 0)[1]
+  many('ZADD', key, entries)
+  return redis.call('ZRANGE', P .. key, 0, 0)[1] ~= before
 end

@@ -1,9 +1,9 @@
--- How far running jobs are, from those who hold them: {job, fence, text} each.
+-- The progress of running jobs, from their holders: {job, fence, text} each.
 
-for _, note in ipairs(ask.notes) do
-  local lease = redis.call('HGET', P .. 'lease', note[1])
-  if lease and fence_of(lease) == note[2] then
-    redis.call('HSET', P .. 'progress', note[1], note[3])
+for _, report in ipairs(ask.reports) do
+  local lease = redis.call('HGET', P .. 'lease', report[1])
+  if lease and fence_of(lease) == report[2] then
+    redis.call('HSET', P .. 'progress', report[1], report[3])
   end
 end
 return reply(true)

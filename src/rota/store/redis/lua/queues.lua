@@ -9,9 +9,6 @@ for n = 1, #counts, 2 do
     seen[queue] = true
     for _, priority in ipairs(redis.call('ZRANGE', P .. 'priorities:' .. queue, 0, -1)) do
       local first = redis.call('ZRANGE', P .. 'ready:' .. queue .. ':' .. priority, 0, 0)[1]
-      if is_sheaf(first) then
-        first = open_batch('line', first)[1]
-      end
       if first then
         queues[#queues + 1] = queue
         ids[#ids + 1] = first

@@ -1,4 +1,4 @@
-"""The layout of jobs in Redis: what is packed is read back, and every place that is left is taken off."""
+"""The codec of the Redis store: what is packed is read back, and every index that a job leaves is updated."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from rota.model.retry import RetryPolicy
 from rota.model.schedule import LastRun
 from rota.model.settle import apply, cancel, claim, promote, settle
 from rota.model.state import State
-from rota.store.redis.packing import (
+from rota.store.redis.codec import (
     UNKNOWN_LAST,
     UNTOUCHED,
+    JobSnapshot,
     Lease,
-    Sight,
+    binary,
     claimed_job,
+    encode,
     job_of,
     lease_of,
-    pack_alike,
-    pack_bare_end,
     pack_last,
     pack_plain_record,
     pack_record,
+    pack_standing,
     standing_of,
+    to_script,
     unreadable,
 )
-from rota.store.redis.places import count, departure, moves, places_of
+from rota.store.redis.indexes import count, index_commands, indexes_of
 from rota.store.redis.scripts import script
-from rota.store.redis.sheaves import sorted_out
-from rota.store.redis.wire import binary, encode, wired
 from rota.store.shared.counting import Counts
 
 NOW = 1_767_225_600_000_000
@@ -69,16 +69,16 @@ def lives() -> dict[str, Job]:
     }
 
 
-def sight_of(born: Job, **parts: bytes) -> Sight:
+def snapshot_of(born: Job, **parts: bytes) -> JobSnapshot:
     """A job as the store has it: its record, and these parts."""
-    kept = dict.fromkeys(Sight._fields) | {"record": b"%d" % born.seq + pack_record(born)} | parts
-    return Sight(**kept)
+    kept = dict.fromkeys(JobSnapshot._fields) | {"record": b"%d" % born.seq + pack_record(born)} | parts
+    return JobSnapshot(**kept)
 
 
 @pytest.mark.parametrize("name", ["queued", "scheduled", "held"])
 def test_a_new_job_is_its_record(name: str):
     job = lives()[name]
-    assert job_of(job.id, sight_of(job)) == job
+    assert job_of(job.id, snapshot_of(job)) == job
 
 
 PLAIN = NewJob(id="c" * 28, task="mail.send", payload=b"\x00", queue="mail", priority=3)
@@ -93,7 +93,7 @@ def test_a_first_claim_is_what_the_model_makes_of_a_job(new: NewJob):
     if waiting is job:
         record = b"7" + pack_record(job)
         assert claimed_job(new.id, record, "w", NOW + 6, NOW + 9) == claim(job, "w", NOW + 6, NOW + 9)
-    assert job_of(new.id, sight_of(job)) == job
+    assert job_of(new.id, snapshot_of(job)) == job
 
 
 def test_a_plain_request_is_packed_as_the_job_that_it_becomes():
@@ -101,74 +101,41 @@ def test_a_plain_request_is_packed_as_the_job_that_it_becomes():
     assert pack_plain_record(PLAIN, NOW) == pack_record(accept(PLAIN, NOW))
 
 
-@pytest.mark.parametrize("sizes", [[3], [0, 1, 255, 256, 70_000]])
-def test_plain_requests_that_are_alike_are_packed_as_each_alone(sizes: list[int]):
-    alike = [msgspec.structs.replace(PLAIN, payload=b"\x01" * size) for size in sizes]
-    assert pack_alike(alike, NOW) == [pack_plain_record(new, NOW) for new in alike]
-
-
 def test_a_bare_end_is_read_back_whole():
     running = claim(accept(PLAIN, NOW, 7), "w", NOW + 1, NOW + 9)
     change = settle(running, Succeeded(b"1"), RetryPolicy(), NOW + 2, 0.0)
-    assert job_of(PLAIN.id, sight_of(accept(PLAIN, NOW, 7), end=pack_bare_end(change, "w"))) == apply(change)
-
-
-BARE = claim(accept(PLAIN, NOW, 7), "w", NOW + 1, NOW + 9)
-
-
-@pytest.mark.parametrize(
-    ("job", "outcome"),
-    [
-        (BARE, Failed("boom")),
-        (msgspec.structs.replace(BARE, key="k"), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, schedule_id="tick"), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, waits_for="d"), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, queued_at=NOW), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, lease_no=2), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, attempts=1), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, failures=1), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, deaths=1), Succeeded(b"")),
-        (msgspec.structs.replace(BARE, past=b"x"), Succeeded(b"")),
-    ],
-)
-def test_only_what_the_record_tells_of_ends_in_a_sheaf(job: Job, outcome: Succeeded | Failed):
-    change = settle(job, outcome, RetryPolicy(retries=0), NOW + 2, 0.0)
-    assert sorted_out([change], "w") == ([], [change])
-    bare = settle(BARE, Succeeded(b""), RetryPolicy(), NOW + 2, 0.0)
-    assert len(sorted_out([bare], "w")[0]) == 1
-    assert sorted_out([bare, bare], "w") == ([], [bare, bare])
+    ended = snapshot_of(accept(PLAIN, NOW, 7), end=pack_standing(change, change.job, "w"))
+    assert job_of(PLAIN.id, ended) == apply(change)
 
 
 @pytest.mark.parametrize("name", [name for name in lives() if name != "running"])
 def test_what_became_of_a_job_is_read_back_whole(name: str):
     job = lives()[name]
-    assert (
-        job_of(job.id, sight_of(lives()["queued"], **{"end" if job.state.is_final else "standing": standing_of(job)}))
-        == job
-    )
+    part = "end" if job.state.is_final else "standing"
+    assert job_of(job.id, snapshot_of(lives()["queued"], **{part: standing_of(job)})) == job
 
 
 def test_a_running_job_is_a_waiting_one_under_its_lease():
     job = lives()["running"]
     lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "")
-    assert job_of(job.id, sight_of(lives()["queued"], lease=lease.packed().encode())) == job
+    assert job_of(job.id, snapshot_of(lives()["queued"], lease=lease.packed().encode())) == job
 
 
 def test_a_promoted_job_is_a_scheduled_one_with_the_time():
     job = lives()["promoted"]
-    assert job_of(job.id, sight_of(lives()["scheduled"], ready_at=b"%d" % (job.queued_at or 0))) == job
+    assert job_of(job.id, snapshot_of(lives()["scheduled"], ready_at=b"%d" % (job.queued_at or 0))) == job
 
 
 def test_what_a_running_job_was_told_and_tells_is_part_of_it():
     job = lives()["running"]
     lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "").packed().encode()
-    seen = job_of(job.id, sight_of(lives()["queued"], lease=lease, cancel="genug ☕".encode(), progress=b"1/2"))
+    seen = job_of(job.id, snapshot_of(lives()["queued"], lease=lease, cancel="genug ☕".encode(), progress=b"1/2"))
     assert seen == msgspec.structs.replace(job, cancel_reason="genug ☕", progress="1/2")
 
 
 @pytest.mark.parametrize("record", [b"", b"7", b"7|0", b"7|0|", b"7|0|\xc1", b"7|0|\x90", b"x|y|z"])
 def test_a_record_that_cannot_be_read_is_shown_with_the_reason(record: bytes):
-    job = job_of("a", Sight(record, None, None, None, None, None))
+    job = job_of("a", JobSnapshot(record, None, None, None, None, None))
     assert (job.id, job.state) == ("a", State.FAILED)
     assert "cannot be read" in (job.error or "")
 
@@ -181,22 +148,27 @@ def test_a_lease_is_read_back_whole_whatever_its_holder_is_called():
 @pytest.mark.parametrize(("before", "after"), list(product(lives(), repeat=2)))
 def test_a_move_leaves_a_job_where_it_stands_and_nowhere_else(before: str, after: str):
     old, new = lives()[before], lives()[after]
-    sets = {key: {old.id: score} for key, score in places_of(old).items()}
-    for command, key, *rest in moves(old, new):
+    sets = placed(old)
+    for command, key, *rest in index_commands(old.id, old, new):
         if key.startswith("priorities:"):
             continue
         if command == "ZREM":
             del sets[key]
         else:
             sets[key] = {rest[-1]: rest[-2]}
-    assert sets == {key: {new.id: score} for key, score in places_of(new).items()}
+    assert sets == placed(new)
+
+
+def placed(job: Job) -> dict[str, dict[str, int]]:
+    """The indexes of a job, with its score in each."""
+    return {key: {job.id: job.seq if score is None else score} for key, score in indexes_of(job).items()}
 
 
 @pytest.mark.parametrize("name", lives())
 def test_a_job_that_goes_is_taken_out_of_every_set(name: str):
     job = lives()[name]
-    left = [key for _, key, _ in moves(job, None)]
-    assert sorted([*left, f"task:{departure(job)[0]}"]) == sorted(places_of(job))
+    left = [key for _, key, _ in index_commands(job.id, job, None)]
+    assert sorted(left) == sorted(indexes_of(job))
 
 
 def test_an_end_is_counted_for_ever_and_a_removal_only_now():
@@ -224,16 +196,15 @@ def test_bytes_travel_as_text_of_their_length(size: int):
 
 
 def test_nothing_is_told_as_false_and_bytes_as_text_at_every_depth():
-    assert wired([None, "a", (1, None), {"b": None}]) == [False, "a", [1, False], {"b": False}]
-    assert encode(wired({"a": [b"\xff"]})) == b"\x81\xa1a\x91\xda\x00\x01\xff"
+    assert to_script([None, "a", (1, None)]) == [False, "a", [1, False]]
+    assert encode(to_script([[b"\xff"]])) == b"\x91\x91\xda\x00\x01\xff"
 
 
 def test_a_script_is_known_by_the_digest_of_what_is_sent():
     first = script("exchange")
     assert script("exchange") is first
     assert first.source.startswith("-- What every script begins with")
-    assert script("add_one").source.startswith("-- Accept one new job")
-    assert len({script(name).digest for name in ("add", "exchange", "commit", "look")}) == 4
+    assert len({script(name).digest for name in ("add", "exchange", "commit", "read")}) == 4
 
 
 def test_a_job_without_a_record_says_that_there_is_none():

@@ -1,4 +1,4 @@
-"""What the Redis store keeps in ways of its own: jobs made ahead, schedules by tenant, entries, and notes."""
+"""What only the Redis store has: indexes of lookahead jobs, of schedules by tenant, of entries and of audit records."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class TestSchedules:
             add_schedule(store, name, tenant="acme")
         for where in (ScheduleFilter(tenant="acme"), ScheduleFilter(tenant="acme", origin="api:")):
             assert [schedule.id for schedule in store.list_schedules(where).items] == ["a", "s2", "z"]
-            assert calls(raw, "hget", lambda where=where: store.list_schedules(where)) == 3
+            assert calls(raw, "hgetall", lambda where=where: store.list_schedules(where)) == 3
 
     def test_a_page_goes_on_past_those_that_do_not_match(self, store):
         for number in range(40):
@@ -263,12 +263,12 @@ class TestRecords:
         assert store.prune(Retention(audit_for=0), 9, now=T0).audit_records == 1
         assert store.list_audit_records(AuditFilter(subject=odd)).items == []
 
-    def test_pruned_notes_leave_nothing(self, store, raw):
+    def test_pruned_audit_records_leave_no_key(self, store, raw):
         store.add_audit_records([an_audit_record(subject=f"tenant:{number}") for number in range(5)])
         assert store.prune(Retention(audit_for=DAY), 10, now=T0 + DAY).audit_records == 5
-        assert keys_of(store, raw, "note*") == []
+        assert keys_of(store, raw, "audit*") == []
 
-    def test_a_page_goes_on_where_its_last_note_was_pruned(self, store):
+    def test_a_page_goes_on_where_its_last_audit_record_was_pruned(self, store):
         store.add_audit_records([an_audit_record(at=T0 + number, verb=str(number)) for number in range(6)])
         page = store.list_audit_records(AuditFilter(), limit=3)
         store.prune(Retention(audit_for=0), 1, now=T0 + 9)

@@ -1,4 +1,4 @@
--- Read what a decision needs, as it is at one instant: any commands, any jobs; and reserve places in line.
+-- Read what a decision needs at one instant: any commands, any jobs; and reserve positions for new jobs.
 
 local found = {}
 for n, command in ipairs(ask.commands) do

@@ -1,0 +1,161 @@
+"""Settles jobs and claims jobs, in one round trip."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.failpoints import reach
+from rota.model.occurrence import is_noted, noted
+from rota.model.settle import claim, promote
+from rota.store.contract import MOST_PROMOTED, Exchanged, Refusal
+from rota.store.redis.codec import (
+    UNKNOWN_LAST,
+    UNREADABLE,
+    binary,
+    claimed_job,
+    fence_of,
+    pack_last,
+    pack_standing,
+    unreadable,
+    waiting_job,
+)
+from rota.store.redis.unreadable import fail_unreadable
+from rota.store.shared.matching import is_held_by
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.job import Job
+    from rota.model.settle import Change
+    from rota.store.contract import Exchange
+    from rota.store.redis.changing import Changer
+    from rota.store.redis.connection import Reply
+    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.lookahead import LookaheadJudge
+
+MOST_CLAIMED = 2_000  # jobs in one call: a script must not block the server for long
+
+
+class Exchanger:
+    """Records what workers did, and gives them jobs."""
+
+    def __init__(self, writer: GuardedWriter, changer: Changer, judge: LookaheadJudge) -> None:
+        self._writer = writer
+        self._changer = changer
+        self._judge = judge
+
+    def exchange(self, request: Exchange, now: int | None) -> Exchanged:
+        """One round trip. More are needed if an end releases other jobs or adds to a ledger, if a job succeeded that
+        was asked to stop, and if a job is due that its schedule created before it was."""
+        separate = _separate(request.settled)
+        at_once = [change for change in request.settled if change.id not in separate] if separate else request.settled
+        reply = self._call(request, at_once, 0 if separate else request.want, now)
+        refused, left, *claimed = reply.body
+        refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
+        if separate or left:
+            names = {tuple(part.decode() for part in one) for one in left}
+            rest = [
+                change for change in request.settled if change.id in separate or _take(names, change, request.holder)
+            ]
+            refusals += self._changer.apply(
+                "exchange", rest, lambda change, job, _: is_held_by(request.holder, change, job), now=now
+            )
+            reply = self._call(request, [], request.want, now)
+            claimed = reply.body[2:]
+        if claimed[2]:
+            self._judge.judge(claimed[2], now)
+            reply = self._call(request, [], request.want, now, has_judged=True)
+            claimed = reply.body[2:]
+        raw, next_due_at, _ = claimed
+        jobs = self._claimed(raw, request.holder, reply.now) if raw else []
+        due = None if next_due_at is None else int(next_due_at)
+        return Exchanged(now=reply.now, refused=refusals, claimed=jobs, next_due_at=due)
+
+    def _call(
+        self, request: Exchange, settled: Sequence[Change], want: int, now: int | None, *, has_judged: bool = False
+    ) -> Reply:
+        reach("exchange.before_commit")
+        reply = self._writer.connection.call(
+            "exchange",
+            now=now,
+            is_work=request.want > 0,
+            holder=request.holder,
+            settled=[_settled(change, request.holder) for change in settled],
+            want=min(want, MOST_CLAIMED),
+            queues=list(dict.fromkeys(request.queues)),
+            lease_for=request.lease_for,
+            most_promoted=MOST_PROMOTED,
+            has_judged=has_judged,
+            ahead=request.ahead,
+        )
+        reach("exchange.after_commit")
+        return reply
+
+    def _claimed(self, raw: list[Any], holder: str, now: int) -> list[Job]:
+        """Claimed jobs; one that cannot be read is failed with the reason, and the others go on."""
+        ids, queues, records, standings, ready, till = raw
+        until = int(till)
+        if not standings and not ready:
+            with suppress(*UNREADABLE):
+                return [claimed_job(ids[n].decode(), record, holder, now, until) for n, record in enumerate(records)]
+        jobs = []
+        for n, record in enumerate(records):
+            job_id = ids[n].decode()
+            try:
+                job = waiting_job(job_id, record, standings[n] if standings else None)
+                if ready and ready[n] is not None:
+                    job = promote(job, int(ready[n]))
+                jobs.append(claim(job, holder, now, until))
+            except UNREADABLE as err:
+                shown = msgspec.structs.replace(unreadable(job_id, record, err), queue=queues[n].decode())
+                fail_unreadable(self._writer, shown, record, now)
+        return jobs
+
+
+def _separate(changes: Sequence[Change]) -> set[str]:
+    """The jobs that are deleted with an entry in a ledger, and all later ones of their schedules, whose ends are
+    recorded in order: they are settled in a step of their own."""
+    jobs: set[str] = set()
+    schedules: set[str | None] = set()
+    for change in changes:
+        job = change.job
+        if job.schedule_id is not None and (job.schedule_id in schedules or (change.is_removal and job.fire_at)):
+            jobs.add(job.id)
+            schedules.add(job.schedule_id)
+    return jobs
+
+
+def _take(names: set[tuple[str, ...]], change: Change, holder: str) -> bool:
+    """Whether the script left this change to us: of several under one lease, the first to its state."""
+    name = (change.id, fence_of(change.job.lease_no, holder), change.state.value)
+    is_left = name in names
+    names.discard(name)
+    return is_left
+
+
+def _settled(change: Change, holder: str) -> tuple[Any, ...]:
+    """A change as the script takes it; the last part only if there is something in it."""
+    job, state = change.job, change.state
+    settled = (
+        job.id,
+        fence_of(job.lease_no, holder),
+        job.queue,
+        state,
+        binary(pack_standing(change, job, job.holder if state.is_final else None)),
+        change.run_at if change.finished_at is None else change.finished_at,
+        job.seq,
+        job.priority,
+    )
+    if job.schedule_id is None and job.key is None and job.slot is None and not change.is_removal:
+        return settled
+    more = (
+        job.key if job.key != change.key else None,
+        job.schedule_id,
+        pack_last(noted(UNKNOWN_LAST, change)) if is_noted(change) else None,
+        job.task if change.is_removal else None,
+        job.slot if job.slot != change.slot else None,
+    )
+    return (*settled, [part or False for part in more])

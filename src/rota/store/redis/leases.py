@@ -1,0 +1,64 @@
+"""Renews leases, finds expired ones, requests cancels and stores progress."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.failpoints import reach
+from rota.model.state import State
+from rota.store.contract import Extended
+from rota.store.redis.codec import fence_of, job_of, snapshots_of
+from rota.store.redis.unreadable import fail_unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.job import Job
+    from rota.store.redis.guarded_writer import GuardedWriter
+
+
+class Leases:
+    """What concerns running jobs and their holders."""
+
+    def __init__(self, writer: GuardedWriter) -> None:
+        self._writer = writer
+        self._connection = writer.connection
+
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None
+    ) -> Extended:
+        if leases:
+            reach("extend.before_commit")
+        reply = self._connection.call(
+            "extend",
+            now=now,
+            holder=holder,
+            ids=[job_id for job_id, _ in leases],
+            fences=[fence_of(lease_no, holder) for _, lease_no in leases],
+            lease_for=lease_for,
+        )
+        if leases:
+            reach("extend.after_commit")
+        lost, cancels = ([part.decode() for part in parts] for parts in reply.body)
+        return Extended(now=reply.now, lost=lost, cancels=dict(zip(cancels[::2], cancels[1::2], strict=True)))
+
+    def expired_jobs(self, limit: int, now: int | None) -> list[Job]:
+        """Running jobs whose lease has expired; those that cannot be read are failed at once."""
+        reply = self._connection.call("expired", now=now, limit=limit)
+        jobs: list[Job] = []
+        for job_id, snapshot in snapshots_of(reply.body).items():
+            job = job_of(job_id, snapshot) if snapshot is not None else None
+            if job is not None and job.state is State.RUNNING:
+                jobs.append(job)
+            elif job is not None and snapshot is not None:
+                fail_unreadable(self._writer, job, snapshot.record, reply.now)
+        return jobs
+
+    def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
+        if reports:
+            fenced = [(job_id, fence_of(lease_no, holder), text) for job_id, lease_no, text in reports]
+            self._connection.call("progress", reports=fenced)
+
+    def request_cancels(self, ids: Sequence[str], reason: str) -> list[str]:
+        asked = self._connection.call("cancel", ids=list(ids), reason=reason or "cancelled").body
+        return [job_id.decode() for job_id in asked]

@@ -1,0 +1,77 @@
+"""Decides on jobs that schedules created before they were due, once they are; each schedule's in one guarded write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rota.model.lookahead import is_ahead, judge
+from rota.model.occurrence import of_skip
+from rota.store.redis.codec import job_of, snapshots_of
+from rota.store.redis.guarded_write import GuardedWrite
+from rota.store.redis.schedules import ScheduleRead
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.job import Job
+    from rota.store.redis.codec import JobSnapshot
+    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.schedules import Schedules, ScheduleSnapshot
+
+
+class LookaheadJudge:
+    """Applies the policies of their schedules to due jobs, as the model says."""
+
+    def __init__(self, writer: GuardedWriter, schedules: Schedules) -> None:
+        self._writer = writer
+        self._schedules = schedules
+
+    def judge(self, due: list[Any], now: int | None) -> None:
+        """Decide on due jobs, as an exchange found them with their queues."""
+        raw, queues = due
+        queue_of = {job_id.decode(): queue.decode() for job_id, queue in zip(raw[0], queues, strict=True)}
+        by_schedule: dict[str, list[Job]] = {}
+        for job_id, snapshot in snapshots_of(raw).items():
+            job = None if snapshot is None else job_of(job_id, snapshot)
+            if job is None or not is_ahead(job):
+                self._drop_from_index(job_id, queue_of[job_id], snapshot, job)
+            else:
+                by_schedule.setdefault(job.schedule_id or "", []).append(job)
+        entries = [(_read_for(name, jobs), [job.id for job in jobs]) for name, jobs in by_schedule.items()]
+        self._schedules.decide("exchange", entries, self._judged, now)
+
+    def _judged(self, ids: Sequence[str], found: ScheduleSnapshot, now: int) -> tuple[GuardedWrite | None, None]:
+        write = found.write(self._writer, now)
+        jobs = [job for job in map(write.find, ids) if job is not None and is_ahead(job) and job.run_at <= now]
+        for job in sorted(jobs, key=lambda job: (job.run_at, job.seq)):  # the first may overlap with the next
+            _apply_policy(write, job, found)
+        return (write if jobs else None), None  # none: another claim was first
+
+    def _drop_from_index(self, job_id: str, queue: str, snapshot: JobSnapshot | None, job: Job | None) -> None:
+        """A job that cannot be read is made ready: the claim reports it. Any other is in the wrong index."""
+        write = GuardedWrite(self._writer, 0)
+        write.guard(["HGET", "job", job_id], snapshot.record if snapshot else None)
+        write.add_command("ZREM", "ahead", job_id)
+        write.add_command("ZREM", f"ahead:{queue}", job_id)
+        if snapshot is not None and snapshot.end is None and job is not None and job.state.is_final:
+            write.add_command("ZADD", f"due:{queue}", 0, job_id)
+        self._writer.commit("exchange", [write], is_work=True)
+
+
+def _read_for(name: str, jobs: Sequence[Job]) -> ScheduleRead:
+    since = min(job.after_at or job.run_at for job in jobs)
+    return ScheduleRead(name=name, ledger_from=since, needs_live=True, known=[job.id for job in jobs])
+
+
+def _apply_policy(write: GuardedWrite, job: Job, found: ScheduleSnapshot) -> None:
+    live = write.slot_holder(found.name)
+    last_held = write.last_held(found.name) if live else None
+    became = judge(job, found.schedule, live, last_held, write.key_holder(job.ahead), write.now)
+    if became.job is None:
+        write.delete_untraced([job])
+    else:
+        write.put(became.job)
+    if became.skip is not None and found.schedule is not None:
+        write.record(of_skip(found.name, became.skip))
+    if became.cancels is not None:
+        write.stop(became.cancels, "replaced by the next occurrence")

@@ -1,0 +1,68 @@
+"""The indexes of the Redis store: many jobs are claimed, listed and pruned in order, and deleted ones leave no key."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.model.outcome import GivenBack, Succeeded
+from rota.model.settle import settle
+from rota.model.state import State
+from rota.store.contract import Exchange, JobFilter, Retention
+from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_policy
+from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, ids
+from stores.redis_stage import *  # noqa: F403 - its fixtures
+
+DONE = JobFilter(states=(State.SUCCEEDED,))
+
+
+def added(store, number, **fields):
+    return add(store, *[a_job(**fields) for _ in range(number)])
+
+
+def succeeded(store, number, now=T0):
+    """So many jobs that ended together; their ids."""
+    add(store, *[a_job() for _ in range(number)], now=now)
+    jobs = claim(store, number, now=now)
+    changes = [settle(job, Succeeded(b""), a_policy(0), now, 0.0) for job in jobs]
+    assert store.exchange(Exchange(holder=WORKER, settled=changes), now=now).refused == []
+    return ids(jobs)
+
+
+@pytest.mark.parametrize("want", [1, 7, 40, 200])
+def test_jobs_of_several_queues_are_claimed_in_one_order(store, want):
+    made = []
+    for queue in ("a", "b", "a"):
+        made += [*added(store, 40, queue=queue), add_job(store, queue="b")]
+    made += add(store, *[a_job(queue="ab"[n % 2]) for n in range(60)])
+    taken = []
+    while some := ids(claim(store, want, queues=("a", "b"))):
+        taken += some
+    assert taken == made
+
+
+def test_jobs_that_a_settle_returns_keep_their_positions(store):
+    made = added(store, 100)
+    jobs = claim(store, 60)
+    returned = [settle(job, GivenBack(), a_policy(0), T0, 0.0) for job in jobs[::2]]
+    assert store.exchange(Exchange(holder=WORKER, settled=returned), now=T0).refused == []
+    assert ids(claim(store, 100)) == [*made[:60:2], *made[60:]]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 50])
+def test_pages_go_through_several_tasks_in_one_order(store, limit):
+    made = add(store, *[a_job(task=f"shop.{'abc'[n % 3]}") for n in range(40)])
+    for task in ("shop.*", None):
+        assert ids(all_jobs(store, JobFilter(task=task), page=limit)) == made[::-1]
+
+
+def test_more_than_one_window_is_pruned_in_order(store):
+    known = [job_id for n in range(30) for job_id in succeeded(store, 20, T0 + n)]
+    assert store.prune(Retention(succeeded_for=MINUTE), 130, now=T0 + 2 * MINUTE).jobs == 130
+    assert ids(all_jobs(store, DONE)) == known[:129:-1]
+
+
+def test_pruned_jobs_leave_no_key(store, raw):
+    succeeded(store, 50)
+    assert store.prune(Retention(succeeded_for=0), 99, now=T0 + 8 * MINUTE).jobs == 50
+    left = {key.decode().partition("}:")[2] for key in raw.keys(f"{{{store.namespace}}}:*")}
+    assert left == {"meta", "seq", "count", "tasks", "hours:first", "hours:last"}
