@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from rota.model.state import State
 from rota.store.contract import LogLine, Node, Pruned, QueueInfo, Retention
 from rota.store.memory.state import MemoryState
-from rota.store.shared.matching import is_stale
+from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,8 +84,8 @@ class MemoryOperations(MemoryState):
             self._check_open()
             at = self._at(now)
             old = self._old_jobs(retention, limit, at)
-            for job in old:
-                self._remove(job)
+            for job_id in old:
+                self._remove(self._jobs[job_id])
             lines = self._ledger.prune(retention, at)
             silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
             for node_id in silent:
@@ -92,19 +93,20 @@ class MemoryOperations(MemoryState):
             return Pruned(len(old), lines, len(silent), self._prune_audit(at - retention.audit_for, limit))
 
     def _prune_audit(self, until: int, limit: int) -> int:
-        old = sorted(record.id for record in self._audit.values() if record.at <= until)[:limit]
-        for record_id in old:
+        old = sorted((record.at, record.id) for record in self._audit.values() if record.at <= until)[:limit]
+        for _, record_id in old:
             del self._audit[record_id]
         return len(old)
 
-    def _old_jobs(self, retention: Retention, limit: int, now: int) -> list[Job]:
-        """Those whose time is over, then the oldest of those that are too many."""
+    def _old_jobs(self, retention: Retention, limit: int, now: int) -> list[str]:
         ended = [job for job in self._jobs.values() if job.finished_at]
-        free = sorted((job for job in ended if job.key_until <= now), key=lambda job: (job.finished_at, job.seq))
-        old = [job for job in free if is_stale(job, retention, now)][:limit]
-        surplus = min(len(ended) - retention.most_finished, limit) - len(old)
-        chosen = {job.id for job in old}
-        return old + [job for job in free if job.id not in chosen][: max(0, surplus)]
+        free = sorted(Ended(job.finished_at or 0, job.seq, job.id) for job in ended if job.key_until <= now)
+
+        def find(state: State, through: int, most: int) -> list[Ended]:
+            found = (one for one in free if one.finished_at <= through and self._jobs[one.id].state is state)
+            return list(islice(found, most))
+
+        return jobs_to_prune(retention, limit, now, len(ended), find)
 
     def _oldest(self, queue: str) -> int | None:
         first: dict[int, Job] = {}  # in line, by priority

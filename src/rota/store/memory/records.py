@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.store.memory.state import MemoryState, page_of
+from rota.store.memory.state import MemoryState
 from rota.store.shared.matching import audit_cursor, audit_matches, audit_position
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import is_record_of, of_job
-from rota.store.contract import Item, Page, Store
+from rota.store.contract import Store
 from rota.store.memory.ledger import Ledger
 from rota.store.memory.locks import Locks
 from rota.store.memory.logs import Logs
@@ -15,7 +15,7 @@ from rota.store.shared.counting import Counts
 from rota.store.shared.notify import LocalNotifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry
@@ -104,9 +104,3 @@ class MemoryState(Store):
         self._free(job)
         self._logs.forget(job.id)
         del self._jobs[job.id]
-
-
-def page_of(items: list[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:
-    """The first items, and where the rest begins."""
-    shown = items[:limit]
-    return Page(shown, cursor_of(shown[-1]) if len(items) > limit else None)

@@ -30,7 +30,8 @@ from rota.store.contract import (
 from rota.store.memory.moving import MemoryMoving
 from rota.store.memory.operations import MemoryOperations
 from rota.store.memory.records import MemoryRecords
-from rota.store.memory.state import page_of
+from rota.store.shared.changing import check_changes
+from rota.store.shared.claiming import claim_order, due_order
 from rota.store.shared.matching import (
     check_cursor,
     has_lapsed,
@@ -40,6 +41,7 @@ from rota.store.shared.matching import (
     matches,
     schedule_matches,
 )
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -251,19 +253,10 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     def _change_all(
         self, changes: Sequence[Change], now: int, still_holds: Callable[[Change, Job], bool]
     ) -> list[Refusal]:
-        """Apply the changes whose jobs still are what was decided on; name the others. All are judged first."""
-        refused: list[Refusal] = []
-        accepted: dict[str, Change] = {}
-        for change in changes:
-            job = self._jobs.get(change.id)
-            if job is None or change.id in accepted or not still_holds(change, job):
-                refused.append(Refusal(change.id, "lease"))
-            elif is_running(job) and job.cancel_reason and not change.state.is_final:
-                refused.append(Refusal(change.id, "cancel", job.cancel_reason))
-            else:
-                accepted[change.id] = change
-        self._apply(list(accepted.values()), now)
-        return refused
+        """Apply the changes whose jobs still are what was decided on; name the others."""
+        checked = check_changes(changes, lambda change: self._jobs.get(change.id), still_holds)
+        self._apply([change for change, _ in checked.accepted], now)
+        return checked.refused
 
     def _apply(self, changes: Sequence[Change], now: int) -> None:
         """Write changes that were found to hold, then what they set in motion."""
@@ -309,7 +302,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
             self._counts.move(job.queue, job.state, State.QUEUED)
             self._put(promote(job, now))
         ready = [job for job in self._jobs.values() if job.state is State.QUEUED and job.queue in queues]
-        ready.sort(key=lambda job: (-job.priority, job.seq))
+        ready.sort(key=claim_order)
         claimed = [claim(job, ask.holder, now, now + ask.lease_for) for job in ready[: ask.want]]
         for job in claimed:
             self._counts.move(job.queue, State.QUEUED, State.RUNNING)
@@ -319,7 +312,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
     def _due(self, queues: set[str], now: int, *, ahead: bool) -> list[Job]:
         waiting = (job for job in self._jobs.values() if job.state is State.SCHEDULED and job.queue in queues)
         due = [job for job in waiting if job.run_at <= now and is_ahead(job) is ahead]
-        return sorted(due, key=lambda job: (job.run_at, job.seq))[:MOST_PROMOTED]
+        return sorted(due, key=due_order)[:MOST_PROMOTED]
 
     def _judge(self, job: Job, now: int) -> None:
         """A job that was made ahead is due: it is ready, held behind the run before it, or goes."""
@@ -332,7 +325,7 @@ class MemoryStore(MemoryOperations, MemoryRecords, MemoryMoving):
         else:
             self._counts.move(job.queue, job.state, became.job.state)
             self._put(became.job)
-        if became.skip is not None:
+        if became.skip is not None and schedule is not None:
             self._ledger.record(of_skip(job.schedule_id or "", became.skip))
         if became.cancels is not None:
             self._stop(became.cancels, "replaced by the next occurrence", now)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.errors import StoreUnavailable
-from rota.model.state import FINAL
 from rota.store.contract import Pruned
 from rota.store.mongo.codec import document_of_job, document_of_new, jobs_of, readable_job, unreadable_job
 from rota.store.mongo.lookahead import owing
 from rota.store.mongo.records import prune_audit_records
+from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,18 +92,21 @@ class Upkeep:
         """Remove at most so many expired records of each kind."""
         with self._steps.work(now) as turn:
             self._steps.control.forget_dead()
-            surplus = self._counters.ended(self._steps.connection.db) - retention.most_finished
-            pruned = self._steps.run("prune", lambda step: self._prune(step, retention, limit, turn.now, surplus))
+            ended = self._counters.ended(self._steps.connection.db)
+            pruned = self._steps.run("prune", lambda step: self._prune(step, retention, limit, turn.now, ended))
         with suppress(StoreUnavailable), self._steps.call() as db:  # a fresh count may take too long
             self._counters.correct(db, turn.now)
         return pruned
 
-    def _prune(self, step: Step, retention: Retention, limit: int, now: int, surplus: int) -> Pruned:
-        jobs: list[Job] = []
-        for state in sorted(FINAL):
-            before = now - retention.kept_for(state)
-            jobs += _ended(step, state, {"$lte": before}, now, limit - len(jobs))
-        jobs += _oldest(step, jobs, now, min(surplus, limit) - len(jobs))
+    def _prune(self, step: Step, retention: Retention, limit: int, now: int, ended: int) -> Pruned:
+        known: dict[str, Job] = {}
+
+        def find(state: State, through: int, most: int) -> list[Ended]:
+            found = _ended(step, state, through, now, most)
+            known.update((job.id, job) for job in found)
+            return [Ended(job.finished_at or 0, job.seq, job.id) for job in found]
+
+        jobs = [known[job_id] for job_id in jobs_to_prune(retention, limit, now, ended, find)]
         removed = self._remover.remove(step, jobs)
         entries = self._ledger.prune(step, retention, now, limit)
         silent = step.nodes.delete_many({"beat_at": {"$lte": now - retention.nodes_for}})
@@ -136,20 +139,8 @@ class Upkeep:
         self._steps.run("park", write)
 
 
-def _oldest(step: Step, chosen: list[Job], now: int, room: int) -> list[Job]:
-    """The oldest ended jobs of any state, beside those that are chosen already."""
-    if room <= 0:
-        return []
-    ids = {job.id for job in chosen}
-    ended = [job for state in FINAL for job in _ended(step, state, {"$exists": True}, now, room + len(chosen))]
-    ended.sort(key=lambda job: job.finished_at or 0)
-    return [job for job in ended if job.id not in ids][:room]
-
-
-def _ended(step: Step, state: State, finished_at: Document, now: int, limit: int) -> list[Job]:
+def _ended(step: Step, state: State, through: int, now: int, limit: int) -> list[Job]:
     """Ended jobs of a state, the oldest first, except those whose key still holds."""
-    if limit <= 0:
-        return []
     has_no_key = {"$or": [{"key_until": None}, {"key_until": {"$lte": now}}]}
-    found = step.jobs.find({"state": state.value, "finished_at": finished_at, **has_no_key}, hint="ended")
+    found = step.jobs.find({"state": state.value, "finished_at": {"$lte": through}, **has_no_key}, hint="ended")
     return jobs_of(list(found.sort("finished_at", 1).limit(limit)))

@@ -80,7 +80,7 @@ class LookaheadJudge:
             stopped = became.cancels
             if stopped is not None:
                 break
-        self._write(tx, verdicts, now)
+        self._write(tx, verdicts, schedules, now)
         if stopped is not None:
             self._changer.stop(tx, stopped, REPLACED, now)
         return jobs[len(verdicts) :]
@@ -90,7 +90,9 @@ class LookaheadJudge:
         keys = self._keys.holders(tx, [job.ahead for job in jobs if job.ahead], now)
         return FiringSnapshot(live, self._jobs.last_held(tx, sorted(live)), set(), keys)
 
-    def _write(self, tx: Transaction, verdicts: Sequence[Verdict], now: int) -> None:
+    def _write(
+        self, tx: Transaction, verdicts: Sequence[Verdict], schedules: dict[str, Schedule | None], now: int
+    ) -> None:
         """What became of the jobs; what waited for those that go is let go once the others stand."""
         kept = [(job, became.job) for job, became in verdicts if became.job is not None]
         self._jobs.take(tx, [before for before, _ in kept])
@@ -98,5 +100,6 @@ class LookaheadJudge:
         self._keys.put(tx, [after for _, after in kept])
         tx.counts.move_all((before.queue, before.state, after.state) for before, after in kept)
         skips = [(job.schedule_id or "", became.skip) for job, became in verdicts if became.skip is not None]
-        self._ledger.record(tx, [of_skip(name, skip) for name, skip in skips])
+        known = [(name, skip) for name, skip in skips if schedules[name] is not None]  # others have no ledger
+        self._ledger.record(tx, [of_skip(name, skip) for name, skip in known])
         self._changer.unmake(tx, [job for job, became in verdicts if became.job is None], now)

@@ -9,12 +9,11 @@ from rota.store.contract import Pruned
 from rota.store.redis.codec import TIME_WIDTH, audit_key
 from rota.store.redis.listing import ALL_JOBS, BEYOND
 from rota.store.redis.operations import counts_of
-from rota.store.shared.matching import is_stale
+from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from rota.model.job import Job
     from rota.store.contract import Retention
     from rota.store.redis.changing import Changer
     from rota.store.redis.guarded_writer import GuardedWriter
@@ -36,10 +35,8 @@ class Upkeep:
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
         found = self._writer.snapshot((), ["HGETALL", "count"], now=now)
         at = found.now
-        surplus = _number_ended(found.answers[0]) - retention.most_finished
-        ids = self._stale(retention, limit, at)
-        if surplus > len(ids) and len(ids) < limit:
-            ids += self._oldest(min(surplus, limit), at, set(ids))[: min(surplus, limit) - len(ids)]
+        ended = _number_ended(found.answers[0])
+        ids = jobs_to_prune(retention, limit, at, ended, lambda *asked: self._ended(at, *asked))
         removed = self._changer.remove("prune", ids, lambda job: job.state.is_final and job.key_until <= at)
         entries, nodes, reached, records = self._writer.connection.call(
             "prune",
@@ -55,38 +52,22 @@ class Upkeep:
         self._ledger_after = reached.decode()
         return Pruned(len(removed), entries, nodes, records)
 
-    def _stale(self, retention: Retention, limit: int, now: int) -> list[str]:
-        """Ended jobs that were kept long enough, the oldest first."""
-        found: list[str] = []
-        for state in sorted(FINAL):
-            before = now - retention.kept_for(state)
-            found += self._ended(state, before, limit - len(found), lambda job: is_stale(job, retention, now), now)
-        return found
-
-    def _ended(self, state: State, before: int, limit: int, is_wanted: Callable[[Job], bool], now: int) -> list[str]:
+    def _ended(self, now: int, state: State, through: int, limit: int) -> list[Ended]:
         """The first of a state to have ended; those whose key still holds are left."""
-        found: list[str] = []
+        found: list[Ended] = []
         size = min(STEP, max(limit, 50))
         for turn in range(MOST_SKIPPED):
             if len(found) >= limit:
                 break
             (ids,) = self._writer.read(
-                ["ZRANGEBYSCORE", f"ended:{state.value}", "-inf", before, "LIMIT", turn * size, size]
+                ["ZRANGEBYSCORE", f"ended:{state.value}", "-inf", through, "LIMIT", turn * size, size]
             )
-            jobs = self._listing.get_jobs([job_id.decode() for job_id in ids])
-            found += [job.id for job in jobs if job.state is state and job.key_until <= now and is_wanted(job)]
+            jobs = [job for job in self._listing.get_jobs([job_id.decode() for job_id in ids]) if job.state is state]
+            free = (job for job in jobs if job.key_until <= now and (job.finished_at or now) <= through)
+            found += [Ended(job.finished_at or 0, job.seq, job.id) for job in free]
             if len(ids) < size:
                 break
-        return found[:limit]
-
-    def _oldest(self, number: int, now: int, known: set[str]) -> list[str]:
-        """The first to have ended, whatever their state, that are not known already."""
-        ids: list[str] = []
-        for state in sorted(FINAL):
-            ids += self._ended(state, now, number + len(known), lambda _: True, now)
-        jobs = [job for job in self._listing.get_jobs(ids) if job.id not in known]
-        jobs.sort(key=lambda job: (job.finished_at or 0, job.seq))
-        return [job.id for job in jobs]
+        return sorted(found)[:limit]
 
     def recount(self) -> dict[str, int]:
         """How far the counters are from the jobs, read page by page: exact while nothing changes."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import AuditFilter, JobFilter, Retention, ScheduleFilter
+    from rota.store.contract import AuditFilter, JobFilter, ScheduleFilter
 
 
 def check_cursor(cursor: str | None) -> str | None:
@@ -85,7 +85,3 @@ def is_running(job: Job) -> bool:
 
 def has_lapsed(job: Job, now: int) -> bool:
     return job.state is State.RUNNING and job.lease_until is not None and job.lease_until <= now
-
-
-def is_stale(job: Job, retention: Retention, now: int) -> bool:
-    return (job.finished_at or now) <= now - retention.kept_for(job.state)

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rota.model.firing import fired, place
 from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.store.contract import Fired
+from rota.store.shared.placing import advanced, place_firing
 from rota.store.sqlite.rows import ADVANCED, advanced_row, last_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from rota.model.firing import Firing, Shot
-    from rota.model.slots import Skip
+    from rota.model.firing import Firing
+    from rota.model.job import NewJob
     from rota.store.shared.counting import Counts
     from rota.store.sqlite.jobs import JobTable
     from rota.store.sqlite.ledger import Ledger
@@ -73,7 +73,7 @@ class Firer:
             current = _with_last(firing, guard)
             if sight.is_simple(firing):
                 simple.append(current)
-                results.append(_fired(current, [firing.shots[0].job.id], firing.skips))
+                results.append(Fired.of(firing.schedule.id, [firing.shots[0].job.id], firing.skips))
             else:  # in their order: places in line go by it
                 self._fire_simple(connection, simple, now, counts)
                 simple = []
@@ -95,44 +95,46 @@ class Firer:
         self._ledger.record(
             connection, [of_skip(firing.schedule.id, skip) for firing in firings for skip in firing.skips]
         )
-        after = [fired(firing, 1, now, firing.shots[0].job.id) for firing in firings]
+        after = [advanced(firing, firing.schedule, [firing.shots[0].job.id], now) for firing in firings]
         connection.executemany(self._advance, [(*advanced_row(schedule), schedule.id) for schedule in after])
 
     def _fire_one(self, connection: sqlite3.Connection, firing: Firing, now: int, counts: Counts) -> Fired:
         name = firing.schedule.id
-        if firing.is_early and self._must_wait(connection, firing, now):
+        placed = place_firing(firing, Steps(connection, self._jobs, now, counts))
+        if placed is None:
             return Fired(schedule_id=name, is_accepted=False)
-        made: list[str] = []
-        skips = list(firing.skips)
-        for shot in firing.shots:
-            job_id, skip = self._place(connection, shot, name, now, counts)
-            made += [job_id] if job_id is not None else []
-            skips += [skip] if skip is not None else []
-        self._ledger.record(connection, [of_skip(name, skip) for skip in skips])
-        after = fired(firing, len(made), now, made[-1] if made else None)
+        self._ledger.record(connection, [of_skip(name, skip) for skip in placed.skips])
+        after = advanced(firing, firing.schedule, placed.jobs, now)
         connection.execute(self._advance, (*advanced_row(after), name))
-        return _fired(firing, made, skips)
+        return Fired.of(name, placed.jobs, placed.skips)
 
-    def _must_wait(self, connection: sqlite3.Connection, firing: Firing, now: int) -> bool:
-        holders = (self._jobs.key_holder(connection, key, now) for key in firing.keys)
-        live = self._jobs.slot_holder(connection, firing.schedule.id)
-        return firing.must_wait(live, next(filter(None, holders), None))
 
-    def _place(
-        self, connection: sqlite3.Connection, shot: Shot, schedule_id: str, now: int, counts: Counts
-    ) -> tuple[str | None, Skip | None]:
-        if self._jobs.has_occurrence(connection, schedule_id, shot.job.fire_at or 0):
-            return None, None  # made already, by a schedule of that name before the clock stepped back
-        live = last_held = None
-        if shot.when_busy != "allow":
-            live = self._jobs.slot_holder(connection, schedule_id)
-            last_held = self._jobs.last_held(connection, schedule_id) if live else None
-        placement = place(shot, live, last_held, self._jobs.key_holder(connection, shot.job.key, now))
-        if placement.job is not None:
-            self._jobs.insert(connection, [accept(placement.job, now)], counts)
-        if placement.cancels is not None:
-            self._jobs.stop(connection, placement.cancels, "replaced by the next occurrence", now, counts)
-        return (placement.job.id if placement.job else None), placement.skip
+class Steps:
+    """What placing occurrences reads and writes within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, jobs: JobTable, now: int, counts: Counts) -> None:
+        self._connection = connection
+        self._jobs = jobs
+        self._now = now
+        self._counts = counts
+
+    def live_job(self, schedule_id: str) -> str | None:
+        return self._jobs.slot_holder(self._connection, schedule_id)
+
+    def last_held(self, schedule_id: str) -> str | None:
+        return self._jobs.last_held(self._connection, schedule_id)
+
+    def key_holder(self, key: str) -> str | None:
+        return self._jobs.key_holder(self._connection, key, self._now)
+
+    def was_made(self, schedule_id: str, fire_at: int) -> bool:
+        return self._jobs.has_occurrence(self._connection, schedule_id, fire_at)
+
+    def make(self, new: NewJob) -> None:
+        self._jobs.insert(self._connection, [accept(new, self._now)], self._counts)
+
+    def stop(self, job_id: str, reason: str) -> None:
+        self._jobs.stop(self._connection, job_id, reason, self._now, self._counts)
 
 
 def _without_doubles(firings: Sequence[Firing]) -> tuple[list[Firing], list[Firing]]:
@@ -149,7 +151,3 @@ def _with_last(firing: Firing, guard: Guard) -> Firing:
     """How its jobs ended is no part of a schedule's version: what is kept now stays."""
     schedule = msgspec.structs.replace(firing.schedule, last=last_of(guard[2]))
     return msgspec.structs.replace(firing, schedule=schedule)
-
-
-def _fired(firing: Firing, made: list[str], skips: Iterable[Skip]) -> Fired:
-    return Fired.of(firing.schedule.id, made, skips)

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from rota.model.occurrence import is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, cancel, release, still_awaited
-from rota.model.state import FINAL, State
+from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, Refusal
+from rota.store.shared.changing import check_changes
+from rota.store.shared.claiming import claim_order, due_order
+from rota.store.shared.pruning import Ended
 from rota.store.sqlite.adding import Intake
 from rota.store.sqlite.batches import Update, all_or_none
 from rota.store.sqlite.marks import BLOCK
@@ -68,7 +71,7 @@ class JobTable(Intake):
             promoted = connection.execute(
                 f"UPDATE {self._name} SET state = 'queued', queued_at = max(?, run_at) "
                 f"WHERE seq IN (SELECT seq FROM {self._name} WHERE state = 'scheduled' "
-                f"AND ({IS_AHEAD}) IS NOT TRUE AND queue = ? AND run_at <= ? ORDER BY run_at LIMIT ?)",
+                f"AND ({IS_AHEAD}) IS NOT TRUE AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?)",
                 (now, queue, now + ahead, MOST_PROMOTED),
             ).rowcount
             if promoted:
@@ -81,7 +84,7 @@ class JobTable(Intake):
             "AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?"
         )
         due = [job for queue in queues for job in jobs_of(connection.execute(query, (queue, now, MOST_PROMOTED)))]
-        return sorted(due, key=lambda job: (job.run_at, job.seq))
+        return sorted(due, key=due_order)
 
     def claim(
         self,
@@ -108,7 +111,7 @@ class JobTable(Intake):
         if len(claimed) < len(rows):
             others = [row[1] for row in rows if not row[-1]]
             claimed += jobs_of(self._select_in(connection, JOB_COLUMNS, "seq", others))
-        claimed.sort(key=lambda job: (-job.priority, job.seq))
+        claimed.sort(key=claim_order)
         counts.move_all((job.queue, State.QUEUED, State.RUNNING) for job in claimed)
         return claimed
 
@@ -165,33 +168,19 @@ class JobTable(Intake):
         changes: Sequence[Change],
         now: int,
         counts: Counts,
-        still_holds: Callable[[Change, tuple[Any, ...]], bool],
+        still_holds: Callable[[Change, Job], bool],
     ) -> list[Refusal]:
         """Apply changes where the jobs still are what was decided on; name the others."""
-        refused: list[Refusal] = []
-        accepted: list[Change] = []
-        current = self._current(connection, changes)
-        for change in changes:
-            row = current.get(change.job.seq)
-            if row is None or row[0] != change.id or not still_holds(change, row):
-                refused.append(Refusal(change.id, "lease"))
-            elif row[1] == "running" and row[4] and not change.state.is_final:
-                refused.append(Refusal(change.id, "cancel", row[4]))
-            else:
-                accepted.append(change)
-                del current[change.job.seq]  # a second change of the same job is refused
-        self.apply(connection, accepted, now, counts)
-        return refused
+        places = [change.job.seq for change in changes]
+        current = {job.seq: job for job in jobs_of(self._select_in(connection, JOB_COLUMNS, "seq", places))}
 
-    def _current(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> dict[int, tuple[Any, ...]]:
-        """What the jobs are now, by seq: id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key …"""
-        rows = self._select_in(
-            connection,
-            "seq, id, state, lease_no, holder, cancel_reason, lease_until, lease_boot, key, length(past)",
-            "seq",
-            [change.job.seq for change in changes],
-        )
-        return {row[0]: row[1:] for row in rows}
+        def find(change: Change) -> Job | None:
+            job = current.get(change.job.seq)
+            return job if job is not None and job.id == change.id else None
+
+        checked = check_changes(changes, find, still_holds)
+        self.apply(connection, [change for change, _ in checked.accepted], now, counts)
+        return checked.refused
 
     def oldest_ready(self, connection: sqlite3.Connection, queue: str) -> int | None:
         """Since when the first in line waits: one look per priority that is in use, never at the whole line."""
@@ -302,6 +291,11 @@ class JobTable(Intake):
         )
         return jobs_of(rows)
 
+    def lapsed_among(self, connection: sqlite3.Connection, places: Sequence[int], lease: tuple[int, str]) -> set[int]:
+        """Those of the running jobs, by seq, whose lease has expired."""
+        rows = self._select_in(connection, "seq, lease_until, lease_boot", "seq", places, "AND state = 'running'")
+        return {seq for seq, until, boot in rows if until <= lease[0] or boot != lease[1]}
+
     def request_cancels(self, connection: sqlite3.Connection, ids: Sequence[str], reason: str) -> list[str]:
         running = []
         for job_id in ids:
@@ -394,22 +388,14 @@ class JobTable(Intake):
         row = connection.execute(query, (job.schedule_id,)).fetchone()
         return is_record_of(job, row[0] if row else None)
 
-    def stale(self, connection: sqlite3.Connection, state: State, before: int, now: int, limit: int) -> list[str]:
-        """Ended jobs that were kept long enough, the oldest first."""
+    def ended(self, connection: sqlite3.Connection, state: State, through: int, now: int, limit: int) -> list[Ended]:
+        """Jobs that ended until then and whose key no longer holds, the first to have ended first."""
         rows = connection.execute(
-            f"SELECT id FROM {self._name} WHERE finished_at IS NOT NULL AND state = ? AND finished_at <= ? "
-            "AND key_until <= ? ORDER BY finished_at LIMIT ?",
-            (state.value, before, now, limit),
+            f"SELECT finished_at, seq, id FROM {self._name} WHERE finished_at IS NOT NULL AND state = ? "
+            "AND finished_at <= ? AND key_until <= ? ORDER BY finished_at, seq LIMIT ?",
+            (state.value, through, now, limit),
         )
-        return [job_id for (job_id,) in rows]
-
-    def oldest_ended(self, connection: sqlite3.Connection, now: int, limit: int) -> list[str]:
-        each = (
-            f"SELECT id, finished_at FROM {self._name} WHERE finished_at IS NOT NULL AND state = ? AND key_until <= ? "
-            "ORDER BY finished_at LIMIT ?"
-        )
-        found = [row for state in FINAL for row in connection.execute(each, (state.value, now, limit))]
-        return [job_id for job_id, _ in sorted(found, key=lambda row: row[1])[:limit]]
+        return [Ended(finished_at, seq, job_id) for finished_at, seq, job_id in rows]
 
     def _select_in(
         self, connection: sqlite3.Connection, columns: str, column: str, values: Sequence[Any], extra: str = ""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import Occurrence, fold, of_job
-from rota.store.contract import Page
+from rota.store.shared.paging import page_of
 from rota.store.sqlite.rows import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from rota.store.contract import Retention
+    from rota.store.contract import Page, Retention
 
 
 class Ledger:
@@ -64,8 +64,7 @@ class Ledger:
         ).fetchall()
         lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
         lines.sort(key=lambda line: line.through_at)
-        shown = lines[:limit]
-        return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
+        return page_of(lines, limit, lambda line: str(line.through_at))
 
     def _since(self, connection: sqlite3.Connection, schedule_id: str) -> int:
         """When the schedule was made: jobs of an earlier namesake are none of its records."""

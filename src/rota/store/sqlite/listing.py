@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rota.model.state import State
-from rota.store.contract import Page
+from rota.store.shared.paging import page_of
 from rota.store.sqlite.marks import BLOCK
 from rota.store.sqlite.rows import JOB_COLUMNS, jobs_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rota.model.job import Job
-    from rota.store.contract import JobFilter
+    from rota.store.contract import JobFilter, Page
     from rota.store.sqlite.marks import Marks
 
     Row = tuple[Any, ...]
@@ -42,8 +42,7 @@ class Listing:
     def page(self, connection: sqlite3.Connection, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
         before = FAR if cursor is None else int(cursor)
         jobs = jobs_of(islice(self._newest(connection, where, before), limit + 1))
-        shown = jobs[:limit]
-        return Page(shown, str(shown[-1].seq) if len(jobs) > limit else None)
+        return page_of(jobs, limit, lambda job: str(job.seq))
 
     def _newest(self, connection: sqlite3.Connection, where: JobFilter, before: int) -> Iterator[Row]:
         kind, rest = _kind(where), _rest(where)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.store.contract import AuditFilter, Page
 from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.paging import page_of
 from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import EntryEdit
+    from rota.store.contract import AuditFilter, Page
 
 _encode = msgspec.json.encode
 
@@ -44,7 +45,7 @@ class AuditTable:
         clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         query = f"SELECT at, id, subject, record FROM {self._name} {clause} ORDER BY at DESC, id DESC LIMIT ?"
         found = [audit_record_of(row) for row in connection.execute(query, (*values, limit + 1))]
-        return Page(found[:limit], audit_cursor(found[limit - 1]) if len(found) > limit else None)
+        return page_of(found, limit, audit_cursor)
 
     def prune(self, connection: sqlite3.Connection, until: int, limit: int) -> int:
         return connection.execute(
@@ -81,7 +82,7 @@ class EntryTable:
     def page(self, connection: sqlite3.Connection, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
         query = f"SELECT kind, name, version, data FROM {self._name} WHERE kind = ? AND name > ? ORDER BY name LIMIT ?"
         found = [entry_of(row) for row in connection.execute(query, (kind, cursor or "", limit + 1))]
-        return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+        return page_of(found, limit, lambda entry: entry.name)
 
 
 def row_of_audit(audit: AuditRecord) -> tuple[Any, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.model.edit import audit_after, schedule_after
-from rota.model.lookahead import judge
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
-from rota.store.contract import Due, Page
+from rota.store.contract import Due
+from rota.store.shared.paging import page_of
 from rota.store.sqlite.rows import FOUND_BY, SCHEDULE_COLUMNS, last_of, row_of_schedule, schedule_of
 
 if TYPE_CHECKING:
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.edit import Edit
-    from rota.model.job import Job
     from rota.model.schedule import Schedule
-    from rota.store.contract import ScheduleFilter
+    from rota.store.contract import Page, ScheduleFilter
     from rota.store.shared.counting import Counts
     from rota.store.sqlite.jobs import JobTable
     from rota.store.sqlite.ledger import Ledger
@@ -82,8 +81,7 @@ class ScheduleTable:
         query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE {clause} AND id > ? ORDER BY id LIMIT ?"
         rows = connection.execute(query, (*conditions.values(), cursor or "", limit + 1))
         found = [schedule_of(row) for row in rows]
-        shown = found[:limit]
-        return Page(shown, shown[-1].id if len(found) > limit else None)
+        return page_of(found, limit, lambda schedule: schedule.id)
 
     def due(self, connection: sqlite3.Connection, limit: int, now: int) -> tuple[Due, list[tuple[str, str]]]:
         """What is due, in order, by the index alone; and the rows that cannot be read, with the reason."""
@@ -103,26 +101,6 @@ class ScheduleTable:
             f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ?",
             [(problem, schedule_id) for schedule_id, problem in broken],
         )
-
-    def judge_due(self, connection: sqlite3.Connection, queues: Sequence[str], now: int, counts: Counts) -> None:
-        """Decide about the jobs of these queues that were made ahead and are due, a bounded number of them."""
-        for job in self._jobs.due_ahead(connection, queues, now):
-            self._judge(connection, job, job.schedule_id or "", now, counts)
-
-    def _judge(self, connection: sqlite3.Connection, job: Job, schedule_id: str, now: int, counts: Counts) -> None:
-        schedule = next(iter(self.get(connection, [schedule_id])), None)
-        live = self._jobs.slot_holder(connection, schedule_id)
-        last_held = self._jobs.last_held(connection, schedule_id) if live else None
-        holder = self._jobs.key_holder(connection, job.ahead, now)
-        became = judge(job, schedule, live, last_held, holder, now)
-        if became.job is None:
-            self._jobs.unmake(connection, [job], now, counts)
-        else:
-            self._jobs.put(connection, job, became.job, counts)
-        if became.skip is not None:
-            self._ledger.record(connection, [of_skip(schedule_id, became.skip)])
-        if became.cancels is not None:
-            self._jobs.stop(connection, became.cancels, "replaced by the next occurrence", now, counts)
 
     def _guard(self, connection: sqlite3.Connection, schedule_id: str) -> tuple[Any, ...] | None:
         query = f"SELECT version, created_at, last FROM {self._name} WHERE id = ?"

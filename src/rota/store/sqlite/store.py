@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,8 +31,10 @@ from rota.store.contract import (
     ScheduleFilter,
     Store,
 )
+from rota.store.shared.claiming import open_queues
 from rota.store.shared.counting import Counts
-from rota.store.shared.matching import check_cursor
+from rota.store.shared.matching import check_cursor, is_held_by, is_running, is_same
+from rota.store.shared.pruning import jobs_to_prune
 from rota.store.shared.unpacking import node_from
 from rota.store.sqlite import schema
 from rota.store.sqlite.adding import Intake
@@ -43,6 +46,7 @@ from rota.store.sqlite.jobs import JobTable
 from rota.store.sqlite.ledger import Ledger
 from rota.store.sqlite.listing import Listing
 from rota.store.sqlite.locks import LockTable
+from rota.store.sqlite.lookahead import LookaheadJudge
 from rota.store.sqlite.marks import Marks
 from rota.store.sqlite.moving import Dumper, Loader, Seals
 from rota.store.sqlite.notify import Notifier
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
     from rota.store.contract import AuditFilter, Channel, Listener, Part, Record, Seal
+    from rota.store.shared.pruning import Ended
 
 
 class SqliteStore(Store):
@@ -92,6 +97,7 @@ class SqliteStore(Store):
         self._audit = AuditTable(self.namespace)
         self._entries = EntryTable(self.namespace, self._audit)
         self._schedules = ScheduleTable(self.namespace, self._jobs, self._ledger, self._audit)
+        self._lookahead = LookaheadJudge(self._schedules, self._jobs, self._ledger)
 
     def open(self) -> None:
         self._database.open()
@@ -147,7 +153,7 @@ class SqliteStore(Store):
             queues = self._open_queues(connection, ask.queues)
             claimed = []
             if ask.want > 0:
-                self._schedules.judge_due(connection, queues, at, counts)
+                self._lookahead.judge_due(connection, queues, at, counts)
                 self._jobs.promote(connection, queues, at, ask.ahead, counts)
                 claimed = self._jobs.claim(connection, ask, queues, at, lease_now(now), counts)
             next_due = self._jobs.next_due(connection, queues)
@@ -172,18 +178,29 @@ class SqliteStore(Store):
             return self._jobs.lapsed(connection, limit, lease_now(now))
 
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        lease_at, boot = lease_now(now)
-
-        def has_lapsed(change: Change, row: tuple[Any, ...]) -> bool:
-            return _is_same(change, row) and bool(row[5] <= lease_at or row[6] != boot)
-
-        return self._change(changes, now, has_lapsed, self._write)
+        with self._write("change") as (connection, counts):
+            lapsed = self._jobs.lapsed_among(connection, [change.job.seq for change in changes], lease_now(now))
+            refused = self._jobs.settle(
+                connection,
+                changes,
+                self._at(now),
+                counts,
+                lambda change, job: is_same(change, job) and job.seq in lapsed,
+            )
+        self._notifier.notify("jobs")
+        return refused
 
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        def is_at_rest(change: Change, row: tuple[Any, ...]) -> bool:
-            return _is_same(change, row) and row[1] != State.RUNNING
-
-        return self._change(changes, now, is_at_rest, self._work)
+        with self._work("change") as (connection, counts):
+            refused = self._jobs.settle(
+                connection,
+                changes,
+                self._at(now),
+                counts,
+                lambda change, job: is_same(change, job) and not is_running(job),
+            )
+        self._notifier.notify("jobs")
+        return refused
 
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
         del now  # a request has no time of its own
@@ -374,14 +391,11 @@ class SqliteStore(Store):
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
         at = self._at(now)
         with self._work("prune") as (connection, counts):
-            ids: list[str] = []
-            for state in sorted(FINAL):
-                room = limit - len(ids)
-                ids += self._jobs.stale(connection, state, at - retention.kept_for(state), at, room)
-            surplus = min(self._ended(connection) - retention.most_finished, limit)
-            if surplus > len(ids):  # the oldest may be stale ones that are among the ids already
-                oldest = self._jobs.oldest_ended(connection, at, surplus + len(ids))
-                ids = list(dict.fromkeys([*ids, *oldest]))[:surplus]
+
+            def find(state: State, through: int, most: int) -> list[Ended]:
+                return self._jobs.ended(connection, state, through, at, most)
+
+            ids = jobs_to_prune(retention, limit, at, self._ended(connection), find)
             removed = self._jobs.remove(connection, ids, counts)
             if removed:
                 self._marks.forget(connection)
@@ -460,22 +474,13 @@ class SqliteStore(Store):
             return Exchanged(now=now, next_due_at=self._jobs.next_due(connection, queues))
 
     def _settle(self, connection: sqlite3.Connection, ask: Exchange, now: int, counts: Counts) -> list[Refusal]:
-        def is_held(change: Change, row: tuple[Any, ...]) -> bool:
-            return bool(row[1] == "running" and row[2] == change.job.lease_no and row[3] == ask.holder)
-
         if not ask.settled or self._jobs.end(connection, ask.holder, ask.settled, now, counts):
             return []
-        return self._jobs.settle(connection, ask.settled, now, counts, is_held)
-
-    def _change(self, changes: Sequence[Change], now: int | None, still_holds: Any, begin: Any) -> list[Refusal]:
-        with begin("change") as (connection, counts):
-            refused = self._jobs.settle(connection, changes, self._at(now), counts, still_holds)
-        self._notifier.notify("jobs")
-        return refused
+        holds = partial(is_held_by, ask.holder)
+        return self._jobs.settle(connection, ask.settled, now, counts, holds)
 
     def _open_queues(self, connection: sqlite3.Connection, queues: Sequence[str]) -> list[str]:
-        paused = self._paused(connection)
-        return [queue for queue in dict.fromkeys(queues) if queue not in paused]
+        return open_queues(queues, self._paused(connection))
 
     def _paused(self, connection: sqlite3.Connection) -> set[str]:
         rows = connection.execute(f"SELECT name FROM {self.namespace}_queue WHERE is_paused")
@@ -489,9 +494,3 @@ class SqliteStore(Store):
         ended = {state.value for state in FINAL}
         rows = connection.execute(f"SELECT name, sum(n) FROM {self.namespace}_count GROUP BY name")
         return sum(number for name, number in rows if name in ended)
-
-
-def _is_same(change: Change, row: tuple[Any, ...]) -> bool:
-    """Whether the job still is what the change was decided on: cancelled and retried meanwhile, its past is longer."""
-    was = change.job
-    return (row[1], row[2], row[7], row[8]) == (was.state, was.lease_no, was.key, len(was.past))

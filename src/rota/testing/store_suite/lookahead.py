@@ -281,6 +281,21 @@ class TestJudgingAhead:
         change_schedule(store, remove(read_schedule(store), T0), now=T0)
         assert claim(store, 9, now=T0 + HOUR) == []
 
+    def test_a_job_whose_schedule_is_gone_leaves_no_occurrence(self, store: Store) -> None:
+        """A copy may have left the schedule behind: then nothing keeps its ledger, nor would anything clear it."""
+        ahead = made_ahead(store)[0]
+        change_schedule(store, remove(read_schedule(store), T0))
+        live = read(store, add_job(store))
+        store.load(
+            [
+                msgspec.structs.replace(live, id=fresh_id(), schedule_id="gone", slot="gone"),
+                msgspec.structs.replace(ahead, id=fresh_id(), schedule_id="gone"),
+            ]
+        )
+        assert len(claim(store, 9, now=T0 + MINUTE)) == 2
+        assert [job.schedule_id for job in all_jobs(store)] == ["gone", None]
+        assert ledger(store, "gone") == []
+
 
 class TestCatchUpAhead:
     """A job that was made ahead and is late at its claim: what was missed goes by catch-up, as a firing's does."""

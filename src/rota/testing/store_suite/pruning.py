@@ -76,6 +76,14 @@ class TestPruningInBatches:
         assert store.prune(SHORT, 2, now=T0 + DAY).jobs == 2
         assert ids(all_jobs(store)) == made[:1:-1]
 
+    def test_of_all_states_together_the_first_to_have_ended_go_first(self, store: Store) -> None:
+        ends = (succeeded_job, failed_job, cancelled_job, failed_job, succeeded_job, cancelled_job)
+        made = [end(store, now=T0 + n) for n, end in enumerate(ends)]
+        assert store.prune(SHORT, 2, now=T0 + DAY).jobs == 2
+        assert ids(all_jobs(store)) == made[:1:-1]
+        assert store.prune(SHORT, 3, now=T0 + DAY).jobs == 3
+        assert ids(all_jobs(store)) == made[5:]
+
     def test_batch_after_batch_takes_everything_that_is_due(self, store: Store) -> None:
         for n in range(7):
             (succeeded_job, failed_job, cancelled_job)[n % 3](store, now=T0 + n)
@@ -116,6 +124,11 @@ class TestPruningByNumber:
         assert ids(all_jobs(store)) == [made[-1], keyed]
         assert store.prune(Retention(most_finished=0), 100, now=T0 + MINUTE).jobs == 1
         assert ids(all_jobs(store)) == [keyed]
+
+    def test_of_all_states_together_the_oldest_are_too_many(self, store: Store) -> None:
+        made = [end(store, now=T0 + n) for n, end in enumerate((failed_job, succeeded_job, cancelled_job, failed_job))]
+        assert store.prune(Retention(most_finished=2), 100, now=T0 + MINUTE).jobs == 2
+        assert ids(all_jobs(store)) == made[:1:-1]
 
     def test_one_batch_takes_what_is_too_old_and_what_is_too_many(self, store: Store) -> None:
         for n in range(2):

@@ -113,30 +113,30 @@ class TestEntries:
 
 
 class TestNotes:
-    def test_notes_are_kept_newest_first(self, store: Store) -> None:
+    def test_audit_records_are_kept_newest_first(self, store: Store) -> None:
         made = [an_audit_record(at=T0 + number, before="{}", after='{"a":1}') for number in range(5)]
         store.add_audit_records([made[3], made[0], made[4], made[1], made[2]])
         assert audit_records(store) == made[::-1]
         assert audit_records(store, page=2) == made[::-1]
 
-    def test_notes_of_one_instant_go_by_id(self, store: Store) -> None:
+    def test_audit_records_of_one_instant_go_by_id(self, store: Store) -> None:
         made = sorted((an_audit_record() for _ in range(5)), key=lambda audit: audit.id, reverse=True)
         store.add_audit_records(made[::-1])
         assert audit_records(store, page=2) == made
 
-    def test_a_note_that_comes_twice_is_one(self, store: Store) -> None:
+    def test_an_audit_record_that_comes_twice_is_one(self, store: Store) -> None:
         audit = an_audit_record()
         store.add_audit_records([audit])
         store.add_audit_records([audit, msgspec.structs.replace(audit, by="eve")])
         assert audit_records(store) == [audit]
 
-    def test_notes_by_subject(self, store: Store) -> None:
+    def test_audit_records_by_subject(self, store: Store) -> None:
         mine = [an_audit_record(subject="tenant:a", at=T0 + number) for number in range(3)]
         store.add_audit_records([*mine, an_audit_record(subject="tenant:ab"), an_audit_record(subject="schedule:a")])
         assert audit_records(store, "tenant:a", page=2) == mine[::-1]
         assert audit_records(store, "tenant:b") == []
 
-    def test_notes_by_time(self, store: Store) -> None:
+    def test_audit_records_by_time(self, store: Store) -> None:
         store.add_audit_records([an_audit_record(at=T0 + number, verb=str(number)) for number in range(5)])
         found = store.list_audit_records(AuditFilter(since=T0 + 1, until=T0 + 4, subject="schedule:tick"))
         assert [audit.verb for audit in found.items] == ["3", "2", "1"]
@@ -147,7 +147,7 @@ class TestNotes:
         with pytest.raises(BadOption, match="none that a list gave"):
             store.list_audit_records(AuditFilter(), cursor=cursor)
 
-    def test_a_note_comes_with_the_edit_of_a_schedule(self, store: Store) -> None:
+    def test_an_audit_record_comes_with_the_edit_of_a_schedule(self, store: Store) -> None:
         audit = an_audit_record(verb="created")
         change_schedule(store, msgspec.structs.replace(new_schedule("tick"), audit=audit))
         assert audit_records(store, "schedule:tick") == [audit]
@@ -158,12 +158,12 @@ class TestNotes:
         assert store.edit_schedules([msgspec.structs.replace(stale, audit=an_audit_record())], now=T0) == ["tick"]
         assert audit_records(store) == []
 
-    def test_notes_outlive_their_schedule(self, store: Store) -> None:
+    def test_audit_records_outlive_their_schedule(self, store: Store) -> None:
         audit = an_audit_record(verb="removed")
         change_schedule(store, msgspec.structs.replace(remove(add_schedule(store), T0), audit=audit))
         assert audit_records(store, "schedule:tick") == [audit]
 
-    def test_many_edits_bring_as_many_notes(self, store: Store) -> None:
+    def test_many_edits_bring_as_many_audit_records(self, store: Store) -> None:
         made = [an_audit_record(subject=f"schedule:{name}", at=T0 + ord(name)) for name in "abcdef"]
         edits = [
             msgspec.structs.replace(new_schedule(name), audit=audit) for name, audit in zip("abcdef", made, strict=True)
@@ -171,20 +171,26 @@ class TestNotes:
         assert store.edit_schedules(edits, now=T0) == []
         assert audit_records(store) == made[::-1]
 
-    def test_a_note_comes_with_the_edit_of_an_entry(self, store: Store) -> None:
+    def test_an_audit_record_comes_with_the_edit_of_an_entry(self, store: Store) -> None:
         audit = an_audit_record(subject="tenant:acme")
         edit = EntryEdit(kind="tenant", name="acme", expect_version=0, data="{}", audit=audit)
         assert store.edit_entries([edit]) == []
         assert store.edit_entries([msgspec.structs.replace(edit, audit=an_audit_record())]) == ["acme"]
         assert audit_records(store) == [audit]
 
-    def test_old_notes_are_pruned(self, store: Store) -> None:
+    def test_old_audit_records_are_pruned(self, store: Store) -> None:
         store.add_audit_records([an_audit_record(at=T0 + number * DAY, verb=str(number)) for number in range(4)])
         assert store.prune(Retention(audit_for=2 * DAY), 10, now=T0 + 3 * DAY).audit_records == 2
         assert [audit.verb for audit in audit_records(store)] == ["3", "2"]
         assert [audit.verb for audit in audit_records(store, "schedule:tick")] == ["3", "2"]
 
-    def test_notes_are_pruned_in_bounded_batches(self, store: Store) -> None:
+    def test_audit_records_are_pruned_in_bounded_batches(self, store: Store) -> None:
         store.add_audit_records([an_audit_record() for _ in range(5)])
         pruned = [store.prune(Retention(audit_for=DAY), 2, now=T0 + DAY).audit_records for _ in range(4)]
         assert pruned == [2, 2, 1, 0]
+
+    def test_the_oldest_are_pruned_first(self, store: Store) -> None:
+        made = [an_audit_record(at=T0 + number, id=f"{9 - number}-{fresh_id()}") for number in range(4)]
+        store.add_audit_records(made)
+        assert store.prune(Retention(audit_for=DAY), 2, now=T0 + 2 * DAY).audit_records == 2
+        assert audit_records(store) == [made[3], made[2]]

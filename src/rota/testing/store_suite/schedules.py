@@ -194,6 +194,7 @@ class TestLastRun:
             success_at=T0 + MINUTE + 5,
             duration=5,
             job_id=job.id,
+            fired_for=T0 + MINUTE,
         )
 
     def test_a_failure_keeps_the_time_of_the_last_success(self, store: Store) -> None:

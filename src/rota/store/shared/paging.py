@@ -1,0 +1,16 @@
+"""Cuts a list into pages. A store reads one item more than the limit: that one tells whether there is a next page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.store.contract import Item, Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def page_of(found: Sequence[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:
+    """The first `limit` of what was found; a cursor only if more was found."""
+    shown = list(found[:limit])
+    return Page(shown, cursor_of(shown[-1]) if len(found) > limit else None)

@@ -1,0 +1,122 @@
+"""Places a schedule's occurrences among its jobs: the shots of a firing, and due jobs that were created ahead.
+
+The model decides about one shot (`place`) or one job (`judge`). What a decision needs to know, the order in which
+decisions are carried out and what they record are the same on every store, and stand here. A store says how it reads
+and writes, inside the step that guards the schedule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+
+from rota.model.firing import fired, place
+from rota.model.lookahead import judge
+
+if TYPE_CHECKING:
+    from rota.model.firing import Firing
+    from rota.model.job import Job, NewJob
+    from rota.model.schedule import Schedule
+    from rota.model.slots import Skip
+
+REPLACED = "replaced by the next occurrence"  # why a live job is asked to stop
+
+
+class Snapshot(Protocol):
+    """What the next decision about a schedule meets, with all that earlier decisions of the same step wrote."""
+
+    def live_job(self, schedule_id: str) -> str | None:
+        """The live job in the schedule's overlap slot."""
+
+    def last_held(self, schedule_id: str) -> str | None:
+        """The newest job of the schedule that is held."""
+
+    def key_holder(self, key: str) -> str | None:
+        """The job that holds a unique key; one whose period is over holds it no more."""
+
+
+class FiringSteps(Snapshot, Protocol):
+    """What placing a firing reads and writes."""
+
+    def was_made(self, schedule_id: str, fire_at: int) -> bool:
+        """Whether the occurrence has, or had, a job."""
+
+    def make(self, new: NewJob) -> None:
+        """Accept a job."""
+
+    def stop(self, job_id: str, reason: str) -> None:
+        """Ask a running job to stop; cancel one that waits, and release what is held behind it."""
+
+
+class LookaheadSteps(Snapshot, Protocol):
+    """What judging a due job reads and writes."""
+
+    def put(self, before: Job, after: Job) -> None:
+        """Write a job that is ready or held from now on."""
+
+    def unmake(self, job: Job) -> None:
+        """Delete a waiting job without a record, and release what waited for it."""
+
+    def record_skip(self, schedule_id: str, skip: Skip) -> None:
+        """Write a skip to the occurrence ledger."""
+
+    def stop(self, job_id: str, reason: str) -> None:
+        """As in FiringSteps."""
+
+
+class Placed(NamedTuple):
+    """What an accepted firing came to."""
+
+    jobs: list[str]  # the ids of the jobs that it made, in order
+    skips: list[Skip]
+
+
+def place_firing(firing: Firing, steps: FiringSteps) -> Placed | None:
+    """Make the jobs of a firing whose schedule still is what it was decided on; None if it is early and must wait."""
+    name = firing.schedule.id
+    if firing.is_early and _must_wait(firing, steps):
+        return None
+    placed = Placed([], list(firing.skips))
+    for shot in firing.shots:
+        if steps.was_made(name, shot.job.fire_at or 0):
+            continue  # by a schedule of that name, before the clock was set back
+        live = steps.live_job(name) if shot.when_busy != "allow" else None
+        held = steps.last_held(name) if live else None
+        placement = place(shot, live, held, steps.key_holder(shot.job.key) if shot.job.key else None)
+        if placement.skip is not None:
+            placed.skips.append(placement.skip)
+        if placement.job is not None:
+            steps.make(placement.job)
+            placed.jobs.append(placement.job.id)
+        if placement.cancels is not None:
+            steps.stop(placement.cancels, REPLACED)
+    return placed
+
+
+def _must_wait(firing: Firing, steps: FiringSteps) -> bool:
+    holder = next(filter(None, map(steps.key_holder, firing.keys)), None)
+    return firing.must_wait(steps.live_job(firing.schedule.id), holder)
+
+
+def advanced(firing: Firing, current: Schedule, jobs: list[str], now: int) -> Schedule:
+    """The schedule after an accepted firing that made these jobs. `current`: as it is stored, which may know of runs
+    that ended since the firing was decided."""
+    return fired(msgspec.structs.replace(firing, schedule=current), len(jobs), now, jobs[-1] if jobs else None)
+
+
+def place_due(job: Job, schedule: Schedule | None, steps: LookaheadSteps, now: int) -> None:
+    """Carry out what becomes of a due job that was created ahead. Jobs of one schedule go in the order of their times:
+    one may be what the next would overlap with."""
+    name = job.schedule_id or ""
+    live = steps.live_job(name)
+    held = steps.last_held(name) if live else None
+    became = judge(job, schedule, live, held, steps.key_holder(job.ahead) if job.ahead else None, now)
+    if became.job is None:
+        steps.unmake(job)
+    else:
+        steps.put(job, became.job)
+    if became.skip is not None and schedule is not None:  # a schedule that is gone has no ledger
+        steps.record_skip(name, became.skip)
+    if became.cancels is not None:
+        steps.stop(became.cancels, REPLACED)
