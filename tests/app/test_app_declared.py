@@ -261,7 +261,7 @@ def test_a_removed_schedule_of_the_code_comes_back_with_the_next_start(app):
     def tick() -> None: ...
 
     app.sync_schedules()
-    with pytest.raises(Refused, match="the API cannot remove it; remove it there"):
+    with pytest.raises(Refused, match="you cannot remove it; remove it there"):
         app.schedules.remove("tick")
     assert app.schedules.remove("tick", force=True) is True
     assert app.schedules.list().items == []
@@ -274,7 +274,7 @@ def test_the_api_may_stop_what_the_code_declares_and_not_rewrite_it(app):
     def tick() -> None: ...
 
     app.sync_schedules()
-    with pytest.raises(Refused, match="defined by the code of app 'app', so the API cannot change it"):
+    with pytest.raises(Refused, match="defined by the code of app 'app', so you cannot change it"):
         app.schedules.put("tick", tick.job(), every("2h"))
     assert app.schedules.pause("tick").is_paused
     assert not app.schedules.resume("tick").is_paused

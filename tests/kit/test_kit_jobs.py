@@ -261,3 +261,19 @@ def test_a_task_that_the_app_does_not_have_is_told(app, clock):
 def test_a_kit_outside_of_its_block_says_how_it_is_used(app, clock):
     with pytest.raises(Refused, match=r"with Kit\(app, clock\) as kit"):
         Kit(app, clock).run_due()
+
+
+def test_waiting_for_a_result_says_that_nothing_runs_by_itself(app, clock):
+    @app.task
+    def double(n: int) -> int:
+        return 2 * n
+
+    with Kit(app, clock) as kit:
+        job = double.enqueue(2)
+        with pytest.raises(Refused, match=r"is queued, and in a kit nothing runs by itself: call kit.run_due\(\)"):
+            job.result()
+        with pytest.raises(Refused, match="nothing runs by itself"):
+            asyncio.run(app.aio.jobs.result(job.id))
+        kit.run_due()
+        assert job.result() == 4
+    assert app.jobs.before_wait is None

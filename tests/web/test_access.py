@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import ExitStack
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from starlette.testclient import TestClient
 
 from rota.errors import BadOption, BadSettings
 from rota.web.access import CALM, MOST_FAILURES, Guard
+from rota.web.origins import source_of
 from rota.web.refusals import Refusal
 from rota.web.server import WebServer, check_address
 
@@ -247,3 +249,51 @@ def test_a_fault_of_ours_is_told_without_its_details(stage, monkeypatch, caplog)
     assert (response.status_code, response.json()["error"]["code"]) == (500, "internal")
     assert "secret detail" not in response.text
     assert "secret detail" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("address", "source"),
+    [
+        ("1.2.3.4", "1.2.3.4"),
+        ("::ffff:1.2.3.4", "1.2.3.4"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:bbbb::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_an_address_counts_for_its_network(address, source):
+    assert source_of(address) == source
+
+
+def test_the_addresses_of_one_client_share_their_failures(monkeypatch):
+    async def sleep(_seconds: float) -> None: ...
+
+    monkeypatch.setattr("rota.web.access.asyncio.sleep", sleep)
+    guard = Guard(lambda: 100.0)
+    for number in range(MOST_FAILURES):
+        asyncio.run(guard.note_bad(f"2001:db8:1:2::{number:x}"))
+    with pytest.raises(Refusal):
+        guard.check("2001:db8:1:2:ffff::1", "guess")
+    guard.check("2001:db8:1:3::1", "guess")
+
+
+def test_many_guesses_at_once_are_no_way_around():
+    guard = Guard(lambda: 100.0)
+    with ExitStack() as under_way:
+        for number in range(MOST_FAILURES):
+            guard.check("1.2.3.4", f"guess {number}")
+            under_way.enter_context(guard.checking("1.2.3.4", f"guess {number}"))
+        with pytest.raises(Refusal):
+            guard.check("1.2.3.4", "one more")
+        guard.check("5.6.7.8", "one more")
+    guard.check("1.2.3.4", "one more")
+    assert guard._under_way == {}
+
+
+def test_one_credential_may_be_checked_any_number_of_times_at_once():
+    guard = Guard(lambda: 100.0)
+    with ExitStack() as under_way:
+        for _ in range(10 * MOST_FAILURES):
+            guard.check("1.2.3.4", "mine")
+            under_way.enter_context(guard.checking("1.2.3.4", "mine"))

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from rota.web.reading import LARGEST_BODY, is_too_deep
+from rota.web.refusals import plain_words
 
 JOBS = "/api/v1/jobs"
 SCHEDULES = "/api/v1/schedules"
@@ -202,3 +203,25 @@ def refused(stage, response, status, field=None):
         assert error["field"] == field, error
     assert stage.dump() == before
     return error
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Expected `int`, got `str`", "wanted a whole number, got text"),
+        ("Expected `int | null`, got `object`", "wanted a whole number or null, got an object"),
+        ("Expected `int` >= 1", "wanted a whole number >= 1"),
+        ("Expected `str` of length <= 1000", "wanted text of length <= 1000"),
+        (r"Expected `str` matching regex '^[a-z]\\Z'", "wanted text that matches '^[a-z]$'"),
+        ("Object missing required field `task`", "it is missing"),
+        ("Object contains unknown field `tsk`", "there is no such field"),
+        ("Invalid RFC3339 encoded datetime", "Invalid RFC3339 encoded datetime"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_plain_words(text, words):
+    assert plain_words(text) == words
+
+
+def test_a_line_break_at_the_end_of_a_name_is_refused(stage):
+    assert stage.ask("POST", "/api/v1/jobs", json={"task": "t", "queue": "mail\n"}).status_code == 422
+    assert stage.ask("GET", "/api/v1/jobs/abc%0A").json()["error"]["code"] == "not_found"

@@ -234,5 +234,5 @@ def _tenant_words(spec: ScheduleSpec) -> str:
 
 def pause_words(pause: Pause) -> str:
     """Who stopped it, why, and until when."""
-    until = f" until {instant(datetime_of(pause.until))}" if pause.until else ""
+    until = f" (until {instant(datetime_of(pause.until))})" if pause.until else ""
     return printable(f"{pause.words}{until}")

@@ -150,7 +150,7 @@ def pause_schedules(
 @on_a_store
 @output_option
 def resume_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> None:
-    """Go on firing; what was missed is skipped."""
+    """Go on firing. Times within the pause stay skipped; what was missed before it goes by the catch-up policy."""
     for shown in _read(app, ids):
         view = app.schedules.resume(shown.id, by=by)
         say(f"resumed {shown.id}{_then(app, view.next_run)}" if shown.record.pause else f"was not paused: {shown.id}")

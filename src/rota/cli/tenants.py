@@ -136,7 +136,7 @@ def pause_tenant(app: App, name: str, until: str | None, span: str | None, reaso
 @on_a_store
 @output_option
 def resume_tenant(app: App, name: str, by: str, out: Output) -> None:
-    """Let its schedules go on, except those that are paused themselves; what was missed is skipped."""
+    """Let its schedules go on, except those that are paused themselves; times within the pause stay skipped."""
     was_paused = _read(app, name).pause is not None
     tenant = app.tenants.resume(name, by=by)
     owned = read_owned(app, name)

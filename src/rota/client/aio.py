@@ -76,6 +76,8 @@ class AsyncJobs(_Shell):
         deadline = None if timeout is None else loop.time() + timeout_of(timeout)
         pause = FIRST_LOOK
         while not (record := await self.call(partial(self._verbs.read, job_id))).state.is_final:
+            if self._verbs.before_wait is not None:
+                self._verbs.before_wait(record)
             if deadline is not None and loop.time() >= deadline:
                 raise result_timeout(record, timeout)
             await asyncio.sleep(pause)

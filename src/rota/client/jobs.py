@@ -73,6 +73,7 @@ class Jobs:
     ) -> None:
         self._store = store
         self.decode = decode
+        self.before_wait: Callable[[JobRecord], None] | None = None  # a kit refuses to wait: nothing would run
         self._random = random  # for the ids of notes
 
     def get(self, job_id: str) -> Job[Any]:
@@ -143,6 +144,8 @@ class Jobs:
         deadline = None if timeout is None else time.monotonic() + timeout_of(timeout)
         pause = 0.002
         while not (record := self.read(job_id)).state.is_final:
+            if self.before_wait is not None:
+                self.before_wait(record)
             if deadline is not None and time.monotonic() >= deadline:
                 raise result_timeout(record, timeout)
             time.sleep(pause)

@@ -228,7 +228,7 @@ class Schedules:
         )
 
     def resume(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
-        """Fire again from now on; what was missed meanwhile stays skipped."""
+        """Fire again. Times within the pause stay skipped; what was missed before it goes by `catchup`."""
         return self._change(schedule_id, edits.resume, "resumed", by, expect_version)
 
     def enable(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:

@@ -173,7 +173,8 @@ def remove(schedule: Schedule, now: int, origin: Origin | None = None) -> Edit:
 
 def check_removable(schedule: Schedule, origin: Origin) -> None:
     if not schedule.origin.is_retired:
-        todo = "remove it there, or disable it; if that app is gone for good, remove it with force"
+        forced = f"`rota schedules remove {schedule.id} --force`"
+        todo = f"remove it there, or disable it; if that app is gone for good: {forced}"
         check_origin(schedule, origin, "remove", todo)
 
 
@@ -254,9 +255,14 @@ def check_origin(schedule: Schedule, origin: Origin, verb: str, todo: str) -> No
 
 def _belongs_elsewhere(schedule: Schedule, origin: Origin, verb: str, todo: str) -> Refused:
     return Refused(
-        f"schedule '{schedule.id}' is defined by {describe_origin(schedule.origin)}, so {describe_origin(origin)} "
-        f"cannot {verb} it; {todo}"
+        f"schedule '{schedule.id}' is defined by {describe_origin(schedule.origin)}, so {_who(origin)} {verb} it; "
+        f"{todo}"
     )
+
+
+def _who(origin: Origin) -> str:
+    """A person or a program that edits by hand is told what it cannot do, whatever it used."""
+    return "you cannot" if origin.kind == "api" else f"{describe_origin(origin)} cannot"
 
 
 def _is_kin(defined_by: Origin, origin: Origin) -> bool:

@@ -76,6 +76,7 @@ class Kit:
             self._leave()
             raise
         self._store.after_adding = self._run_inline if self._is_inline else None
+        app.jobs.before_wait = _refuse_to_wait
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -264,5 +265,14 @@ class Kit:
         if stepper is not None:
             stepper.close()
         self._store.after_adding = None
+        self.app.jobs.before_wait = None
         self.app.close()
         self.app.use_store(self._own_store)
+
+
+def _refuse_to_wait(job: JobRecord) -> None:
+    """In a kit only the test makes jobs run, so that waiting for one would never end."""
+    raise Refused(
+        f"job {job.id} ({job.task}) is {job.state}, and in a kit nothing runs by itself: call kit.run_due(), or "
+        "kit.travel(…) to its time, before you ask for the result; Kit(app, inline=True) runs jobs as they are enqueued"
+    )

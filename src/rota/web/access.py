@@ -6,16 +6,17 @@ import asyncio
 import hmac
 import logging
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.client.tokens import Identity, hash_of, id_in
-from rota.web.origins import is_own_host
+from rota.web.origins import is_own_host, source_of
 from rota.web.refusals import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rota.app import App
     from rota.web.origins import Origin
@@ -48,18 +49,42 @@ class Guard:
         self._clock = clock
         self._tries: OrderedDict[str, Tries] = OrderedDict()
         self._delayed: dict[str, int] = {}
+        self._under_way: dict[str, Counter[str]] = {}  # credentials that are being checked, by where they came from
         self._known: OrderedDict[str, float] = OrderedDict()
 
     def check(self, address: str, credential: str) -> None:
-        """Turn away an address that has tried too often; a credential that was good lately may still be tried."""
-        seen = self._tries.get(address)
-        if seen is None or (credential in self._known and self._known[credential] > self._clock() - KNOWN_FOR):
+        """Turn away a source that has tried too often; a credential that was good lately may still be tried.
+
+        Each other credential that is being checked counts as a failure, so that many at once are no way around.
+        """
+        if credential in self._known and self._known[credential] > self._clock() - KNOWN_FOR:
             return
-        left = seen.last + CALM - self._clock()
-        if left <= 0:
-            del self._tries[address]
-        elif seen.number >= MOST_FAILURES:
+        source = source_of(address)
+        others = len(self._under_way.get(source, Counter()).keys() - {credential})
+        seen = self._tries.get(source)
+        left = CALM if seen is None else seen.last + CALM - self._clock()
+        if seen is not None and left <= 0:
+            del self._tries[source]
+            seen = None
+        if seen is not None and seen.number >= MOST_FAILURES:
             raise _turned_away(left)
+        if others + (seen.number if seen is not None else 0) >= MOST_FAILURES:
+            raise _turned_away(LONGEST_DELAY)
+
+    @contextmanager
+    def checking(self, address: str, credential: str) -> Iterator[None]:
+        """Count a credential while it is being checked."""
+        source = source_of(address)
+        under_way = self._under_way.setdefault(source, Counter())
+        under_way[credential] += 1
+        try:
+            yield
+        finally:
+            under_way[credential] -= 1
+            if not under_way[credential]:
+                del under_way[credential]
+            if not under_way:
+                self._under_way.pop(source, None)
 
     def note_good(self, credential: str) -> None:
         self._known[credential] = self._clock()
@@ -68,6 +93,7 @@ class Guard:
 
     async def note_bad(self, address: str) -> None:
         """Remember a failed try, and let it wait: longer each time."""
+        address = source_of(address)
         count = self._tries[address].number + 1 if address in self._tries else 1
         self._tries[address] = Tries(count, self._clock())
         self._tries.move_to_end(address)
@@ -118,7 +144,8 @@ class Gate:
         if is_admin:
             who: Identity | None = Identity("admin", "admin")
         else:
-            who = await self._app.aio.call(partial(self._app.tokens.check, secret))
+            with self.guard.checking(address, digest):
+                who = await self._app.aio.call(partial(self._app.tokens.check, secret))
         if who is None:
             log.warning(
                 "a bad token was refused: it came from %s, token id %s", address or "?", id_in(secret) or "none"

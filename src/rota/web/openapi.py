@@ -57,6 +57,8 @@ def openapi_document(routes: Sequence[Route], server: str = "") -> dict[str, Any
 def _give_items(part: Any) -> None:
     """Say of every array what it holds, also where that is anything: generators of clients skip what does not."""
     if isinstance(part, dict):
+        if isinstance(pattern := part.get("pattern"), str):
+            part["pattern"] = pattern.replace("\\Z", "$")  # JSON Schema's `$` is the very end, as Python's `\\Z` is
         kind = part.get("type")
         if kind == "array" or (isinstance(kind, list) and "array" in kind):
             part.setdefault("items", {})

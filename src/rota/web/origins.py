@@ -52,6 +52,20 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Networ
     return address
 
 
+def source_of(address: str) -> str:
+    """Which client an address is counted as: an IPv6 client has a whole /64 to try from, and an IPv4 address that is
+    mapped into IPv6 is the IPv4 address."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     if host.lower() in _LOOPBACK_NAMES:

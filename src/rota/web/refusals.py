@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
 _NAMED = re.compile(r"field `([^`]+)`")
+_EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?$", re.DOTALL)
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "datetime": "an instant such as 2026-01-31T09:00:00Z",
+}
 
 
 class Fault(Struct, kw_only=True):
@@ -91,11 +101,30 @@ def code_of(err: Exception) -> str:
     return _WORDS.sub("_", type(err).__name__).lower()
 
 
+def plain_words(text: str) -> str:
+    """What msgspec says of a value, in the words of the documentation."""
+    if text.startswith("Object missing required field"):
+        return "it is missing"
+    if text.startswith("Object contains unknown field"):
+        return "there is no such field"
+    found = _EXPECTED.match(text)
+    if found is None:
+        return text
+    got = f", got {_kinds(found[3])}" if found[3] else ""
+    rule = found[2].replace("matching regex", "that matches").replace("\\\\Z", "$").replace("\\Z", "$")
+    return f"wanted {_kinds(found[1])}{rule}{got}"
+
+
+def _kinds(text: str) -> str:
+    """`int | null` is "a whole number or null"."""
+    return " or ".join(_KINDS.get(kind, kind) for kind in text.split(" | "))
+
+
 def misfit(err: msgspec.ValidationError, status: int, code: str) -> Refusal:
     """What does not fit its type, with the field named."""
     text = str(err)
     place, named = _AT.search(text), _NAMED.search(text)
     path = (place[1] if place else "").lstrip(".")
     field = ".".join(part for part in (path, named[1] if named else "") if part)
-    message = text[: place.start()] if place else text
+    message = plain_words(text[: place.start()] if place else text)
     return Refusal(status, code, f"{field}: {message}" if field else message, field=field or None)

@@ -7,25 +7,25 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-NAME = "^[A-Za-z0-9._:-]{1,127}$"
+NAME = r"^[A-Za-z0-9._:-]{1,127}\Z"
 
 Name = Annotated[str, Meta(pattern=NAME, description="1 to 127 of the characters A-Z a-z 0-9 . _ : -")]
-ScheduleId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,127}$")]
-JobId = Annotated[str, Meta(pattern="^[A-Za-z0-9._:-]{1,255}$")]
+ScheduleId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,127}\Z")]
+JobId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,255}\Z")]
 Instant = Annotated[datetime, Meta(tz=True, description="with an offset, as in 2026-01-31T09:00:00Z")]
-_FINE = r"^([0-9]{1,10}(\.[0-9]{1,9})?(w|d|h|m|s|ms)){1,6}$"
+_FINE = r"^([0-9]{1,10}(\.[0-9]{1,9})?(w|d|h|m|s|ms)){1,6}\Z"
 Delay = Annotated[str, Meta(pattern=_FINE, description="such as 90s, 1h30m, 250ms or 0s")]
 FineDuration = Annotated[str, Meta(pattern=_FINE, description="such as 90s, 1h30m or 250ms; at least 1ms")]
-Duration = Annotated[str, Meta(pattern="^([0-9]{1,10}[wdhms]){1,5}$", description="such as 90s, 5m or 1h30m")]
+Duration = Annotated[str, Meta(pattern=r"^([0-9]{1,10}[wdhms]){1,5}\Z", description="such as 90s, 5m or 1h30m")]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
-Text = Annotated[str, Meta(max_length=1_000, pattern="^[^\\x00]*$")]
-Key = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[^\\x00]*$")]
+Text = Annotated[str, Meta(max_length=1_000, pattern=r"^[^\x00]*\Z")]
+Key = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\x00]*\Z")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 _OF_THE_PAGE_BEFORE = "the cursor of the page before"
 _64_BITS = "[0-9]{1,18}|[1-8][0-9]{18}|9[01][0-9]{17}"  # what every store can count up to
-NumberCursor = Annotated[str, Meta(pattern=f"^({_64_BITS})$", description=_OF_THE_PAGE_BEFORE)]
+NumberCursor = Annotated[str, Meta(pattern=rf"^({_64_BITS})\Z", description=_OF_THE_PAGE_BEFORE)]
 NameCursor = Annotated[str, Meta(pattern=NAME, description=_OF_THE_PAGE_BEFORE)]
-NoteCursor = Annotated[str, Meta(pattern="^[0-9]{1,18}-[A-Za-z0-9._:-]{1,127}$", description=_OF_THE_PAGE_BEFORE)]
+NoteCursor = Annotated[str, Meta(pattern=r"^[0-9]{1,18}-[A-Za-z0-9._:-]{1,127}\Z", description=_OF_THE_PAGE_BEFORE)]
 Bound = Annotated[
     str, Meta(max_length=40, description="a date such as 2026-01-31, or an instant such as 2026-01-31T09:00:00Z")
 ]

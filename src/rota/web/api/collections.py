@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 Part = Annotated[
     str,
     Meta(
-        pattern="^[A-Za-z0-9]+(-+[A-Za-z0-9]+)*([_.][A-Za-z0-9]+(-+[A-Za-z0-9]+)*)*$",
+        pattern=r"^[A-Za-z0-9]+(-+[A-Za-z0-9]+)*([_.][A-Za-z0-9]+(-+[A-Za-z0-9]+)*)*\Z",
         max_length=100,
         description="letters and digits, with single . _ or - between them",
     ),
 ]
 
 Place = Annotated[  # MongoDB's have 19 digits
-    str, Meta(pattern="^([0-9]{1,18}|[1-8][0-9]{18}|9[01][0-9]{17})$", description="the cursor of the page before")
+    str, Meta(pattern=r"^([0-9]{1,18}|[1-8][0-9]{18}|9[01][0-9]{17})\Z", description="the cursor of the page before")
 ]
 
 

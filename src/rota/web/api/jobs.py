@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**53)]
 TaskPattern = Annotated[
-    str, Meta(pattern="^[A-Za-z0-9._:-]{0,127}[*]?$", description="a trailing * matches any ending")
+    str, Meta(pattern=r"^[A-Za-z0-9._:-]{0,127}[*]?\Z", description="a trailing * matches any ending")
 ]
 
 

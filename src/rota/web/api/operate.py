@@ -19,7 +19,7 @@ from rota.store.shared.liveness import is_alive
 from rota.web.route import Ask, Route, Watch
 from rota.web.types import Body, Duration, Instant, Name, NamesQuery, NotesQuery
 
-TokenId = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+TokenId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}\Z")]
 
 
 class QueuePath(Struct, frozen=True):
@@ -41,7 +41,7 @@ class ChangesQuery(NotesQuery, frozen=True, kw_only=True):
         Annotated[
             str,
             Meta(
-                pattern="^[a-z]{1,20}:[A-Za-z0-9._:-]{1,255}$",
+                pattern=r"^[a-z]{1,20}:[A-Za-z0-9._:-]{1,255}\Z",
                 description="what was changed, such as schedule:daily, job:ID, queue:mail, tenant:acme or token:ID",
             ),
         ]
