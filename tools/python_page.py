@@ -13,14 +13,17 @@ from rota.client.locks import Lock
 from rota.client.queues import Queues, QueueView
 from rota.client.schedules import Schedules
 from rota.client.sources import Sources
-from rota.client.sync_task import SyncTask
-from rota.client.tenants import Tenants, TenantView
-from rota.client.tokens import Tokens, TokenView
+from rota.client.tenants import Tenants
+from rota.client.tokens import Tokens
 from rota.engine.executors.run import CurrentJob
 from rota.errors import RotaError
 from rota.inspector.changes import Change
-from rota.inspector.facts import JobWhyFacts, OccurrenceFacts, WhyFacts
+from rota.inspector.facts.schedule import OccurrenceFacts
+from rota.inspector.facts.why import JobWhyFacts, WhyFacts
 from rota.inspector.schedule_view import ScheduleView
+from rota.inspector.sync_task import SyncTask
+from rota.inspector.tenant_view import TenantView
+from rota.inspector.token_view import TokenView
 from rota.operations.specs import ScheduleKeywords, make_spec
 from rota.store.contract import Page
 from rota.tasks.task import Configured, TaskKeywords, make_options

@@ -11,7 +11,8 @@ import pytest
 from app.steps import fire
 from rota import BadName, BadOption, Refused, every
 from rota.cli.export import exported
-from rota.cli.schedule_page import ShownSchedule, facts_of, page
+from rota.cli.schedule_page import ShownSchedule, page
+from rota.inspector.facts.schedule import schedule_facts
 from rota.model.micros import SECOND, datetime_of
 from rota.model.state import State
 from rota.store.contract import Exchange
@@ -95,8 +96,8 @@ def test_a_key_may_hold_for_part_of_a_second_wherever_it_is_said(app, plain, giv
     app.schedules.put("later", plain.using(key="mine", key_for=given).job(), every("10s"))
     assert spec_of(app).key_for == spec_of(app, "later").key_for == 1_500_000
     for name in ("soon", "later"):
-        shown = ShownSchedule(app.schedules.get(name).record)
-        assert facts_of(shown, app.redaction).key_for == "1s500ms"
+        shown = ShownSchedule(app.schedules.get(name).record, app.open().now())
+        assert schedule_facts(shown.record, app.redaction, app.open().now()).key_for == "1s500ms"
         assert exported(shown.record, app.redaction).key_for == "1s500ms"
         table = page(shown, [], [], datetime_of(app.open().now()), app.redaction)
         assert any("mine, held for 1s500ms" in line for line in table)

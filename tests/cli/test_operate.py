@@ -14,10 +14,11 @@ def test_queues_in_numbers(rota):
     rota.enqueue("send", "bob", "--in", "1h")
     rota.enqueue("divide", "1", "0")
     queues = {queue["name"]: queue for queue in rota.data("queues", "list")}
-    assert (queues["mail"]["queued"], queues["mail"]["scheduled"], queues["mail"]["state"]) == (1, 1, "open")
+    counts = queues["mail"]["counts"]
+    assert (counts["queued"], counts["scheduled"], counts["running"], queues["mail"]["state"]) == (1, 1, 0, "open")
     rota.work()
     queues = {queue["name"]: queue for queue in rota.data("queues", "list")}
-    assert (queues["mail"]["succeeded"], queues["default"]["failed"]) == (1, 1)
+    assert (queues["mail"]["totals"]["succeeded"], queues["default"]["totals"]["failed"]) == (1, 1)
     lines = rota("queues", "list").stdout.splitlines()
     assert lines[0].split()[:3] == ["queue", "state", "queued"]
 
@@ -30,7 +31,7 @@ def test_a_paused_queue_keeps_its_jobs(rota):
     )
     rota.work()
     mail = next(queue for queue in rota.data("queues", "list") if queue["name"] == "mail")
-    assert (mail["state"], mail["queued"]) == ("paused", 1)
+    assert (mail["state"], mail["counts"]["queued"]) == ("paused", 1)
     assert rota("queues", "resume", "mail").stderr == "resumed queue mail\n"
     rota.work()
     assert rota.data("jobs", "list", "--where", "queue:mail")[0]["state"] == "succeeded"

@@ -21,9 +21,10 @@ def test_stats_count_jobs_nodes_and_schedules(rota, store):
     assert facts["jobs"] == {
         "queued": 1, "running": 0, "scheduled": 1, "held": 0, "succeeded": 0, "failed": 1, "cancelled": 0
     }  # fmt: skip
-    assert {queue["name"]: queue["queued"] for queue in facts["queues"]} == {"default": 0, "mail": 1}
+    assert facts["totals"] == {"succeeded": 0, "failed": 1, "cancelled": 0}
+    assert {queue["name"]: queue["counts"].get("queued", 0) for queue in facts["queues"]} == {"default": 0, "mail": 1}
     assert facts["nodes"] == {"alive": 1, "silent": 1}
-    assert facts["schedules"] == {"on": 1, "paused": 0, "disabled": 1, "finished": 0, "broken": 0}
+    assert facts["schedules"] == {"on": 1, "paused": 0, "disabled": 1, "retired": 0, "finished": 0, "broken": 0}
     assert facts["oldest_queue"] == "mail"
     text = rota("stats").stdout
     assert "all           1        0          1          0       1          0" in text
@@ -42,7 +43,7 @@ def test_stats_of_a_new_store(rota):
 def test_a_store_that_answers_is_healthy(rota):
     rota("migrate")
     assert rota("health").stdout == f"healthy: sqlite file {rota.folder}/.rota/rota.db answers\n"
-    assert rota.data("health")["healthy"] is True
+    assert rota.data("health")["status"] == "ok"
 
 
 def test_health_with_live_wants_a_fresh_beat(rota, store):
@@ -114,4 +115,4 @@ def test_a_paused_queue_keeps_nobody_from_being_ready(rota, store):
     store.beat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
     rota("health", "--ready", code=1)
     rota("queues", "pause", "mail")
-    assert rota.data("health", "--ready")["healthy"] is True
+    assert rota.data("health", "--ready")["checks"] == dict.fromkeys(["store", "nodes", "queues", "schedules"], "ok")

@@ -83,7 +83,7 @@ def test_tokens_are_made_listed_and_revoked(rota):
     secret = made.stdout.strip()
     assert re.fullmatch(r"rota_[0-9a-f]{12}_[\w-]{43}", secret)
     [shown] = rota.data("token", "list", "--app", "jobs.py")
-    assert (shown["name"], shown["role"], shown["state"]) == ("ann", "operate", "good")
+    assert (shown["name"], shown["role"], shown["state"]) == ("ann", "operate", "valid")
     assert "in 90 d" in rota("token", "list", "--app", "jobs.py").stdout
     assert secret not in rota("token", "list", "--app", "jobs.py").stdout
     rota("token", "revoke", shown["id"], "--app", "jobs.py")

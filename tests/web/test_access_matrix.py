@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.client.tokens import ROLES
+from rota.model.token import ROLES
 from rota.web.table import ROUTES
 from web.examples import example
 from web.stage import CREDENTIALS

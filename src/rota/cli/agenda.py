@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import click
-from msgspec import Struct
 
 from rota.cli.columns import Column
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, aligned, heading, write
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import count, local, relative
-from rota.inspector.occurrences import Coming, coming_runs
-from rota.model.micros import SECOND, datetime_of
+from rota.inspector.facts.agenda import OFTEN, AgendaFacts, Entry, agenda_facts, read_agenda
+from rota.model.micros import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from rota.app import App
-
-OFTEN = 3  # runs a day; a schedule with more is told in one line
-DAY = 86_400 * SECOND
-
-
-class AgendaFacts(Struct, kw_only=True):
-    """One coming run; `count` above 1: the first of so many within the window."""
-
-    at: datetime
-    local: str
-    schedule_id: str
-    sentence: str
-    count: int
-
-
-class Entry(NamedTuple):
-    """One line of the agenda."""
-
-    at: datetime
-    coming: Coming
-    number: int = 1  # of runs that this line stands for
 
 
 @click.command("agenda")
@@ -53,22 +31,13 @@ def agenda(app: App, days: int, out: Output) -> None:
     """What is to run in the coming days."""
     store = app.open()
     now = store.now()
-    schedules = (shown.record for shown in read_schedules(store) if shown.view is not None)
-    entries = list(_entries(coming_runs(schedules, now, now + days * DAY, OFTEN * days + 1), days))
-    entries.sort(key=lambda entry: (entry.at, entry.coming.schedule_id))
+    schedules = (shown.record for shown in read_schedules(store) if shown.problem is None)
+    entries = read_agenda(schedules, now, days)
     if out.form == "table":
         for line in _page(entries, datetime_of(now), days, ZoneInfo(app.tz)):
             write(line)
     else:
-        out.rows(entries, [], AgendaFacts, _facts, empty="")
-
-
-def _entries(everything: Iterator[Coming], days: int) -> Iterator[Entry]:
-    for coming in everything:
-        if coming.count > OFTEN * days:
-            yield Entry(coming.runs[0], coming, coming.count)
-        else:
-            yield from (Entry(run, coming) for run in coming.runs)
+        out.rows(entries, [], AgendaFacts, agenda_facts, empty="")
 
 
 def _page(entries: list[Entry], now: datetime, days: int, zone: ZoneInfo) -> Iterator[str]:
@@ -99,13 +68,3 @@ def _columns(now: datetime, zone: ZoneInfo) -> list[Column[Entry]]:
         Column("local", lambda entry: local(entry.at)),
         Column("rule", lambda entry: entry.coming.sentence, narrow="cut"),
     ]
-
-
-def _facts(entry: Entry) -> AgendaFacts:
-    return AgendaFacts(
-        at=entry.at.astimezone(UTC),
-        local=entry.at.isoformat(),
-        schedule_id=entry.coming.schedule_id,
-        sentence=entry.coming.sentence,
-        count=entry.number,
-    )

@@ -1,4 +1,4 @@
-"""Changes on the screen: who changed what and when, as facts for machines and as rows for people."""
+"""Changes on the screen: who changed what and when, as rows for people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading, say, write
 from rota.cli.words import beside, printable
 from rota.errors import ScheduleNotFound
-from rota.inspector.facts import ChangeFacts, change_forms, filled
-from rota.model import wording
+from rota.inspector.facts.change import WHOLE, ChangeFacts, change_facts, says_of
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE
 
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
     from rota.app import App
     from rota.inspector.changes import Change
     from rota.store.contract import Page
-
-WHOLE = {"created", "removed"}  # changes that tell all of a thing
-
-
-class ToldChange(ChangeFacts, kw_only=True):
-    """One change for machines, and in words."""
-
-    says: list[str]
-
 
 limit_option = click.option(
     "--limit", type=click.IntRange(1), metavar="N", default=50, help="At most so many, newest first.  [default: 50]"
@@ -68,7 +58,7 @@ def write_changes(
     app: App, changes: Sequence[Change], out: Output, *, limit: int, empty: str, is_of_one: bool = True
 ) -> None:
     if out.form != "table":
-        out.rows(changes, [], ToldChange, facts_of_change, empty="")
+        out.rows(changes, [], ChangeFacts, change_facts, empty="")
         return
     now = datetime_of(app.open().now())
     for line in (line for change in changes for line in _lines(change, now, is_of_one=is_of_one)):
@@ -77,20 +67,6 @@ def write_changes(
         say(empty)
     elif len(changes) == limit:
         say(f"the newest {limit}; --limit shows more")
-
-
-def facts_of_change(change: Change) -> ToldChange:
-    return filled(ToldChange, change, **change_forms(change), says=says_of(change))
-
-
-def says_of(change: Change) -> list[str]:
-    """What was otherwise before, a line per field."""
-    defaults = wording.OF_TENANT if change.kind == "tenant" else wording.OF_SCHEDULE
-    if change.verb in WHOLE:
-        lines = wording.contents(change.after or change.before, defaults)
-    else:
-        lines = wording.differences(change.before, change.after, defaults)
-    return [printable(line) for line in lines]
 
 
 def change_lines(changes: Sequence[Change], now: datetime) -> Iterator[str]:
@@ -108,4 +84,4 @@ def _lines(change: Change, now: datetime, *, is_of_one: bool = True, is_short: b
     subject = "" if is_of_one else f"{heading(f'{change.kind} {change.name}')}: "
     yield f"{beside(change.at, now)}  {subject}{change.verb} by {printable(change.by)}"
     if not (is_short and change.verb in WHOLE):
-        yield from (f"  {line}" for line in says_of(change))
+        yield from (f"  {printable(line)}" for line in says_of(change))

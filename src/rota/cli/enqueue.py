@@ -15,6 +15,7 @@ from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
 from rota.cli.words import call, coarse, first_line, instant, instant_from, span
 from rota.errors import BadPayload, JobFailed, JobNotFound
+from rota.inspector.facts.job import enqueued_facts, enqueued_record
 from rota.model.micros import SECOND, datetime_of
 from rota.model.payload import unpack_call
 from rota.model.redaction import hidden
@@ -23,22 +24,11 @@ from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from rota.app import App
+    from rota.inspector.facts.job import EnqueuedFacts
     from rota.model.job import Job as JobRecord
-    from rota.model.redaction import Redaction
     from rota.store.contract import Store
     from rota.tasks.job import Job
     from rota.tasks.task import Request, Task
-
-
-class SentFacts(Struct, kw_only=True):
-    """What JSON and CSV say about a job that was sent."""
-
-    id: str
-    task: str
-    existed: bool  # its key was taken: this is the job that was there already
-    state: str
-    result: Any = None
-    error: str | None = None
 
 
 class Arguments(Struct, frozen=True):
@@ -87,10 +77,11 @@ def _enqueue(
     _say_what_was_sent(job, request, call(task.name, shown.args, shown.kwargs))
     if wait:
         _warn_if_nobody_works(app.open(), request.queue)
-        record = _wait(app, job, timeout)
-        _tell_end(record, _facts(job, request, record, app.redaction), out)
+        record = _wait(app, job, request, timeout)
+        _tell_end(record, enqueued_facts(record, app.redaction, existed=job.existed), out)
     else:
-        out.page(_facts(job, request, _read(app, job), app.redaction), lambda: [job.id])
+        record = enqueued_record(app.open(), request, job.id)
+        out.page(enqueued_facts(record, app.redaction, existed=job.existed), lambda: [job.id])
 
 
 def read_arguments(task: Task[Any, Any], words: tuple[str, ...]) -> Arguments:
@@ -178,33 +169,12 @@ def _away(seconds: float) -> str:
     return coarse(seconds) if seconds >= 1 else span(seconds)
 
 
-def _read(app: App, job: Job[Any]) -> JobRecord | None:
-    """The job as it is; None where it is gone, which only a job does that succeeded and was not to be kept."""
-    try:
-        return app.jobs.read(job.id)
-    except JobNotFound:
-        return None
-
-
-def _wait(app: App, job: Job[Any], timeout: str | None) -> JobRecord | None:
-    """The job once it has ended, or has ended and gone."""
+def _wait(app: App, job: Job[Any], request: Request, timeout: str | None) -> JobRecord:
+    """The job once it has ended; a job that is not kept may be gone by then."""
     try:
         return app.jobs.wait(job.id, timeout)
     except JobNotFound:
-        return None
-
-
-def _facts(job: Job[Any], request: Request, record: JobRecord | None, redaction: Redaction) -> SentFacts:
-    if record is None:
-        return SentFacts(id=job.id, task=request.task, existed=job.existed, state=State.SUCCEEDED.value)
-    return SentFacts(
-        id=job.id,
-        task=record.task,
-        existed=job.existed,
-        state=record.state.value,
-        result=redaction.result(record.result, record.payload),
-        error=record.error or record.cancel_reason,
-    )
+        return enqueued_record(app.open(), request, job.id)
 
 
 def _warn_if_nobody_works(store: Store, queue: str) -> None:
@@ -213,12 +183,12 @@ def _warn_if_nobody_works(store: Store, queue: str) -> None:
         warn(f"no worker takes queue {queue} at the moment; start one with `rota worker`")
 
 
-def _tell_end(record: JobRecord | None, facts: SentFacts, out: Output) -> None:
+def _tell_end(record: JobRecord, facts: EnqueuedFacts, out: Output) -> None:
     """The result on stdout; a job that failed is an error of its own."""
-    if record is not None and record.started_at is not None and record.finished_at is not None:
+    if record.started_at is not None and record.finished_at is not None:
         say(f"{record.state} after {span((record.finished_at - record.started_at) / SECOND)}, job {record.id}")
-    if out.form != "table" or facts.state == State.SUCCEEDED:
+    if out.form != "table" or record.state is State.SUCCEEDED:
         out.page(facts, lambda: [msgspec.json.encode(facts.result).decode()])
-    if facts.state != State.SUCCEEDED:
-        words = f"job {facts.id} {facts.state}: {first_line(facts.error)}"
-        raise JobFailed(f"{words}. `rota jobs show {facts.id}` tells more")
+    if record.state is not State.SUCCEEDED:
+        words = f"job {record.id} {record.state}: {first_line(record.error or record.cancel_reason)}"
+        raise JobFailed(f"{words}. `rota jobs show {record.id}` tells more")

@@ -13,13 +13,13 @@ import click
 import msgspec
 from msgspec import Struct
 
-from rota.cli.job_page import page_facts_of
 from rota.cli.jobs import WHERE_HELP
 from rota.cli.options import on_a_store
 from rota.cli.output import say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import instant
 from rota.errors import BadPayload
+from rota.inspector.facts.job import job_page_facts
 from rota.inspector.reading import all_schedules
 from rota.model.micros import datetime_of, optional_datetime, span_text
 from rota.model.payload import REDACTED, Call, unpack_call
@@ -127,7 +127,7 @@ def _write_file(path: Path, found: Iterator[bytes]) -> None:
 
 def _jobs(store: Store, where: str, form: str, hidden: Redaction) -> Iterator[bytes]:
     jobs = matching_jobs(store, filter_from(where, store.now()))
-    lines = (msgspec.json.encode(page_facts_of(job, hidden)) for job in jobs)
+    lines = (msgspec.json.encode(job_page_facts(job, hidden)) for job in jobs)
     return _joined(lines, b"\n", b"", b"\n") if form == "jsonl" else _joined(lines, b",\n", b"[\n", b"\n]\n")
 
 

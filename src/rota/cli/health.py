@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from msgspec import Struct
 
 from rota.cli.endings import FAILED
 from rota.cli.operate import store_of
 from rota.cli.options import app_option, output_option, store_option
 from rota.cli.words import count, listed, relative
-from rota.inspector.health import Finding, examine, fresh_nodes, lacking
+from rota.inspector.health import OK, Finding, check_work, examine, fresh_nodes
 from rota.inspector.reading import clock_record
 from rota.model.clock_record import recent_steps
-from rota.model.micros import datetime_of, optional_datetime
+from rota.model.micros import datetime_of
 
 if TYPE_CHECKING:
     from rota.cli.output import Output
     from rota.store.contract import Store
 
 
-class HealthFacts(Struct, kw_only=True):
-    """Whether all is well, and why one thinks so."""
-
-    healthy: bool
-    reason: str
-    beat_at: datetime | None = None  # the last of any node; asked for by --live and --ready
+_NO_NODE = {"store": OK, "nodes": "none is alive"}
 
 
 @click.command()
@@ -46,15 +39,14 @@ def health(target: str | None, store_url: str | None, out: Output, *, live: bool
     store = store_of(target, store_url)
     ask = _ready if ready else _live if live else _answers
     found = examine(store, lambda opened: _with_clock(opened, ask(opened)))
-    facts = HealthFacts(healthy=found.is_well, reason=found.reason, beat_at=optional_datetime(found.beat_at))
-    verdict = click.style("healthy", fg="green") if facts.healthy else click.style("unhealthy", fg="red")
-    out.page(facts, lambda: [f"{verdict}: {facts.reason}"])
-    click.get_current_context().exit(0 if facts.healthy else FAILED)
+    verdict = click.style("healthy", fg="green") if found.is_well else click.style("unhealthy", fg="red")
+    out.page(found.facts, lambda: [f"{verdict}: {found.reason}"])
+    click.get_current_context().exit(0 if found.is_well else FAILED)
 
 
 def _answers(store: Store) -> Finding:
     store.list_nodes()
-    return Finding(is_well=True, reason=f"{store.describe()} answers")
+    return Finding(checks={"store": OK}, reason=f"{store.describe()} answers")
 
 
 def _with_clock(store: Store, found: Finding) -> Finding:
@@ -70,11 +62,11 @@ def _live(store: Store) -> Finding:
     now, nodes = store.now(), store.list_nodes()
     last = max((node.beat_at for node in nodes), default=None)
     if last is None:
-        return Finding(is_well=False, reason="no node is running; `rota run TARGET` starts one")
+        return Finding(checks=_NO_NODE, reason="no node is running; `rota run TARGET` starts one")
     heard = relative(datetime_of(last), datetime_of(now))
     fresh = len(fresh_nodes(nodes, now))
     reason = f"{count(fresh, 'node')} alive, heard of {heard}" if fresh else f"no node was heard of since {heard}"
-    return Finding(is_well=bool(fresh), reason=reason, beat_at=last)
+    return Finding(checks={"store": OK, "nodes": OK} if fresh else _NO_NODE, reason=reason, beat_at=last)
 
 
 def _ready(store: Store) -> Finding:
@@ -82,6 +74,7 @@ def _ready(store: Store) -> Finding:
     found = _live(store)
     if not found.is_well:
         return found
-    missing = lacking(store, fresh_nodes(store.list_nodes(), store.now()))
+    checks = check_work(store, fresh_nodes(store.list_nodes(), store.now()))
+    missing = [result for result in checks.values() if result != OK]
     reason = f"{listed(missing)}; `rota nodes list` shows who does what" if missing else f"{found.reason}, ready"
-    return Finding(is_well=not missing, reason=reason, beat_at=found.beat_at)
+    return Finding(checks={**found.checks, **checks}, reason=reason, beat_at=found.beat_at)

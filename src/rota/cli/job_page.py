@@ -1,4 +1,4 @@
-"""A job on the screen: as facts for machines, as a row of a list, and as a page."""
+"""A job on the screen: as a row of a list, and as a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.cli.columns import Column
 from rota.cli.output import aligned, coloured, heading
 from rota.cli.words import beside, call, count, first_line, instant, instant_with_millis, printable, relative, span
 from rota.errors import BadPayload
-from rota.inspector.facts import JobFacts, MoveFacts, job_facts, job_problem, move_facts
+from rota.inspector.facts.job import job_problem
 from rota.model.history import history_of
 from rota.model.micros import SECOND, datetime_of
 from rota.model.payload import unpack_call
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 
     from rota.model.job import Job, Move
     from rota.model.redaction import Redaction
-
-
-class JobPageFacts(JobFacts, kw_only=True):
-    """A job with its history."""
-
-    history: list[MoveFacts]
-
-
-def page_facts_of(job: Job, redaction: Redaction) -> JobPageFacts:
-    return JobPageFacts(**msgspec.structs.asdict(job_facts(job, redaction)), history=move_facts(job))
 
 
 def columns(now: datetime, redaction: Redaction) -> list[Column[Job]]:

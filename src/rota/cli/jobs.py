@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,12 +12,12 @@ from msgspec import Struct
 from rota.cli.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, fitting, matching_ids, sentence
 from rota.cli.endings import FAILED
 from rota.cli.groups import Group
-from rota.cli.job_page import columns, page, page_facts_of
+from rota.cli.job_page import columns, page
 from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, write
 from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import count, instant_with_millis, printable
-from rota.inspector.facts import JobFacts, job_facts
+from rota.inspector.facts.job import JobFacts, LineFacts, job_facts, job_page_facts, line_facts
 from rota.model.micros import datetime_of
 
 if TYPE_CHECKING:
@@ -34,14 +33,6 @@ LOOK = 0.5  # seconds between two looks for new log lines
 WHERE_HELP = (
     "Only jobs for which every term holds: 'state:failed,cancelled task:mail.* queue:q schedule:id key:k since:2h'."
 )
-
-
-class LineFacts(Struct, kw_only=True):
-    """A line of a job's log."""
-
-    at: datetime
-    level: str
-    text: str
 
 
 class BulkFacts(Struct, kw_only=True):
@@ -85,7 +76,7 @@ def show_job(app: App, job_id: str, out: Output) -> None:
     """Everything about one job."""
     record = app.jobs.read(job_id)
     now = datetime_of(app.open().now())
-    out.page(page_facts_of(record, app.redaction), lambda: page(record, now, app.redaction))
+    out.page(job_page_facts(record, app.redaction), lambda: page(record, now, app.redaction))
 
 
 @jobs.command("logs")
@@ -103,9 +94,9 @@ def show_logs(app: App, job_id: str, out: Output, *, follow: bool) -> None:
         _write_lines(lines)
     elif follow:
         for line in lines:
-            out.page(_line_facts(line), list)
+            out.page(line_facts(line), list)
     else:
-        out.rows(list(lines), [], LineFacts, _line_facts, empty="")
+        out.rows(list(lines), [], LineFacts, line_facts, empty="")
 
 
 def bulk_command(verb: Verb) -> Callable[[Callable[..., None]], click.Command]:
@@ -254,7 +245,3 @@ def _write_lines(lines: Iterable[LogEntry]) -> None:
         write(f"{instant_with_millis(line.at)} {line.level:<7} {printable(line.text)}")
     if line is None:
         say("the job wrote nothing")
-
-
-def _line_facts(line: LogEntry) -> LineFacts:
-    return LineFacts(at=line.at, level=line.level, text=line.text)

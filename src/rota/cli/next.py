@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rota.cli.columns import Column
 from rota.cli.options import output_option
 from rota.cli.output import Output, aligned, heading
 from rota.cli.words import instant, local, relative
 from rota.clock import utc_now
+from rota.inspector.facts.cron import RunFacts, cron_facts, next_runs_of, run_facts
 from rota.triggers import cron
 from rota.triggers.cron_text import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from rota.triggers import Trigger
-
-
-class RunFacts(Struct, kw_only=True):
-    """One run: the instant in UTC, and the wall time that it has in the rule's zone."""
-
-    utc: datetime
-    local: str
-
-
-class WarningFacts(Struct, kw_only=True):
-    """Something that may surprise."""
-
-    kind: str
-    message: str
-    at: datetime | None
-
-
-class NextFacts(Struct, kw_only=True):
-    """What is known about an expression."""
-
-    trigger: str
-    sentence: str
-    tz: str
-    runs: list[RunFacts]
-    warnings: list[WarningFacts]
 
 
 @click.command("next")
@@ -59,11 +35,11 @@ def next_runs(expression: str, tz: str | None, dialect: str | None, number: int,
     """What "CRON" means, its next runs, and what to beware of."""
     trigger = cron(expression, tz=tz, dialect=dialect)
     now = utc_now()
-    runs = trigger.bound(start=now.replace(microsecond=0)).next_runs(number, after=now)
+    runs = next_runs_of(trigger, number, now)
     if out.form in {"jsonl", "csv"}:
-        out.rows(runs, _columns(now), RunFacts, _run_facts, empty="")
+        out.rows(runs, _columns(now), RunFacts, run_facts, empty="")
     else:
-        out.page(_facts(trigger, runs, now), lambda: _page(trigger, runs, now))
+        out.page(cron_facts(trigger, number, now), lambda: _page(trigger, runs, now))
 
 
 def _page(trigger: Trigger, runs: list[datetime], now: datetime) -> Iterator[str]:
@@ -85,20 +61,3 @@ def _columns(now: datetime) -> list[Column[datetime]]:
         Column("UTC", lambda run: f"{run.astimezone(UTC):%a} {instant(run)}"),
         Column("away", lambda run: relative(run, now)),
     ]
-
-
-def _facts(trigger: Trigger, runs: list[datetime], now: datetime) -> NextFacts:
-    return NextFacts(
-        trigger=str(trigger),
-        sentence=trigger.explain(),
-        tz=trigger.tz or "UTC",
-        runs=[_run_facts(run) for run in runs],
-        warnings=[
-            WarningFacts(kind=caveat.kind, message=caveat.message, at=caveat.at)
-            for caveat in trigger.warnings(after=now)
-        ],
-    )
-
-
-def _run_facts(run: datetime) -> RunFacts:
-    return RunFacts(utc=run.astimezone(UTC), local=run.isoformat())

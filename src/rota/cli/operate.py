@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rota.cli.columns import Column
 from rota.cli.groups import Group
@@ -14,30 +12,18 @@ from rota.cli.options import app_option, by_option, find_store, on_a_store, outp
 from rota.cli.output import Output, say, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
-from rota.inspector.facts import NodeFacts, node_facts, node_problem
-from rota.model.micros import datetime_of, micros_of, optional_datetime
+from rota.inspector.facts.node import NodeFacts, node_facts, node_problem
+from rota.inspector.facts.queue import QueueFacts, queue_facts
+from rota.model.micros import datetime_of, micros_of
 from rota.model.names import check_name
 from rota.model.state import State
 from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rota.app import App
     from rota.store.contract import Node, QueueInfo, Store
-
-
-class QueueFacts(Struct, kw_only=True):
-    """A queue in numbers: what is in it now, and what ever ended in it."""
-
-    name: str
-    state: str  # open or paused
-    queued: int
-    running: int
-    scheduled: int
-    held: int
-    succeeded: int
-    failed: int
-    cancelled: int
-    oldest_at: datetime | None
 
 
 @click.group(cls=Group)
@@ -141,7 +127,7 @@ def _pause(app: App, names: tuple[str, ...], by: str, out: Output, *, paused: bo
 def _queue_columns(now: datetime) -> list[Column[QueueInfo]]:
     def number(state: State) -> Column[QueueInfo]:
         dropped = {State.CANCELLED: 3, State.HELD: 2, State.SUCCEEDED: 1}.get(state, 0)
-        return Column(state.value, lambda queue: f"{_number_of(queue, state):,}", is_number=True, dropped=dropped)
+        return Column(state.value, lambda queue: f"{number_of(queue, state):,}", is_number=True, dropped=dropped)
 
     return [
         Column("queue", lambda queue: queue.name),
@@ -152,21 +138,13 @@ def _queue_columns(now: datetime) -> list[Column[QueueInfo]]:
     ]
 
 
-def _number_of(queue: QueueInfo, state: State) -> int:
+def number_of(queue: QueueInfo | QueueFacts, state: State) -> int:
+    """The jobs of a queue in a state; of a final state, all that ever ended so."""
     return (queue.totals if state.is_final else queue.counts).get(state.value, 0)
 
 
 def _age(queue: QueueInfo, now: datetime) -> str:
     return span((now - datetime_of(queue.oldest_at)).total_seconds()) if queue.oldest_at is not None else "-"
-
-
-def queue_facts(queue: QueueInfo) -> QueueFacts:
-    return QueueFacts(
-        name=queue.name,
-        state="paused" if queue.is_paused else "open",
-        oldest_at=optional_datetime(queue.oldest_at),
-        **{state.value: _number_of(queue, state) for state in State},
-    )
 
 
 def _node_columns(now: datetime) -> list[Column[Node]]:

@@ -1,18 +1,15 @@
-"""A schedule on the screen: as facts for machines, as a row of a list, and as a page."""
+"""A schedule on the screen: as a row of a list, and as a page."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from rota.cli.change_list import change_lines
 from rota.cli.columns import Column
 from rota.cli.output import aligned, coloured, heading
 from rota.cli.words import beside, call, coarse, first_line, instant, listed, local, printable, relative, span
 from rota.errors import UnknownZone
-from rota.inspector.known_schedule import KnownSchedule, shared_facts
+from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.reading import all_schedules
 from rota.model.edit import describe_origin
 from rota.model.firing import jitter_of
@@ -24,9 +21,9 @@ from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from rota.inspector.changes import Change
-    from rota.inspector.schedule_view import ScheduleView
     from rota.model.redaction import Redaction
     from rota.model.schedule import Pause, ScheduleSpec
     from rota.store.contract import Store
@@ -46,47 +43,13 @@ CATCHUPS = {
 }
 
 
-class ScheduleFacts(Struct, kw_only=True):
-    """What JSON and CSV say about a schedule; times are UTC."""
-
-    id: str
-    sentence: str
-    state: str  # on, paused, disabled, retired, finished or broken
-    next_run: datetime | None
-    last_run: datetime | None
-    last_status: str | None
-    last_error: str | None
-    last_success: datetime | None
-    last_seconds: float | None
-    run_count: int
-    task: str
-    args: list[Any]
-    kwargs: dict[str, Any]
-    queue: str
-    priority: int
-    trigger: str
-    tz: str
-    overlap: str
-    catchup: str
-    pause: str | None
-    tenant: str | None
-    tenant_pause: str | None
-    lookahead: float  # seconds before a run is due that its job is made
-    key: str | None  # the unique key of its jobs
-    key_for: str | None  # how long it holds after a job was made
-    description: str
-    origin: str
-    created_at: datetime
-    version: int
-
-
 class ShownSchedule(KnownSchedule):
     """A schedule with the words of the screen."""
 
-    def explained(self, view: ScheduleView) -> str:
+    def explained(self) -> str:
         """What it does. An interval counts from its schedule's creation, which need not be said each time."""
-        rule = trigger_from_text(view.record.spec.trigger)
-        return rule.explain() if isinstance(rule, Every) else view.explain()
+        rule = trigger_from_text(self.record.spec.trigger)
+        return rule.explain() if isinstance(rule, Every) else super().explained()
 
     def call(self, redaction: Redaction) -> str:
         made = redaction.call(self.record.spec.payload.encode())
@@ -95,18 +58,8 @@ class ShownSchedule(KnownSchedule):
 
 def read_schedules(store: Store, tenant: str | None = None) -> Iterator[ShownSchedule]:
     """All schedules by id, or all of a tenant, read a page at a time."""
-    return (ShownSchedule(record) for record in all_schedules(store, ScheduleFilter(tenant=tenant)))
-
-
-def facts_of(shown: ShownSchedule, redaction: Redaction) -> ScheduleFacts:
-    record, spec = shown.record, shown.record.spec
-    return ScheduleFacts(
-        **shared_facts(shown, redaction),
-        trigger=spec.trigger,
-        pause=record.pause.words if record.pause else None,
-        tenant_pause=record.tenant_pause.words if record.tenant_pause else None,
-        lookahead=spec.lookahead / SECOND,
-    )
+    now = store.now()
+    return (ShownSchedule(record, now) for record in all_schedules(store, ScheduleFilter(tenant=tenant)))
 
 
 def columns(now: datetime, *, has_tenants: bool = False) -> list[Column[ShownSchedule]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rota.cli.change_list import schedule_changes
 from rota.cli.groups import Group
@@ -17,21 +15,22 @@ from rota.cli.schedule_edits import add_schedule, edit_schedule
 from rota.cli.schedule_page import (
     SHOWN_CHANGES,
     SHOWN_RUNS,
-    ScheduleFacts,
     ShownSchedule,
     columns,
-    facts_of,
     page,
     read_schedules,
 )
 from rota.cli.schedule_plan import apply_command, plan_command
 from rota.cli.words import instant, local, relative
 from rota.errors import Refused, ScheduleNotFound
+from rota.inspector.facts.job import enqueued_facts
+from rota.inspector.facts.schedule import ScheduleFacts, schedule_facts
 from rota.model.edit import check_removable
-from rota.model.micros import datetime_of
+from rota.model.micros import datetime_of, micros_of
 from rota.model.schedule import Origin
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from rota.app import App
@@ -40,14 +39,6 @@ if TYPE_CHECKING:
 SHOWN_SCHEDULES = 50  # rows of a table where nothing is said
 
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
-
-
-class MadeFacts(Struct, kw_only=True):
-    """A run that was asked for by hand."""
-
-    schedule_id: str
-    job_id: str
-    existed: bool  # True: nothing was made, because this job holds the key or syncs the collection already
 
 
 @click.group(cls=Group)
@@ -75,12 +66,11 @@ def list_schedules(app: App, tenant: str | None, limit: int | None, out: Output,
     store = app.open()
     owner = app.tenants.get(tenant).name if tenant is not None else None
     shown = list(read_schedules(store, owner))
-    told = partial(facts_of, redaction=app.redaction)
     left_out = 0 if most is None else max(0, len(shown) - most)
     shown = shown[:most]
     has_tenants = owner is None and any(one.record.spec.tenant for one in shown)
     empty = f"tenant {owner} has no schedules" if owner else f"{store.describe()} has no schedules"
-    out.rows(shown, columns(datetime_of(store.now()), has_tenants=has_tenants), ScheduleFacts, told, empty=empty)
+    out.rows(shown, columns(datetime_of(store.now()), has_tenants=has_tenants), ScheduleFacts, _facts(app), empty=empty)
     if left_out:
         say(f"… and {left_out:,} more: --all shows all of them, --limit N so many, --tenant those of one tenant")
 
@@ -95,7 +85,8 @@ def show_schedule(app: App, schedule_id: str, out: Output) -> None:
     runs = app.schedules.next_runs(schedule_id, SHOWN_RUNS) if shown.state == "on" else []
     changes = app.schedules.changes(schedule_id, limit=SHOWN_CHANGES).items
     now = datetime_of(app.open().now())
-    out.page(facts_of(shown, app.redaction), lambda: page(shown, runs, changes, now, app.redaction))
+    facts = schedule_facts(shown.record, app.redaction, micros_of(now))
+    out.page(facts, lambda: page(shown, runs, changes, now, app.redaction))
 
 
 for _command in (schedule_changes, add_schedule, edit_schedule, plan_command, apply_command):
@@ -200,17 +191,24 @@ def run_schedule_now(app: App, schedule_id: str, by: str, out: Output) -> None:
         say(f"job {job.id} {holder}; nothing was made, and `rota jobs show {job.id}` shows that job")
     else:
         say(f"enqueued a run of {schedule_id}")
-    out.page(MadeFacts(schedule_id=schedule_id, job_id=job.id, existed=job.existed), lambda: [job.id])
+    out.page(enqueued_facts(job.record, app.redaction, existed=job.existed), lambda: [job.id])
 
 
 def _read(app: App, ids: tuple[str, ...] | list[str]) -> list[ShownSchedule]:
     """The schedules of these ids, all of them or an error: nothing is half done."""
-    found = {record.id: ShownSchedule(record) for record in app.open().get_schedules(list(ids))}
+    store = app.open()
+    now = store.now()
+    found = {record.id: ShownSchedule(record, now) for record in store.get_schedules(list(ids))}
     for schedule_id in ids:
         if schedule_id not in found:
             others = "; nothing was done about the others" if len(ids) > 1 else ""
             raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}{others}")
     return list(found.values())
+
+
+def _facts(app: App) -> Callable[[ShownSchedule], ScheduleFacts]:
+    now = app.open().now()
+    return lambda shown: schedule_facts(shown.record, app.redaction, now)
 
 
 def _check_removable(schedule: Schedule, count: int) -> None:
@@ -224,7 +222,7 @@ def _check_removable(schedule: Schedule, count: int) -> None:
 def _write_changed(app: App, ids: tuple[str, ...], out: Output) -> None:
     """The schedules as they are now, for machines; people were told what was done."""
     if out.form != "table":
-        out.rows(_read(app, ids), [], ScheduleFacts, partial(facts_of, redaction=app.redaction), empty="")
+        out.rows(_read(app, ids), [], ScheduleFacts, _facts(app), empty="")
 
 
 def _then(app: App, run: datetime | None) -> str:

@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, say
 from rota.cli.words import relative
+from rota.inspector.facts.collection import (
+    CollectionFacts,
+    SyncTaskFacts,
+    collection_facts,
+    collection_sentence,
+    sync_task_facts,
+)
 from rota.model.micros import datetime_of
 from rota.model.sync import Status
 from rota.operations.audit import whoami
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rota.app import App
-    from rota.client.sources import CollectionView
-    from rota.client.sync_task import SyncTask
-
-
-class CollectionFacts(Struct, kw_only=True):
-    """A collection."""
-
-    source: str
-    collection: str
-    task: str
-    schedule: str  # in a sentence
-    schedule_id: str
-    priority: int
-    keep: int
-    next_run: datetime | None
-    last_status: str | None
-    last_finished: datetime | None
-
-
-class TaskFacts(Struct, kw_only=True):
-    """A task of a collection."""
-
-    id: str
-    source: str
-    collection: str
-    status: Status
-    priority: int
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    attempts: int
-    error: str
+    from rota.inspector.collection_view import CollectionView
+    from rota.inspector.sync_task import SyncTask
 
 
 @click.group(cls=Group)
@@ -65,7 +42,8 @@ def list_sources(app: App, out: Output) -> None:
     """All sources and their collections."""
     found = [collection for source in app.sources.list() for collection in source.collections]
     now = datetime_of(app.open().now())
-    out.rows(found, _columns(now), CollectionFacts, _facts, empty=f"{app.open().describe()} knows no source yet")
+    empty = f"{app.open().describe()} knows no source yet"
+    out.rows(found, _columns(now), CollectionFacts, collection_facts, empty=empty)
 
 
 @sources.command("run")
@@ -80,7 +58,7 @@ def run_collection(app: App, source: str, collection: str, out: Output) -> None:
         done = f"{task.status.lower()} already" if task.existed else "started"
         say(f"{task.id} is {done}" if task.existed else f"{done} {task.id}")
     else:
-        out.rows([task], [], TaskFacts, _task_facts, empty="")
+        out.rows([task], [], SyncTaskFacts, sync_task_facts, empty="")
 
 
 @sources.command("tasks")
@@ -94,7 +72,7 @@ def list_tasks(app: App, source: str, collection: str | None, status: str | None
     """Tasks of a source, or of one of its collections, newest first."""
     page = app.sources.tasks(source, collection, status=status, limit=limit)
     now = datetime_of(app.open().now())
-    out.rows(page.items, _task_columns(now), TaskFacts, _task_facts, empty="no task is kept")
+    out.rows(page.items, _task_columns(now), SyncTaskFacts, sync_task_facts, empty="no task is kept")
     if page.cursor is not None and out.form == "table":
         say(f"these are the newest {limit}; -n shows more")
 
@@ -103,7 +81,7 @@ def _columns(now: datetime) -> list[Column[CollectionView]]:
     return [
         Column("source", lambda one: one.source),
         Column("collection", lambda one: one.name),
-        Column("schedule", _sentence, "wrap"),
+        Column("schedule", collection_sentence, "wrap"),
         Column("priority", lambda one: str(one.priority), is_number=True, dropped=3),
         Column("next", lambda one: _when(one.schedule.next_run, now)),
         Column("last", lambda one: one.schedule.last_status or "-"),
@@ -123,28 +101,5 @@ def _task_columns(now: datetime) -> list[Column[SyncTask]]:
     ]
 
 
-def _sentence(one: CollectionView) -> str:
-    return "on demand" if one.is_on_demand else one.schedule.explain()
-
-
 def _when(at: datetime | None, now: datetime) -> str:
     return "-" if at is None else relative(at, now)
-
-
-def _facts(one: CollectionView) -> CollectionFacts:
-    return CollectionFacts(
-        source=one.source,
-        collection=one.name,
-        task=one.task,
-        schedule=_sentence(one),
-        schedule_id=one.schedule.id,
-        priority=one.priority,
-        keep=one.keep,
-        next_run=one.schedule.next_run,
-        last_status=one.schedule.last_status,
-        last_finished=one.schedule.last_finished,
-    )
-
-
-def _task_facts(task: SyncTask) -> TaskFacts:
-    return TaskFacts(**{name: getattr(task, name) for name in TaskFacts.__struct_fields__})

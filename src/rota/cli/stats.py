@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
-from rota.cli.operate import QueueFacts, queue_facts
+from rota.cli.operate import number_of
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, aligned, coloured, heading
-from rota.cli.schedule_page import read_schedules
 from rota.cli.words import count, listed, span
-from rota.model.micros import datetime_of
+from rota.inspector.facts.stats import read_stats
 from rota.model.state import State
-from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
-    from rota.store.contract import Store
+    from rota.inspector.facts.stats import StatsFacts
 
 STATES = (
     State.QUEUED,
@@ -35,54 +30,13 @@ STATES = (
 )
 
 
-class StatsFacts(Struct, kw_only=True):
-    """A store in numbers; of states that end a job, all that ever ended so."""
-
-    store: str
-    at: datetime
-    jobs: dict[str, int]  # over all queues, by state
-    queues: list[QueueFacts]
-    nodes: dict[str, int]  # alive, silent
-    running: int  # jobs that live nodes say they run
-    concurrency: int  # … of so many at once
-    schedules: dict[str, int]  # on, paused, disabled, finished, broken
-    oldest_at: datetime | None  # since when the first in line has been waiting
-    oldest_queue: str | None
-
-
 @click.command()
 @on_a_store
 @output_option
 def stats(app: App, out: Output) -> None:
     """The store in numbers: jobs, nodes, schedules."""
-    facts = _read(app.open())
+    facts = read_stats(app.open())
     out.page(facts, lambda: _page(facts))
-
-
-def _read(store: Store) -> StatsFacts:
-    now = store.now()
-    queues = [queue_facts(queue) for queue in store.list_queues()]
-    nodes = store.list_nodes()
-    alive = [node for node in nodes if is_alive(node, now)]
-    schedules = Counter(shown.state for shown in read_schedules(store))
-    oldest = min((queue for queue in queues if queue.oldest_at), key=_waiting_since, default=None)
-    return StatsFacts(
-        store=store.describe(),
-        at=datetime_of(now),
-        jobs={state.value: sum(getattr(queue, state.value) for queue in queues) for state in STATES},
-        queues=queues,
-        nodes={"alive": len(alive), "silent": len(nodes) - len(alive)},
-        running=sum(node.running for node in alive),
-        concurrency=sum(node.concurrency for node in alive),
-        schedules={state: schedules[state] for state in ("on", "paused", "disabled", "finished", "broken")},
-        oldest_at=oldest.oldest_at if oldest else None,
-        oldest_queue=oldest.name if oldest else None,
-    )
-
-
-def _waiting_since(queue: QueueFacts) -> datetime:
-    assert queue.oldest_at is not None  # noqa: S101 - those without were left out
-    return queue.oldest_at
 
 
 def _page(facts: StatsFacts) -> Iterator[str]:
@@ -93,7 +47,7 @@ def _page(facts: StatsFacts) -> Iterator[str]:
     rows = [
         ["oldest wait", _oldest(facts)],
         ["nodes", _nodes(facts)],
-        ["schedules", _numbers(facts.schedules)],
+        ["schedules", _schedules(facts)],
     ]
     yield from aligned(rows)
 
@@ -104,14 +58,18 @@ def _jobs_table(facts: StatsFacts) -> list[str]:
     rows = [["queue", *(state.value for state in shown)]]
     for queue in facts.queues:
         name = f"{queue.name} ({queue.state})" if queue.state == "paused" else queue.name
-        rows.append([name, *(f"{getattr(queue, state.value):,}" for state in shown)])
+        rows.append([name, *(f"{number_of(queue, state):,}" for state in shown)])
     if len(facts.queues) != 1:
-        rows.append(["all", *(f"{facts.jobs[state.value]:,}" for state in shown)])
+        rows.append(["all", *(f"{_sum(facts, state):,}" for state in shown)])
     widths = [max(len(row[column]) for row in rows) for column in range(1, len(rows[0]))]
     lines = aligned(
         [[row[0], *(cell.rjust(width) for cell, width in zip(row[1:], widths, strict=True))] for row in rows]
     )
     return [heading(lines[0]), *lines[1:]]
+
+
+def _sum(facts: StatsFacts, state: State) -> int:
+    return (facts.totals if state.is_final else facts.jobs)[state.value]
 
 
 def _oldest(facts: StatsFacts) -> str:
@@ -125,6 +83,11 @@ def _nodes(facts: StatsFacts) -> str:
         return "none; `rota run TARGET` starts one"
     busy = f"; running {facts.running} of at most {count(facts.concurrency, 'job')}" if facts.concurrency else ""
     return f"{_numbers(facts.nodes)}{busy}"
+
+
+def _schedules(facts: StatsFacts) -> str:
+    numbers = _numbers(facts.schedules)
+    return f"{numbers} of the first {sum(facts.schedules.values()):,}" if facts.schedules_truncated else numbers
 
 
 def _numbers(numbers: dict[str, int]) -> str:

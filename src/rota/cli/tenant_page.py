@@ -1,29 +1,27 @@
-"""A tenant on the screen: as facts for machines, as a row of a list, and as a page."""
+"""A tenant on the screen: as a row of a list, and as a page."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
-from rota.cli.change_list import ToldChange, change_lines, facts_of_change
+from rota.cli.change_list import change_lines
 from rota.cli.columns import Column
 from rota.cli.output import aligned, coloured, heading, table_lines
 from rota.cli.schedule_page import ShownSchedule, next_words, pause_words, read_schedules
 from rota.cli.words import beside, count, local, printable
-from rota.inspector.facts import filled
-from rota.model.micros import datetime_of, optional_datetime
+from rota.model.micros import datetime_of
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from rota.app import App
-    from rota.client.tenants import TenantView
     from rota.inspector.changes import Change
+    from rota.inspector.tenant_view import TenantView
 
 SHOWN_SCHEDULES = 20
 SHOWN_CHANGES = 3
@@ -32,41 +30,6 @@ ZONE_CHANGES = {
     "recompute": "a new zone holds at once",
     "keep_next": "a new zone holds after the run that is announced",
 }
-
-
-class TenantFacts(Struct, kw_only=True):
-    """What JSON and CSV say about a tenant; times are UTC."""
-
-    name: str
-    tz: str
-    state: str  # open or paused
-    queue: str | None
-    priority: int | None
-    on_zone_change: str
-    pause: str | None
-    paused_until: datetime | None
-    description: str
-    created_at: datetime
-    updated_at: datetime
-    version: int
-    problem: str | None  # why its record cannot be read, if it cannot
-
-
-class OwnedFacts(Struct, kw_only=True):
-    """A schedule of a tenant, in short."""
-
-    id: str
-    sentence: str
-    state: str
-    next_run: datetime | None
-
-
-class TenantPageFacts(TenantFacts, kw_only=True):
-    """A tenant with its first schedules and its last changes."""
-
-    schedules: list[OwnedFacts]
-    more_schedules: int  # counted up to 1,000
-    changes: list[ToldChange]
 
 
 class Owned(NamedTuple):
@@ -80,29 +43,6 @@ def read_owned(app: App, tenant: str) -> Owned:
     found = read_schedules(app.open(), tenant)
     shown = list(islice(found, SHOWN_SCHEDULES))
     return Owned(shown, sum(1 for _ in islice(found, COUNTED)))
-
-
-def facts_of_tenant(tenant: TenantView, now: datetime) -> TenantFacts:
-    pause = tenant.pause if tenant.is_paused_at(now) else None
-    return filled(
-        TenantFacts,
-        tenant,
-        state="paused" if pause else "open",
-        pause=pause.words if pause else None,
-        paused_until=optional_datetime(pause.until) if pause else None,
-    )
-
-
-def page_facts(tenant: TenantView, owned: Owned, changes: Sequence[Change], now: datetime) -> TenantPageFacts:
-    return filled(
-        TenantPageFacts,
-        facts_of_tenant(tenant, now),
-        schedules=[
-            OwnedFacts(id=one.id, sentence=one.sentence, state=one.state, next_run=one.next_run) for one in owned.shown
-        ],
-        more_schedules=owned.more,
-        changes=[facts_of_change(change) for change in changes],
-    )
 
 
 def tenant_columns(now: datetime) -> list[Column[TenantView]]:

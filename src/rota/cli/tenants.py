@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -14,17 +15,15 @@ from rota.cli.pausing import end_of_pause, pause_options
 from rota.cli.schedule_options import given_of, read_priority
 from rota.cli.tenant_page import (
     SHOWN_CHANGES,
-    TenantFacts,
     described,
-    facts_of_tenant,
-    page_facts,
     read_owned,
     tenant_columns,
     tenant_page,
 )
 from rota.cli.words import instant
 from rota.errors import TenantNotFound
-from rota.model.micros import datetime_of
+from rota.inspector.facts.tenant import TenantFacts, tenant_facts
+from rota.model.micros import datetime_of, micros_of
 from rota.model.names import check_name
 from rota.model.tenant import OnZoneChange
 from rota.store.contract import LARGEST_PAGE
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
-    from rota.client.tenants import TenantView
+    from rota.inspector.tenant_view import TenantView
 
 name_argument = click.argument("name", metavar="NAME")
 
@@ -51,7 +50,8 @@ def list_tenants(app: App, out: Output) -> None:
     store = app.open()
     now = datetime_of(store.now())
     empty = f"{store.describe()} has no tenants; `rota tenants put NAME --tz ZONE` makes one"
-    out.rows(list(_all(app)), tenant_columns(now), TenantFacts, lambda one: facts_of_tenant(one, now), empty=empty)
+    facts = partial(tenant_facts, now=micros_of(now))
+    out.rows(list(_all(app)), tenant_columns(now), TenantFacts, facts, empty=empty)
 
 
 @tenants.command("show")
@@ -64,7 +64,7 @@ def show_tenant(app: App, name: str, out: Output) -> None:
     owned = read_owned(app, name)
     changes = app.tenants.changes(name, limit=SHOWN_CHANGES).items
     now = datetime_of(app.open().now())
-    out.page(page_facts(tenant, owned, changes, now), lambda: tenant_page(tenant, owned, changes, now))
+    out.page(tenant_facts(tenant, micros_of(now)), lambda: tenant_page(tenant, owned, changes, now))
 
 
 @tenants.command("changes")
@@ -196,4 +196,4 @@ def _write(app: App, name: str, out: Output) -> None:
     """The tenant as it is now, for machines; people were told what was done."""
     if out.form != "table":
         now = datetime_of(app.open().now())
-        out.rows([app.tenants.get(name)], [], TenantFacts, lambda one: facts_of_tenant(one, now), empty="")
+        out.rows([app.tenants.get(name)], [], TenantFacts, lambda one: tenant_facts(one, micros_of(now)), empty="")

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import by_option, check_duration, on_a_store, on_a_store_to_be, output_option
 from rota.cli.output import Output, say
 from rota.cli.words import count, relative
-from rota.client.tokens import ROLES
 from rota.errors import TokenNotFound
+from rota.inspector.facts.token import TokenFacts, new_token_facts, token_facts, token_state
 from rota.model.micros import datetime_of, micros_of
+from rota.model.token import ROLES
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rota.app import App
-    from rota.client.tokens import NewToken, Role, TokenView
-
-
-class TokenFacts(Struct, kw_only=True):
-    """A token, without its secret."""
-
-    id: str
-    name: str
-    role: str
-    state: str  # good, over, or unreadable
-    created_at: datetime
-    created_by: str
-    expires_at: datetime | None
-    problem: str | None  # why its record cannot be read, if it cannot
-
-
-class NewTokenFacts(Struct, kw_only=True):
-    """A token that was just made, with its secret."""
-
-    id: str
-    name: str
-    role: str
-    secret: str
-    expires_at: datetime | None
+    from rota.inspector.token_view import TokenView
+    from rota.model.token import Role
 
 
 @click.group("token", cls=Group)
@@ -68,7 +47,7 @@ def tokens() -> None:
 def create_token(app: App, name: str, role: Role, ttl: str | None, by: str, out: Output) -> None:
     """Make a token; its secret is shown this once."""
     made = app.tokens.create(name, role=role, ttl=ttl, by=by)
-    out.page(_new_facts(made), lambda: [made.secret])
+    out.page(new_token_facts(made, app.open().now()), lambda: [made.secret])
     say(f"this is all that will ever be shown of it: the store keeps its hash alone (id {made.id})")
 
 
@@ -85,7 +64,7 @@ def list_tokens(app: App, out: Output) -> None:
         cursor, is_last = page.cursor, page.cursor is None
     now = datetime_of(app.open().now())
     empty = "there are no tokens; `rota token create` makes one"
-    out.rows(found, _columns(now), TokenFacts, lambda view: _facts(view, now), empty=empty)
+    out.rows(found, _columns(now), TokenFacts, lambda view: token_facts(view, micros_of(now)), empty=empty)
 
 
 @tokens.command("revoke")
@@ -107,22 +86,7 @@ def _columns(now: datetime) -> list[Column[TokenView]]:
         Column("token", lambda view: view.id),
         Column("name", lambda view: view.problem or view.name, "wrap"),
         Column("role", lambda view: view.role),
-        Column("state", lambda view: _state(view, now)),
+        Column("state", lambda view: token_state(view, micros_of(now))),
         Column("expires", lambda view: relative(view.expires_at, now) if view.expires_at else "never"),
         Column("made by", lambda view: view.created_by, dropped=1),
     ]
-
-
-def _state(view: TokenView, now: datetime) -> str:
-    if view.problem:
-        return "unreadable"
-    return "over" if view.record.is_over(micros_of(now)) else "good"
-
-
-def _facts(view: TokenView, now: datetime) -> TokenFacts:
-    same = ("id", "name", "role", "created_at", "created_by", "expires_at", "problem")
-    return TokenFacts(**{name: getattr(view, name) for name in same}, state=_state(view, now))
-
-
-def _new_facts(made: NewToken) -> NewTokenFacts:
-    return NewTokenFacts(**{name: getattr(made, name) for name in NewTokenFacts.__struct_fields__})

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.cli.job_page import call_of
-from rota.cli.operate import QueueFacts, queue_facts
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import first_line
+from rota.inspector.facts.node import NodeFacts, node_facts
+from rota.inspector.facts.queue import QueueFacts, queue_facts
+from rota.inspector.facts.values import filled
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.state import State
 from rota.store.contract import JobFilter
-from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,26 +25,13 @@ if TYPE_CHECKING:
     from rota.cli.schedule_page import ShownSchedule
     from rota.model.job import Job
     from rota.model.redaction import Redaction
-    from rota.store.contract import Node, QueueInfo, Store
+    from rota.store.contract import QueueInfo, Store
 
 MOST_RUNNING = 50
 MOST_FAILURES = 20
 MOST_SCHEDULES = 1_000  # that are looked through for those which fire next
 NEXT_SHOWN = 20
 WINDOW = 10 * SECOND  # over which a rate is measured: one second alone makes slow queues flicker
-
-
-class TopNode(Struct, kw_only=True):
-    """A process that works on jobs or fires schedules."""
-
-    id: str
-    state: str  # alive or silent
-    roles: list[str]
-    queues: list[str]
-    running: int
-    concurrency: int
-    app: str
-    beat_at: datetime
 
 
 class TopQueue(QueueFacts, kw_only=True):
@@ -84,7 +72,7 @@ class TopFacts(Struct, kw_only=True):
 
     store: str
     at: datetime
-    nodes: list[TopNode]
+    nodes: list[NodeFacts]
     queues: list[TopQueue]
     running: list[TopJob]
     running_total: int
@@ -123,7 +111,7 @@ def look(store: Store, pace: Pace, redaction: Redaction) -> TopFacts:
     return TopFacts(
         store=store.describe(),
         at=datetime_of(now),
-        nodes=sorted((_node(node, now) for node in store.list_nodes()), key=lambda node: (node.state, node.id)),
+        nodes=sorted((node_facts(node, now) for node in store.list_nodes()), key=lambda node: (node.state, node.id)),
         queues=[_queue(queue, rates) for queue in queues],
         running=sorted((_running(job, now, redaction) for job in running), key=lambda job: -job.seconds),
         running_total=sum(queue.counts.get("running", 0) for queue in queues),
@@ -134,23 +122,8 @@ def look(store: Store, pace: Pace, redaction: Redaction) -> TopFacts:
     )
 
 
-def _node(node: Node, now: int) -> TopNode:
-    return TopNode(
-        id=node.id,
-        state="alive" if is_alive(node, now) else "silent",
-        roles=list(node.roles),
-        queues=list(node.queues),
-        running=node.running,
-        concurrency=node.concurrency,
-        app=f"{node.app} {node.version}".strip(),
-        beat_at=datetime_of(node.beat_at),
-    )
-
-
 def _queue(queue: QueueInfo, rates: dict[str, float]) -> TopQueue:
-    facts = queue_facts(queue)
-    known = {field: getattr(facts, field) for field in facts.__struct_fields__}
-    return TopQueue(**known, per_second=rates.get(queue.name))
+    return filled(TopQueue, queue_facts(queue), per_second=rates.get(queue.name))
 
 
 def _running(job: Job, now: int, redaction: Redaction) -> TopJob:

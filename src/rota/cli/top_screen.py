@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rota.cli.columns import Column
+from rota.cli.operate import number_of
 from rota.cli.output import aligned, heading
 from rota.cli.words import coarse, instant, printable, relative, span
+from rota.model.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from rota.cli.top_facts import TopFacts, TopFailure, TopJob, TopNode, TopQueue, TopSchedule
+    from rota.cli.top_facts import TopFacts, TopFailure, TopJob, TopQueue, TopSchedule
+    from rota.inspector.facts.node import NodeFacts
 
 BAR = 10  # characters
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)(.*)", re.DOTALL)
@@ -103,32 +106,32 @@ def _height(section: Section, number: int) -> int:
     return 2 + number + (1 if number < len(section.items) or section.more else 0)
 
 
-def _node_columns(now: datetime) -> list[Column[TopNode]]:
+def _node_columns(now: datetime) -> list[Column[NodeFacts]]:
     return [
         Column("NODE", lambda node: node.id, "cut"),
         Column("state", lambda node: node.state),
         Column("running", lambda node: f"{node.running} of {node.concurrency}" if node.concurrency else "-"),
         Column("roles", lambda node: ", ".join(node.roles), dropped=2),
         Column("queues", lambda node: ", ".join(node.queues) or "-", "cut", dropped=1),
-        Column("app", lambda node: node.app, dropped=3),
+        Column("app", lambda node: f"{node.app} {node.version}".strip(), dropped=3),
         Column("heard of", lambda node: relative(node.beat_at, now), dropped=4),
     ]
 
 
 def _queue_columns(now: datetime) -> list[Column[TopQueue]]:
-    def number(name: str, field: str, dropped: int = 0) -> Column[TopQueue]:
-        return Column(name, lambda queue: f"{getattr(queue, field):,}", is_number=True, dropped=dropped)
+    def number(name: str, state: State, dropped: int = 0) -> Column[TopQueue]:
+        return Column(name, lambda queue: f"{number_of(queue, state):,}", is_number=True, dropped=dropped)
 
     return [
         Column("QUEUE", lambda queue: queue.name, "cut"),
         Column("state", lambda queue: queue.state),
-        number("waiting", "queued"),
-        number("running", "running"),
-        number("later", "scheduled"),
+        number("waiting", State.QUEUED),
+        number("running", State.RUNNING),
+        number("later", State.SCHEDULED),
         Column("oldest", lambda queue: _age(queue, now), is_number=True),
         Column("per second", lambda queue: _rate(queue.per_second), is_number=True),
-        number("succeeded", "succeeded", dropped=2),
-        number("failed", "failed", dropped=1),
+        number("succeeded", State.SUCCEEDED, dropped=2),
+        number("failed", State.FAILED, dropped=1),
     ]
 
 

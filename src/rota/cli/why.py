@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
-    from rota.inspector.facts import JobWhyFacts, WhyFacts
+    from rota.inspector.facts.why import JobWhyFacts, WhyFacts
     from rota.triggers.zone import Zone
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.errors import BadOption, JobNotFound, Refused, ResultTimeout
-from rota.inspector.facts import JobWhyFacts, job_why_facts
+from rota.inspector.facts.why import JobWhyFacts, job_why_facts
 from rota.inspector.surroundings import why_waits
 from rota.keywords import known_keywords_of_verbs
 from rota.model.history import history_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rota.inspector.facts import filled
+from rota.inspector.facts.values import filled
 from rota.keywords import known_keywords_of_verbs
 from rota.model.micros import optional_datetime
 from rota.model.names import check_name

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from rota.errors import DuplicateName, Refused, ScheduleNotFound, VersionConflict
 from rota.inspector.changes import Change, list_changes
-from rota.inspector.facts import OccurrenceFacts, WhyFacts, occurrence_facts, why_facts
+from rota.inspector.facts.schedule import OccurrenceFacts, occurrence_facts
+from rota.inspector.facts.why import WhyFacts, why_facts
 from rota.inspector.occurrences import coming_slots, local_start, why_at, why_no_more
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_view import ScheduleView

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rota.client.jobs import LogEntry
-from rota.client.sync_task import SyncTask
 from rota.errors import BadOption, CollectionNotFound, SourceNotFound, TaskNotFound
+from rota.inspector.collection_view import CollectionView, SourceView
 from rota.inspector.reading import newest_jobs, sync_schedules
-from rota.inspector.schedule_view import ScheduleView
+from rota.inspector.sync_task import SyncTask
 from rota.keywords import known_keywords_of_verbs
 from rota.model.collection import Sync, check_part, collection_of, head_of
 from rota.model.micros import check_instant, datetime_of, optional_instant
@@ -31,33 +31,6 @@ if TYPE_CHECKING:
 
 MOST_TASKS = 1_000  # in one answer
 MOST_LINES = 20_000  # of one task in one answer: more than an attempt may write
-
-
-class CollectionView:
-    """A collection as it was when it was read, with its schedule."""
-
-    def __init__(self, schedule: Schedule, sync: Sync) -> None:
-        self.schedule = ScheduleView(schedule)
-        self.source = sync.source
-        self.name = sync.collection
-        self.keep = sync.keep
-        self.priority = schedule.spec.priority
-        self.task = schedule.spec.task
-
-    @property
-    def is_on_demand(self) -> bool:
-        """Whether only hands start it."""
-        return self.schedule.record.spec.trigger.startswith("once ")
-
-    def __repr__(self) -> str:
-        return f"<collection {self.source}/{self.name}>"
-
-
-class SourceView(NamedTuple):
-    """A source and its collections, by name."""
-
-    name: str
-    collections: list[CollectionView]
 
 
 Views = list[SourceView]

@@ -1,4 +1,4 @@
-"""Tenants as callers see them: a view with datetimes, and app.tenants, the verbs about them."""
+"""app.tenants: makes, changes, pauses and removes tenants."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.errors import Refused, TenantNotFound, UnknownZone, VersionConflict
+from rota.errors import Refused, TenantNotFound, VersionConflict
 from rota.inspector.changes import Change, list_changes
+from rota.inspector.tenant_view import TenantView
 from rota.keywords import known_keywords_of_verbs
 from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.entry import Entry, EntryEdit
-from rota.model.micros import datetime_of, micros_of, optional_instant, outside_calendar
+from rota.model.micros import optional_instant
 from rota.model.names import check_name, check_priority
 from rota.model.never import check_pause_end
 from rota.model.option_names import FOR_VERBS
@@ -39,32 +40,6 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 TRIES = 5
-
-
-class TenantView:
-    """A tenant as it was when it was read."""
-
-    def __init__(self, entry: Entry) -> None:
-        found, problem = read_tenant(entry.data)
-        self.record = record = found or Tenant(tz="UTC")
-        self.problem = problem or _problem_of(record) or None
-        self.name = entry.name
-        self.version = entry.version
-        self.tz = record.tz
-        self.queue = record.queue  # None: its schedules' tasks say it
-        self.priority = record.priority
-        self.on_zone_change = record.on_zone_change
-        self.description = record.description
-        self.pause = record.pause
-        self.created_at = datetime_of(record.created_at)
-        self.updated_at = datetime_of(record.updated_at)
-
-    def is_paused_at(self, now: datetime) -> bool:
-        """Whether all its schedules are paused; a pause may have an end."""
-        return self.record.paused_at(micros_of(now)) is not None
-
-    def __repr__(self) -> str:
-        return f"<tenant {self.name}: {self.tz}>"
 
 
 @known_keywords_of_verbs("app.tenants", FOR_VERBS)
@@ -225,16 +200,6 @@ def _zone(tz: object) -> str:
     name = zone_name(tz) or "UTC"
     find_zone(name)
     return name
-
-
-def _problem_of(tenant: Tenant) -> str:
-    """Why it cannot be shown as it is stored; empty where it can."""
-    try:
-        find_zone(tenant.tz)
-    except UnknownZone as err:
-        return f"cannot be read: {err}"
-    until = tenant.pause.until if tenant.pause else None
-    return outside_calendar(created_at=tenant.created_at, updated_at=tenant.updated_at, until=until)
 
 
 def _not_found(name: str) -> TenantNotFound:

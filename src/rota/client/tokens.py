@@ -9,18 +9,20 @@ import hmac
 import re
 import secrets
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from rota.errors import BadOption, TokenNotFound
+from rota.inspector.token_view import NewToken, TokenView
 from rota.keywords import known_keywords_of_verbs
 from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.entry import EntryEdit
-from rota.model.micros import datetime_of, optional_datetime, outside_calendar, span_of
+from rota.model.micros import span_of
 from rota.model.names import check_name
 from rota.model.option_names import FOR_VERBS
+from rota.model.token import ROLES, Role, Token
 from rota.operations.audit import whoami
 from rota.store.contract import Page, check_limit
 
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
 
     from rota.model.entry import Entry
     from rota.store.contract import Store
-
-Role = Literal["read", "operate", "admin"]
-ROLES: tuple[Role, ...] = get_args(Role)  # each may do what those before it may
 
 KIND = "token"
 _SECRET = re.compile(r"rota_([0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII)
@@ -50,46 +49,7 @@ class Identity(Struct, frozen=True):
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A token as it is kept."""
-
-    name: str
-    role: Role
-    hash: str
-    created_at: int
-    created_by: str = ""
-    expires_at: int | None = None
-
-    def is_over(self, now: int) -> bool:
-        return self.expires_at is not None and self.expires_at <= now
-
-
 _decoder = msgspec.json.Decoder(Token)
-
-
-class TokenView:
-    """A token as callers see it; its secret is shown once, when it is made."""
-
-    def __init__(self, token_id: str, token: Token, problem: str = "") -> None:
-        self.record = token
-        self.problem = problem or outside_calendar(created_at=token.created_at, expires_at=token.expires_at) or None
-        self.id = token_id
-        self.name = token.name
-        self.role = token.role
-        self.created_at = datetime_of(token.created_at)
-        self.created_by = token.created_by
-        self.expires_at = optional_datetime(token.expires_at)
-
-    def __repr__(self) -> str:
-        return f"<token {self.id}: {self.name}, {self.role}>"
-
-
-class NewToken(TokenView):
-    """A token that was just made, with its secret."""
-
-    def __init__(self, token_id: str, token: Token, secret: str) -> None:
-        super().__init__(token_id, token)
-        self.secret = secret
 
 
 @known_keywords_of_verbs("app.tokens", FOR_VERBS)
@@ -149,7 +109,7 @@ class Tokens:
         entries = self._store().get_entries(KIND, [found[1]])
         token = _read(entries[0])[0] if entries else None
         is_right = hmac.compare_digest(token.hash if token else _NO_HASH, hash_of(secret))
-        if token is None or not is_right or token.is_over(self._store().now()):
+        if token is None or not is_right or token.has_expired(self._store().now()):
             return None
         return Identity(token.name, token.role, found[1])
 
@@ -157,7 +117,7 @@ class Tokens:
         """Which of these tokens still let their bearers in: neither revoked nor expired."""
         store = self._store()
         entries, now = store.get_entries(KIND, sorted(set(token_ids))), store.now()
-        return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.is_over(now)}
+        return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.has_expired(now)}
 
     def _noted(self, edit: EntryEdit, before: Token | None, after: Token | None, by: str, at: int) -> EntryEdit:
         author = Author(record_id=self._new_id(), by=by, verb="created" if after else "revoked")

@@ -5,14 +5,15 @@ What live and ready answer may be read by anybody: words from a closed set, no a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from rota.errors import SchemaMismatch, StoreError
 from rota.inspector.reading import all_schedules
-from rota.model.micros import SECOND
+from rota.model.micros import SECOND, optional_datetime
 from rota.store.shared.liveness import is_alive
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.identity import is_there
@@ -25,18 +26,34 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 BEAT_WITHIN = 15 * SECOND  # nodes beat every 5 s
-OK = "ok"
+OK: Literal["ok"] = "ok"
+SEALED = "sealed: it is being moved"
+UNANSWERED = "it does not answer"
 ROLES = ("worker", "scheduler")
 
 
+class HealthFacts(Struct, kw_only=True):
+    """Whether all is well, and the result of each check: "ok", or what is wrong."""
+
+    status: Literal["ok", "unhealthy"]
+    checks: dict[str, str]
+
+
+class SystemHealthFacts(HealthFacts, kw_only=True):
+    """The health of a whole system, seen through its store; for operators, so it may name things."""
+
+    reason: str
+    beat_at: datetime | None  # the last heartbeat of any node, if nodes were checked
+
+
 class Health(Struct, frozen=True):
-    """What was looked at, and how each was found."""
+    """What was checked, and the result of each check."""
 
     checks: dict[str, str]
 
     @property
     def is_well(self) -> bool:
-        return all(found == OK for found in self.checks.values())
+        return all(result == OK for result in self.checks.values())
 
     @property
     def status(self) -> int:
@@ -44,8 +61,12 @@ class Health(Struct, frozen=True):
         return 200 if self.is_well else 503
 
     @property
+    def facts(self) -> HealthFacts:
+        return HealthFacts(status=OK if self.is_well else "unhealthy", checks=self.checks)
+
+    @property
     def json(self) -> bytes:
-        return msgspec.json.encode({"status": OK if self.is_well else "unhealthy", "checks": self.checks})
+        return msgspec.json.encode(self.facts)
 
 
 class TurningService(Protocol):
@@ -88,11 +109,11 @@ def ready(store: Callable[[], Store], node: LocalNode | None) -> Health:
 
 def _state_of(store: Callable[[], Store]) -> str:
     try:
-        return OK if store().sealed() is None else "sealed: it is being moved"
+        return OK if store().sealed() is None else SEALED
     except SchemaMismatch:
         return "its schema is of another version"
     except StoreError:
-        return "it does not answer"
+        return UNANSWERED
 
 
 def _roles(node: LocalNode | None) -> dict[str, str]:
@@ -108,12 +129,17 @@ def _roles(node: LocalNode | None) -> dict[str, str]:
 # A whole system, seen through its store.
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """Whether all is well, why one thinks so, and when any node was last heard of, where that was asked."""
+class Finding(Health, frozen=True, kw_only=True):
+    """The result of each check of a system, the reason in words, and the last heartbeat, if nodes were checked."""
 
-    is_well: bool
     reason: str
     beat_at: int | None = None
+
+    @property
+    def facts(self) -> SystemHealthFacts:
+        same = super().facts
+        at = optional_datetime(self.beat_at)
+        return SystemHealthFacts(status=same.status, checks=same.checks, reason=self.reason, beat_at=at)
 
 
 def why_unusable(store: Store) -> str | None:
@@ -135,28 +161,30 @@ def examine(store: Store, ask: Callable[[Store], Finding]) -> Finding:
     """Open a store that nobody has opened yet, ask, and close it."""
     reason = why_unusable(store)
     if reason:
-        return Finding(is_well=False, reason=reason)
+        return Finding(checks={"store": "it cannot be used"}, reason=reason)
     try:
         store.open()
         seal = store.sealed()
         if seal is not None:
-            return Finding(is_well=False, reason=str(seal.refusal(store.describe())))
+            return Finding(checks={"store": SEALED}, reason=str(seal.refusal(store.describe())))
         return ask(store)
     except StoreError as err:
-        return Finding(is_well=False, reason=str(err))
+        return Finding(checks={"store": UNANSWERED}, reason=str(err))
     finally:
         store.close()
 
 
-def lacking(store: Store, fresh: list[NodeRecord]) -> list[str]:
-    """What waits and has nobody to take it. A paused queue waits because somebody wants it to."""
-    taken = {queue for node in fresh for queue in node.queues}
+def check_work(store: Store, alive: list[NodeRecord]) -> dict[str, str]:
+    """Whether live nodes take all that is ready. The jobs of a paused queue wait because somebody wants them to."""
+    taken = {queue for node in alive for queue in node.queues}
     waiting = [queue.name for queue in store.list_queues() if queue.counts.get("queued") and not queue.is_paused]
-    missing = [f"no live worker takes queue {name}" for name in waiting if name not in taken]
-    is_fired = any("scheduler" in node.roles for node in fresh)
-    if not is_fired and any(_is_expected(schedule) for schedule in all_schedules(store)):
-        missing.append("no live node fires schedules")
-    return missing
+    untaken = [f"no live worker takes queue {name}" for name in waiting if name not in taken]
+    is_fired = any("scheduler" in node.roles for node in alive)
+    is_needed = not is_fired and any(_is_expected(schedule) for schedule in all_schedules(store))
+    return {
+        "queues": " and ".join(untaken) or OK,
+        "schedules": "no live node fires schedules" if is_needed else OK,
+    }
 
 
 def _is_expected(schedule: Schedule) -> bool:

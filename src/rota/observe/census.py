@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rota.errors import RotaError
 from rota.inspector.reading import all_schedules
+from rota.inspector.schedule_state import STATES, schedule_state
 from rota.model.firing import start_of
 from rota.model.micros import SECOND
 from rota.model.slots import coming_slot
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 MOST_READ = 10_000  # schedules that one census looks at
 LEAST_AGE = 10.0  # seconds for which a census holds at least, …
 SHARE = 20  # … and so many times as long as it took: reading is a twentieth of the time at most
-STATES = ("on", "paused", "disabled", "retired", "finished", "broken")
 
 
 class Seen(Struct, frozen=True):
@@ -89,7 +89,7 @@ class Census:
         for place, schedule in enumerate(islice(schedules, MOST_READ)):
             if place < MOST_SCHEDULES:
                 own.append(schedule.id)
-            state = state_of(schedule)
+            state = schedule_state(schedule, now)
             states[state,] += 1
             label = (schedule.id if place < MOST_SCHEDULES else OTHER,)
             if state == "on":
@@ -101,19 +101,6 @@ class Census:
                 next_runs[label] = min(coming / SECOND, next_runs.get(label, coming / SECOND))
         self._first.note(own, is_all=len(own) < MOST_SCHEDULES)
         return Seen(states, failing, last_runs, next_runs, next(schedules, None) is not None)
-
-
-def state_of(schedule: Schedule) -> str:
-    """What a schedule is, in one word of STATES."""
-    if schedule.problem:
-        return "broken"
-    if schedule.origin.is_retired:
-        return "retired"
-    if not schedule.is_enabled:
-        return "disabled"
-    if schedule.silence is not None:
-        return "paused"
-    return "on" if schedule.next_at is not None or schedule.has_jobs_ahead else "finished"
 
 
 def _next_run(schedule: Schedule, state: str, now: int) -> int | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.client.tokens import Identity
-    from rota.inspector.facts import LineFacts
+    from rota.inspector.facts.job import LineFacts
 
 log = logging.getLogger("rota.web")
 

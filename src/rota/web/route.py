@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from rota.client.tokens import Role
+from rota.model.token import Role
 
 if TYPE_CHECKING:
     from rota.app import App

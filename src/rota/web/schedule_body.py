@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from rota.errors import BadPayload, BadTrigger, RotaError, UnknownTask, UnknownZone
-from rota.model.micros import SECOND, datetime_of, optional_datetime, span_text
+from rota.inspector.facts.schedule import stored_bound
+from rota.inspector.facts.values import duration
 from rota.model.payload import pack_call, unpack_call
 from rota.model.redaction import restored_call
 from rota.model.schedule import Catchup, Overlap
@@ -37,6 +37,8 @@ from rota.web.types import (
 )
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from rota.app import App
     from rota.model.schedule import Schedule, ScheduleSpec
     from rota.operations.specs import ScheduleKeywords
@@ -269,29 +271,6 @@ def _kept(spec: ScheduleSpec) -> dict[str, Any]:
         **{name: duration(getattr(spec, name)) for name in ("jitter", "lookahead")},
         "grace": duration(spec.grace) or "0s",
         "tenant": spec.tenant or None,
-        "start": _kept_bound(spec, "start"),
-        "end": _kept_bound(spec, "end"),
+        "start": stored_bound(spec, "start"),
+        "end": stored_bound(spec, "end"),
     }
-
-
-def duration(micros: int) -> str | None:
-    return span_text(micros) if micros else None
-
-
-def _kept_bound(spec: ScheduleSpec, name: str) -> date | None:
-    """A day or an instant; where its zone is unknown, a day is the instant that is stored."""
-    at: int | None = getattr(spec, name)
-    if at is None or name not in spec.day_bounds:
-        return optional_datetime(at)
-    try:
-        return find_zone(spec.tz).datetime_of(at // SECOND).date()
-    except UnknownZone:
-        return datetime_of(at)
-
-
-def bound_words(spec: ScheduleSpec, name: str) -> str | None:
-    """A bound as it is sent."""
-    kept = _kept_bound(spec, name)
-    if isinstance(kept, datetime):
-        return str(msgspec.to_builtins(kept))
-    return None if kept is None else kept.isoformat()

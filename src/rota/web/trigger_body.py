@@ -1,10 +1,9 @@
-"""Triggers as JSON: {"cron": …}, {"every": …}, {"calendar": {…}} or {"once": …}, read and written."""
+"""Triggers as JSON sends them: {"cron": …}, {"every": …}, {"calendar": {…}} or {"once": …}."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from rota.errors import BadTrigger
@@ -63,22 +62,6 @@ def read_trigger(body: TriggerBody) -> Trigger:
     if body.once is not None:
         return once(body.once, tz=body.tz)
     return _calendar(body)
-
-
-def trigger_body(text: str) -> TriggerBody:
-    """A trigger's own text as JSON shows it; what a change of zone left to remember is not shown."""
-    kind, _, rest = text.partition(" ")
-    words, pairs = [], {}
-    for part in rest.split():
-        key, equals, value = part.partition("=")
-        if equals:
-            pairs[key] = value
-        else:
-            words.append(part)
-    tz = pairs.pop("tz", None)
-    pairs = {key: value for key, value in pairs.items() if key not in {"done", "kept"}}
-    said: dict[str, Any] = {"calendar": pairs} if kind == "calendar" else {kind: " ".join(words), **pairs}
-    return msgspec.convert({**said, "tz": tz}, TriggerBody, strict=False)
 
 
 def _calendar(body: TriggerBody) -> Trigger:

@@ -9,7 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from rota.inspector.changes import Change
-from rota.inspector.facts import ChangeFacts, LineFacts, change_facts
+from rota.inspector.facts.change import change_facts
+from rota.inspector.facts.job import LineFacts, line_facts
+from rota.inspector.facts.queue import jobs_by_state
 from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, AuditFilter, JobFilter
@@ -78,9 +80,9 @@ class Watcher:
 
     def _count(self, store: Store) -> Iterator[bytes]:
         queues, now = store.list_queues(), store.now()
-        totals = {state.value: sum(queue.counts.get(state.value, 0) for queue in queues) for state in State}
         alive = sum(is_alive(node, now) for node in store.list_nodes())
-        counts = CountsEvent(jobs=totals, paused=sorted(queue.name for queue in queues if queue.is_paused), nodes=alive)
+        paused = sorted(queue.name for queue in queues if queue.is_paused)
+        counts = CountsEvent(jobs=jobs_by_state(queues), paused=paused, nodes=alive)
         if counts != self._counts:
             self._counts = counts
             yield event("counts", counts)
@@ -109,8 +111,8 @@ class Watcher:
         is_first, self._has_notes = not self._has_notes, True
         self._last_audit = audit_records[0].id if audit_records else None
         if not is_first:
-            facts: list[ChangeFacts] = [change_facts(Change(audit, self._app.redaction)) for audit in reversed(new)]
-            yield from (event("change", one) for one in facts)
+            changes = [Change(audit, self._app.redaction) for audit in reversed(new)]
+            yield from (event("change", change_facts(change)) for change in changes)
 
 
 def new_lines(app: App, after: Mapping[str, int]) -> dict[str, tuple[Sequence[LineFacts], str | None]]:
@@ -132,7 +134,7 @@ def _end_of(state: State | None) -> str | None:
 def lines_after(app: App, job_id: str, number: int, limit: int = LARGEST_PAGE) -> list[LineFacts]:
     """A page of lines."""
     lines = app.jobs.logs(job_id, after=number, limit=limit)
-    return [LineFacts(number=line.number, at=line.at, level=line.level, text=line.text) for line in lines]
+    return [line_facts(line) for line in lines]
 
 
 def lines_chunk(lines: Sequence[LineFacts], after: int = 0) -> bytes:

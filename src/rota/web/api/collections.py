@@ -9,15 +9,13 @@ from msgspec import Meta, Struct
 
 from rota.client.sources import MOST_LINES
 from rota.errors import CollectionNotFound, SourceNotFound
+from rota.inspector.facts.collection import SyncTaskFacts, iso, sync_task_facts
 from rota.model.sync import Status
 from rota.web.refusals import Refusal, code_of
 from rota.web.route import Answer, Ask, Route
 from rota.web.types import Instant, JobId, Limit, Query, ReasonBody
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rota.client.sync_task import SyncTask
     from rota.errors import NotFound
 
 Part = Annotated[
@@ -67,21 +65,6 @@ class SyncLogsQuery(Query, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=MOST_LINES)] = MOST_LINES
 
 
-class SyncTaskFacts(Struct, kw_only=True):
-    """A task. Times are ISO, in UTC; empty where they have not come yet."""
-
-    id: str
-    source: str
-    collection: str
-    priority: int
-    created_at: str
-    started_at: str
-    finished_at: str
-    status: Status
-    attempts: int
-    error: str  # why it failed, or what its last attempt failed with
-
-
 class SyncLine(Struct, kw_only=True):
     """One line that a task wrote: stdout is info, stderr is error, logging has its own levels."""
 
@@ -109,25 +92,6 @@ class SyncStarted(Struct, kw_only=True):
     task_id: str
 
 
-def task_facts(task: SyncTask) -> SyncTaskFacts:
-    return SyncTaskFacts(
-        id=task.id,
-        source=task.source,
-        collection=task.collection,
-        priority=task.priority,
-        created_at=iso(task.created_at),
-        started_at=iso(task.started_at),
-        finished_at=iso(task.finished_at),
-        status=task.status,
-        attempts=task.attempts,
-        error=task.error,
-    )
-
-
-def iso(at: datetime | None) -> str:
-    return "" if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%f}Z"
-
-
 def list_sync_tasks(ask: Ask) -> SyncTasks:
     query: SyncTasksQuery = ask.query
     try:
@@ -142,7 +106,7 @@ def list_sync_tasks(ask: Ask) -> SyncTasks:
         )
     except (SourceNotFound, CollectionNotFound) as err:
         raise _missing(err) from err
-    return SyncTasks(tasks=[task_facts(task) for task in page.items], cursor=page.cursor)
+    return SyncTasks(tasks=[sync_task_facts(task) for task in page.items], cursor=page.cursor)
 
 
 def start_sync_task(ask: Ask) -> Answer:
@@ -162,7 +126,7 @@ def start_sync_task_slash(ask: Ask) -> Answer:
 
 
 def get_sync_task(ask: Ask) -> SyncTaskFacts:
-    return task_facts(ask.app.sources.task(ask.path.task_id))
+    return sync_task_facts(ask.app.sources.task(ask.path.task_id))
 
 
 def get_sync_task_logs(ask: Ask) -> SyncLogs:
@@ -172,7 +136,7 @@ def get_sync_task_logs(ask: Ask) -> SyncLogs:
 
 
 def cancel_sync_task(ask: Ask) -> SyncTaskFacts:
-    return task_facts(ask.app.sources.cancel(ask.path.task_id, reason=ask.body.reason, by=ask.by))
+    return sync_task_facts(ask.app.sources.cancel(ask.path.task_id, reason=ask.body.reason, by=ask.by))
 
 
 def _missing(err: NotFound) -> Refusal:

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from msgspec import Struct
-
 from rota.errors import BadOption
-from rota.inspector.health import Health, live, ready
+from rota.inspector.health import Health, HealthFacts, live, ready
 from rota.web.refusals import Refusal
 from rota.web.route import Answer, Ask, Route
-
-
-class Healthy(Struct, kw_only=True):
-    """Whether all is well, and how each thing that was looked at was found; no secrets: anybody may read it."""
-
-    status: Literal["ok", "unhealthy"]
-    checks: dict[str, str]
 
 
 def get_live(ask: Ask) -> Answer:
@@ -28,7 +17,7 @@ def get_ready(ask: Ask) -> Answer:
 
 
 def _answer(found: Health) -> Answer:
-    return Answer(Healthy(status="ok" if found.is_well else "unhealthy", checks=found.checks), found.status)
+    return Answer(found.facts, found.status)
 
 
 def get_metrics(ask: Ask) -> Answer:
@@ -44,9 +33,9 @@ def get_metrics(ask: Ask) -> Answer:
 _FAILING = {503: "It is not."}
 
 ROUTES = (
-    Route(method="GET", path="/live", role=None, handle=get_live, answer=Healthy, also=_FAILING,
+    Route(method="GET", path="/live", role=None, handle=get_live, answer=HealthFacts, also=_FAILING,
           says="Whether this process is alive."),
-    Route(method="GET", path="/ready", role=None, handle=get_ready, answer=Healthy, also=_FAILING,
+    Route(method="GET", path="/ready", role=None, handle=get_ready, answer=HealthFacts, also=_FAILING,
           says="Whether it can do its part: the store answers."),
     Route(method="GET", path="/metrics", role="read", handle=get_metrics, answer=str,
           media="text/plain", says="What Prometheus reads; as OpenMetrics to who accepts that.",

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from rota.errors import BadPayload
-from rota.inspector.facts import JobFacts, JobWhyFacts, LineFacts, MoveFacts, job_facts, move_facts
-from rota.model.job import NewJob, accept
+from rota.inspector.facts.job import (
+    EnqueuedFacts,
+    JobFacts,
+    JobPageFacts,
+    LineFacts,
+    MoveFacts,
+    enqueued_facts,
+    enqueued_record,
+    job_facts,
+    job_page_facts,
+    line_facts,
+    move_facts,
+)
+from rota.inspector.facts.why import JobWhyFacts
 from rota.model.micros import optional_instant
 from rota.model.state import State
 from rota.store.contract import JobFilter, Page
@@ -31,9 +43,6 @@ from rota.web.types import (
     ReasonBody,
     ScheduleId,
 )
-
-if TYPE_CHECKING:
-    from rota.tasks.task import Request
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**53)]
 TaskPattern = Annotated[
@@ -113,8 +122,8 @@ def list_jobs(ask: Ask) -> Page[JobFacts]:
     return Page([job_facts(job, ask.app.redaction) for job in page.items], page.cursor)
 
 
-def get_job(ask: Ask) -> JobFacts:
-    return job_facts(ask.app.jobs.read(ask.path.job_id), ask.app.redaction)
+def get_job(ask: Ask) -> JobPageFacts:
+    return job_page_facts(ask.app.jobs.read(ask.path.job_id), ask.app.redaction)
 
 
 def get_history(ask: Ask) -> History:
@@ -131,7 +140,7 @@ def get_logs(ask: Ask) -> Lines | Follow:
     if query.follow:
         return Follow(ask.path.job_id, query.after if ask.last_event is None else ask.last_event)
     lines = ask.app.jobs.logs(ask.path.job_id, start=query.start, end=query.end, after=query.after, limit=query.limit)
-    return Lines(items=[LineFacts(number=line.number, at=line.at, level=line.level, text=line.text) for line in lines])
+    return Lines(items=[line_facts(line) for line in lines])
 
 
 def enqueue_job(ask: Ask) -> Answer:
@@ -145,20 +154,11 @@ def enqueue_job(ask: Ask) -> Answer:
     with at_fault("args", BadPayload):
         request = task.using(**options).job(*body.args, **body.kwargs)
     job = ask.app.send([request])[0]
-    if job.existed:
-        return Answer(job_facts(job.record, ask.app.redaction))
-    ask.app.jobs.note(job.id, "enqueued", ask.by, {}, {"task": task.name})
-    return Answer(_as_it_is(ask, request, job.id), 201)
-
-
-def _as_it_is(ask: Ask, request: Request, job_id: str) -> JobFacts:
-    """The job as it is now; as it was accepted, where it has run and gone already (keep=False)."""
-    store = ask.app.open()
-    found = store.get_jobs([job_id])
-    if found:
-        return job_facts(found[0], ask.app.redaction)
-    new = NewJob(id=job_id, task=request.task, payload=request.payload, queue=request.queue, priority=request.priority)
-    return job_facts(accept(new, store.now()), ask.app.redaction)
+    if not job.existed:
+        ask.app.jobs.note(job.id, "enqueued", ask.by, {}, {"task": task.name})
+    record = job.record if job.existed else enqueued_record(ask.app.open(), request, job.id)
+    facts = enqueued_facts(record, ask.app.redaction, existed=job.existed)
+    return Answer(facts, 200 if job.existed else 201)
 
 
 def retry_job(ask: Ask) -> JobFacts:
@@ -181,9 +181,11 @@ _WRONG_STATE = {409: "the job's state does not allow it"}
 ROUTES = (
     Route(method="GET", path=_JOBS, role="read", handle=list_jobs, says="Jobs, newest first.", query=JobsQuery,
           answer=Page[JobFacts]),
-    Route(method="POST", path=_JOBS, role="operate", handle=enqueue_job, body=NewJobBody, answer=JobFacts, status=201,
-          says="Enqueue a call of a registered task.", also={200: "A live job has that key already: it is answered."}),
-    Route(method="GET", path=_JOB, role="read", handle=get_job, says="A job.", params=JobPath, answer=JobFacts),
+    Route(method="POST", path=_JOBS, role="operate", handle=enqueue_job, body=NewJobBody, answer=EnqueuedFacts,
+          status=201, says="Enqueue a call of a registered task.",
+          also={200: "A live job has that key already: it is answered."}),
+    Route(method="GET", path=_JOB, role="read", handle=get_job, says="A job with its history.", params=JobPath,
+          answer=JobPageFacts),
     Route(method="DELETE", path=_JOB, role="operate", handle=delete_job, says="Delete a job that has ended.",
           params=JobPath, status=204, also=_WRONG_STATE),
     Route(method="GET", path=f"{_JOB}/history", role="read", handle=get_history, params=JobPath, answer=History,

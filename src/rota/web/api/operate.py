@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from rota.client.queues import QueueView
-from rota.client.tokens import Role, TokenView
 from rota.errors import TokenNotFound
 from rota.inspector.changes import list_changes
-from rota.inspector.facts import ChangeFacts, NodeFacts, change_facts, filled, node_facts
-from rota.model.micros import datetime_of, optional_datetime
-from rota.model.state import State
-from rota.store.contract import Page
-from rota.store.shared.liveness import is_alive
+from rota.inspector.facts.change import ChangeFacts, change_facts
+from rota.inspector.facts.node import NodeFacts, node_facts
+from rota.inspector.facts.queue import QueueFacts, queue_facts
+from rota.inspector.facts.stats import StatsFacts, read_stats
+from rota.inspector.facts.token import NewTokenFacts, TokenFacts, new_token_facts, token_facts
+from rota.model.token import Role
+from rota.store.contract import Page, QueueInfo
 from rota.web.route import Ask, Route, Watch
 from rota.web.types import Body, Duration, Instant, Name, NamesQuery, NotesQuery
 
@@ -59,16 +58,6 @@ class NewTokenBody(Body, frozen=True, kw_only=True):
     ttl: Duration | None = None
 
 
-class QueueFacts(Struct, kw_only=True):
-    """A queue in numbers."""
-
-    name: str
-    state: Literal["open", "paused"]
-    counts: dict[str, int]  # the jobs that are kept, by state
-    totals: dict[str, int]  # jobs that ever ended, by state
-    oldest_at: datetime | None  # since when the first in line has been waiting
-
-
 class QueuesFacts(Struct, kw_only=True):
     """All queues."""
 
@@ -81,40 +70,8 @@ class NodesFacts(Struct, kw_only=True):
     items: list[NodeFacts]
 
 
-class StatsFacts(Struct, kw_only=True):
-    """The store in numbers; all are kept, none is counted."""
-
-    store: str
-    at: datetime
-    jobs: dict[str, int]  # that are kept, by state
-    totals: dict[str, int]  # that ever ended, by state
-    nodes: dict[str, int]  # alive, silent
-    running: int  # jobs that live nodes say they run …
-    concurrency: int  # … of so many at once
-    oldest_at: datetime | None
-    oldest_queue: str | None
-
-
-class TokenFacts(Struct, kw_only=True):
-    """A token, without its secret."""
-
-    id: str
-    name: str
-    role: Role
-    created_at: datetime
-    created_by: str
-    expires_at: datetime | None
-    problem: str | None  # why its record cannot be read, if it cannot
-
-
-class NewTokenFacts(TokenFacts, kw_only=True):
-    """A token that was just made. Its secret is shown this once."""
-
-    secret: str
-
-
 def list_queues(ask: Ask) -> QueuesFacts:
-    return QueuesFacts(items=[queue_facts(queue) for queue in ask.app.queues.list()])
+    return QueuesFacts(items=[queue_facts(queue) for queue in ask.app.open().list_queues()])
 
 
 def pause_queue(ask: Ask) -> QueueFacts:
@@ -134,24 +91,7 @@ def list_nodes(ask: Ask) -> NodesFacts:
 
 
 def get_stats(ask: Ask) -> StatsFacts:
-    store = ask.app.open()
-    now, queues, nodes = store.now(), store.list_queues(), store.list_nodes()
-    alive = [node for node in nodes if is_alive(node, now)]
-    waiting = [queue for queue in queues if queue.oldest_at is not None]
-    oldest = min(waiting, key=lambda queue: queue.oldest_at or 0, default=None)
-    return StatsFacts(
-        store=store.describe(),
-        at=datetime_of(now),
-        jobs={state.value: sum(queue.counts.get(state.value, 0) for queue in queues) for state in State},
-        totals={
-            state.value: sum(queue.totals.get(state.value, 0) for queue in queues) for state in State if state.is_final
-        },
-        nodes={"alive": len(alive), "silent": len(nodes) - len(alive)},
-        running=sum(node.running for node in alive),
-        concurrency=sum(node.concurrency for node in alive),
-        oldest_at=optional_datetime(oldest.oldest_at) if oldest else None,
-        oldest_queue=oldest.name if oldest else None,
-    )
+    return read_stats(ask.app.open())
 
 
 def list_all_changes(ask: Ask) -> Page[ChangeFacts]:
@@ -175,13 +115,14 @@ def watch_events(ask: Ask) -> Watch:
 
 def list_tokens(ask: Ask) -> Page[TokenFacts]:
     page = ask.app.tokens.list(limit=ask.query.limit, cursor=ask.query.cursor)
-    return Page([token_facts(view) for view in page.items], page.cursor)
+    now = ask.app.open().now()
+    return Page([token_facts(token, now) for token in page.items], page.cursor)
 
 
 def create_token(ask: Ask) -> NewTokenFacts:
     body: NewTokenBody = ask.body
     made = ask.app.tokens.create(body.name, role=body.role, ttl=body.ttl, by=ask.by)
-    return NewTokenFacts(**{name: getattr(made, name) for name in NewTokenFacts.__struct_fields__})
+    return new_token_facts(made, ask.app.open().now())
 
 
 def revoke_token(ask: Ask) -> None:
@@ -189,16 +130,10 @@ def revoke_token(ask: Ask) -> None:
         raise TokenNotFound(f"no token has the id {ask.path.token_id!r}")
 
 
-def queue_facts(queue: QueueView) -> QueueFacts:
-    return filled(QueueFacts, queue, state="paused" if queue.is_paused else "open")
-
-
-def token_facts(view: TokenView) -> TokenFacts:
-    return TokenFacts(**{name: getattr(view, name) for name in TokenFacts.__struct_fields__})
-
-
 def _queue(ask: Ask) -> QueueFacts:
-    return queue_facts(ask.app.queues.get(ask.path.queue) or QueueView(name=ask.path.queue))
+    name = ask.path.queue
+    found = (queue for queue in ask.app.open().list_queues() if queue.name == name)
+    return queue_facts(next(found, QueueInfo(name=name)))
 
 
 _API = "/api/v1"

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from rota.errors import ScheduleNotFound, TenantNotFound
-from rota.inspector.facts import ChangeFacts, JobFacts, OccurrenceFacts, WhyFacts, change_facts, job_facts
+from rota.inspector.facts.change import ChangeFacts, change_facts
+from rota.inspector.facts.job import EnqueuedFacts, enqueued_facts
+from rota.inspector.facts.schedule import OccurrenceFacts, ScheduleFacts, schedule_facts
+from rota.inspector.facts.why import WhyFacts
 from rota.store.contract import Page, ScheduleFilter
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
@@ -20,10 +23,6 @@ from rota.web.schedule_body import (
     patched,
     read_schedule,
     with_secrets,
-)
-from rota.web.schedule_facts import (
-    ScheduleFacts,
-    schedule_facts,
 )
 from rota.web.types import (
     Instant,
@@ -85,8 +84,9 @@ class Runs(Struct, kw_only=True):
 def list_schedules(ask: Ask) -> Page[ScheduleFacts]:
     query: SchedulesQuery = ask.query
     where = ScheduleFilter(tenant=query.tenant, origin=query.origin)
-    page = ask.app.open().list_schedules(where, cursor=query.cursor, limit=query.limit)
-    return Page([schedule_facts(record, ask.app.redaction) for record in page.items], page.cursor)
+    store = ask.app.open()
+    page, now = store.list_schedules(where, cursor=query.cursor, limit=query.limit), store.now()
+    return Page([schedule_facts(record, ask.app.redaction, now) for record in page.items], page.cursor)
 
 
 def get_schedule(ask: Ask) -> Answer:
@@ -147,7 +147,8 @@ def disable_schedule(ask: Ask) -> Answer:
 
 def run_schedule_now(ask: Ask) -> Answer:
     job = ask.app.schedules.run_now(ask.path.schedule_id, by=ask.by)
-    return Answer(job_facts(job.record, ask.app.redaction), 200 if job.existed else 201)
+    facts = enqueued_facts(job.record, ask.app.redaction, existed=job.existed)
+    return Answer(facts, 200 if job.existed else 201)
 
 
 def get_next(ask: Ask) -> Runs:
@@ -192,7 +193,8 @@ def _read(ask: Ask) -> Schedule:
 
 
 def _shown(ask: Ask, record: Schedule, status: int = 200) -> Answer:
-    return Answer(schedule_facts(record, ask.app.redaction), status, {"ETag": f'"{record.version}"'})
+    facts = schedule_facts(record, ask.app.redaction, ask.app.open().now())
+    return Answer(facts, status, {"ETag": f'"{record.version}"'})
 
 
 _ALL, _ONE = "/api/v1/schedules", "/api/v1/schedules/{schedule_id}"
@@ -221,7 +223,7 @@ ROUTES = (
     Route(method="POST", path=f"{_ONE}/disable", role="operate", handle=disable_schedule, params=SchedulePath,
           answer=ScheduleFacts, is_versioned=True, says="Turn a schedule off, whatever is deployed."),
     Route(method="POST", path=f"{_ONE}/run-now", role="operate", handle=run_schedule_now, params=SchedulePath,
-          answer=JobFacts, status=201, says="One run at once; the job is answered.",
+          answer=EnqueuedFacts, status=201, says="One run at once; the job is answered.",
           also={200: "No job was made: the one answered holds the unique key, or syncs the same collection.",
                 409: "Its state does not allow it, or it kept changing."}),
     Route(method="GET", path=f"{_ONE}/next", role="read", handle=get_next, params=SchedulePath, query=NextQuery,

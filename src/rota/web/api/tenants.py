@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from rota.errors import BadTrigger, TenantNotFound
-from rota.inspector.facts import ChangeFacts, change_facts, filled
+from rota.inspector.facts.change import ChangeFacts, change_facts
+from rota.inspector.facts.tenant import TenantFacts, tenant_facts
 from rota.model.tenant import OnZoneChange
 from rota.store.contract import Page
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
-from rota.web.schedule_facts import PauseFacts, pause_facts
 from rota.web.types import Body, Name, NamesQuery, NotesQuery, PauseBody, Priority, Text, Zone
 
 if TYPE_CHECKING:
-    from rota.client.tenants import TenantView
+    from rota.inspector.tenant_view import TenantView
 
 
 class TenantPath(Struct, frozen=True):
@@ -52,32 +51,17 @@ class TenantPatch(Body, frozen=True, kw_only=True):
     description: Text | UnsetType = UNSET
 
 
-class TenantFacts(Struct, kw_only=True):
-    """A tenant."""
-
-    name: str
-    version: int
-    tz: str
-    queue: str | None
-    priority: int | None
-    on_zone_change: OnZoneChange
-    description: str
-    pause: PauseFacts | None
-    problem: str | None  # why its record cannot be read, if it cannot
-    created_at: datetime
-    updated_at: datetime
-
-
 FIELDS = TenantBody.__struct_fields__
 
 
 def list_tenants(ask: Ask) -> Page[TenantFacts]:
     page = ask.app.tenants.list(limit=ask.query.limit, cursor=ask.query.cursor)
-    return Page([tenant_facts(view) for view in page.items], page.cursor)
+    now = ask.app.open().now()
+    return Page([tenant_facts(view, now) for view in page.items], page.cursor)
 
 
 def get_tenant(ask: Ask) -> Answer:
-    return _shown(ask.app.tenants.get(ask.path.tenant))
+    return _shown(ask, ask.app.tenants.get(ask.path.tenant))
 
 
 def create_tenant(ask: Ask) -> Answer:
@@ -108,15 +92,14 @@ def delete_tenant(ask: Ask) -> None:
 
 def pause_tenant(ask: Ask) -> Answer:
     body: PauseBody = ask.body
-    return _shown(
-        ask.app.tenants.pause(
-            ask.path.tenant, until=body.until, reason=body.reason, by=ask.by, expect_version=ask.expect_version
-        )
+    view = ask.app.tenants.pause(
+        ask.path.tenant, until=body.until, reason=body.reason, by=ask.by, expect_version=ask.expect_version
     )
+    return _shown(ask, view)
 
 
 def resume_tenant(ask: Ask) -> Answer:
-    return _shown(ask.app.tenants.resume(ask.path.tenant, by=ask.by, expect_version=ask.expect_version))
+    return _shown(ask, ask.app.tenants.resume(ask.path.tenant, by=ask.by, expect_version=ask.expect_version))
 
 
 def list_tenant_changes(ask: Ask) -> Page[ChangeFacts]:
@@ -124,13 +107,9 @@ def list_tenant_changes(ask: Ask) -> Page[ChangeFacts]:
     return Page([change_facts(change) for change in page.items], page.cursor)
 
 
-def tenant_facts(view: TenantView) -> TenantFacts:
-    return filled(TenantFacts, view, pause=pause_facts(view.pause))
-
-
 def _put(ask: Ask, name: str, fields: dict[str, Any], version: int | None, status: int) -> Answer:
     with at_fault("tz", BadTrigger):
-        return _shown(ask.app.tenants.put(name, **fields, by=ask.by, expect_version=version), status)
+        return _shown(ask, ask.app.tenants.put(name, **fields, by=ask.by, expect_version=version), status)
 
 
 def _fields(body: Body) -> dict[str, Any]:
@@ -141,8 +120,8 @@ def _find(ask: Ask, name: str) -> bool:
     return bool(ask.app.open().get_entries("tenant", [name]))
 
 
-def _shown(view: TenantView, status: int = 200) -> Answer:
-    return Answer(tenant_facts(view), status, {"ETag": f'"{view.version}"'})
+def _shown(ask: Ask, view: TenantView, status: int = 200) -> Answer:
+    return Answer(tenant_facts(view, ask.app.open().now()), status, {"ETag": f'"{view.version}"'})
 
 
 _ALL, _ONE = "/api/v1/tenants", "/api/v1/tenants/{tenant}"

@@ -1,0 +1,48 @@
+"""Audit records, as JSON shows them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from rota.inspector.facts.values import filled
+from rota.model import wording
+
+if TYPE_CHECKING:
+    from rota.inspector.changes import Change
+
+WHOLE = {"created", "removed"}  # changes that list every field of a thing
+
+
+class ChangeFacts(Struct, kw_only=True):
+    """One change of one thing: who, what, before and after."""
+
+    id: str
+    at: datetime
+    by: str
+    verb: str
+    kind: str
+    name: str
+    before: dict[str, Any]  # only what differs; instants are ISO text, spans are text such as 1h30m
+    after: dict[str, Any]
+    says: list[str]  # the same in words, one line per field
+
+
+def change_facts(change: Change) -> ChangeFacts:
+    return filled(
+        ChangeFacts,
+        change,
+        before=wording.plain_form(change.before),
+        after=wording.plain_form(change.after),
+        says=says_of(change),
+    )
+
+
+def says_of(change: Change) -> list[str]:
+    """What differs, one line per field; of a thing that was created or removed, what it was."""
+    defaults = wording.OF_TENANT if change.kind == "tenant" else wording.OF_SCHEDULE
+    if change.verb in WHOLE:
+        return list(wording.contents(change.after or change.before, defaults))
+    return list(wording.differences(change.before, change.after, defaults))

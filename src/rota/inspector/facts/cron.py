@@ -1,0 +1,56 @@
+"""What a cron expression means, as JSON shows it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rota.inspector.facts.values import filled
+
+if TYPE_CHECKING:
+    from rota.triggers import Trigger
+
+
+class RunFacts(Struct, kw_only=True):
+    """One run: the instant in UTC, and the wall time in the rule's zone."""
+
+    utc: datetime
+    local: str
+
+
+class CaveatFacts(Struct, kw_only=True):
+    """Something that may surprise."""
+
+    kind: str
+    message: str
+    at: datetime | None
+
+
+class CronFacts(Struct, kw_only=True):
+    """What an expression means, its next runs, and what about it may surprise."""
+
+    trigger: str
+    sentence: str
+    tz: str
+    runs: list[RunFacts]
+    warnings: list[CaveatFacts]
+
+
+def next_runs_of(trigger: Trigger, number: int, now: datetime) -> list[datetime]:
+    return trigger.bound(start=now.replace(microsecond=0)).next_runs(number, after=now)
+
+
+def cron_facts(trigger: Trigger, number: int, now: datetime) -> CronFacts:
+    return CronFacts(
+        trigger=str(trigger),
+        sentence=trigger.explain(),
+        tz=trigger.tz or "UTC",
+        runs=[run_facts(run) for run in next_runs_of(trigger, number, now)],
+        warnings=[filled(CaveatFacts, caveat) for caveat in trigger.warnings(after=now)],
+    )
+
+
+def run_facts(run: datetime) -> RunFacts:
+    return RunFacts(utc=run.astimezone(UTC), local=run.isoformat())
