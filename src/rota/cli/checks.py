@@ -18,9 +18,8 @@ from rota.model.clock_record import recent_steps
 from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import JobFilter
+from rota.store.shared.files import file_system_of
 from rota.store.shared.liveness import is_alive
-from rota.store.sqlite import SqliteStore
-from rota.store.sqlite.connection import file_system_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +93,7 @@ class Examination:
 
 def examine(seen: Examination, *, recounts_all: bool = False) -> Iterator[Check]:
     """All checks, the store's own first."""
-    if isinstance(seen.store, SqliteStore):
+    if seen.store.path is not None:
         yield from _file(seen.store.path)
     yield from _settings(seen.store)
     yield from _counters(seen, is_asked=recounts_all)

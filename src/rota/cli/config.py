@@ -18,7 +18,7 @@ from rota.config.kinds import Whole
 from rota.config.settings import KEYS, Key, value_at
 from rota.errors import BadTarget
 from rota.model.masking import masked
-from rota.store.sqlite import SqliteStore
+from rota.store.urls import url_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,7 @@ def _shown_store(app: App, store_url: str | None, shown: Shown) -> Shown:
     if shown.value is not None:
         return shown._replace(value=masked(shown.value))
     store = app.find_store()
-    return shown._replace(value=f"sqlite:///{store.path}" if isinstance(store, SqliteStore) else store.describe())
+    return shown._replace(value=url_of(store))
 
 
 def _row(shown: Shown) -> Row:

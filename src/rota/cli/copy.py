@@ -20,8 +20,6 @@ from rota.cli.words import count, listed, span
 from rota.errors import StoreError
 from rota.model.micros import span_of
 from rota.operations.copy import check, check_there, move, undo
-from rota.store.sqlite import SqliteStore
-from rota.store.sqlite.identity import is_there
 from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:
@@ -229,7 +227,7 @@ def _store(url: str, namespace: str) -> Store:
 
 def _existing(store: Store) -> Store:
     """Refuse to make an empty store where somebody wants to leave a full one."""
-    if isinstance(store, SqliteStore) and not is_there(store.path):
+    if store.is_missing():
         raise StoreError(f"there is no store at {store.path}; check what --from names")
     check_there(store)
     return store

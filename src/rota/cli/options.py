@@ -19,9 +19,6 @@ from rota.errors import BadSettings, StoreError
 from rota.model.micros import fine_span_of, span_of
 from rota.operations.audit import whoami
 from rota.operations.copy import with_namespace
-from rota.store.memory import MemoryStore
-from rota.store.sqlite import SqliteStore
-from rota.store.sqlite.identity import is_there
 from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:
@@ -147,8 +144,8 @@ def app_on_store(target: str | None, store_url: str | None, missing: Missing = "
     app = load_target(target).app if target else App()
     if store_url or not target:
         app.use_store(_existing(find_store(store_url, app.namespace)))
-    elif missing == "imagine" and _is_missing(app.find_store()):
-        before = app.use_store(MemoryStore())
+    elif missing == "imagine" and app.find_store().is_missing():
+        before = app.use_store(store_from_url("memory://"))
         click.get_current_context().call_on_close(lambda: app.use_store(before))
         return app
     elif missing != "make":
@@ -190,13 +187,9 @@ def find_store(url: str | None, namespace: str | None = None) -> Store:
     return bare.find_store()
 
 
-def _is_missing(store: Store) -> bool:
-    return isinstance(store, SqliteStore) and not is_there(store.path)
-
-
 def _existing(store: Store) -> Store:
     """Refuse to make an empty store where somebody only wants to look into one."""
-    if isinstance(store, SqliteStore) and _is_missing(store):
+    if store.is_missing():
         raise StoreError(
             f"there is no store at {store.path}; name it with --store URL or ROTA_STORE, name the app with --app or "
             "ROTA_APP, write either into rota.yaml, or make the store: `rota run` and `rota migrate` do"

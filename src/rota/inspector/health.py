@@ -15,8 +15,6 @@ from rota.errors import SchemaMismatch, StoreError
 from rota.inspector.reading import all_schedules
 from rota.model.micros import SECOND, optional_datetime
 from rota.store.shared.liveness import is_alive
-from rota.store.sqlite import SqliteStore
-from rota.store.sqlite.identity import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,7 +145,7 @@ def why_unusable(store: Store) -> str | None:
     if not store.features.is_shared:
         return f"a {store.describe()} lives and ends with one process; give the app a store that processes share"
     try:
-        if isinstance(store, SqliteStore) and not is_there(store.path):
+        if store.is_missing():
             return f"there is no store at {store.path}; name it with --store or --app, or make it with `rota migrate`"
         missing = store.pending_migrations()
     except StoreError as err:

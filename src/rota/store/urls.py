@@ -60,6 +60,11 @@ def absolute(url: str, folder: Path) -> str:
     return f"sqlite:///{quote(str(_sqlite_path(url, folder).absolute()))}"
 
 
+def url_of(store: Store) -> str:
+    """The URL of a store in a file; what describes any other, whose URL may hold a password."""
+    return store.describe() if store.path is None else f"sqlite:///{store.path}"
+
+
 def store_from_client(client: object, *, namespace: str = "rota") -> Store:
     """The store on a client or pool that the caller has: it is used, and never closed."""
     for kind in type(client).__mro__:

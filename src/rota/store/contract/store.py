@@ -12,6 +12,8 @@ from rota.store.contract.records import AuditVerbs, EntryVerbs
 from rota.store.contract.schedules import ScheduleVerbs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rota.store.contract.values import Channel
 
 
@@ -45,6 +47,7 @@ class Store(
 ):
     """Where jobs, schedules, occurrences and logs live."""
 
+    path: Path | None = None  # of the file that the store is; None: it is on a server, or in this process
     namespace: str = ""  # which of several systems in one place this is; empty where a store has no namespaces
 
     @abstractmethod
@@ -59,6 +62,10 @@ class Store(
         """The namespaces that hold a Rota system where this store is, sorted; it need not be open, and asking changes
         nothing. A store that has no namespaces has none to list."""
         return []
+
+    def is_missing(self) -> bool:
+        """Whether there is no file at `path` yet, so that open() would make an empty store; asking changes nothing."""
+        return False
 
     @abstractmethod
     def close(self) -> None: ...

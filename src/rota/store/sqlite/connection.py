@@ -9,17 +9,18 @@ import sqlite3
 import threading
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
 from rota.errors import SchemaMismatch, StoreError, StoreReplaced, StoreUnavailable
 from rota.store.shared import forks
+from rota.store.shared.files import file_system_of
 from rota.store.shared.forks import abandon
 from rota.store.sqlite.identity import FileWatch, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rota.store.sqlite.identity import Epoch
 
@@ -473,18 +474,6 @@ def refuse_network(folder: Path) -> None:
             f"{folder} is on a network file system ({kind}), where SQLite's locks do not hold; "
             "use a local disk, or a server store such as postgresql://"
         )
-
-
-def file_system_of(folder: Path) -> str:
-    """The kind of file system a folder is on, where the system tells."""
-    try:
-        lines = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return "unknown"
-    mounts = [(parts[1], parts[2]) for line in lines if len(parts := line.split()) > 2]
-    place = str(folder.resolve())
-    holding = [(point, kind) for point, kind in mounts if place == point or place.startswith(point.rstrip("/") + "/")]
-    return max(holding, key=lambda mount: len(mount[0]), default=("", "unknown"))[1]
 
 
 def _is_busy(err: sqlite3.Error) -> bool:

@@ -79,7 +79,7 @@ class SqliteStore(Store):
     )
 
     def __init__(self, path: str | Path, *, namespace: str = "rota") -> None:
-        self.path = Path(path).absolute()
+        self.path: Path = Path(path).absolute()
         self.namespace = check_namespace(namespace)
         self._database = Database(self.path, self._reopened)
         self._notifier = Notifier(self.path.with_name(self.path.name + "-notify"))
@@ -110,13 +110,16 @@ class SqliteStore(Store):
         schema.check_current(self._database, self.namespace)
         self._marks.void()
 
+    def is_missing(self) -> bool:
+        return not is_there(self.path)
+
     def pending_migrations(self) -> list[str]:
-        if not is_there(self.path):
+        if self.is_missing():
             return schema.scripts_after(0, self.namespace)
         return schema.pending(Database(self.path), self.namespace)
 
     def namespaces(self) -> list[str]:
-        return schema.namespaces(Database(self.path)) if is_there(self.path) else []
+        return [] if self.is_missing() else schema.namespaces(Database(self.path))
 
     def close(self) -> None:
         self._notifier.close()

@@ -74,6 +74,9 @@ class Relay(Store):
     def pending_migrations(self) -> list[str]:
         return self.inner.pending_migrations()
 
+    def is_missing(self) -> bool:
+        return self.inner.is_missing()
+
     def namespaces(self) -> list[str]:
         return self.inner.namespaces()
 
