@@ -5,13 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from rota.engine.scheduling.scheduler import Scheduler
-from rota.engine.upkeep import rescuer
+from rota.engine.upkeep import rescuer, tenant_sync
+from rota.engine.upkeep.tenant_sync import TenantSync
 from rota.engine.worker import exchange_client
 from rota.engine.worker.exchange_client import ExchangeClient
 from rota.engine.worker.worker import Worker
 from rota.errors import StoreUnavailable
 from rota.model import firing, settle
+from rota.model.entry import EntryEdit
 from rota.model.state import State
+from rota.model.tenant import UNSETTLED
 from rota.store.contract import Extended
 from rota.store.memory import MemoryStore
 from rota.store.memory import store as memory
@@ -172,3 +175,17 @@ def bury_log_lines(patch):
 def miscount_removals(patch):
     """A removed job stays in the counters."""
     patch.setattr(Counts, "remove", lambda *_: None)
+
+
+def a_tenant_change_is_never_finished(patch):
+    """The process that changes a tenant dies half-way, and its schedules never follow."""
+    patch.setattr(TenantSync, "turn", lambda _self: 15.0)
+
+
+def a_schedule_follows_half_of_its_tenant(patch):
+    """A pending change counts as done before every schedule has followed."""
+
+    def settle_tenant(store, mark, _by, _new_id):
+        store.edit_entries([EntryEdit(kind=UNSETTLED, name=mark.name, expect_version=mark.version, data=None)])
+
+    patch.setattr(tenant_sync, "settle_tenant", settle_tenant)

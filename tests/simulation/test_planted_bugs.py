@@ -11,6 +11,7 @@ from rota.testing.simulation.checks.logs import WHOLE_LOGS
 from rota.testing.simulation.checks.occurrences import ONCE_EACH
 from rota.testing.simulation.checks.policies import BY_POLICY
 from rota.testing.simulation.checks.progress import NOT_STUCK
+from rota.testing.simulation.checks.tenants import FOLLOWED
 from rota.testing.simulation.checks.timeliness import IN_TIME, NO_SPIN
 from rota.testing.simulation.simulation import Simulation
 from rota.testing.simulation.verdict import TRUE_COUNTS, violations_of
@@ -37,6 +38,8 @@ BUGS = [
     (plants.sleep_through_notifications, IN_TIME),
     (plants.bury_log_lines, WHOLE_LOGS),
     (plants.miscount_removals, TRUE_COUNTS),
+    (plants.a_tenant_change_is_never_finished, FOLLOWED),
+    (plants.a_schedule_follows_half_of_its_tenant, FOLLOWED),
 ]
 
 

@@ -6,12 +6,14 @@ import getpass
 import socket
 from datetime import UTC, date, datetime, timedelta
 
+import msgspec
 import pytest
 
 from every_store import DURABLE, fresh_place
 from rota import App, BadName, BadOption, Refused, TenantNotFound, UnknownZone, VersionConflict, calendar, cron, every
 from rota.engine.store_clock import StoreClock
 from rota.engine.upkeep.tenant_sync import TenantSync
+from rota.model.schedule import Origin
 from tenants.world import At
 
 NOON = 1_768_478_400  # 2026-01-15 12:00 in UTC
@@ -46,6 +48,11 @@ def daily():
 
 def next_run(app, name="it"):
     return app.schedules.get(name).next_run.astimezone(UTC).strftime("%m-%d %H:%M")
+
+
+def a_sync(app):
+    store, numbers = app.open(), iter(range(100))
+    return TenantSync(store, app.events, StoreClock(store.now), lambda: f"note-{next(numbers)}")
 
 
 def test_a_tenant_is_put_and_read(app):
@@ -207,14 +214,58 @@ def test_who_dies_half_way_is_followed_up(app, item, monkeypatch):
             app.tenants.put("acme", tz="Asia/Kolkata", by="ann")
     assert app.schedules.get("it0").tz == "UTC"
     store = app.open()
-    numbers = iter(range(100))
-    tenant_sync = TenantSync(store, app.events, StoreClock(store.now), lambda: f"note-{next(numbers)}")
+    tenant_sync = a_sync(app)
     tenant_sync.turn()
     assert app.schedules.get("it0").tz == "UTC"  # whoever began it may still be at it
     tenant_sync.turn()
     assert {view.tz for view in app.schedules.list(tenant="acme").items} == {"Asia/Kolkata"}
     assert store.list_entries("unsettled").items == []
     assert app.schedules.changes("it0").items[0].by == "ann"
+
+
+def test_a_schedule_that_changes_its_tenant_in_a_process_that_dies_follows_the_new_one(app, item, monkeypatch):
+    app.tenants.put("acme", tz="UTC")
+    app.tenants.put("globex", tz="Asia/Tokyo")
+    app.schedules.put("it", item.job(), daily(), tenant="acme")
+    app.tenants.pause("acme")
+
+    class Died(BaseException): ...
+
+    def die(*_):
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rota.operations.tenant_changes.derive", die)
+        with pytest.raises(Died):
+            app.schedules.put("it", item.job(), daily(), tenant="globex")
+    assert app.schedules.get("it").record.tenant_pause is not None
+    sync = a_sync(app)
+    sync.turn()
+    sync.turn()
+    assert app.schedules.get("it").record.tenant_pause is None
+    assert app.open().list_entries("unsettled schedules").items == []
+
+
+def test_a_planned_change_of_its_tenant_leaves_the_pause_of_the_old_one(app, item):
+    app.tenants.put("acme", tz="UTC")
+    app.schedules.put("it", item.job(), daily(), tenant="acme")
+    app.tenants.pause("acme")
+    spec = msgspec.structs.replace(app.schedules.get("it").record.spec, tenant="", follows={})
+    planned = app.schedules.plan({"it": spec}, Origin())
+    assert app.schedules.apply(planned) == 1
+    assert app.schedules.get("it").record.tenant_pause is None
+
+
+def test_a_schedule_made_in_a_paused_tenant_records_the_run_that_it_leaves_out(app, item):
+    app.tenants.put("acme", tz="UTC")
+    app.tenants.pause("acme", reason="unpaid")
+    start = datetime.fromtimestamp(NOON - 1800, UTC)
+    app.schedules.put("it", item.job(), every("1h"), tenant="acme", start=start, max_runs=1)
+    assert app.jobs.list().items == []
+    (left_out,) = app.open().list_occurrences("it", 0, 2**53).items
+    assert (left_out.job_id, left_out.count, "unpaid" in left_out.reason) == (None, 1, True)
+    app.tenants.resume("acme")
+    assert next_run(app) == "01-15 12:30"
 
 
 def test_every_change_is_kept_with_who_and_what(app, item):

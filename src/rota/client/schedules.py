@@ -31,7 +31,7 @@ from rota.operations.audit import whoami
 from rota.operations.plan import apply_edits, plan_schedules
 from rota.operations.run_now import key_holder, start_task, was_made
 from rota.operations.specs import ScheduleKeywords, make_spec
-from rota.operations.tenant_changes import check_tenants, let_follow
+from rota.operations.tenant_changes import check_tenants, mark_schedules, settle_schedules
 from rota.store.contract import Page, ScheduleFilter, check_limit
 from rota.tasks.job import Job
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from rota.client.jobs import Jobs
     from rota.model.edit import Edit
+    from rota.model.entry import Entry
     from rota.model.planning import Planned
     from rota.model.redaction import Redaction
     from rota.model.tenant import Tenant
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from rota.triggers import Trigger
 
 TRIES = 5
+TOGETHER = 500  # schedules that are written in one call
 
 log = logging.getLogger("rota.app")
 
@@ -99,7 +101,8 @@ class Schedules:
             for name, request, trigger in items
         ]
         _check_distinct([name for name, _ in specs])
-        return sum(self.register(specs[start : start + 500], Origin(), by=by) for start in range(0, len(specs), 500))
+        batches = (specs[start : start + TOGETHER] for start in range(0, len(specs), TOGETHER))
+        return sum(self.register(batch, Origin(), by=by) for batch in batches)
 
     def register(
         self,
@@ -112,15 +115,18 @@ class Schedules:
         """Bring the store to what is said here; what is unchanged is left alone. Answers how many changed."""
         store = self._store()
         names = [name for name, _ in specs]
+        mark: Entry | None = None
         for _ in range(TRIES):
             existing = {schedule.id: schedule for schedule in store.get_schedules(names)}
             _check_version(names, existing, expect_version)
             changes = self._registrations(dict(specs), existing, origin, by)
+            then_and_now = [*(spec for _, spec in specs), *(schedule.spec for schedule in existing.values())]
+            if mark is None and changes and any(spec.tenant for spec in then_and_now):
+                mark = mark_schedules(store, names, by or whoami(), self._new_id)
             if changes and store.edit_schedules(changes):
                 continue
-            then_and_now = [*(spec for _, spec in specs), *(schedule.spec for schedule in existing.values())]
-            if changes and any(spec.tenant for spec in then_and_now):  # who leaves a tenant leaves its pause
-                let_follow(store, store.get_schedules(names), by or whoami(), self._new_id)
+            if mark is not None:
+                settle_schedules(store, mark, self._new_id)
             return len(changes)
         raise VersionConflict("the schedules kept changing while they were registered; try again")
 
@@ -175,7 +181,13 @@ class Schedules:
         changes = [
             self._noted(one.edit, one.before, _PLANNED.get(one.kind, "changed"), by) for one in planned if one.edit
         ]
-        return apply_edits(self._store(), changes)
+        tenants = [one.edit.id for one in planned if one.edit and _has_tenant(one)]
+        batches = (tenants[start : start + TOGETHER] for start in range(0, len(tenants), TOGETHER))
+        marks = [mark_schedules(self._store(), batch, by or whoami(), self._new_id) for batch in batches]
+        applied = apply_edits(self._store(), changes)
+        for mark in marks:
+            settle_schedules(self._store(), mark, self._new_id)
+        return applied
 
     def get(self, schedule_id: str) -> ScheduleView:
         """The schedule of that id; ScheduleNotFound where there is none."""
@@ -364,6 +376,12 @@ def _check_version(names: Sequence[str], existing: dict[str, Schedule], expect: 
             raise VersionConflict(f"there is a schedule '{name}' already, in version {version}")
         if version != expect:
             raise VersionConflict(f"schedule '{name}' has version {version}, not {expect}: somebody changed it first")
+
+
+def _has_tenant(planned: Planned) -> bool:
+    """Whether it has a tenant, or had one."""
+    then_and_now = (planned.edit.after if planned.edit else None, planned.before)
+    return any(schedule is not None and bool(schedule.spec.tenant) for schedule in then_and_now)
 
 
 def _check_distinct(names: Sequence[str]) -> None:

@@ -10,13 +10,15 @@ from msgspec import Struct
 from rota.errors import BadOption
 from rota.model.edit import Edit, follow_pause, follow_spec
 from rota.model.micros import SECOND
-from rota.model.schedule import Pause, Schedule, ScheduleSpec, problem_of
+from rota.model.schedule import LastRun, Pause, Schedule, ScheduleSpec, problem_of
+from rota.model.slots import Skip, next_slot
 from rota.triggers.zone import DAY, find_zone
 
 OnZoneChange = Literal["recompute", "keep_next"]
 
 KIND = "tenant"  # of its entry
 UNSETTLED = "unsettled"  # the kind of entry that names a tenant whose schedules are yet to follow a change
+UNSETTLED_SCHEDULES = "unsettled schedules"  # … and of one that names schedules which are yet to follow their tenants
 
 
 class Tenant(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,11 +100,21 @@ def derive(schedule: Schedule, tenant: Tenant | None, now: int) -> Edit | None:
 
 
 def born_paused(edit: Edit, tenant: Tenant | None, now: int) -> Edit:
-    """A schedule that is made while its tenant is paused: it is paused from its first instant."""
+    """A schedule that is made while its tenant is paused: it is paused from its first instant.
+
+    A run that it would have begun with, because its start lies earlier today, is recorded as skipped.
+    """
     pause = tenant.paused_at(now) if tenant is not None else None
     if edit.expect_version or pause is None:
         return edit
-    return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, tenant_pause=pause), jobs=[])
+    skips = [
+        Skip(after_at=at - 1, through_at=at, count=1, outcome="skipped", reason=pause.words)
+        for at in (job.fire_at for job in edit.jobs)
+        if at is not None
+    ]
+    after = msgspec.structs.replace(edit.after, tenant_pause=pause, run_count=0, last=LastRun())
+    after = msgspec.structs.replace(after, next_at=next_slot(after, now))
+    return msgspec.structs.replace(edit, after=after, jobs=[], skips=[*edit.skips, *skips])
 
 
 def _is_open(pause: Pause, now: int) -> bool:

@@ -1,25 +1,27 @@
-"""Following: schedules taken to what their tenants say, in bounded batches that any process can go on with.
+"""Brings schedules to what their tenants say, in bounded batches that any process can go on with.
 
-A change of a tenant is written first, with a mark that its schedules are yet to follow. Whoever made the change lets
-them follow and takes the mark away; where that process dies half-way, the upkeep of any node finds the mark. A schedule
-that is made meanwhile looks at its tenant again once it is kept, so that one of the two sees the other.
+A change of a tenant is recorded as pending before it is written. The process that makes the change updates the
+schedules and deletes the record. If that process dies half-way, the tenant sync of any node finds the record and
+finishes. The same holds for schedules that are made or get another tenant: a record of their names is written before
+they are, so that they follow a tenant that changes meanwhile, and leave the pause of the tenant that they had before.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rota.errors import TenantNotFound
 from rota.model.audit_record import Author
 from rota.model.edit import with_audit
-from rota.model.entry import EntryEdit
-from rota.model.tenant import KIND, UNSETTLED, Tenant, derive, unpack_tenant
+from rota.model.entry import Entry, EntryEdit
+from rota.model.tenant import KIND, UNSETTLED, UNSETTLED_SCHEDULES, Tenant, derive, unpack_tenant
 from rota.store.contract import LARGEST_PAGE, ScheduleFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rota.model.entry import Entry
     from rota.model.schedule import Schedule, ScheduleSpec
     from rota.store.contract import Store
 
@@ -81,3 +83,20 @@ def mark_unsettled(store: Store, name: str, by: str) -> EntryEdit:
     """The edit that says that a tenant's schedules are yet to follow a change, and who made it."""
     marks = store.get_entries(UNSETTLED, [name])
     return EntryEdit(kind=UNSETTLED, name=name, expect_version=marks[0].version if marks else 0, data=by)
+
+
+def mark_schedules(store: Store, names: Sequence[str], by: str, new_id: Callable[[], str]) -> Entry:
+    """Record, before they are written, that these schedules are yet to follow their tenants."""
+    data = msgspec.json.encode((by, list(names))).decode()
+    entry = Entry(kind=UNSETTLED_SCHEDULES, name=new_id(), version=1, data=data)
+    store.edit_entries([EntryEdit(kind=entry.kind, name=entry.name, expect_version=0, data=data)])
+    return entry
+
+
+def settle_schedules(store: Store, mark: Entry, new_id: Callable[[], str]) -> bool:
+    """Let the schedules of a record follow their tenants, and delete the record."""
+    by, names = msgspec.json.decode(mark.data, type=tuple[str, list[str]])
+    is_settled = let_follow(store, store.get_schedules(names), by, new_id)
+    if is_settled:
+        store.edit_entries([EntryEdit(kind=mark.kind, name=mark.name, expect_version=mark.version, data=None)])
+    return is_settled

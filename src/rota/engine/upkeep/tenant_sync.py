@@ -1,4 +1,4 @@
-"""TenantSync: lets schedules follow their tenants where whoever changed a tenant did not come to the end of it."""
+"""Finishes changes of tenants that another process began and did not finish, so that schedules follow their tenants."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
 from rota.errors import StoreMoved
-from rota.model.tenant import UNSETTLED
-from rota.operations.tenant_changes import settle_tenant
+from rota.model.tenant import UNSETTLED, UNSETTLED_SCHEDULES
+from rota.operations.tenant_changes import settle_schedules, settle_tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 PAUSE = 15.0
-PATIENCE = 2  # looks for which a mark is left to the one who set it
+GRACE_TURNS = 2  # turns before another process's tenant change is finished here
 
 
 class TenantSync(Service):
-    """Runs in every node; many at once do no harm, for every edit is guarded by its schedule's version."""
+    """Runs in every node. Several may finish the same change: every edit is guarded by its schedule's version."""
 
     name = "tenant sync"
 
@@ -30,23 +30,26 @@ class TenantSync(Service):
         super().__init__(events, clock)
         self._store = store
         self._new_id = new_id
-        self._seen: dict[tuple[str, int], int] = {}  # marks by name and version, and how often they were met
+        self._seen: dict[tuple[str, str, int], int] = {}  # pending changes, and in how many turns they were seen
 
     def turn(self) -> float:
-        marks = self._store.list_entries(UNSETTLED).items
+        marks = [*self._store.list_entries(UNSETTLED).items, *self._store.list_entries(UNSETTLED_SCHEDULES).items]
         self._seen = {_id(mark): self._seen.get(_id(mark), 0) + 1 for mark in marks}
         for mark in marks:
-            if self._seen[_id(mark)] >= PATIENCE:
+            if self._seen[_id(mark)] >= GRACE_TURNS:
                 self._settle(mark)
         return PAUSE
 
     def _settle(self, mark: Entry) -> None:
         try:
+            if mark.kind == UNSETTLED_SCHEDULES:
+                settle_schedules(self._store, mark, self._new_id)
+                return
             settle_tenant(self._store, mark, mark.data, self._new_id)
         except StoreMoved:
-            return  # it stands still on purpose
+            return  # sealed on purpose
         self.events.emit("tenant.followed", self.clock.now(), tenant=mark.name)
 
 
-def _id(mark: Entry) -> tuple[str, int]:
-    return mark.name, mark.version
+def _id(mark: Entry) -> tuple[str, str, int]:
+    return mark.kind, mark.name, mark.version

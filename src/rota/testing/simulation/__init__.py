@@ -1,7 +1,7 @@
 """A deterministic simulation: the real engine over the memory store, one seed a world, one move at a time.
 
-Worker, lease keeper, log keeper, scheduler, rescuer and pruner of three processes are stepped in an order that the
-seed decides, in simulated time. At every call of the store a process may die, be cut off, be held up, stand still past
+All services of three nodes turn in an order that the seed decides, in simulated time, while schedules, tenants and jobs
+are changed. At every call of the store a process may die, be cut off, be held up, stand still past
 its leases, or call twice. Everything that reached the store is written down, and checkers go over it (`verdict`).
 
 A violation names its seed. To replay it, with every move printed:

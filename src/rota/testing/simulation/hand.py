@@ -1,11 +1,14 @@
-"""The hand: what people and programs do to jobs, schedules and queues, at random, through the same faults as nodes."""
+"""Does what people and programs do to jobs, schedules, tenants and queues, at random, with the same faults as nodes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from rota.client.jobs import Jobs
 from rota.client.schedules import Schedules
+from rota.client.tenants import Tenants
 from rota.errors import BadOption, NotFound, Refused, StoreUnavailable
 from rota.model.job import NewJob
 from rota.model.micros import SECOND, datetime_of
@@ -30,6 +33,8 @@ _ANY = JobFilter()
 
 QUEUES = ("default", "mail")
 TRIGGERS = ("every 3s", "every 7s", "every 20s", "every 1m", "cron * * * * *", "cron */2 * * * *")
+TENANTS = ("acme", "globex")
+ZONES = ("UTC", "Asia/Tokyo", "America/Lima")
 SCHEDULES = tuple(f"schedule{number}" for number in range(5))
 RETRIES = {"steady": 3, "fragile": 0, "brief": 1, "timed": 2, "rare": 1}
 EVERYWHERE = ("steady", "fragile", "brief", "timed")  # "rare" is known to some nodes only
@@ -62,6 +67,7 @@ class Hand:
         self._random = random
         self._jobs = Jobs(lambda: store, _undecoded, random)
         self._schedules = Schedules(lambda: store, self._jobs, self._new_id, "UTC")
+        self._tenants = Tenants(lambda: store, self._new_id)
         self._ids: list[str] = []
         operations = self._operations()
         self._weights = [operation.weight for operation in operations]
@@ -80,6 +86,8 @@ class Hand:
 
     def prepare(self) -> None:
         """Something to begin with."""
+        for name in TENANTS:
+            self.attempt(lambda name=name: self._tenants.put(name, tz="UTC"))  # type: ignore[misc]
         for _ in range(4):
             self.attempt(self.put_schedule)
             self.attempt(self.enqueue)
@@ -88,6 +96,8 @@ class Hand:
         """End all pauses, so that what waits can go on."""
         for queue in QUEUES:
             self._store.pause_queue(queue, paused=False)
+        for name in TENANTS:
+            self.attempt(lambda name=name: self._tenants.resume(name))  # type: ignore[misc]
         for name in SCHEDULES:
             self.attempt(lambda name=name: self._schedules.resume(name))  # type: ignore[misc]
             self.attempt(lambda name=name: self._schedules.enable(name))  # type: ignore[misc]
@@ -111,6 +121,9 @@ class Hand:
             Operation(4, lambda: schedules.enable(self._some_schedule())),
             Operation(2, lambda: schedules.remove(self._some_schedule())),
             Operation(3, lambda: schedules.run_now(self._some_schedule())),
+            Operation(9, self._put_tenant),
+            Operation(3, self._pause_tenant),
+            Operation(5, lambda: self._tenants.resume(self._some_tenant())),
             Operation(1, lambda: store.pause_queue(self._random.choice(QUEUES), paused=True)),
             Operation(3, lambda: store.pause_queue(self._random.choice(QUEUES), paused=False)),
         ]
@@ -127,7 +140,30 @@ class Hand:
         until = self._clock.now() + self._random.randint(1, 30) * SECOND
         self._schedules.pause(self._some_schedule(), until=datetime_of(until), reason="a while")
 
+    def _put_tenant(self) -> None:
+        random = self._random
+        self._tenants.put(
+            self._some_tenant(),
+            tz=random.choice(ZONES),
+            queue=random.choice((None, *QUEUES)),
+            priority=random.choice((None, -5, 5)),
+            by="ann",
+        )
+
+    def _pause_tenant(self) -> None:
+        until = datetime_of(self._clock.now() + self._random.randint(1, 30) * SECOND)
+        self._tenants.pause(self._some_tenant(), until=until if self._random.random() < 0.5 else None, by="ann")
+
     def _spec(self) -> ScheduleSpec:
+        spec = self._own_spec()
+        if self._random.random() < 0.5:
+            return spec
+        follows: dict[str, str | int] = {"queue": spec.queue, "priority": spec.priority}
+        if spec.trigger.startswith("every"):  # the oracle knows no cron in another zone
+            follows["tz"] = spec.tz
+        return msgspec.structs.replace(spec, tenant=self._some_tenant(), follows=follows)
+
+    def _own_spec(self) -> ScheduleSpec:
         random, now = self._random, self._clock.now()
         return ScheduleSpec(
             trigger=random.choice(TRIGGERS),
@@ -168,6 +204,9 @@ class Hand:
         recent = self._store.list_jobs(_ANY, limit=20).items if self._random.random() < 0.5 else []
         ids = [job.id for job in recent] or self._ids or ["nobody"]
         return self._random.choice(ids)
+
+    def _some_tenant(self) -> str:
+        return self._random.choice(TENANTS)
 
     def _some_schedule(self) -> str:
         return self._random.choice(SCHEDULES)

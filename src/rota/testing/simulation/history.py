@@ -110,7 +110,7 @@ class Recorder(Relay):
             jobs, schedules = self._watch.look()
             calls = self.history.calls
             calls.append(Call(len(calls), self.step, self._clock(), self.actor, verb, args, reply, jobs, schedules))
-            did_something = verb != "extend_leases" and bool(jobs or schedules)
+            did_something = verb == "edit_entries" or (verb != "extend_leases" and bool(jobs or schedules))
         self.history.pulses.append(Pulse(self.step, self._clock(), self.actor, did_something))
         return reply
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 EXPECTED = (
     "refused writes", "rescues", "retries", "skips", "releases", "repeat", "firings", "refused firings", "log lines",
+    "tenant syncs",
     "crash before", "crash after", "cut before", "cut after", "delay", "freeze",
 )  # fmt: skip
 
@@ -41,6 +42,8 @@ def _work_of(call: Call) -> Counter[str]:
             counts["firings"] = sum(len(fired.jobs) for fired in call.reply)
             counts["skips"] = sum(fired.skipped for fired in call.reply)
             counts["refused firings"] = sum(not fired.is_accepted for fired in call.reply)
+        case "edit_entries":
+            counts["tenant syncs"] = int(call.actor.endswith("/tenant sync"))
         case "append_logs":
             counts["log lines"] = len(call.args[0])
         case _:

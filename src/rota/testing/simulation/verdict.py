@@ -18,6 +18,7 @@ from rota.testing.simulation.checks.logs import check_logs
 from rota.testing.simulation.checks.occurrences import check_doubles, check_firings, check_ledger, life_slots
 from rota.testing.simulation.checks.policies import check_policies
 from rota.testing.simulation.checks.progress import check_not_stuck
+from rota.testing.simulation.checks.tenants import check_tenants
 from rota.testing.simulation.checks.timeliness import check_lateness, check_spin
 from rota.testing.simulation.checks.violation import Violation
 from rota.testing.simulation.hand import RETRIES
@@ -53,6 +54,7 @@ def violations_of(simulation: Simulation) -> list[Violation]:
         *check_spin(history),
         *check_logs(history, simulation.endings.written),
         *(Violation(NOT_EARLY, simulation.step, words) for words in simulation.endings.early),
+        *check_tenants(simulation.store, simulation.step, simulation.clock.now()),
         *_counter_faults(simulation),
     ]
     return sorted(found, key=lambda violation: violation.step)

@@ -45,7 +45,7 @@ def chosen_slots(schedule: Schedule, now: int) -> list[int] | None:
     if spec.max_runs is not None:
         return None
     due = expected_slots(schedule, schedule.fired_through, now)
-    if schedule.pause is not None:
+    if schedule.pause is not None or schedule.tenant_pause is not None:
         return []
     missed = [at for at in due if at < now - spec.grace]
     on_time = due[len(missed) :]
