@@ -19,7 +19,7 @@ from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import JobFilter
 from rota.store.shared.files import file_system_of
-from rota.store.shared.liveness import is_alive
+from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ class Examination:
         self.version = None if app is None else (app.name, app.version)
         self.now = store.now()
         self.nodes = store.list_nodes()
-        self.alive = [node for node in self.nodes if is_alive(node, self.now)]
+        self.alive = live_nodes(self.nodes, self.now)
         self.workers = [node for node in self.alive if "worker" in node.roles]
         self.queues = store.list_queues()
         self.schedules = SchedulesSeen(store)

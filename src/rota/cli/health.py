@@ -11,10 +11,11 @@ from rota.cli.endings import FAILED
 from rota.cli.operate import store_of
 from rota.cli.options import app_option, output_option, store_option
 from rota.cli.words import count, listed, relative
-from rota.inspector.health import OK, Finding, check_work, examine, fresh_nodes
+from rota.inspector.health import OK, Finding, check_work, examine
 from rota.inspector.reading import clock_record
 from rota.model.clock_record import recent_steps
 from rota.model.micros import datetime_of
+from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
     from rota.cli.output import Output
@@ -25,7 +26,7 @@ _NO_NODE = {"store": OK, "nodes": "none is alive"}
 
 
 @click.command()
-@click.option("--live", is_flag=True, help="Also ask for a node that was heard of within 15 s.")
+@click.option("--live", is_flag=True, help="Also ask for a node that was heard of within 20 s.")
 @click.option(
     "--ready",
     is_flag=True,
@@ -64,9 +65,9 @@ def _live(store: Store) -> Finding:
     if last is None:
         return Finding(checks=_NO_NODE, reason="no node is running; `rota run TARGET` starts one")
     heard = relative(datetime_of(last), datetime_of(now))
-    fresh = len(fresh_nodes(nodes, now))
-    reason = f"{count(fresh, 'node')} alive, heard of {heard}" if fresh else f"no node was heard of since {heard}"
-    return Finding(checks={"store": OK, "nodes": OK} if fresh else _NO_NODE, reason=reason, beat_at=last)
+    alive = len(live_nodes(nodes, now))
+    reason = f"{count(alive, 'node')} alive, heard of {heard}" if alive else f"no node was heard of since {heard}"
+    return Finding(checks={"store": OK, "nodes": OK} if alive else _NO_NODE, reason=reason, beat_at=last)
 
 
 def _ready(store: Store) -> Finding:
@@ -74,7 +75,7 @@ def _ready(store: Store) -> Finding:
     found = _live(store)
     if not found.is_well:
         return found
-    checks = check_work(store, fresh_nodes(store.list_nodes(), store.now()))
+    checks = check_work(store, live_nodes(store.list_nodes(), store.now()))
     missing = [result for result in checks.values() if result != OK]
     reason = f"{listed(missing)}; `rota nodes list` shows who does what" if missing else f"{found.reason}, ready"
     return Finding(checks={**found.checks, **checks}, reason=reason, beat_at=found.beat_at)

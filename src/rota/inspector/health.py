@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from rota.errors import SchemaMismatch, StoreError
 from rota.inspector.reading import all_schedules
-from rota.model.micros import SECOND, optional_datetime
-from rota.store.shared.liveness import is_alive
+from rota.model.micros import optional_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from rota.store.contract import Node as NodeRecord
     from rota.store.contract import Store
 
-BEAT_WITHIN = 15 * SECOND  # nodes beat every 5 s
 OK: Literal["ok"] = "ok"
 SEALED = "sealed: it is being moved"
 UNANSWERED = "it does not answer"
@@ -187,8 +185,3 @@ def check_work(store: Store, alive: list[NodeRecord]) -> dict[str, str]:
 
 def _is_expected(schedule: Schedule) -> bool:
     return schedule.due_at is not None and schedule.silence is None
-
-
-def fresh_nodes(nodes: list[NodeRecord], now: int) -> list[NodeRecord]:
-    """Those that were heard of within 15 s."""
-    return [node for node in nodes if is_alive(node, now) and node.beat_at >= now - BEAT_WITHIN]

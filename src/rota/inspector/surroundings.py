@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.model.state import State
 from rota.model.why_job import Around, JobVerdict, why_job
-from rota.store.shared.liveness import is_alive
+from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
     from rota.model.job import Job
@@ -29,7 +29,7 @@ def awaited_by(job: Job | None) -> str | None:
 
 def around(store: Store, queue: str, task: str, now: int, tz: str = "UTC") -> Around:
     """Who is there to fire schedules, and to run a task from a queue."""
-    alive = [node for node in store.list_nodes() if is_alive(node, now)]
+    alive = live_nodes(store.list_nodes(), now)
     workers = [node for node in alive if _takes_from(node, queue)]
     info = next((info for info in store.list_queues() if info.name == queue), None)
     return Around(

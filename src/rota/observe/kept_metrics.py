@@ -11,7 +11,7 @@ from rota.model.micros import SECOND
 from rota.model.state import FINAL, State
 from rota.observe.families import counter, gauge
 from rota.observe.numbers import MOST_QUEUES, OTHER
-from rota.store.shared.liveness import is_alive
+from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +72,7 @@ def _of_queues(queues: list[QueueInfo], now: int) -> Iterator[Metric]:
 def _of_nodes(nodes: list[Node], now: int) -> Iterator[Metric]:
     numbers = {(role, state): 0.0 for role in ROLES for state in ("alive", "silent")}
     ages: dict[tuple[str, ...], float] = {}
-    alive = [node for node in nodes if is_alive(node, now)]
+    alive = live_nodes(nodes, now)
     for node in nodes:
         for role in set(node.roles) & set(ROLES):
             numbers[role, "alive" if node in alive else "silent"] += 1

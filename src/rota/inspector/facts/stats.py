@@ -13,7 +13,7 @@ from rota.inspector.facts.queue import QueueFacts, ended_by_state, jobs_by_state
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_state import STATES, schedule_state
 from rota.model.micros import datetime_of, optional_datetime
-from rota.store.shared.liveness import is_alive
+from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
     from rota.store.contract import QueueInfo, Store
@@ -47,7 +47,7 @@ class CountedSchedules(NamedTuple):
 
 def read_stats(store: Store) -> StatsFacts:
     now, queues, nodes = store.now(), store.list_queues(), store.list_nodes()
-    alive = [node for node in nodes if is_alive(node, now)]
+    alive = live_nodes(nodes, now)
     schedules, oldest = _count_schedules(store, now), _oldest(queues)
     return StatsFacts(
         store=store.describe(),
