@@ -117,8 +117,7 @@ _record = msgspec.msgpack.Decoder(Record).decode
 _standing = msgspec.msgpack.Decoder(Standing).decode
 _plain_record = msgspec.msgpack.Decoder(tuple[str, bytes, str, int]).decode
 _record_fields = attrgetter(*Record.__struct_fields__)
-_end_fields = attrgetter(*Standing.__struct_fields__[:5])  # of a job or a change: what every end sets
-_other_fields = attrgetter(*Standing.__struct_fields__[6:15])  # and what most leave alone
+_changed_fields = attrgetter(*(name for name in Standing.__struct_fields__[:15] if name != "holder"))
 _PLAIN_RECORD = tuple(field.default for field in msgspec.structs.fields(Record)[5:])
 _PLAIN_STANDING = tuple(field.default for field in msgspec.structs.fields(Standing)[7:15])
 _PLAIN_HEAD = 0x94  # MessagePack: an array of four
@@ -139,10 +138,10 @@ def pack_plain_record(new: NewJob, at: int) -> bytes:
 
 def pack_standing(after: Job | Change, job: Job, holder: str | None) -> bytes:
     """A job by itself, or after a change; what a change does not set is the job's own."""
-    own = (*_end_fields(after), holder)
-    others = _other_fields(after)
-    is_first = job.lease_no == 1 and others[1:] == _PLAIN_STANDING and job.waits_for is None and job.ahead is None
-    return b"%d|" % job.lease_no + encode(own if is_first else (*own, *others, job.waits_for, job.ahead))
+    fields = _changed_fields(after)
+    if job.lease_no == 1 and fields[6:] == _PLAIN_STANDING and job.waits_for is None and job.ahead is None:
+        return b"1|" + encode((*fields[:5], holder))
+    return b"%d|" % job.lease_no + encode((*fields[:5], holder, *fields[5:], job.waits_for, job.ahead))
 
 
 def standing_of(job: Job) -> bytes:
@@ -233,14 +232,13 @@ def waiting_job(job_id: str, packed: bytes, standing: bytes | None) -> Job:
     values = msgspec.structs.asdict(_record(rest))
     if values["run_at"] is None:
         values["run_at"] = values["created_at"]
-    values |= {"id": job_id, "seq": int(position), "priority": int(priority)}
     if standing is not None:
         lease_no, _, rest = standing.partition(b"|")
         changed = msgspec.structs.asdict(_standing(rest))
         if changed["run_at"] is None:
             del changed["run_at"]
         values |= changed | {"lease_no": int(lease_no)}
-    return Job(**values)
+    return Job(id=job_id, seq=int(position), priority=int(priority), **values)
 
 
 def claimed_job(job_id: str, packed: bytes, holder: str, now: int, until: int) -> Job:

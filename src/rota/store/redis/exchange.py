@@ -77,13 +77,14 @@ class Exchanger:
     def _call(
         self, request: Exchange, settled: Sequence[Change], want: int, now: int | None, *, has_judged: bool = False
     ) -> Reply:
+        first_fence = fence_of(1, request.holder)
         reach("exchange.before_commit")
         reply = self._writer.connection.call(
             "exchange",
             now=now,
             is_work=request.want > 0,
             holder=request.holder,
-            settled=[_settled(change, request.holder) for change in settled],
+            settled=[_settled(change, request.holder, first_fence) for change in settled],
             want=min(want, MOST_CLAIMED),
             queues=list(dict.fromkeys(request.queues)),
             lease_for=request.lease_for,
@@ -136,16 +137,16 @@ def _take(names: set[tuple[str, ...]], change: Change, holder: str) -> bool:
     return is_left
 
 
-def _settled(change: Change, holder: str) -> tuple[Any, ...]:
+def _settled(change: Change, holder: str, first_fence: str) -> tuple[Any, ...]:
     """A change as the script takes it; the last part only if there is something in it."""
-    job, state = change.job, change.state
+    job, finished_at = change.job, change.finished_at
     settled = (
         job.id,
-        fence_of(job.lease_no, holder),
+        first_fence if job.lease_no == 1 else fence_of(job.lease_no, holder),
         job.queue,
-        state,
-        binary(pack_standing(change, job, job.holder if state.is_final else None)),
-        change.run_at if change.finished_at is None else change.finished_at,
+        change.state,
+        binary(pack_standing(change, job, None if finished_at is None else job.holder)),
+        change.run_at if finished_at is None else finished_at,
         job.seq,
         job.priority,
     )

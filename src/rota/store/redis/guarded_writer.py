@@ -36,10 +36,17 @@ class GuardedWriter:
         self.connection = connection
 
     def snapshot(
-        self, ids: Sequence[str] = (), *commands: Command, reserve: int = 0, now: int | None = None
+        self,
+        ids: Sequence[str] = (),
+        *commands: Command,
+        reserve: int = 0,
+        now: int | None = None,
+        is_work: bool = False,
     ) -> Snapshot:
         """The clock, jobs and answers to commands at one instant; and positions reserved for new jobs."""
-        reply = self.connection.call("read", ids=ids[:WIDEST_READ], commands=commands, reserve=reserve, now=now)
+        reply = self.connection.call(
+            "read", now=now, is_work=is_work, ids=ids[:WIDEST_READ], commands=commands, reserve=reserve
+        )
         answers, raw, base = reply.body
         jobs = snapshots_of(raw)
         if len(ids) > WIDEST_READ:

@@ -17,7 +17,6 @@ from rota.store.redis.codec import (
     pack_last,
     pack_schedule,
     schedule_of,
-    snapshots_of,
 )
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.matching import schedule_matches
@@ -30,8 +29,10 @@ if TYPE_CHECKING:
     from rota.model.schedule import Schedule
     from rota.store.contract import ScheduleFilter
     from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.indexes import Command
 
 MOST_AT_ONCE = 250  # schedules in one call
+ALL, NONE = (0, -1), (1, 0)  # ranges of an index
 LONGEST_STEP = 500  # schedules read in one call if most of them do not match
 
 
@@ -46,21 +47,32 @@ class ScheduleRead(NamedTuple):
     fire_times: Sequence[int | None] = ()  # their nominal times
     known: Sequence[str] = ()  # jobs that exist, and that it may change
 
+    def commands(self) -> list[Command]:
+        name = self.name
+        return [
+            ["HGET", "schedule", name],
+            ["HGET", "busy", name],
+            ["ZRANGE", f"live:{name}", *(ALL if self.needs_live else NONE)],
+            ["ZRANGE", f"soon:{name}", *(ALL if self.needs_soon else NONE)],
+            ["ZRANGEBYSCORE", f"ledger:{name}", self.ledger_from, "+inf"],
+            *(["ZCOUNT", f"slot:{name}", at, at] for at in self.fire_times),
+        ]
+
 
 class ScheduleSnapshot:
     """A schedule at one instant, with all that a decision on it needs."""
 
-    def __init__(
-        self, wanted: ScheduleRead, found: list[Any], jobs: dict[str, JobSnapshot | None], positions: Iterator[int]
-    ) -> None:
-        self._packed, self._holder, live, self._entries, self.made, soon = found  # made: the jobs of each fire time
+    jobs: dict[str, JobSnapshot | None]
+
+    def __init__(self, wanted: ScheduleRead, found: list[Any], positions: Iterator[int]) -> None:
+        self._packed, self._holder, live, soon, self._entries, *self.made = found  # made: the jobs of each fire time
         self.name = wanted.name
         self.schedule = None if self._packed is None else schedule_of(wanted.name, self._packed, [])
         self.positions = positions
         self._ledger_from = wanted.ledger_from
         self._number_live = len(live) if wanted.needs_live else None
         ids = [job_id.decode() for job_id in (*live, *soon, *([self._holder] if self._holder else []))]
-        self.jobs = {job_id: jobs[job_id] for job_id in (*ids, *wanted.jobs, *wanted.known)}
+        self.job_ids = [*ids, *wanted.jobs, *wanted.known]
 
     def was(self, job_id: str) -> Job | None:
         """A job in this snapshot."""
@@ -150,21 +162,18 @@ class Schedules:
         return [answers[number] for number in range(len(entries))]
 
     def _read(self, wanted: Sequence[ScheduleRead], now: int | None) -> tuple[int, list[ScheduleSnapshot]]:
-        """Schedules at one instant."""
+        """Schedules, and then their jobs; the guards of a decision find what changes in between."""
+        ids = [job_id for one in wanted for job_id in (*one.jobs, *one.known)]
         number = sum(len(one.jobs) for one in wanted)
-        reply = self._writer.connection.call(
-            "read_schedules",
-            now=now,
-            is_work=True,
-            schedules=[(one.name, one.ledger_from, one.fire_times, one.needs_live, one.needs_soon) for one in wanted],
-            jobs=[job_id for one in wanted for job_id in (*one.jobs, *one.known)],
-            reserve=number,
-        )
-        answers, raw, base = reply.body
-        jobs = snapshots_of(raw)
-        positions = iter(range(base + 1, base + 1 + number))
-        found = zip(wanted, answers, strict=True)
-        return reply.now, [ScheduleSnapshot(one, answer, jobs, positions) for one, answer in found]
+        commands = [command for one in wanted for command in one.commands()]
+        found = self._writer.snapshot(ids, *commands, reserve=number, now=now, is_work=True)
+        answers, positions = iter(found.answers), iter(range(found.base + 1, found.base + 1 + number))
+        snapshots = [ScheduleSnapshot(one, [next(answers) for _ in one.commands()], positions) for one in wanted]
+        others = {job_id for one in snapshots for job_id in one.job_ids}.difference(found.jobs)
+        jobs = found.jobs | (self._writer.read_jobs(list(others)) if others else {})
+        for one in snapshots:
+            one.jobs = {job_id: jobs[job_id] for job_id in one.job_ids}
+        return found.now, snapshots
 
     # Reading.
 

@@ -8,7 +8,11 @@ from importlib import resources
 from typing import NamedTuple
 
 ALONE = {"add_one"}  # scripts without the prelude
-SHARED = {"audit": {"commit", "entries"}, "accept": {"add", "fire"}}  # parts, and the scripts that use them
+SHARED = {
+    "audit": {"commit", "entries"},
+    "accept": {"add", "fire"},
+    "queue_names": {"list", "queues"},
+}  # parts, and the scripts that use them
 
 
 class Script(NamedTuple):

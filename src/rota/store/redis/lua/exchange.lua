@@ -6,18 +6,10 @@ local refused, separate = {}, {}
 local is_separate = {}  -- by job, and by schedule: the ends of a schedule's jobs are recorded in their order
 local has_news = false
 
--- Hashes and sets that are mostly empty. One command tells how many of them exist; mostly none does, and nothing is
--- read from them.
-local RARE = { 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel' }
+-- Hashes and sets that are mostly empty: nothing is read from those that are.
 local has = {}
-local unknown = redis.call(
-  'EXISTS', P .. 'ahead', P .. 'state', P .. 'ready_at', P .. 'held', P .. 'progress', P .. 'cancel')
-for _, name in ipairs(RARE) do
-  if unknown == 0 then
-    break
-  end
-  local found = redis.call('EXISTS', P .. name)
-  has[name], unknown = found == 1, unknown - found
+for _, name in ipairs({ 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel' }) do
+  has[name] = redis.call('EXISTS', P .. name) == 1
 end
 
 local function delete_from(names, ids)

@@ -1,23 +1,4 @@
--- Jobs newest first (or oldest first), by the index that has the fewest of them; what it does not know, Python filters.
-
-local function prefixed(prefix)
-  if prefix == '' then
-    return redis.call('ZRANGE', P .. 'tasks', 0, -1)
-  end
-  return redis.call('ZRANGEBYLEX', P .. 'tasks', '[' .. prefix, '[' .. prefix .. '\255')
-end
-
-local function queues()
-  local names, seen = {}, {}
-  for _, name in ipairs(redis.call('HKEYS', P .. 'count')) do
-    local queue = string.match(name, '^(.*)|[^|]*$')
-    if queue and not seen[queue] then
-      seen[queue] = true
-      names[#names + 1] = queue
-    end
-  end
-  return names
-end
+-- Jobs newest first (or oldest first), from the index that has the fewest of them; Python filters by the other values.
 
 local SOURCES = {}
 
@@ -25,51 +6,48 @@ function SOURCES.task(name)
   return { 'task:' .. name }
 end
 
+function SOURCES.schedule(name)
+  return { 'made:' .. name }
+end
+
 function SOURCES.tasks(prefix)
+  local first, last = '-', '+'
+  if prefix ~= '' then
+    first, last = '[' .. prefix, '[' .. prefix .. '\255'
+  end
   local keys = {}
-  for n, task in ipairs(prefixed(prefix)) do
+  for n, task in ipairs(redis.call('ZRANGEBYLEX', P .. 'tasks', first, last)) do
     keys[n] = 'task:' .. task
   end
   return keys
 end
 
-function SOURCES.schedule(name)
-  return { 'made:' .. name }
-end
-
 function SOURCES.states(queue, states)
   local keys = {}
-  for _, name in ipairs(queue and { queue } or queues()) do
-    for _, state in ipairs(states) do
-      if state == 'queued' then
-        for _, priority in ipairs(redis.call('ZRANGE', P .. 'priorities:' .. name, 0, -1)) do
-          keys[#keys + 1] = 'ready:' .. name .. ':' .. priority
-        end
-      elseif state ~= 'running' then
-        keys[#keys + 1] = 'in:' .. name .. ':' .. state
-      end
-    end
-  end
   for _, state in ipairs(states) do
     if state == 'running' then
       keys[#keys + 1] = 'lease'  -- of all queues, in no order: they are few
+    else
+      for _, name in ipairs(queue and { queue } or queue_names()) do
+        if state == 'queued' then
+          for _, priority in ipairs(redis.call('ZRANGE', P .. 'priorities:' .. name, 0, -1)) do
+            keys[#keys + 1] = 'ready:' .. name .. ':' .. priority
+          end
+        else
+          keys[#keys + 1] = 'in:' .. name .. ':' .. state
+        end
+      end
     end
   end
   return keys
 end
 
-local function size_of(keys)
-  local size = 0
+local best, fewest
+for _, source in ipairs(ask.sources) do
+  local keys, size = SOURCES[source[1]](unpack(source, 2)), 0
   for _, key in ipairs(keys) do
     size = size + redis.call(key == 'lease' and 'HLEN' or 'ZCARD', P .. key)
   end
-  return size
-end
-
-local best, fewest
-for _, source in ipairs(ask.sources) do
-  local keys = SOURCES[source[1]](unpack(source, 2))
-  local size = size_of(keys)
   if not best or size < fewest then
     best, fewest = keys, size
   end
@@ -78,24 +56,13 @@ end
 local found = {}
 local highest, lowest = tonumber(ask.below), tonumber(ask.least)
 
-local function comes_first(one, other)
-  if ask.is_rising then
-    return one[1] < other[1]
-  end
-  return one[1] > other[1]
-end
-
--- The first entries of an index between the two positions, in the order of the list.
-local function entries_of(key, number)
-  local low, high = string.format('%.0f', lowest), string.format('(%.0f', highest)
-  if ask.is_rising then
-    return redis.call('ZRANGEBYSCORE', P .. key, low, high, 'WITHSCORES', 'LIMIT', 0, number)
-  end
-  return redis.call('ZREVRANGEBYSCORE', P .. key, high, low, 'WITHSCORES', 'LIMIT', 0, number)
-end
-
 local function read_index(key)
-  local some = entries_of(key, ask.count)
+  local low, high = string.format('%.0f', lowest), string.format('(%.0f', highest)
+  local command = { 'ZREVRANGEBYSCORE', P .. key, high, low, 'WITHSCORES', 'LIMIT', 0, ask.count }
+  if ask.is_rising then
+    command[1], command[3], command[4] = 'ZRANGEBYSCORE', low, high
+  end
+  local some = redis.call(unpack(command))
   for n = 1, #some, 2 do
     found[#found + 1] = { tonumber(some[n + 1]), some[n] }
   end
@@ -103,18 +70,22 @@ end
 
 local function read_running()
   local running = redis.call('HKEYS', P .. 'lease')
-  local records = #running > 0 and many_read('HMGET', 'job', running) or {}
-  for n, id in ipairs(running) do
-    local position = tonumber(position_of(records[n]) or 0)
+  for n, record in ipairs(#running > 0 and many_read('HMGET', 'job', running) or {}) do
+    local position = tonumber(position_of(record) or 0)
     if position < highest and position >= lowest then
-      found[#found + 1] = { position, id }
+      found[#found + 1] = { position, running[n] }
     end
   end
 end
 
 -- Cut off what is more than a page; entries that come after its end are not read from other indexes.
 local function narrow()
-  table.sort(found, comes_first)
+  table.sort(found, function(one, other)
+    if ask.is_rising then
+      return one[1] < other[1]
+    end
+    return one[1] > other[1]
+  end)
   for n = #found, ask.count + 1, -1 do
     found[n] = nil
   end
@@ -125,21 +96,6 @@ local function narrow()
   end
 end
 
--- Of many indexes, those with the first entries are read first: then the others have few to add.
-local function sort_by_first_entry(keys)
-  local ranks = {}
-  for _, key in ipairs(keys) do
-    local first = key ~= 'lease' and tonumber(entries_of(key, 1)[2])
-    ranks[key] = first or (ask.is_rising and math.huge or -math.huge)
-  end
-  table.sort(keys, function(one, other)
-    return comes_first({ ranks[one] }, { ranks[other] })
-  end)
-end
-
-if #best > 1 then
-  sort_by_first_entry(best)
-end
 for _, key in ipairs(best) do
   if key == 'lease' then
     read_running()

@@ -1,19 +1,12 @@
--- Every queue in numbers, and the first in line of each of its priorities.
+-- Every queue in numbers, and the first ready job of each of its priorities.
 
-local counts = redis.call('HGETALL', P .. 'count')
-local paused = redis.call('HKEYS', P .. 'paused')
-local queues, seen, ids = {}, {}, {}
-for n = 1, #counts, 2 do
-  local queue = string.match(counts[n], '^(.*)|[^|]*$')
-  if queue and not seen[queue] then
-    seen[queue] = true
-    for _, priority in ipairs(redis.call('ZRANGE', P .. 'priorities:' .. queue, 0, -1)) do
-      local first = redis.call('ZRANGE', P .. 'ready:' .. queue .. ':' .. priority, 0, 0)[1]
-      if first then
-        queues[#queues + 1] = queue
-        ids[#ids + 1] = first
-      end
+local queues, ids = {}, {}
+for _, queue in ipairs(queue_names()) do
+  for _, priority in ipairs(redis.call('ZRANGE', P .. 'priorities:' .. queue, 0, -1)) do
+    local first = redis.call('ZRANGE', P .. 'ready:' .. queue .. ':' .. priority, 0, 0)[1]
+    if first then
+      queues[#queues + 1], ids[#ids + 1] = queue, first
     end
   end
 end
-return reply({ counts, paused, queues, raw_jobs(ids) })
+return reply({ redis.call('HGETALL', P .. 'count'), redis.call('HKEYS', P .. 'paused'), queues, raw_jobs(ids) })
