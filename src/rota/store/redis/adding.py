@@ -54,14 +54,14 @@ class Adder:
             ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
             keys = [["HGET", "key", key] for key in dict.fromkeys(new.key for new in jobs if new.key)]
             found = self._writer.snapshot(list(dict.fromkeys(ids)), *keys, reserve=len(jobs), now=now)
-            write = GuardedWrite(self._writer, found.now)
+            write = GuardedWrite(self._writer, found.now, found.positions)
             write.add_snapshots(found.jobs)
             for command, holder in zip(keys, found.answers, strict=True):
                 write.guard(command, holder)
             holders = [holder.decode() for holder in found.answers if holder is not None]
             unread = [holder for holder in holders if holder not in found.jobs]
             write.add_snapshots(self._writer.read_jobs(unread) if unread else {})
-            added[:] = [write.add(new, found.base + number) for number, new in enumerate(jobs, 1)]
+            added[:] = map(write.add, jobs)
             return self._writer.commit("add", [write], is_work=True)[0]
 
         self._writer.retry(step)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.model.occurrence import of_job
-from rota.store.contract import Refusal
 from rota.store.redis.guarded_write import GuardedWrite, neighbours
+from rota.store.shared.changing import check_changes
 from rota.store.shared.matching import has_lapsed, is_running, is_same
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rota.model.job import Job
     from rota.model.settle import Change
+    from rota.store.contract import Refusal
     from rota.store.redis.guarded_writer import GuardedWriter, Snapshot
     from rota.store.redis.indexes import Command
 
@@ -48,10 +49,14 @@ class Changer:
         def step() -> bool:
             ids = list(dict.fromkeys(change.id for change in left))
             found = self._writer.snapshot(ids, *[["EXISTS", f"waits:{job_id}"] for job_id in ids], now=now)
-            accepted, others = self._check(left, found, holds)
-            refused.extend(others)
+            jobs = GuardedWrite(self._writer, found.now)
+            jobs.add_snapshots(found.jobs)
+            checked = check_changes(
+                left, lambda change: jobs.find(change.id), lambda change, job: holds(change, job, found.now)
+            )
+            refused.extend(checked.refused)
             awaited = {job_id for job_id, number in zip(ids, found.answers, strict=True) if number}
-            groups = _groups(accepted, awaited)
+            groups = _groups([change for change, _ in checked.accepted], awaited)
             held = self._writer.commit(verb, [self._write(group, found, awaited) for group in groups], is_work=is_work)
             left[:] = [change for group, is_held in zip(groups, held, strict=True) if not is_held for change in group]
             return not left
@@ -59,24 +64,6 @@ class Changer:
         if changes:
             self._writer.retry(step)
         return refused
-
-    def _check(
-        self, changes: Sequence[Change], found: Snapshot, holds: Holds
-    ) -> tuple[dict[str, Change], list[Refusal]]:
-        """The accepted changes by job, and refusals; a second change of a job is refused."""
-        jobs = GuardedWrite(self._writer, found.now)
-        jobs.add_snapshots(found.jobs)
-        accepted: dict[str, Change] = {}
-        refused: list[Refusal] = []
-        for change in changes:
-            job = jobs.find(change.id)
-            if job is None or change.id in accepted or not holds(change, job, found.now):
-                refused.append(Refusal(change.id, "lease"))
-            elif is_running(job) and job.cancel_reason and not change.state.is_final:
-                refused.append(Refusal(change.id, "cancel", job.cancel_reason))
-            else:
-                accepted[change.id] = change
-        return accepted, refused
 
     def _write(self, group: list[Change], found: Snapshot, awaited: set[str]) -> GuardedWrite:
         write = GuardedWrite(self._writer, found.now)
@@ -144,14 +131,14 @@ class Changer:
         return found
 
 
-def _groups(accepted: dict[str, Change], awaited: set[str]) -> list[list[Change]]:
+def _groups(changes: list[Change], awaited: set[str]) -> list[list[Change]]:
     """Changes that are committed together: jobs that wait or are waited for, with all of their schedules, whose ends
     are recorded in order. Each of the others is committed by itself."""
 
     def is_linked(change: Change) -> bool:
         return change.id in awaited or change.job.waits_for is not None
 
-    schedules = {change.job.schedule_id for change in accepted.values() if is_linked(change)} - {None}
-    linked = [change for change in accepted.values() if is_linked(change) or change.job.schedule_id in schedules]
+    schedules = {change.job.schedule_id for change in changes if is_linked(change)} - {None}
+    linked = [change for change in changes if is_linked(change) or change.job.schedule_id in schedules]
     known = {change.id for change in linked}
-    return ([linked] if linked else []) + [[change] for change in accepted.values() if change.id not in known]
+    return ([linked] if linked else []) + [[change] for change in changes if change.id not in known]

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.failpoints import reach
-from rota.model.firing import fired, place
-from rota.model.job import accept
-from rota.model.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.redis.adding import joined, request_of
 from rota.store.redis.codec import UNKNOWN_LAST, pack_last, pack_schedule, schedule_head
 from rota.store.redis.schedules import MOST_AT_ONCE, ScheduleRead, put_schedule
+from rota.store.shared.placing import advanced, place_firing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,31 +72,16 @@ class Firer:
         if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
             return None, Fired(schedule_id=found.name, is_accepted=False)
         write = found.write(self._writer, now)
-        holder = next(filter(None, map(write.key_holder, firing.keys)), None)
-        if firing.must_wait(write.slot_holder(found.name), holder):
+        placed = place_firing(firing, write)
+        if placed is None:
             return None, Fired(schedule_id=found.name, is_accepted=False)
-        made: list[str] = []
-        skips = list(firing.skips)
-        for shot, was_made in zip(firing.shots, found.made, strict=True):
-            if was_made:
-                continue  # by a schedule of that name, before the clock was set back
-            live = write.slot_holder(found.name) if shot.when_busy != "allow" else None
-            last_held = write.last_held(found.name) if live else None
-            placement = place(shot, live, last_held, write.key_holder(shot.job.key))
-            if placement.skip is not None:
-                skips.append(placement.skip)
-            if placement.job is not None:
-                write.insert(accept(placement.job, now, next(found.positions)))
-                made.append(placement.job.id)
-            if placement.cancels is not None:
-                write.stop(placement.cancels, "replaced by the next occurrence")
-                write.forget_last_runs(found.name)
-        for skip in skips:
-            write.record(of_skip(found.name, skip))
-        advanced = _advanced(firing, schedule, made, now)
-        put_schedule(write, advanced, schedule)
-        write.set_last_run(found.name, pack_last(advanced.last))
-        return write, Fired.of(found.name, made, skips)
+        for skip in placed.skips:
+            write.record_skip(found.name, skip)
+        after = _advanced(firing, schedule, placed.jobs, now)
+        put_schedule(write, after, schedule)
+        write.forget_last_runs(found.name)
+        write.set_last_run(found.name, pack_last(after.last))
+        return write, Fired.of(found.name, placed.jobs, placed.skips)
 
 
 def _number_plain(firings: Sequence[Firing]) -> int:
@@ -133,12 +116,11 @@ def _read_for(firing: Firing) -> ScheduleRead:
         name=firing.schedule.id,
         ledger_from=firing.schedule.fired_through,
         jobs=[shot.job.id for shot in firing.shots],
-        fire_times=[shot.job.fire_at for shot in firing.shots],
+        fire_times=[shot.job.fire_at or 0 for shot in firing.shots],
         needs_live=any(shot.when_busy != "allow" for shot in firing.shots),
     )
 
 
 def _advanced(firing: Firing, schedule: Schedule, made: list[str], now: int) -> Schedule:
     """The schedule after the firing, with its last run unknown: only what the firing sets is written."""
-    known = msgspec.structs.replace(firing, schedule=msgspec.structs.replace(schedule, last=UNKNOWN_LAST))
-    return fired(known, len(made), now, made[-1] if made else None)
+    return advanced(firing, msgspec.structs.replace(schedule, last=UNKNOWN_LAST), made, now)

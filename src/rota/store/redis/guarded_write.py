@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from rota.model.job import Job, NewJob, accept, holds_key
-from rota.model.occurrence import fold, is_noted, is_record_of, noted, of_job
+from rota.model.occurrence import fold, is_noted, is_record_of, noted, of_job, of_skip
 from rota.model.settle import Change, apply_to, cancel, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Added
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from rota.model.audit_record import AuditRecord
     from rota.model.occurrence import Occurrence
+    from rota.model.slots import Skip
     from rota.store.redis.codec import JobSnapshot
 
 Held = tuple[str, str]  # what at most one job holds: "key" and a key, or "busy" and the schedule whose slot it is
@@ -54,8 +55,9 @@ class SnapshotReader(Protocol):
 class GuardedWrite:
     """Jobs before and after, and what else is written with them."""
 
-    def __init__(self, reader: SnapshotReader, now: int) -> None:
+    def __init__(self, reader: SnapshotReader, now: int, positions: Iterable[int] = ()) -> None:
         self.now = now
+        self._positions = iter(positions)  # of new jobs
         self._reader = reader
         self._snapshots: dict[str, JobSnapshot | None] = {}
         self._before: dict[str, Job | None] = {}
@@ -91,38 +93,47 @@ class GuardedWrite:
             self.add_snapshots(self._reader.read_jobs([job_id]))
         return self._before[job_id]
 
-    def put(self, job: Job) -> None:
+    def put(self, before: Job, after: Job) -> None:
+        """Write a job that exists."""
+        del before  # as it was read for this write
+        self._put(after)
+
+    def _put(self, job: Job) -> None:
         before = self.find(job.id)
         count(self._counts, before, job)
         self._holders.update(dict.fromkeys(_held_by(before)))
         self._holders.update(dict.fromkeys(_held_by(job), job.id))
         self._after[job.id] = job
 
-    def insert(self, job: Job) -> None:
-        self.put(job)
+    def make(self, new: NewJob) -> None:
+        """Accept a job."""
+        self._insert(accept(new, self.now, next(self._positions)))
+
+    def _insert(self, job: Job) -> None:
+        self._put(job)
         self._accepted[job.id] = job
 
     def import_job(self, job: Job) -> None:
         """Take a job as it is, from another store."""
-        self.insert(job)
+        self._insert(job)
         self._imported.add(job.id)
 
-    def add(self, new: NewJob, seq: int) -> Added:
+    def add(self, new: NewJob) -> Added:
         """Accept a job unless its id, its slot or its key is taken."""
         if self.find(new.id) is not None:
             return Added(new.id, existed=True)
-        holder = self.slot_holder(new.slot) or self.key_holder(new.key)
+        holder = (new.slot and self.live_job(new.slot)) or (new.key and self.key_holder(new.key))
         if holder:
             return Added(holder, existed=True)
         awaited = self.find(new.waits_for) if new.waits_for else None
         must_wait = awaited is not None and awaited.is_live
-        self.insert(accept(new, self.now, seq, must_wait=must_wait))
+        self._insert(accept(new, self.now, next(self._positions), must_wait=must_wait))
         return Added(new.id)
 
-    def slot_holder(self, slot: str | None) -> str | None:
+    def live_job(self, schedule_id: str) -> str | None:
         """The live job in a schedule's slot."""
-        job = self._holder(("busy", slot)) if slot else None
-        return job.id if job is not None and job.slot == slot else None
+        job = self._holder(("busy", schedule_id))
+        return job.id if job is not None and job.slot == schedule_id else None
 
     def _holder(self, held: Held) -> Job | None:
         if held not in self._holders:
@@ -131,21 +142,21 @@ class GuardedWrite:
         holder = self._holders[held]
         return None if holder is None else self.find(holder)
 
-    def key_holder(self, key: str | None) -> str | None:
+    def key_holder(self, key: str) -> str | None:
         """The job that holds a key; a key with a period is free when that is over."""
-        job = self._holder(("key", key)) if key else None
+        job = self._holder(("key", key))
         if job is None or job.key != key:
             return None
         if holds_key(job.state, job.key_until, self.now):
             return job.id
-        self.put(msgspec.structs.replace(job, key=None))
+        self._put(msgspec.structs.replace(job, key=None))
         return None
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Write changes, and release the jobs that waited for them."""
         changes = list(changes)
         for change in changes:
-            self.put(apply_to(self.find(change.id) or change.job, change))
+            self._put(apply_to(self.find(change.id) or change.job, change))
         for change in changes:
             if change.state.is_final:
                 self._release_waiting(change.id)
@@ -161,7 +172,7 @@ class GuardedWrite:
         if job is None:
             return
         if job.state is State.RUNNING:
-            self.put(msgspec.structs.replace(job, cancel_reason=job.cancel_reason or reason))
+            self._put(msgspec.structs.replace(job, cancel_reason=job.cancel_reason or reason))
         else:
             self.apply([cancel(job, self.now, reason)])
 
@@ -197,7 +208,7 @@ class GuardedWrite:
         """No job waits for this one: that was read before."""
         self.guard(_waits(job_id), [])
 
-    def delete_untraced(self, jobs: Sequence[Job]) -> None:
+    def unmake(self, *jobs: Job) -> None:
         """Delete jobs and leave no record of them; jobs that waited for them wait no more."""
         self.read(*(_waits(job.id) for job in jobs))
         for job in jobs:
@@ -212,7 +223,7 @@ class GuardedWrite:
             if awaited is None:
                 self.apply([release(job, self.now)])
             else:
-                self.put(msgspec.structs.replace(job, waits_for=awaited))
+                self._put(msgspec.structs.replace(job, waits_for=awaited))
 
     def _waiting(self, job_id: str) -> list[Job]:
         stored = [found.decode() for found in self.read(_waits(job_id))[0]]
@@ -224,6 +235,13 @@ class GuardedWrite:
         return [job for job in jobs if job is not None and job.state is State.HELD and job.waits_for == job_id]
 
     # Schedules, ledgers and audit records.
+
+    def was_made(self, schedule_id: str, fire_at: int) -> bool:
+        """Whether an occurrence has a job."""
+        return bool(self.read(["ZCOUNT", f"slot:{schedule_id}", fire_at, fire_at])[0])
+
+    def record_skip(self, schedule_id: str, skip: Skip) -> None:
+        self.record(of_skip(schedule_id, skip))
 
     def set_last_run(self, schedule_id: str, fields: list[Any]) -> None:
         if fields:
@@ -272,9 +290,8 @@ class GuardedWrite:
                 known[packed] = occurrence_of(entry.schedule_id, packed)
         return known
 
-    def add_ledger(self, schedule_id: str, start: int, entries: list[bytes]) -> None:
-        """Use the entries of a ledger that end at `start` or later: all that new ones can touch."""
-        self.guard(["ZRANGEBYSCORE", f"ledger:{schedule_id}", start, "+inf"], entries)
+    def add_ledger(self, schedule_id: str, entries: list[bytes]) -> None:
+        """Use the last entries of a ledger, which were read: all that new ones can touch."""
         self._entries[schedule_id] = {packed: occurrence_of(schedule_id, packed) for packed in entries}
         self._whole_ledgers.add(schedule_id)
 

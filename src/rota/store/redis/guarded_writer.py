@@ -10,7 +10,7 @@ from rota.store.redis.codec import JobSnapshot, snapshots_of
 from rota.store.redis.guarded_write import GuardedWrite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rota.store.redis.connection import Connection
     from rota.store.redis.indexes import Command
@@ -26,7 +26,7 @@ class Snapshot(NamedTuple):
     now: int
     jobs: dict[str, JobSnapshot | None]
     answers: list[Any]  # to the commands
-    base: int  # the position before the first that was reserved
+    positions: Iterator[int]  # that were reserved
 
 
 class GuardedWriter:
@@ -51,7 +51,7 @@ class GuardedWriter:
         jobs = snapshots_of(raw)
         if len(ids) > WIDEST_READ:
             jobs |= self.read_jobs(ids[WIDEST_READ:])
-        return Snapshot(reply.now, jobs, answers, base)
+        return Snapshot(reply.now, jobs, answers, iter(range(base + 1, base + 1 + reserve)))
 
     def read_jobs(self, ids: Sequence[str]) -> dict[str, JobSnapshot | None]:
         return self.snapshot(ids).jobs

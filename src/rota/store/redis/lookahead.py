@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.lookahead import is_ahead, judge
-from rota.model.occurrence import of_skip
+from rota.model.lookahead import is_ahead
 from rota.store.redis.codec import job_of, snapshots_of
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.redis.schedules import ScheduleRead
+from rota.store.shared.claiming import due_order
+from rota.store.shared.placing import place_due
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +44,8 @@ class LookaheadJudge:
     def _judged(self, ids: Sequence[str], found: ScheduleSnapshot, now: int) -> tuple[GuardedWrite | None, None]:
         write = found.write(self._writer, now)
         jobs = [job for job in map(write.find, ids) if job is not None and is_ahead(job) and job.run_at <= now]
-        for job in sorted(jobs, key=lambda job: (job.run_at, job.seq)):  # the first may overlap with the next
-            _apply_policy(write, job, found)
+        for job in sorted(jobs, key=due_order):
+            place_due(job, found.schedule, write, now)
         return (write if jobs else None), None  # none: another claim was first
 
     def _drop_from_index(self, job_id: str, queue: str, snapshot: JobSnapshot | None, job: Job | None) -> None:
@@ -61,17 +62,3 @@ class LookaheadJudge:
 def _read_for(name: str, jobs: Sequence[Job]) -> ScheduleRead:
     since = min(job.after_at or job.run_at for job in jobs)
     return ScheduleRead(name=name, ledger_from=since, needs_live=True, known=[job.id for job in jobs])
-
-
-def _apply_policy(write: GuardedWrite, job: Job, found: ScheduleSnapshot) -> None:
-    live = write.slot_holder(found.name)
-    last_held = write.last_held(found.name) if live else None
-    became = judge(job, found.schedule, live, last_held, write.key_holder(job.ahead), write.now)
-    if became.job is None:
-        write.delete_untraced([job])
-    else:
-        write.put(became.job)
-    if became.skip is not None and found.schedule is not None:
-        write.record(of_skip(found.name, became.skip))
-    if became.cancels is not None:
-        write.stop(became.cancels, "replaced by the next occurrence")

@@ -165,7 +165,7 @@ class Moving:
             write = GuardedWrite(self._writer, found.now)
             write.add_snapshots(found.jobs)
             write.read(*[_identity(record) for record in records if not isinstance(record, Job)])
-            importing = _Import(write, iter(range(found.base + 1, found.base + 1 + len(records))))
+            importing = _Import(write, found.positions)
             new = sum(importing.take(record) for record in records)
             return self._writer.commit("add", [write], is_work=False)[0]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.model.edit import audit_after, schedule_after
-from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.store.contract import Due, Page
@@ -44,7 +43,7 @@ class ScheduleRead(NamedTuple):
     needs_live: bool  # whether its live jobs matter: if they may overlap, they do not, and may be many
     needs_soon: bool = False  # whether jobs that were created before they are due matter
     jobs: Sequence[str] = ()  # that it may make
-    fire_times: Sequence[int | None] = ()  # their nominal times
+    fire_times: Sequence[int] = ()  # their nominal times
     known: Sequence[str] = ()  # jobs that exist, and that it may change
 
     def commands(self) -> list[Command]:
@@ -64,14 +63,14 @@ class ScheduleSnapshot:
 
     jobs: dict[str, JobSnapshot | None]
 
-    def __init__(self, wanted: ScheduleRead, found: list[Any], positions: Iterator[int]) -> None:
-        self._packed, self._holder, live, soon, self._entries, *self.made = found  # made: the jobs of each fire time
+    def __init__(self, wanted: ScheduleRead, answers: list[Any], positions: Iterator[int]) -> None:
+        packed, holder, live, soon, *_ = answers
         self.name = wanted.name
-        self.schedule = None if self._packed is None else schedule_of(wanted.name, self._packed, [])
-        self.positions = positions
-        self._ledger_from = wanted.ledger_from
-        self._number_live = len(live) if wanted.needs_live else None
-        ids = [job_id.decode() for job_id in (*live, *soon, *([self._holder] if self._holder else []))]
+        self.schedule = None if packed is None else schedule_of(wanted.name, packed, [])
+        self._wanted = wanted
+        self._answers = answers
+        self._positions = positions
+        ids = [job_id.decode() for job_id in (*live, *soon, *([holder] if holder else []))]
         self.job_ids = [*ids, *wanted.jobs, *wanted.known]
 
     def was(self, job_id: str) -> Job | None:
@@ -81,13 +80,11 @@ class ScheduleSnapshot:
 
     def write(self, writer: GuardedWriter, now: int) -> GuardedWrite:
         """A write that is guarded by this snapshot."""
-        write = GuardedWrite(writer, now)
-        write.guard(["HGET", "schedule", self.name], self._packed)
-        write.guard(["HGET", "busy", self.name], self._holder)
-        if self._number_live is not None:  # each is guarded by itself, and new ones by the number
-            write.guard(["ZCARD", f"live:{self.name}"], self._number_live)
+        write = GuardedWrite(writer, now, self._positions)
+        for command, answer in zip(self._wanted.commands(), self._answers, strict=True):
+            write.guard(command, answer)
         write.add_snapshots(self.jobs)
-        write.add_ledger(self.name, self._ledger_from, self._entries)
+        write.add_ledger(self.name, self._answers[4])
         return write
 
 
@@ -133,7 +130,7 @@ class Schedules:
         write.add_audit_record(audit_after(edit, made))
         write.erase(edit.id, edit.reopens)
         for skip in edit.skips:
-            write.record(of_skip(edit.id, skip))
+            write.record_skip(edit.id, skip)
         write.notify("schedules")
         return write, True
 
@@ -167,8 +164,8 @@ class Schedules:
         number = sum(len(one.jobs) for one in wanted)
         commands = [command for one in wanted for command in one.commands()]
         found = self._writer.snapshot(ids, *commands, reserve=number, now=now, is_work=True)
-        answers, positions = iter(found.answers), iter(range(found.base + 1, found.base + 1 + number))
-        snapshots = [ScheduleSnapshot(one, [next(answers) for _ in one.commands()], positions) for one in wanted]
+        answers = iter(found.answers)
+        snapshots = [ScheduleSnapshot(one, [next(answers) for _ in one.commands()], found.positions) for one in wanted]
         others = {job_id for one in snapshots for job_id in one.job_ids}.difference(found.jobs)
         jobs = found.jobs | (self._writer.read_jobs(list(others)) if others else {})
         for one in snapshots:
@@ -246,7 +243,7 @@ def _revoke(write: GuardedWrite, edit: Edit, reason: str, found: list[Job | None
     are deleted."""
     made = [job for job in found if job and job.schedule_id == edit.id and job.fire_at]
     waiting = [job for job in made if job.state.is_waiting]
-    write.delete_untraced([job for job in waiting if edit.unmakes(job)])
+    write.unmake(*(job for job in waiting if edit.unmakes(job)))
     write.apply(cancel(job, write.now, reason) for job in waiting if not edit.unmakes(job))
     write.forget_last_runs(edit.id)
 
@@ -254,9 +251,8 @@ def _revoke(write: GuardedWrite, edit: Edit, reason: str, found: list[Job | None
 def _add_jobs(write: GuardedWrite, edit: Edit, found: ScheduleSnapshot) -> list[str]:
     """Add the jobs of an edit; returns those that were made."""
     deleted = {job.fire_at for job in map(found.was, found.jobs) if job and edit.unmakes(job)}
-    numbers = zip(edit.jobs, found.made, strict=True)
-    new = [job for job, number in numbers if not number or job.fire_at in deleted]
-    return [added.id for job in new if not (added := write.add(job, next(found.positions))).existed]
+    new = [job for job in edit.jobs if not write.was_made(edit.id, job.fire_at or 0) or job.fire_at in deleted]
+    return [added.id for job in new if not (added := write.add(job)).existed]
 
 
 def put_schedule(write: GuardedWrite, schedule: Schedule, before: Schedule | None) -> None:
