@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-import time
 from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack, cast, 
 from rota.client.jobs import Jobs
 from rota.client.locks import Lock
 from rota.client.schedules import Schedules
+from rota.clock import utc_micros
 from rota.config.loader import Resolved, from_code, resolve
 from rota.deploy.deploy import bring, deploy_of, warn_of_overruled, warn_of_strangers
 from rota.engine.events import Event, Events
@@ -493,7 +493,7 @@ class App:
         return decode_value(packed, task.signature.returns if task else Any, self._codecs)
 
     def _new_id(self) -> str:
-        return new_id(_random, time.time_ns() // 1000)
+        return new_id(_random, utc_micros())
 
     def __repr__(self) -> str:
         return f"<app {self.name}: {len(self.registry)} tasks, {len(self._declared)} schedules>"

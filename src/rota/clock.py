@@ -1,4 +1,4 @@
-"""The one place that reads this machine's wall clock."""
+"""Reads this machine's wall clock. The linter refuses it elsewhere; only the supervisor has its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def utc_now() -> datetime:
-    """This machine's idea of now. Stores have their own clock; rules get an instant handed in."""
+    """The time of this machine. Stores have their own clock; rules get an instant as an argument."""
     return datetime.now(UTC)
 
 

@@ -33,7 +33,6 @@ NAMES = (
     "delete.before_commit",
     "delete.after_commit",
 )
-MOVING = ("load.before_commit", "load.after_commit")  # of those who copy a store into another
 
 _hook: Callable[[str], None] | None = None
 

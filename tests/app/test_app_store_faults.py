@@ -383,4 +383,4 @@ def test_a_thread_waits_no_longer_for_its_neighbour_than_for_another_process(tmp
 
 
 def test_a_write_gives_up_before_its_loop_counts_as_stuck():
-    assert connection.LOCK_PATIENCE < service.PATIENCE
+    assert connection.LOCK_PATIENCE < service.STUCK_AFTER

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
+import rota
 from engine.stage import NOON
 from engine.test_scheduler import add_broken
 from rota import BadOption, Snooze, every
@@ -13,10 +16,12 @@ from rota.engine.events import NAMES, Event, Events
 from rota.engine.node import Node
 from rota.engine.services import NodeSettings
 from rota.engine.upkeep.clock_watch import ClockWatch
+from rota.engine.upkeep.tenant_sync import TenantSync
 from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.model.outcome import Stopped
 from rota.observe.logs import sentence
+from rota.operations.tenant_changes import mark_unsettled
 from rota.store.contract import Exchange, Seal
 
 
@@ -114,6 +119,15 @@ def set_the_clock(stage, work):
             stage.app.schedules.put("ahead", work.job(), every("1m"))
 
 
+def leave_a_tenant_half_changed(stage):
+    """As a process that dies before the schedules of the tenant have followed."""
+    stage.app.tenants.put("acme", tz="UTC")
+    stage.still.edit_entries([mark_unsettled(stage.still, "acme", "ann")])
+    sync = TenantSync(stage.still, stage.events, stage.a_clock(), lambda: "record")
+    sync.turn()
+    sync.turn()
+
+
 def test_every_kind_of_event_is_emitted_by_something(stage, gate, hold, work):
     worker, scheduler = stage.a_worker(), stage.a_scheduler()
     end_jobs_in_every_way(stage, worker, work)
@@ -127,6 +141,7 @@ def test_every_kind_of_event_is_emitted_by_something(stage, gate, hold, work):
     fire_in_every_way(stage, scheduler, work)
     set_the_clock(stage, work)
     break_down(stage, scheduler)
+    leave_a_tenant_half_changed(stage)
     stage.skip(400 * 24 * 3600)
     stage.a_pruner().turn()
     node = Node(stage.still, stage.app.registry, stage.events, NodeSettings(worker=False, scheduler=False))
@@ -258,3 +273,18 @@ def test_the_line_about_a_skip_says_how_many_were_skipped_why():
 def test_the_line_about_a_failure_counts_attempts(attempts, words):
     data = {"job_id": "j", "task": "t", "attempt": attempts, "error": "x"}
     assert words in sentence(Event("job.failed", 0, data))
+
+
+def test_an_event_that_nobody_can_subscribe_to_is_refused():
+    events = Events()
+    with pytest.raises(LookupError, match=r"tenant\.moved"):
+        events.emit("tenant.moved", 0, tenant="acme")
+
+
+def test_every_event_in_the_code_can_be_subscribed_to():
+    root = Path(rota.__file__).parent
+    emitted = {
+        name for file in root.rglob("*.py") for name in re.findall(r'\.emit\(\s*"([^"]+)"', file.read_text("utf-8"))
+    }
+    assert len(emitted) > 10
+    assert emitted <= NAMES

@@ -1,4 +1,4 @@
-"""Events: the one seam for logs, metrics, alerts and hooks. Loops emit records; observers subscribe."""
+"""Carries what happens in the loops to logs, metrics, alerts and hooks: loops emit events, observers subscribe."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ NAMES = frozenset(
         "job.cancelled",
         "job.retried",
         "job.snoozed",
-        "job.returned",  # given back at shutdown, or unknown here
+        "job.returned",  # returned at shutdown, or its task is unknown here
         "job.refused",  # a write that came too late
-        "job.lost",  # this worker's lease is gone
+        "job.lost",  # this worker's lease has expired
         "job.rescued",
         "job.enqueued",
         "schedule.fired",
         "schedule.skipped",
-        "schedule.refused",  # a firing was not taken: another came first, or the store failed
+        "schedule.refused",  # a firing was refused: another came first, or the store failed
         "schedule.broken",
         "store.unavailable",
         "store.back",
         "store.clock_set",  # its clock went ahead or back
-        "store.clock_repaired",  # what a clock that stood ahead has left was moved back
-        "store.moved",  # sealed: it is being left for another store, or filled from one
+        "store.clock_repaired",  # schedules and jobs from a time ahead were moved back
+        "store.moved",  # sealed while it is copied to another store, or filled from one
         "service.failed",
-        "node.starting",  # it has a name, and has claimed nothing yet
+        "node.starting",  # it has an id, and has claimed nothing yet
         "node.started",
         "node.stopped",
         "pruned",
+        "tenant.followed",  # schedules follow a tenant whose change another process did not finish
     }
 )
 
@@ -55,7 +56,7 @@ class Event(NamedTuple):
 
 
 class Events:
-    """Who wants to hear of what. A handler that fails is logged, and harms nobody else."""
+    """The handlers of events. If a handler fails, that is logged, and the others are still called."""
 
     def __init__(self) -> None:
         self._handlers: tuple[tuple[str, Callable[[Event], None]], ...] = ()
@@ -70,13 +71,13 @@ class Events:
         self._wanted = {}
 
     def wants(self, name: str) -> bool:
-        """Whether anyone listens: what nobody hears need not be told."""
+        """Whether an event of this name has a handler; if not, it need not be built."""
         return bool(self._for(name))
 
     def count(self, counter: Callable[[list[Change], int], None]) -> None:
-        """Call a counter with the reports that the store took in one call, and when: cheaper than an event for each.
+        """Call a counter with the reports that the store accepted in one call, and when: cheaper than an event each.
 
-        It gets the jobs as they are kept, with their arguments, so this is no event: nobody gets it by a wildcard.
+        It gets the jobs as they are stored, with their arguments, so this is no event: no wildcard matches it.
         """
         self._counters = (*self._counters, counter)
 
@@ -101,6 +102,10 @@ class Events:
     def _for(self, name: str) -> tuple[Callable[[Event], None], ...]:
         wanted = self._wanted.get(name)
         if wanted is None:
+            if name not in NAMES:
+                raise LookupError(
+                    f"the event {name!r} is not in NAMES, so that nobody could subscribe to it; add it there"
+                )
             wanted = tuple(handler for pattern, handler in self._handlers if fnmatchcase(name, pattern))
             self._wanted[name] = wanted
         return wanted

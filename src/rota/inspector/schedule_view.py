@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
+from rota.clock import utc_micros
 from rota.errors import BadTrigger
 from rota.inspector.occurrences import local_start, may_run
 from rota.model import edit as edits
@@ -23,7 +23,7 @@ class ScheduleView:
 
     def __init__(self, record: Schedule, now: int | None = None) -> None:
         self.record = record
-        self._now = time.time_ns() // 1000 if now is None else now  # by the store's clock, where that was asked
+        self._now = utc_micros() if now is None else now  # by the store's clock, where that was asked
         self.id = record.id
         self.task = record.spec.task
         self.tz = record.spec.tz

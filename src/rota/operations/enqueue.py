@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rota.background import BackgroundThread
+from rota.clock import utc_micros
 from rota.errors import BadOption
 from rota.model.job import NewJob
 from rota.model.names import new_id
@@ -49,7 +49,7 @@ def send_within(
 
 def _batches(requests: Sequence[Request], random: Random) -> Iterator[list[NewJob]]:
     for start in range(0, len(requests), LARGEST_BATCH):
-        now = time.time_ns() // 1000
+        now = utc_micros()
         yield [_new_job(request, new_id(random, now)) for request in requests[start : start + LARGEST_BATCH]]
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rota.triggers.cron_text import CronFields
 
-LENGTHS = (28, 29, 30, 31)
 MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 SUNDAY, SATURDAY = 0, 6

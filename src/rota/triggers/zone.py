@@ -226,13 +226,6 @@ def find_zone(name: str) -> Zone:
     return Zone(name, packaged, shown)
 
 
-def tzdata_version() -> str:
-    """The version of the timezone rules in use: next runs are recomputed when it changes."""
-    from importlib.metadata import version  # noqa: PLC0415 - rarely asked
-
-    return version("tzdata")
-
-
 class _PackagedZone(ZoneInfo):
     """A zone read from the tzdata package, where the system's copy differs; pickles by its name."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from rota.clock import utc_micros
 from rota.model.occurrence import is_record_of, of_job
 from rota.store.contract import Store
 from rota.store.memory.ledger import Ledger
@@ -47,7 +47,7 @@ class MemoryState(Store):
         self._seq = 0
 
     def now(self) -> int:
-        return time.time_ns() // 1000
+        return utc_micros()
 
     # The lock is held.
 

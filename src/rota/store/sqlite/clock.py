@@ -12,13 +12,15 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
+from rota.clock import utc_micros
+
 INJECTED = ""  # the "boot" of leases under a clock that a test injects
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def wall_now() -> int:
-    return time.time_ns() // 1000
+    return utc_micros()
 
 
 def lease_now(injected: int | None) -> tuple[int, str]:

@@ -14,7 +14,9 @@ import time
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
+from rota.clock import utc_micros
 from rota.errors import StoreUnavailable
+from rota.model.micros import SECOND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,7 +164,7 @@ class Epoch:
         if not self._number:
             self._prune(connection)
         self._next = self._number + 1
-        value = f"{self._next} {time.time():.0f}"
+        value = f"{self._next} {utc_micros() // SECOND}"
         connection.execute(f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)", (self._name, value))
 
     def keep(self) -> None:
@@ -196,7 +198,7 @@ class Epoch:
         rows = connection.execute(
             f"SELECT name, value FROM {self._meta} WHERE name >= ? AND name < ?", (_PREFIX, f"{_PREFIX}~")
         )
-        oldest = time.time() - KEPT
+        oldest = utc_micros() / SECOND - KEPT
         old = [(name,) for name, value in rows.fetchall() if float(value.partition(" ")[2]) < oldest]
         connection.executemany(f"DELETE FROM {self._meta} WHERE name = ?", old)
 

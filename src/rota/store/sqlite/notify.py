@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-import time
 from typing import TYPE_CHECKING
 
+from rota.clock import utc_micros
 from rota.store.contract import Listener
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Channel
 
-UNSETTLED = 50_000_000  # ns: a folder's time stamp is coarse, so two changes in one tick look like one
+UNSETTLED = 50_000  # microseconds: a folder's time stamp is coarse, so two changes in one tick look like one
 
 _numbers = itertools.count()
 
@@ -111,7 +111,7 @@ class Notifier:
         """The sockets in the folder, which is listed again only when it has changed."""
         try:
             stamp = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - hot
-            if stamp != self._seen[0] or time.time_ns() - stamp < UNSETTLED:
+            if stamp != self._seen[0] or utc_micros() - stamp // 1000 < UNSETTLED:
                 self._seen = (stamp, tuple(os.listdir(self._folder)))  # noqa: PTH208 - hot
         except OSError:
             return ()

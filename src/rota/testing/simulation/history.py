@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from rota.inspector.reading import all_schedules
 from rota.model.job import Job
 from rota.model.schedule import Schedule
 from rota.store.contract import LARGEST_PAGE, JobFilter
@@ -136,22 +135,6 @@ class WatchedMemoryStore(MemoryStore):
         return self._noted_jobs.take(), self._noted_schedules.take()
 
 
-class PolledWatch:
-    """A watch over any store, by reading everything again: slow, and right."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._jobs: dict[str, Job] = {}
-        self._schedules: dict[str, Schedule] = {}
-
-    def look(self) -> tuple[tuple[Changed[Job], ...], tuple[Changed[Schedule], ...]]:
-        jobs = {job.id: job for job in all_jobs(self._store)}
-        schedules = {schedule.id: schedule for schedule in all_schedules(self._store)}
-        changed = _differences(self._jobs, jobs), _differences(self._schedules, schedules)
-        self._jobs, self._schedules = jobs, schedules
-        return changed
-
-
 def all_jobs(store: Store) -> Iterator[Job]:
     """Every job of a store, newest first."""
     cursor: str | None = None
@@ -202,8 +185,3 @@ def _bring_forward(things: dict[str, Any], changes: tuple[Changed[Any], ...]) ->
             things[after.id] = after
         elif before is not None:
             things.pop(before.id, None)
-
-
-def _differences(before: dict[str, Thing], after: dict[str, Thing]) -> tuple[Changed[Thing], ...]:
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return tuple(Changed(before.get(name), after.get(name)) for name in names)
