@@ -20,6 +20,7 @@ from rota.model.settle import cancel, retry_by_hand
 from rota.model.state import State
 from rota.store.contract import JobFilter
 from rota.store.mongo import MongoStore, control
+from rota.store.mongo.changing import release_if_free
 from rota.store.mongo.faults import translate
 from rota.testing.servers.mongo import MongoReplicaSet
 from rota.testing.store_suite.builders import MINUTE, T0
@@ -181,7 +182,7 @@ def test_a_job_made_behind_one_that_took_its_slot_has_waited_from_its_first_line
     def release_first(name: str) -> None:
         if name == "fire.before_commit":
             failpoints.install(None)
-            store._steps.run("add", lambda step: store._changer.release_if_free(step, held, DUE + MINUTE))
+            store._steps.run("add", lambda step: release_if_free(step, held, DUE + MINUTE))
 
     failpoints.install(release_first)
     try:

@@ -21,7 +21,7 @@ from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter, Retention, Seal
 from rota.store.mongo import MongoStore, connection, from_url
 from rota.store.mongo.listing import conditions
-from rota.store.mongo.outbox import outbox_of
+from rota.store.mongo.outbox import deliver, outbox_of
 from rota.store.urls import store_from_url
 from rota.testing.servers.mongo import MongoReplicaSet, MongoServer
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, WORKER, a_job, fresh_id
@@ -381,7 +381,7 @@ class TestCrashesWithoutTransactions:
         read_schedule(store)
         succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE, keep=False)
         assert all_jobs(store) == []
-        store._steps.run("fire", lambda step: store._schedules._delivery.deliver(step, [stale]))
+        store._steps.run("fire", lambda step: deliver(step, [stale]))
         assert all_jobs(store) == []
         assert [line.count for line in store.list_occurrences("tick", 0, T0 + DAY).items] == [1]
 

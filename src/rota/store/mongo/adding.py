@@ -17,6 +17,7 @@ from rota.model.job import accept, holds_key
 from rota.model.state import FINAL, State
 from rota.store.contract import Added
 from rota.store.mongo import notify
+from rota.store.mongo.changing import release_if_free
 from rota.store.mongo.codec import document_of_new
 from rota.store.mongo.faults import is_duplicate
 from rota.store.mongo.listing import get_jobs
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rota.model.job import Job, NewJob
-    from rota.store.mongo.changing import Changer
     from rota.store.mongo.database import Document
     from rota.store.mongo.steps import Step, Steps
 
 _ENDED = [state.value for state in FINAL]
+_NOT_LIVE = {None, *_ENDED}  # None: a tombstone, or no job at all
+_Known = tuple[dict[str, str | None], dict[str, str], dict[str, str]]
 
 
 class Adder:
     """Adds jobs to one namespace."""
 
-    def __init__(self, steps: Steps, changer: Changer) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._changer = changer
 
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         made: set[str] = set()
@@ -65,7 +66,7 @@ class Adder:
         def check(step: Step) -> None:
             for job in get_jobs(step, ids):
                 if job.state is State.HELD and job.waits_for:
-                    self._changer.release_if_free(step, job, now)
+                    release_if_free(step, job, now)
 
         self._steps.run("add", check)
 
@@ -77,18 +78,20 @@ def _add(step: Step, *, jobs: Sequence[NewJob], now: int, made: set[str], is_car
     jobs that earlier attempts of this call have inserted.
     """
     must_look = is_careful or any(new.key or new.slot or new.waits_for for new in jobs)
-    known = _find_known(step, jobs, now) if must_look else _Known({}, {}, {})
+    states, slots, holders = _find_known(step, jobs, now) if must_look else ({}, {}, {})
     answers: list[Added] = []
     fresh: list[Job] = []
     for new in jobs:
-        existing = known.existing(new)
+        existing = new.id if new.id in states else slots.get(new.slot or "") or holders.get(new.key or "")
         if existing is not None:
             answers.append(Added(existing, existed=existing != new.id or new.id not in made))
             continue
-        job = accept(new, now, must_wait=known.is_live(new.waits_for))
-        known.add(job)
+        job = accept(new, now, must_wait=states.get(new.waits_for or "") not in _NOT_LIVE)
         fresh.append(job)
         answers.append(Added(new.id))
+        states[job.id] = job.state.value
+        slots |= {job.slot: job.id} if job.slot else {}
+        holders |= {job.key: job.id} if job.key else {}
     collided = insert(step, fresh, made)
     if not all(is_of(error, "_id", "key", "slot", "seq") for error in collided):
         raise StoreError(f"an occurrence has its job already: {collided[0].get('errmsg')}")
@@ -162,34 +165,9 @@ def made_occurrences(step: Step, schedule_ids: Sequence[str], times: Iterable[in
 
 
 def _find_known(step: Step, jobs: Sequence[NewJob], now: int) -> _Known:
+    """What new jobs meet: the states of existing jobs, and the jobs that have their slots and their keys."""
     ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
     found = step.jobs.find({"_id": {"$in": ids}}, {"state": 1}, hint="_id_")
     states = {document["_id"]: document.get("state") for document in found}
     slots = live_in_slots(step, {new.slot for new in jobs if new.slot})
-    return _Known(states, slots, key_holders(step, {new.key for new in jobs if new.key}, now))
-
-
-class _Known:
-    """The existing jobs that a call meets, and the jobs that it has decided to add: their states, slots and keys."""
-
-    def __init__(self, states: dict[str, str | None], slots: dict[str, str], holders: dict[str, str]) -> None:
-        self._states = states
-        self._slots = slots
-        self._holders = holders
-
-    def existing(self, new: NewJob) -> str | None:
-        """The job that exists already instead of this one."""
-        if new.id in self._states:
-            return new.id
-        return self._slots.get(new.slot or "") or self._holders.get(new.key or "")
-
-    def is_live(self, job_id: str | None) -> bool:
-        state = self._states.get(job_id or "")
-        return state is not None and state not in _ENDED
-
-    def add(self, job: Job) -> None:
-        self._states[job.id] = job.state.value
-        if job.key:
-            self._holders[job.key] = job.id
-        if job.slot:
-            self._slots[job.slot] = job.id
+    return states, slots, key_holders(step, {new.key for new in jobs if new.key}, now)

@@ -1,4 +1,4 @@
-"""Writes decided changes to jobs that still are what was decided on, and releases the jobs that waited for them.
+"""Writes decided changes to jobs that still are what was decided on; releases the jobs that waited; removes jobs.
 
 Changes that write the same are one guarded update of many jobs. Each carries a token: if fewer jobs match than
 expected, a second read finds which changes were written and which were refused.
@@ -13,35 +13,35 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pymongo
 from pymongo import UpdateMany, UpdateOne
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from rota.model.occurrence import is_noted, noted
+from rota.model.occurrence import is_noted, is_record_of, noted, of_job
 from rota.model.settle import apply, release, still_awaited
 from rota.model.state import State
 from rota.store.contract import Refusal
 from rota.store.mongo import notify
 from rota.store.mongo.codec import changed, differences, document_of_last, jobs_of, last_of, update_of
 from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.ledger import record_entries
 from rota.store.mongo.listing import find_job, get_jobs
+from rota.store.mongo.operations import forget_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rota.model.job import Job
     from rota.model.settle import Change
     from rota.store.mongo.database import Database, Document
-    from rota.store.mongo.removing import Remover
     from rota.store.mongo.steps import Step, Steps
 
     Guard = Callable[[Change], Document]  # what must still be true of a job for the change to be written
 
 RECORD_WITHIN = 1.0  # seconds; a schedule that a dead client has locked must not delay workers: its next run records
-
-_LIVE = {"scheduled", "queued", "running", "held"}
 
 
 def is_same(change: Change) -> Document:
@@ -58,10 +58,8 @@ def held_by(holder: str) -> Guard:
 class Changer:
     """Changes one namespace's jobs."""
 
-    def __init__(self, steps: Steps, remover: Remover) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._remover = remover
-        self._checked_up_to = ""  # how far upkeep has come in its round of held jobs
 
     def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         with self._steps.work(now) as turn:
@@ -76,7 +74,7 @@ class Changer:
     def delete_jobs(self, ids: Sequence[str], now: int | None) -> list[str]:
         def delete(step: Step) -> list[str]:
             jobs = get_jobs(step, list(dict.fromkeys(ids)))
-            return self._remover.remove(step, [job for job in jobs if job.state.is_final])
+            return remove(step, [job for job in jobs if job.state.is_final])
 
         with self._steps.work(now):
             return self._steps.run("delete", delete)
@@ -100,7 +98,7 @@ class Changer:
     def _apply_group(
         self, step: Step, *, changes: Sequence[Change], now: int, guard: Guard
     ) -> tuple[list[Refusal], bool]:
-        refused = self.apply(step, changes, now, guard)
+        refused = apply_changes(step, changes, now, guard)
         return refused, step.counts.grew(State.QUEUED, State.SCHEDULED)
 
     def _tied(self, changes: Sequence[Change]) -> list[Change]:
@@ -117,92 +115,86 @@ class Changer:
         names = {name for change in first for name in _names(change)}
         return [change for change in changes if names & _names(change)] if names else []
 
-    def apply(
-        self, step: Step, changes: Sequence[Change], now: int, guard: Guard, *, tells_schedules: bool = True
-    ) -> list[Refusal]:
-        """Apply the changes whose jobs still are what was decided on, and refuse the others. Of several changes to one
-        job, the first that holds counts. `tells_schedules`: whether schedules record the runs."""
-        accepted: dict[str, Change] = {}
-        refusals: dict[int, Refusal] = {}
-        left = dict(enumerate(changes))
-        while left:
-            first: dict[str, int] = {}
-            for number, change in left.items():
-                first.setdefault(change.id, number)
-            batch = {number: left.pop(number) for number in first.values()}
-            written = self._write(step, list(batch.values()), guard)
-            accepted |= {change.id: change for change in batch.values() if change.id in written}
-            refused = {number: change for number, change in batch.items() if change.id not in written}
-            refusals |= zip(refused, _refusals(step, list(refused.values()), guard), strict=True)
-            too_late = [number for number, change in left.items() if change.id in accepted]
-            refusals |= {number: Refusal(left.pop(number).id, "lease") for number in too_late}
-        self._follow(step, list(accepted.values()), now, tells_schedules=tells_schedules)
-        return [refusals[number] for number in sorted(refusals)]
 
-    def _write(self, step: Step, changes: Sequence[Change], guard: Guard) -> set[str]:
-        """Write the changes that hold; the ids of their jobs."""
-        token = secrets.token_hex(8)
-        ids = [change.id for change in changes]
-        updates = [
-            UpdateMany(
-                {"_id": {"$in": [change.id for change in group]}, **_condition(group[0], guard)},
-                update_of(group[0], token),
-                hint="_id_",
-            )
-            for group in _groups(changes)
-        ]
-        if step.jobs.bulk_write(updates).matched_count == len(changes):
-            return set(ids)
-        return step.jobs.written(ids, token)
+def apply_changes(
+    step: Step, changes: Sequence[Change], now: int, guard: Guard, *, tells_schedules: bool = True
+) -> list[Refusal]:
+    """Apply the changes whose jobs still are what was decided on, and refuse the others. Of several changes to one
+    job, the first that holds counts. `tells_schedules`: whether schedules record the runs."""
+    accepted: dict[str, Change] = {}
+    refusals: dict[int, Refusal] = {}
+    left = dict(enumerate(changes))
+    while left:
+        first: dict[str, int] = {}
+        for number, change in left.items():
+            first.setdefault(change.id, number)
+        batch = {number: left.pop(number) for number in first.values()}
+        written = _write(step, list(batch.values()), guard)
+        accepted |= {change.id: change for change in batch.values() if change.id in written}
+        refused = {number: change for number, change in batch.items() if change.id not in written}
+        refusals |= zip(refused, _refusals(step, list(refused.values()), guard), strict=True)
+        too_late = [number for number, change in left.items() if change.id in accepted]
+        refusals |= {number: Refusal(left.pop(number).id, "lease") for number in too_late}
+    _follow(step, list(accepted.values()), now, tells_schedules=tells_schedules)
+    return [refusals[number] for number in sorted(refusals)]
 
-    def _follow(self, step: Step, changes: Sequence[Change], now: int, *, tells_schedules: bool) -> None:
-        """Count what was written, release and record, and remove the jobs that are not kept."""
-        step.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
-        ended = [change for change in changes if change.state.is_final]
-        self.release_waiting(step, [change.id for change in ended], now)
-        if tells_schedules:
-            _record_last_runs(step, changes)
-        gone = [apply(change) for change in ended if change.is_removal]
-        if gone:
-            self._remover.remove(step, gone)
 
-    # Held jobs.
+def _write(step: Step, changes: Sequence[Change], guard: Guard) -> set[str]:
+    """Write the changes that hold; the ids of their jobs."""
+    token = secrets.token_hex(8)
+    ids = [change.id for change in changes]
+    updates = [
+        UpdateMany(
+            {"_id": {"$in": [change.id for change in group]}, **_condition(group[0], guard)},
+            update_of(group[0], token),
+            hint="_id_",
+        )
+        for group in _groups(changes)
+    ]
+    if step.jobs.bulk_write(updates).matched_count == len(changes):
+        return set(ids)
+    return step.jobs.written(ids, token)
 
-    def release_waiting(self, step: Step, ended: Sequence[str], now: int) -> None:
-        """Release the jobs that waited for these, or let them wait for what a cancelled job of their chain waits for"""
-        if ended:
-            for job in jobs_of(list(step.jobs.find(_waiting_for(ended), hint="held").sort("seq", 1))):
-                self.release_if_free(step, job, now)
 
-    def release_if_free(self, step: Step, job: Job, now: int) -> None:
-        """Release a held job, unless it still has to wait."""
-        awaited = still_awaited(job, lambda job_id: find_job(step, job_id))
-        if awaited is None and release(job, now).slot is not None:
-            awaited = _slot_holder(step, job)
-        if awaited is None:
-            self._release(step, job, now)
-        elif awaited != job.waits_for:
-            _wait_for(step, job, awaited)
+def _follow(step: Step, changes: Sequence[Change], now: int, *, tells_schedules: bool) -> None:
+    """Count what was written, release and record, and remove the jobs that are not kept."""
+    step.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
+    ended = [change for change in changes if change.state.is_final]
+    release_waiting(step, [change.id for change in ended], now)
+    if tells_schedules:
+        _record_last_runs(step, changes)
+    gone = [apply(change) for change in ended if change.is_removal]
+    if gone:
+        remove(step, gone)
 
-    def stuck_jobs(self, db: Database, limit: int) -> list[Job]:
-        """Held jobs that wait for a job which has ended: upkeep goes round all held jobs, call by call."""
-        query = {"state": "held", "waits_for": {"$gt": self._checked_up_to}}
-        held = list(db.jobs.find(query, hint="held").sort("waits_for", 1).limit(limit))
-        self._checked_up_to = held[-1]["waits_for"] if len(held) == limit else ""
-        awaited = list({document["waits_for"] for document in held})
-        found = db.jobs.find({"_id": {"$in": awaited}}, {"state": 1})
-        live = {document["_id"] for document in found if document.get("state") in _LIVE}
-        return jobs_of(document for document in held if document["waits_for"] not in live)
 
-    def _release(self, step: Step, job: Job, now: int) -> None:
-        try:
-            self.apply(step, [release(job, now)], now, is_same)
-        except BulkWriteError as err:
-            if step.is_atomic or not is_duplicate(err):
-                raise
-            holder = _slot_holder(step, job)  # the schedule fired between the end of one job and this release
-            if holder is not None:
-                _wait_for(step, job, holder)
+def release_waiting(step: Step, ended: Sequence[str], now: int) -> None:
+    """Release the jobs that waited for these, or let them wait for what a cancelled job of their chain waits for"""
+    if ended:
+        for job in jobs_of(list(step.jobs.find(_waiting_for(ended), hint="held").sort("seq", 1))):
+            release_if_free(step, job, now)
+
+
+def release_if_free(step: Step, job: Job, now: int) -> None:
+    """Release a held job, unless it still has to wait."""
+    awaited = still_awaited(job, lambda job_id: find_job(step, job_id))
+    if awaited is None and release(job, now).slot is not None:
+        awaited = _slot_holder(step, job)
+    if awaited is None:
+        _release(step, job, now)
+    elif awaited != job.waits_for:
+        _wait_for(step, job, awaited)
+
+
+def _release(step: Step, job: Job, now: int) -> None:
+    try:
+        apply_changes(step, [release(job, now)], now, is_same)
+    except BulkWriteError as err:
+        if step.is_atomic or not is_duplicate(err):
+            raise
+        holder = _slot_holder(step, job)  # the schedule fired between the end of one job and this release
+        if holder is not None:
+            _wait_for(step, job, holder)
 
 
 def request_cancels(db: Database, ids: Sequence[str], reason: str) -> list[str]:
@@ -300,3 +292,89 @@ def _slot_holder(step: Step, job: Job) -> str | None:
 
 def _wait_for(step: Step, job: Job, awaited: str) -> None:
     step.jobs.update_one({"_id": job.id, "state": "held"}, {"$set": {"waits_for": awaited}})
+
+
+# Removing. If the server has no transactions, a schedule's job leaves a tombstone for a day: its id and its occurrence,
+# in the same document. A process that delivers the same firing late, from an outbox that it read long ago, collides.
+
+OWING = "owing"  # the expiry of a tombstone whose entry is not in the ledger yet: no date, so it does not expire
+
+
+def remove(step: Step, jobs: Sequence[Job]) -> list[str]:
+    """Remove those of the ended jobs that have not been retried meanwhile; their ids."""
+    ended = list({job.id: job for job in jobs}.values())
+    _record(step, ended)
+    removed = _delete(step, ended, {"finished_at": {"$exists": True}}, bury)
+    unscheduled = [job.id for job in removed if job.schedule_id is None]
+    if unscheduled and not step.is_atomic:
+        step.jobs.delete_many({"_id": {"$in": unscheduled}, "gone_at": {"$exists": True}}, hint="_id_")
+    return [job.id for job in removed]
+
+
+def remove_unmade(step: Step, jobs: Sequence[Job]) -> bool:
+    """Remove waiting jobs without a record; whether all of them still were in their state."""
+    by_state = groupby(sorted(jobs, key=_state), key=_state)
+    groups = [(state, list(group)) for state, group in by_state]
+    removed = [job for state, group in groups for job in _delete(step, group, {"state": state}, _wipe)]
+    return len(removed) == len(jobs)
+
+
+def free_occurrences(step: Step, schedule_id: str, spans: Sequence[tuple[int, int]]) -> None:
+    """Remove the occurrences in after < t <= through from tombstones, so that other jobs can be made for them."""
+    times = [{"fire_at": {"$gt": after, "$lte": through}} for after, through in spans]
+    mine: Document = {"schedule_id": schedule_id, "state": {"$exists": False}, "$or": times}
+    step.jobs.update_many(mine, _wipe(secrets.token_hex(8)), hint="occurrence")
+
+
+def _record(step: Step, jobs: Sequence[Job]) -> None:
+    """Write the ledger entries of schedules that still exist, and not of earlier ones of the same name."""
+    made = [job for job in jobs if job.schedule_id is not None and job.fire_at is not None]
+    if made:
+        since = creation_times(step, {job.schedule_id for job in made})
+        mine = [job for job in made if is_record_of(job, since.get(job.schedule_id or ""))]
+        record_entries(step, [of_job(job) for job in mine], since)
+
+
+def _delete(step: Step, jobs: Sequence[Job], still: Document, bury_with: Any) -> list[Job]:
+    """Delete or bury the documents, and the logs; the jobs that this step, and no other, has removed."""
+    ids = [job.id for job in jobs]
+    query: Document = {"_id": {"$in": ids}, **still}
+    removed = list(jobs)
+    if not ids:
+        return []
+    if step.is_atomic:
+        step.jobs.delete_many(query, hint="_id_")
+    else:
+        token = secrets.token_hex(8)
+        if step.jobs.update_many(query, bury_with(token), hint="_id_").modified_count != len(ids):
+            written = step.jobs.written(ids, token)
+            removed = [job for job in jobs if job.id in written]
+    for job in removed:
+        step.counts.remove(job.queue, job.state)
+    forget_logs(step, [job.id for job in removed])
+    return removed
+
+
+def creation_times(step: Step, schedule_ids: Iterable[str | None]) -> dict[str, int]:
+    """When those of the schedules that exist were created."""
+    found = step.schedules.find({"_id": {"$in": list(schedule_ids)}, "is_removed": None}, {"created_at": 1})
+    return {document["_id"]: int(document["created_at"]) for document in found}
+
+
+def bury(token: str | None = None, *, owed: list[Any] | None = None) -> list[Document]:
+    """The update that makes a tombstone. With `owed`, it stays until that ledger entry is written."""
+    rest: Document = {"gone_at": "$$NOW"}
+    if owed is not None:
+        rest = {"gone_at": {"$literal": OWING}, "created_at": 1, "owed": {"$literal": owed}}
+    if token is not None:
+        rest["token"] = {"$literal": token}
+    return [{"$project": {"schedule_id": 1, "fire_at": 1, **rest}}]
+
+
+def _wipe(token: str) -> list[Document]:
+    """The update for a job whose occurrence is in the future: only its id stays, so that another job can be made."""
+    return [{"$project": {"gone_at": "$$NOW", "token": {"$literal": token}}}]
+
+
+def _state(job: Job) -> str:
+    return job.state.value

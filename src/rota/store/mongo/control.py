@@ -29,7 +29,7 @@ from rota.store.mongo.connection import DEADLINE
 from rota.store.mongo.schema import CONTROL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.database import Document
@@ -115,27 +115,17 @@ class ControlDocument:
 
     # Processes that died.
 
-    def forget_dead(self) -> None:
-        """Remove the tokens of processes that died during a verb."""
+    def end_dead(self) -> None:
+        """Remove the tokens of processes that died during a verb, and end their transactions."""
         document = self._read()
-        self._remove([token for token in _tokens(document) if token.at < document["now"] - 6 * DEAD_AFTER])
-
-    def end_abandoned(self) -> None:
-        """End the transactions of processes that died during a verb."""
-        if not self._connection.has_transactions:
-            return
-        document = self._read()
-        old = [token for token in _tokens(document) if token.at < document["now"] - DEAD_AFTER and token.session]
-        if not old:
-            return
+        dead = [token for token in _tokens(document) if token.at < document["now"] - DEAD_AFTER]
+        sessions = [{"id": token.session} for token in dead if token.session]
+        db = self._connection.db
         with suppress(OperationFailure):  # without the right to do it, the server's own time limit ends them
-            self._connection.db.database.command({"killSessions": [{"id": token.session} for token in old]})
-            self._remove(old)
-
-    def _remove(self, tokens: Sequence[_Token]) -> None:
-        if tokens:
-            gone = {f"busy.{token.token}": "" for token in tokens}
-            self._connection.db.meta.update_one(CONTROL, {"$unset": gone})
+            if sessions:
+                db.database.command({"killSessions": sessions})
+            if dead:
+                db.meta.update_one(CONTROL, {"$unset": {f"busy.{token.token}": "" for token in dead}})
 
     # Queues.
 

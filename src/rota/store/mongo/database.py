@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from bson.codec_options import CodecOptions
 from pymongo import ReadPreference, ReturnDocument, WriteConcern
+from pymongo.errors import BulkWriteError
+
+from rota.store.mongo.faults import is_duplicate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pymongo import collection, database, results
     from pymongo.client_session import ClientSession
@@ -68,6 +71,17 @@ class Collection:
 
     def bulk_write(self, writes: Sequence[Any], *, ordered: bool = False) -> results.BulkWriteResult:
         return self.raw.bulk_write(writes, ordered=ordered, session=self._session)
+
+    def write_guarded(self, writes: Mapping[str, Any], token: str) -> set[str]:
+        """Do guarded writes, each under the id of its document; the ids of those whose guard held."""
+        try:
+            done = self.bulk_write(list(writes.values()))
+            if done.matched_count + done.inserted_count + done.upserted_count + done.deleted_count == len(writes):
+                return set(writes)
+        except BulkWriteError as err:
+            if self._session is not None or not is_duplicate(err):
+                raise
+        return self.written(writes, token)
 
     def written(self, ids: Iterable[str], token: str) -> set[str]:
         """The ids of those documents that the write with this token has changed."""

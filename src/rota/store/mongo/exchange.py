@@ -22,8 +22,9 @@ from rota.store.mongo import notify
 from rota.store.mongo.changing import held_by
 from rota.store.mongo.codec import readable_job, seq_of
 from rota.store.mongo.control import NOW, paused_in
-from rota.store.mongo.lookahead import ABOUT, is_unjudged
+from rota.store.mongo.lookahead import ABOUT, LookaheadJudge, is_unjudged
 from rota.store.mongo.schema import CONTROL
+from rota.store.shared.claiming import open_queues
 from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from rota.store.contract import Exchange, Refusal
     from rota.store.mongo.changing import Changer
     from rota.store.mongo.database import Document
-    from rota.store.mongo.lookahead import LookaheadJudge
     from rota.store.mongo.steps import Step, Steps
     from rota.store.mongo.upkeep import Upkeep
 
@@ -82,10 +82,9 @@ class QueueSnapshot(NamedTuple):
 class Exchanger:
     """Settles and claims jobs of one namespace."""
 
-    def __init__(self, steps: Steps, changer: Changer, judge: LookaheadJudge, upkeep: Upkeep) -> None:
+    def __init__(self, steps: Steps, changer: Changer, upkeep: Upkeep) -> None:
         self._steps = steps
         self._changer = changer
-        self._judge = judge
         self._upkeep = upkeep
         self._paused: frozenset[str] = frozenset()  # queues, as of the last read
 
@@ -98,7 +97,7 @@ class Exchanger:
                 return Exchanged(now=seen.now, next_due_at=seen.next_due_at)
             with self._steps.control.work(now) as turn:
                 refused = self._settle(ask, turn.now)
-                queues = _open_queues(ask, turn.paused)
+                queues = open_queues(ask.queues, turn.paused)
                 if seen is None or paused_in(seen.control) != turn.paused:
                     seen = self._look(ask, queues, now)
                 claimed, last = self._claim(ask, queues, now, seen)
@@ -110,7 +109,7 @@ class Exchanger:
     def _settle_only(self, ask: Exchange, now: int | None) -> Exchanged:
         turn = self._steps.control.look(now)
         refused = self._settle(ask, turn.now)
-        seen = self._look(ask, _open_queues(ask, turn.paused), now)
+        seen = self._look(ask, open_queues(ask.queues, turn.paused), now)
         return Exchanged(now=seen.now, refused=refused, next_due_at=seen.next_due_at)
 
     def _settle(self, ask: Exchange, now: int) -> list[Refusal]:
@@ -122,7 +121,7 @@ class Exchanger:
         """What there is to claim: most often nothing, and a read needs no write before it. It skips the queues that
         were paused at the last read, and is repeated if others are paused now."""
         while True:
-            seen = self._look(ask, _open_queues(ask, self._paused), now)
+            seen = self._look(ask, open_queues(ask.queues, self._paused), now)
             self._steps.control.refuse_if_sealed(seen.control)
             known, self._paused = self._paused, paused_in(seen.control)
             if known == self._paused:
@@ -214,7 +213,7 @@ class Exchanger:
         found = {queue: self._due(step, queue, now) for queue in queues}
         unjudged = [document for documents in found.values() for document in documents if is_unjudged(document)]
         if unjudged:
-            self._judge.judge(step, unjudged, now)
+            LookaheadJudge(step, now).judge(unjudged)
             if step.counts.queues().difference(queues):  # workers of other queues may have jobs to run now
                 notify.send(self._steps.connection, "jobs")
         for queue, documents in found.items():
@@ -263,7 +262,3 @@ def _is_readable(document: Document) -> bool:
 
 def _is_due(queue: str, now: int) -> Document:
     return {"state": "scheduled", "queue": queue, "run_at": {"$lte": now}}
-
-
-def _open_queues(ask: Exchange, paused: frozenset[str]) -> list[str]:
-    return [queue for queue in dict.fromkeys(ask.queues) if queue not in paused]

@@ -16,7 +16,6 @@ import msgspec
 from pymongo import UpdateOne
 
 from rota.failpoints import reach
-from rota.model.firing import fired, place
 from rota.model.job import accept
 from rota.model.micros import SECOND
 from rota.model.occurrence import of_skip
@@ -26,19 +25,18 @@ from rota.store.mongo import notify
 from rota.store.mongo.adding import key_holders, last_held, live_in_slots, made_occurrences
 from rota.store.mongo.codec import changed, document_of_schedule, last_of
 from rota.store.mongo.listing import get_jobs
-from rota.store.mongo.outbox import Outbox
+from rota.store.mongo.outbox import Outbox, current_schedules, deliver
 from rota.store.mongo.schedules import runs_so_far, with_outbox
 from rota.store.mongo.steps import Contended, batches
+from rota.store.shared.placing import advanced, place_firing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.firing import Firing
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.job import NewJob
     from rota.store.contract import Due
     from rota.store.mongo.database import Document
-    from rota.store.mongo.outbox import OutboxDelivery
     from rota.store.mongo.schedules import Schedules
     from rota.store.mongo.steps import Step, Steps
 
@@ -54,10 +52,9 @@ _UNTOUCHED = (  # by a firing
 class Firer:
     """Fires one namespace's schedules."""
 
-    def __init__(self, steps: Steps, schedules: Schedules, delivery: OutboxDelivery) -> None:
+    def __init__(self, steps: Steps, schedules: Schedules) -> None:
         self._steps = steps
         self._schedules = schedules
-        self._delivery = delivery
         self._locked: dict[str, float] = {}  # schedules, and until when they are left alone
 
     def due_schedules(self, limit: int, now: int | None) -> Due:
@@ -67,7 +64,7 @@ class Firer:
             due = self._schedules.due(db, limit, at, list(self._locked))
             if not self._locked:
                 return due
-            self._steps.control.end_abandoned()
+            self._steps.control.end_dead()
             again_at = at + int(PAUSE * SECOND)
             return msgspec.structs.replace(due, next_due_at=min(due.next_due_at or again_at, again_at))
 
@@ -93,113 +90,83 @@ class Firer:
         return [fired for batch in batches(firings, _names) for fired in self._fire_batch(step, batch, now)]
 
     def _fire_batch(self, step: Step, firings: Sequence[Firing], now: int) -> list[Fired]:
-        current = self._delivery.current_schedules(step, [firing.schedule.id for firing in firings])
+        current = current_schedules(step, [firing.schedule.id for firing in firings])
         taken = [firing for firing in firings if _holds_for(firing, current.get(firing.schedule.id))]
-        snapshot = _snapshot(step, taken, now)
-        outboxes: list[Outbox] = []
-        writes: list[UpdateOne] = []
+        snapshot = OverlapSnapshot(step, taken, now)
+        token = secrets.token_hex(8)
+        outboxes: dict[str, Outbox] = {}
+        writes: dict[str, UpdateOne] = {}
         answers: dict[str, Fired] = {}
         for firing in taken:
-            if not snapshot.must_wait(firing):
-                outbox, answer = snapshot.place(firing, now)
-                outboxes.append(outbox)
-                writes.append(_advance(firing, current[firing.schedule.id], outbox, is_atomic=step.is_atomic))
-                answers[firing.schedule.id] = answer
-        won = self._delivery.commit(step, writes, outboxes)
+            name = firing.schedule.id
+            outbox = Outbox(schedule_id=name, created_at=firing.schedule.created_at, token=token, now=now)
+            placed = place_firing(firing, FiringSteps(snapshot, outbox))
+            if placed is not None:
+                outbox.entries = [of_skip(name, skip) for skip in placed.skips]
+                outboxes[name], answers[name] = outbox, Fired.of(name, placed.jobs, placed.skips)
+                writes[name] = _advance(firing, current[name], outbox, is_atomic=step.is_atomic)
+        won = step.schedules.write_guarded(writes, token) if writes else set()
         reach("fire.before_commit")
-        refused = self._delivery.deliver(step, [outbox for outbox in won if not outbox.is_empty])
-        names = {outbox.schedule_id for outbox in won}
+        refused = deliver(step, [outboxes[name] for name in outboxes if name in won])
         return [
-            _without(answers[name], refused) if name in names else Fired(schedule_id=name, is_accepted=False)
+            _without(answers[name], refused) if name in won else Fired(schedule_id=name, is_accepted=False)
             for name in (firing.schedule.id for firing in firings)
         ]
-
-
-def _snapshot(step: Step, firings: Sequence[Firing], now: int) -> OverlapSnapshot:
-    """What the firings meet."""
-    overlapping = [firing.schedule.id for firing in firings if any(shot.when_busy != "allow" for shot in firing.shots)]
-    live = live_in_slots(step, overlapping)
-    many = {firing.schedule.id for firing in firings if len(firing.shots) > 1}
-    times = {shot.job.fire_at or 0 for firing in firings for shot in firing.shots}
-    return OverlapSnapshot(
-        live=live,
-        held=last_held(step, list(live)),
-        made=made_occurrences(step, [firing.schedule.id for firing in firings if firing.shots], times),
-        unstarted=_unstarted(step, [live[name] for name in live if name in many]),
-        holders=key_holders(step, {key for firing in firings for key in firing.keys}, now),
-    )
-
-
-def _unstarted(step: Step, ids: Sequence[str]) -> set[str]:
-    return {job.id for job in get_jobs(step, ids) if job.state.is_waiting}
 
 
 class OverlapSnapshot:
     """The jobs that a batch of firings meets, with those that it adds itself."""
 
-    def __init__(
-        self,
-        *,
-        live: dict[str, str],
-        held: dict[str, str],
-        made: set[tuple[str, int]],
-        unstarted: set[str],
-        holders: dict[str, str],
-    ) -> None:
-        self._live = live  # in the schedules' slots
-        self._held = held  # the last held job of each schedule
-        self._made = made  # occurrences that have a job
-        self._unstarted = unstarted  # live jobs that are cancelled when they are replaced; others are asked to stop
-        self._holders = holders  # of keys
+    def __init__(self, step: Step, firings: Sequence[Firing], now: int) -> None:
+        overlapping = [each.schedule.id for each in firings if any(shot.when_busy != "allow" for shot in each.shots)]
+        many = {firing.schedule.id for firing in firings if len(firing.shots) > 1}
+        times = {shot.job.fire_at or 0 for firing in firings for shot in firing.shots}
+        self.live = live_in_slots(step, overlapping)
+        self.held = last_held(step, list(self.live))
+        self.made = made_occurrences(step, [firing.schedule.id for firing in firings if firing.shots], times)
+        self.holders = key_holders(step, {key for firing in firings for key in firing.keys}, now)
+        live = get_jobs(step, [self.live[name] for name in self.live if name in many])
+        self.unstarted = {job.id for job in live if job.state.is_waiting}  # cancelled at once when they are replaced
 
-    def must_wait(self, firing: Firing) -> bool:
-        holder = next((self._holders[key] for key in firing.keys if key in self._holders), None)
-        return firing.must_wait(self._live.get(firing.schedule.id), holder)
 
-    def place(self, firing: Firing, now: int) -> tuple[Outbox, Fired]:
-        """What becomes of each shot, one after the other: an earlier one may overlap with a later one."""
-        name = firing.schedule.id
-        skips = list(firing.skips)
-        jobs: list[Job] = []
-        stops: list[str] = []
-        for shot in firing.shots:
-            if (name, shot.job.fire_at) in self._made:
-                continue  # made by a schedule of that name before the clock was set back
-            holder = self._holders.get(shot.job.key or "")
-            placement = place(shot, self._live.get(name), self._held.get(name), holder)
-            if placement.skip is not None:
-                skips.append(placement.skip)
-            if placement.job is not None:
-                jobs.append(accept(placement.job, now))
-                self._add(name, jobs[-1])
-            if placement.cancels is not None:
-                stops.append(placement.cancels)
-                self._replace(name, placement.cancels)
-        outbox = Outbox(
-            schedule_id=name,
-            created_at=firing.schedule.created_at,
-            token=secrets.token_hex(8),
-            now=now,
-            jobs=jobs,
-            stops=stops,
-            entries=[of_skip(name, skip) for skip in skips],
-        )
-        return outbox, Fired.of(name, [job.id for job in jobs], skips)
+class FiringSteps:
+    """How a firing is placed (see `place_firing`): what it meets is in the snapshot, what it writes in the outbox."""
 
-    def _add(self, name: str, job: Job) -> None:
+    def __init__(self, snapshot: OverlapSnapshot, outbox: Outbox) -> None:
+        self._snapshot = snapshot
+        self._outbox = outbox
+
+    def live_job(self, schedule_id: str) -> str | None:
+        return self._snapshot.live.get(schedule_id)
+
+    def last_held(self, schedule_id: str) -> str | None:
+        return self._snapshot.held.get(schedule_id)
+
+    def key_holder(self, key: str) -> str | None:
+        return self._snapshot.holders.get(key)
+
+    def was_made(self, schedule_id: str, fire_at: int) -> bool:
+        return (schedule_id, fire_at) in self._snapshot.made
+
+    def make(self, new: NewJob) -> None:
+        job = accept(new, self._outbox.now)
+        self._outbox.jobs.append(job)
         if job.key:
-            self._holders[job.key] = job.id
+            self._snapshot.holders[job.key] = job.id
         if job.state is State.HELD:
-            self._held[name] = job.id
+            self._snapshot.held[self._outbox.schedule_id] = job.id
         elif job.slot:
-            self._live[name] = job.id
-            self._unstarted.add(job.id)
+            self._snapshot.live[self._outbox.schedule_id] = job.id
+            self._snapshot.unstarted.add(job.id)
 
-    def _replace(self, name: str, replaced: str) -> None:
-        """If the replaced job is cancelled at once, the one that is held behind it takes its slot."""
-        if replaced in self._unstarted:
-            self._live[name] = self._held.pop(name)
-            self._unstarted.add(self._live[name])
+    def stop(self, job_id: str, reason: str) -> None:
+        """The delivery stops the job. If it is cancelled at once, the job that is held behind it takes its slot."""
+        del reason  # the delivery knows it
+        self._outbox.stops.append(job_id)
+        name, snapshot = self._outbox.schedule_id, self._snapshot
+        if job_id in snapshot.unstarted:
+            snapshot.live[name] = snapshot.held.pop(name)
+            snapshot.unstarted.add(snapshot.live[name])
 
 
 def _names(firing: Firing) -> list[str | tuple[str, str]]:
@@ -213,21 +180,16 @@ def _holds_for(firing: Firing, document: Document | None) -> bool:
 
 def _advance(firing: Firing, document: Document, outbox: Outbox, *, is_atomic: bool) -> UpdateOne:
     """The guarded write that advances the schedule."""
-    jobs = outbox.jobs
-    known = msgspec.structs.replace(firing, schedule=_with_last(firing.schedule, document))
-    after = fired(known, len(jobs), outbox.now, jobs[-1].id if jobs else None)
+    jobs, was = outbox.jobs, firing.schedule
+    current = msgspec.structs.replace(was, last=last_of(document))
+    after = advanced(firing, current, [job.id for job in jobs], outbox.now)
     outbox.due_at = after.due_at
     outbox.before = runs_so_far(document) if any(job.key for job in jobs) else None
     fields = {name: value for name, value in document_of_schedule(after).items() if name not in _UNTOUCHED}
     if jobs:
         fields |= {f"last.{name}": getattr(after.last, name) for name in ("enqueued_at", "job_id", "fired_for")}
-    was = firing.schedule
     mine = {"_id": was.id, "version": was.version, "created_at": was.created_at, "outbox": None}
     return UpdateOne(mine, changed(with_outbox(fields, outbox, is_atomic=is_atomic)))
-
-
-def _with_last(schedule: Schedule, document: Document) -> Schedule:
-    return msgspec.structs.replace(schedule, last=last_of(document))
 
 
 def _without(answer: Fired, refused: Sequence[str]) -> Fired:

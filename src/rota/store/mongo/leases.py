@@ -45,7 +45,7 @@ class Leases:
     def lapsed_jobs(self, limit: int, now: int | None) -> list[Job]:
         with self._steps.call() as db:
             at = self._steps.control.now(now)
-            self._steps.control.end_abandoned()
+            self._steps.control.end_dead()
             self._upkeep.finish(db, at)
             found = db.jobs.find({"state": "running", "lease_until": {"$lte": at}}, hint="leased")
             return self._upkeep.readable(list(found.sort("lease_until", 1).limit(limit)), "nobody", at)

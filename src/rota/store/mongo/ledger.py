@@ -13,16 +13,16 @@ from pymongo.errors import BulkWriteError
 
 from rota.model.firing import is_not_unique
 from rota.model.occurrence import Occurrence, fold, of_job
-from rota.store.contract import Page
 from rota.store.mongo.codec import entries_of, job_of, row_of
 from rota.store.mongo.faults import is_duplicate
 from rota.store.shared.matching import check_cursor
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rota.model.job import Job
-    from rota.store.contract import Retention
+    from rota.store.contract import Page, Retention
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.database import Database, Document
     from rota.store.mongo.steps import Step
@@ -55,79 +55,86 @@ class Ledger:
         found = [entry for entry in ranges if entry.through_at > after and entry.earliest_at < end]
         found += [entry for document in kept for entry in _entries_of_job(document) if not _covers(ranges, entry)]
         found.sort(key=_end)
-        shown = found[:limit]
-        return Page(shown, str(shown[-1].through_at) if len(found) > limit else None)
+        return page_of(found, limit, lambda entry: str(entry.through_at))
 
-    def record(self, step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> None:
-        """Write entries, each joined to the ranges that it touches; `since` says when the schedules were created."""
-        by_schedule: dict[str, list[Occurrence]] = {}
-        for entry in entries:
-            by_schedule.setdefault(entry.schedule_id, []).append(entry)
-        found = step.ledger.find({"_id": {"$in": list(by_schedule)}}) if by_schedule else ()
-        documents = {document["_id"]: document for document in found}
-        for name, mine in by_schedule.items():
-            document = documents.get(name)
-            while True:  # until it is written: another process may write to the same document
-                kept = _entries(name, since[name], document)
-                for entry in sorted(mine, key=_end):
-                    join(kept, entry)
-                if _put(step, name, since[name], kept[-MOST_ENTRIES:], document):
-                    break
-                document = step.ledger.find_one({"_id": name})
 
-    def ending_at(self, step: Step, name: str, ends: Sequence[int], made_at: int) -> list[Occurrence]:
-        """The entries that end at these times."""
+def record_entries(step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> None:
+    """Write entries, each joined to the ranges that it touches; `since` says when the schedules were created."""
+    by_schedule: dict[str, list[Occurrence]] = {}
+    for entry in entries:
+        by_schedule.setdefault(entry.schedule_id, []).append(entry)
+    found = step.ledger.find({"_id": {"$in": list(by_schedule)}}) if by_schedule else ()
+    documents = {document["_id"]: document for document in found}
+    for name, mine in by_schedule.items():
+        document = documents.get(name)
+        while True:  # until it is written: another process may write to the same document
+            kept = _entries(name, since[name], document)
+            for entry in sorted(mine, key=_end):
+                join(kept, entry)
+            if _put(step, name, since[name], kept[-MOST_ENTRIES:], document):
+                break
+            document = step.ledger.find_one({"_id": name})
+
+
+def entries_ending_at(step: Step, name: str, ends: Sequence[int], made_at: int) -> list[Occurrence]:
+    """The entries that end at these times."""
+    document = step.ledger.find_one({"_id": name})
+    return [entry for entry in _entries(name, made_at, document) if entry.through_at in ends]
+
+
+def erase_entries(step: Step, name: str, ends: Sequence[int], made_at: int) -> None:
+    """Remove the entries that end at these times; if there are none, nothing is written."""
+    while ends:
         document = step.ledger.find_one({"_id": name})
-        return [entry for entry in _entries(name, made_at, document) if entry.through_at in ends]
+        entries = _entries(name, made_at, document)
+        kept = [entry for entry in entries if entry.through_at not in ends]
+        if len(kept) == len(entries) or _put(step, name, made_at, kept, document):
+            return
 
-    def erase(self, step: Step, name: str, ends: Sequence[int], made_at: int) -> None:
-        """Remove the entries that end at these times; if there are none, nothing is written."""
-        while ends:
-            document = step.ledger.find_one({"_id": name})
-            entries = _entries(name, made_at, document)
-            kept = [entry for entry in entries if entry.through_at not in ends]
-            if len(kept) == len(entries) or _put(step, name, made_at, kept, document):
-                return
 
-    def forget(self, step: Step, schedule_id: str) -> None:
-        step.ledger.delete_many({"_id": schedule_id})
+def forget_entries(step: Step, schedule_id: str) -> None:
+    step.ledger.delete_many({"_id": schedule_id})
 
-    def load(self, step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> int:
-        """Take entries as they are; how many were new."""
-        new = 0
-        for name in {entry.schedule_id for entry in entries}:
-            document = step.ledger.find_one({"_id": name})
-            kept = {entry.through_at: entry for entry in entries_of(name, (document or {}).get("entries", []))}
-            mine = {entry.through_at: entry for entry in entries if entry.schedule_id == name}
-            fresh = {at: entry for at, entry in mine.items() if at not in kept}
-            _put(step, name, since.get(name, 0), sorted((kept | fresh).values(), key=_end), document)
-            new += len(fresh)
-        return new
 
-    def refused_by_key(self, step: Step, jobs: Sequence[Job], since: Mapping[str, int]) -> set[str]:
-        """Those of the jobs whose occurrences are recorded as skipped because another job held their key."""
-        names = list({job.schedule_id for job in jobs if job.schedule_id})
-        found = step.ledger.find({"_id": {"$in": names}}) if names else ()
-        entries = {document["_id"]: _entries(document["_id"], since[document["_id"]], document) for document in found}
-        return {job.id for job in jobs if _is_refused(entries.get(job.schedule_id or "", []), job.fire_at or 0)}
+def load_ledger(step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> int:
+    """Take entries as they are; how many were new."""
+    new = 0
+    for name in {entry.schedule_id for entry in entries}:
+        document = step.ledger.find_one({"_id": name})
+        kept = {entry.through_at: entry for entry in entries_of(name, (document or {}).get("entries", []))}
+        mine = {entry.through_at: entry for entry in entries if entry.schedule_id == name}
+        fresh = {at: entry for at, entry in mine.items() if at not in kept}
+        _put(step, name, since.get(name, 0), sorted((kept | fresh).values(), key=_end), document)
+        new += len(fresh)
+    return new
 
-    def all(self, db: Database, after: str, batch: int) -> Iterator[tuple[str, list[Occurrence]]]:
-        """The entries of the schedules from an id on, read in batches as far as they are used."""
-        for document in db.ledger.find({"_id": {"$gte": after}}).sort("_id", 1).batch_size(batch):
-            yield document["_id"], entries_of(document["_id"], document.get("entries", []))
 
-    def prune(self, step: Step, retention: Retention, now: int, limit: int) -> int:
-        """Remove entries that are too old or too many, of at most so many schedules."""
-        before = now - retention.occurrences_for
-        is_full = {"$or": [{"first_at": {"$lte": before}}, {"size": {"$gt": retention.most_occurrences}}]}
-        pruned = 0
-        for document in list(step.ledger.find(is_full).limit(limit)):
-            entries = entries_of(document["_id"], document.get("entries", []))
-            recent = [entry for entry in entries if entry.through_at > before]
-            kept = recent[max(0, len(recent) - retention.most_occurrences) :]
-            if _put(step, document["_id"], document.get("made_at", 0), kept, document):
-                pruned += len(entries) - len(kept)
-        return pruned
+def refused_by_key(step: Step, jobs: Sequence[Job], since: Mapping[str, int]) -> set[str]:
+    """Those of the jobs whose occurrences are recorded as skipped because another job held their key."""
+    names = list({job.schedule_id for job in jobs if job.schedule_id})
+    found = step.ledger.find({"_id": {"$in": names}}) if names else ()
+    entries = {document["_id"]: _entries(document["_id"], since[document["_id"]], document) for document in found}
+    return {job.id for job in jobs if _is_refused(entries.get(job.schedule_id or "", []), job.fire_at or 0)}
+
+
+def ledger_after(db: Database, after: str, batch: int) -> Iterator[tuple[str, list[Occurrence]]]:
+    """The entries of the schedules from an id on, read in batches as far as they are used."""
+    for document in db.ledger.find({"_id": {"$gte": after}}).sort("_id", 1).batch_size(batch):
+        yield document["_id"], entries_of(document["_id"], document.get("entries", []))
+
+
+def prune_ledger(step: Step, retention: Retention, now: int, limit: int) -> int:
+    """Remove entries that are too old or too many, of at most so many schedules."""
+    before = now - retention.occurrences_for
+    is_full = {"$or": [{"first_at": {"$lte": before}}, {"size": {"$gt": retention.most_occurrences}}]}
+    pruned = 0
+    for document in list(step.ledger.find(is_full).limit(limit)):
+        entries = entries_of(document["_id"], document.get("entries", []))
+        recent = [entry for entry in entries if entry.through_at > before]
+        kept = recent[max(0, len(recent) - retention.most_occurrences) :]
+        if _put(step, document["_id"], document.get("made_at", 0), kept, document):
+            pruned += len(entries) - len(kept)
+    return pruned
 
 
 def _put(step: Step, name: str, made_at: int, entries: Sequence[Occurrence], before: Document | None) -> bool:

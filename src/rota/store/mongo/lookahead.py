@@ -8,7 +8,7 @@ both are unique: if another job was faster, this one is still scheduled and is j
 - a live job that was asked to stop, and the next one not held yet: the next claim judges that one again. (In the other
   order, the live job would never be asked.) What a job meets is read before the job itself, so that no job is asked to
   stop for one that another claim has judged meanwhile;
-- a held job whose predecessor has ended by then, or was skipped: upkeep releases it, see `Changer.stuck_jobs`;
+- a held job whose predecessor has ended by then, or was skipped: upkeep releases it, see `Upkeep.finish`;
 - a tombstone whose entry is not in the ledger: lists of occurrences show the entry all the same, and upkeep records it.
   The job's logs are removed with that.
 """
@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from pymongo import UpdateOne
-from pymongo.errors import BulkWriteError
 
 from rota.failpoints import reach
 from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import of_skip
 from rota.model.state import State
 from rota.store.mongo.adding import key_holders, last_held, live_in_slots
+from rota.store.mongo.changing import OWING, bury, creation_times, release_if_free, release_waiting
 from rota.store.mongo.codec import changed, entries_of, readable_job, row_of, schedule_of
-from rota.store.mongo.faults import is_duplicate
-from rota.store.mongo.removing import OWING, bury, creation_times
+from rota.store.mongo.ledger import record_entries
+from rota.store.mongo.operations import forget_logs
+from rota.store.mongo.outbox import current_schedules, stop_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,11 +38,7 @@ if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.lookahead import Judgement
     from rota.model.slots import Skip
-    from rota.store.mongo.changing import Changer
     from rota.store.mongo.database import Database, Document
-    from rota.store.mongo.ledger import Ledger
-    from rota.store.mongo.logs import Logs
-    from rota.store.mongo.outbox import OutboxDelivery
     from rota.store.mongo.steps import Step
 
 Became = TypeVar("Became")
@@ -63,28 +60,27 @@ class Decision(NamedTuple):
 
 
 class LookaheadJudge:
-    """Judges one namespace's jobs that were created before they were due."""
+    """Judges due jobs that were created before they were due, in one step."""
 
-    def __init__(self, delivery: OutboxDelivery, ledger: Ledger, logs: Logs, changer: Changer) -> None:
-        self._delivery = delivery
-        self._ledger = ledger
-        self._logs = logs
-        self._changer = changer
+    def __init__(self, step: Step, now: int) -> None:
+        self._step = step
+        self._now = now
 
-    def judge(self, step: Step, due: Sequence[Document], now: int) -> None:
+    def judge(self, due: Sequence[Document]) -> None:
         """Decide about due jobs, each schedule's in their order."""
         for _ in range(MOST_ROUNDS):
-            decisions = self._decide(step, due, now)
+            decisions = self._decide(due)
             if not decisions:
                 return
             reach("exchange.before_commit")
-            self._write_kept(step, decisions, now)
-            self._write_skipped(step, decisions, now)
+            self._write_kept(decisions)
+            self._write_skipped(decisions)
 
-    def _decide(self, step: Step, due: Sequence[Document], now: int) -> list[Decision]:
+    def _decide(self, due: Sequence[Document]) -> list[Decision]:
         """Of each schedule, the jobs up to the first that changes what the next one meets."""
+        step, now = self._step, self._now
         names = list({str(document.get("schedule_id")) for document in due})
-        found = self._delivery.current_schedules(step, names)
+        found = current_schedules(step, names)
         schedules = {name: schedule_of(document) for name, document in found.items()}
         live = live_in_slots(step, names)
         held = last_held(step, list(live))
@@ -99,41 +95,42 @@ class LookaheadJudge:
                 mine.append(Decision(job, became))
         return [decision for mine in decisions.values() for decision in mine]
 
-    def _write_kept(self, step: Step, decisions: Sequence[Decision], now: int) -> None:
+    def _write_kept(self, decisions: Sequence[Decision]) -> None:
         """Write the jobs that become ready or held."""
         for decision in decisions:
             if decision.became.cancels is not None:
-                self._delivery.stop(step, decision.became.cancels, now, tells_schedule=True)
+                stop_replaced(self._step, decision.became.cancels, self._now, tells_schedule=True)
         token = secrets.token_hex(8)
         kept = [(job, became.job) for job, became in decisions if became.job is not None]
-        written = _written(step, [(job, after, _update_of(after, token)) for job, after in kept], token)
+        written = _written(self._step, [(job, after, _update_of(after, token)) for job, after in kept], token)
         for job, after in written:
-            step.counts.move(job.queue, job.state, after.state)
+            self._step.counts.move(job.queue, job.state, after.state)
             if after.state is State.HELD:  # its predecessor may have ended since the decision
-                self._changer.release_if_free(step, after, now)
+                release_if_free(self._step, after, self._now)
 
-    def _write_skipped(self, step: Step, decisions: Sequence[Decision], now: int) -> None:
+    def _write_skipped(self, decisions: Sequence[Decision]) -> None:
         """Replace skipped jobs by tombstones, release the jobs that waited for them, and write the ledger entries."""
         token = secrets.token_hex(8)
         rows = [(job, _row_of(job, became.skip)) for job, became in decisions if became.skip is not None]
-        gone = _written(step, [(job, row, bury(token, owed=row)) for job, row in rows], token)
+        gone = _written(self._step, [(job, row, bury(token, owed=row)) for job, row in rows], token)
         for job, _ in gone:
-            step.counts.remove(job.queue, job.state)
-        self._changer.release_waiting(step, [job.id for job, _ in gone], now)
-        self.record(step, [_tombstone(job, row) for job, row in gone])
+            self._step.counts.remove(job.queue, job.state)
+        release_waiting(self._step, [job.id for job, _ in gone], self._now)
+        record_owed(self._step, [_tombstone(job, row) for job, row in gone])
 
-    def record(self, step: Step, tombstones: Sequence[Document]) -> None:
-        """Write the entries of schedules that still exist, and remove the logs. The tombstones then expire."""
-        if not tombstones:
-            return
-        since = creation_times(step, {document["schedule_id"] for document in tombstones})
-        known = [document for document in tombstones if document["schedule_id"] in since]
-        mine = [document for document in known if int(document["created_at"]) >= since[document["schedule_id"]]]
-        entries = [entry for document in mine for entry in entries_of(document["schedule_id"], [document["owed"]])]
-        self._ledger.record(step, entries, since)
-        ids = [document["_id"] for document in tombstones]
-        self._logs.forget(step, ids)
-        step.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, bury(), hint="_id_")
+
+def record_owed(step: Step, tombstones: Sequence[Document]) -> None:
+    """Write the entries of schedules that still exist, and remove the logs. The tombstones then expire."""
+    if not tombstones:
+        return
+    since = creation_times(step, {document["schedule_id"] for document in tombstones})
+    known = [document for document in tombstones if document["schedule_id"] in since]
+    mine = [document for document in known if int(document["created_at"]) >= since[document["schedule_id"]]]
+    entries = [entry for document in mine for entry in entries_of(document["schedule_id"], [document["owed"]])]
+    record_entries(step, entries, since)
+    ids = [document["_id"] for document in tombstones]
+    forget_logs(step, ids)
+    step.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, bury(), hint="_id_")
 
 
 def owing(db: Database, limit: int) -> list[Document]:
@@ -163,16 +160,8 @@ def _written(step: Step, writes: Sequence[tuple[Job, Became, Any]], token: str) 
     """Write what is decided about each job; the jobs that no other process has decided about first."""
     if not writes:
         return []
-    operations = [UpdateOne(_as_judged(job), update) for job, _, update in writes]
-    pairs = [(job, became) for job, became, _ in writes]
-    try:
-        if step.jobs.bulk_write(operations).matched_count == len(writes):
-            return pairs
-    except BulkWriteError as err:  # the slot or the key was taken since it was read
-        if not is_duplicate(err):
-            raise
-    written = step.jobs.written([job.id for job, _ in pairs], token)
-    return [(job, became) for job, became in pairs if job.id in written]
+    written = step.jobs.write_guarded({job.id: UpdateOne(_as_judged(job), update) for job, _, update in writes}, token)
+    return [(job, became) for job, became, _ in writes if job.id in written]
 
 
 def _as_judged(job: Job) -> Document:

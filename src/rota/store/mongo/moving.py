@@ -17,9 +17,9 @@ from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
 from rota.store.mongo.adding import insert
 from rota.store.mongo.codec import new_schedule_document
 from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.ledger import ledger_after, load_ledger
 from rota.store.mongo.listing import get_jobs, oldest_jobs
-from rota.store.mongo.locks import load_locks, locks_after
-from rota.store.mongo.logs import load_logs, logs_after
+from rota.store.mongo.operations import load_locks, load_logs, locks_after, logs_after
 from rota.store.mongo.records import add_audit_records, audit_records_after, entries_after, load_entries
 from rota.store.mongo.schema import CONTROL
 from rota.store.shared.counting import lacking
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Part, QueueInfo, Record
     from rota.store.mongo.database import Database
-    from rota.store.mongo.ledger import Ledger
     from rota.store.mongo.operations import Operations
     from rota.store.mongo.schedules import Schedules
     from rota.store.mongo.steps import Step, Steps
@@ -42,12 +41,9 @@ Keyed = list[tuple[Any, "Record"]]
 class Moving:
     """Exports and imports one namespace."""
 
-    def __init__(
-        self, steps: Steps, *, schedules: Schedules, ledger: Ledger, operations: Operations, upkeep: Upkeep
-    ) -> None:
+    def __init__(self, steps: Steps, schedules: Schedules, operations: Operations, upkeep: Upkeep) -> None:
         self._steps = steps
         self._schedules = schedules
-        self._ledger = ledger
         self._operations = operations
         self._upkeep = upkeep
 
@@ -71,7 +67,7 @@ class Moving:
                 page = self._schedules.list_schedules(None, after, limit)
                 return [(schedule.id, schedule) for schedule in page.items]
             case "occurrences":
-                return self._entries(db, after or ["", 0], limit)
+                return _ledger_entries(db, after or ["", 0], limit)
             case "logs":
                 return list(logs_after(db, after or "", limit))
             case "entries":
@@ -89,16 +85,6 @@ class Moving:
             case _:
                 assert_never(part)
 
-    def _entries(self, db: Database, after: list[Any], limit: int) -> Keyed:
-        """Ledger entries. A schedule may have many, or none beyond the key: read on until there are enough."""
-        entries: Keyed = []
-        for name, kept in self._ledger.all(db, after[0], limit + 1):
-            rest = [entry for entry in kept if name > after[0] or entry.through_at > after[1]]
-            entries += [([name, entry.through_at], entry) for entry in rest]
-            if len(entries) >= limit:
-                break
-        return entries[:limit]
-
     # Import.
 
     def load(self, records: Sequence[Record]) -> int:
@@ -106,7 +92,7 @@ class Moving:
 
         def work(step: Step) -> int:
             new = _load_jobs(step, _of(records, Job)) + _load_schedules(step, _of(records, Schedule))
-            new += self._load_entries(step, _of(records, Occurrence))
+            new += _load_ledger(step, _of(records, Occurrence))
             return new + sum(_load_queue(step, record, queues) for record in _of(records, QueueRecord))
 
         with self._steps.call() as db:
@@ -115,10 +101,22 @@ class Moving:
             new += load_entries(db, _of(records, Entry)) + add_audit_records(db, _of(records, AuditRecord))
             return new + load_logs(db, _of(records, LogLine)) + load_locks(db, _of(records, LockRecord))
 
-    def _load_entries(self, step: Step, entries: Sequence[Occurrence]) -> int:
-        ids = list({entry.schedule_id for entry in entries})
-        found = step.schedules.find({"_id": {"$in": ids}}, {"created_at": 1}) if ids else ()
-        return self._ledger.load(step, entries, {document["_id"]: int(document["created_at"]) for document in found})
+
+def _ledger_entries(db: Database, after: list[Any], limit: int) -> Keyed:
+    """Ledger entries. A schedule may have many, or none beyond the key: read on until there are enough."""
+    entries: Keyed = []
+    for name, kept in ledger_after(db, after[0], limit + 1):
+        rest = [entry for entry in kept if name > after[0] or entry.through_at > after[1]]
+        entries += [([name, entry.through_at], entry) for entry in rest]
+        if len(entries) >= limit:
+            break
+    return entries[:limit]
+
+
+def _load_ledger(step: Step, entries: Sequence[Occurrence]) -> int:
+    ids = list({entry.schedule_id for entry in entries})
+    found = step.schedules.find({"_id": {"$in": ids}}, {"created_at": 1}) if ids else ()
+    return load_ledger(step, entries, {document["_id"]: int(document["created_at"]) for document in found})
 
 
 def _load_jobs(step: Step, jobs: Sequence[Job]) -> int:

@@ -1,24 +1,34 @@
-"""Queues with their counters, and nodes."""
+"""Queues with their counters, nodes, logs of jobs, and locks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
+from rota.model.clock_repair import TOLERANCE
+from rota.store.contract import LockRecord, LogLine
 from rota.store.mongo import notify
 from rota.store.mongo.control import NOW
+from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.listing import EXISTING
 from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rota.store.contract import Node, QueueInfo
     from rota.store.mongo.counters import Counters
     from rota.store.mongo.database import Database, Document
-    from rota.store.mongo.steps import Steps
+    from rota.store.mongo.steps import Step, Steps
+
+NUMBERS = {"_id": "logs"}  # in the collection `meta`: the last number of a log line
+DIGITS = 16
 
 
 class Operations:
-    """One namespace's queues and nodes."""
+    """One namespace's queues, nodes, logs and locks."""
 
     def __init__(self, steps: Steps, counters: Counters) -> None:
         self._steps = steps
@@ -55,6 +65,46 @@ class Operations:
         with self._steps.call() as db:
             db.nodes.delete_many({"_id": node_id})
 
+    # Logs. A line's id is its job's id and its number, so that a job's lines are together and in order.
+
+    def append_logs(self, lines: Sequence[LogLine]) -> None:
+        """Keep lines of jobs that exist."""
+        if not lines:
+            return
+        with self._steps.call() as db:
+            ids = list({line.job_id for line in lines})
+            known = {document["_id"] for document in db.jobs.find({"_id": {"$in": ids}, **EXISTING}, {"_id": 1})}
+            kept = [line for line in lines if line.job_id in known]
+            if kept:
+                first = _reserve(db, len(kept))
+                db.logs.insert_many([_log_document(line, number) for number, line in enumerate(kept, first)])
+
+    def list_logs(self, job_id: str, *, after: int, start: int | None, end: int | None, limit: int) -> list[LogLine]:
+        query: Document = {"_id": {"$gt": _log_id(job_id, after), "$lt": f"{job_id};"}, "job_id": job_id}
+        window = {"$gte": start, "$lt": end}
+        if start is not None or end is not None:
+            query["at"] = {name: value for name, value in window.items() if value is not None}
+        with self._steps.call() as db:
+            return [_line_of(document) for document in db.logs.find(query).sort("_id", 1).limit(limit)]
+
+    # Locks. If `now` is None, the server reads its own clock in the same write.
+
+    def acquire_lock(self, name: str, token: str, ttl: int, now: int | None) -> int | None:
+        with self._steps.work(now):
+            return _acquire(self._steps.connection.db, name, token, ttl, now)
+
+    def extend_lock(self, name: str, token: str, ttl: int, now: int | None) -> bool:
+        at = _clock(now)
+        with self._steps.call() as db:
+            update = [{"$set": {"until": {"$add": [at, ttl]}, "ttl": ttl}}]
+            return db.locks.update_one(_held(name, token, at), update).matched_count == 1
+
+    def release_lock(self, name: str, token: str, now: int | None) -> bool:
+        """Free a lock. Its number stays: the next owner's is higher."""
+        with self._steps.call() as db:
+            update = {"$set": {"token": "", "until": 0}}
+            return db.locks.update_one(_held(name, token, _clock(now)), update).matched_count == 1
+
 
 def _node_of(document: Document) -> Node:
     return node_from(str(document["_id"]), str(document.get("data", "")), int(document["beat_at"]))
@@ -72,3 +122,119 @@ def _oldest_ready(db: Database, queue: str) -> int | None:
         since = int(first.get("queued_at") or first.get("run_at") or 0)
         oldest = since if oldest is None else min(oldest, since)
         ready["priority"] = {"$lt": first["priority"]}
+
+
+# Logs.
+
+
+def forget_logs(step: Step, job_ids: Iterable[str]) -> None:
+    """Delete the lines of these jobs: one range of the index for each."""
+    ranges: list[Document] = [{"_id": {"$gt": f"{job_id}:", "$lt": f"{job_id};"}} for job_id in job_ids]
+    if ranges:
+        step.logs.delete_many({"$or": ranges})
+
+
+def logs_after(db: Database, after: str, limit: int) -> list[tuple[str, LogLine]]:
+    """The lines of all jobs beyond an id, job by job."""
+    found = db.logs.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
+    return [(document["_id"], _line_of(document)) for document in found]
+
+
+def load_logs(db: Database, lines: Sequence[LogLine]) -> int:
+    """Take lines with the numbers that they have; how many were new."""
+    if not lines:
+        return 0
+    db.meta.update_one(NUMBERS, {"$max": {"number": max(line.number for line in lines)}}, upsert=True)
+    documents = {_log_id(line.job_id, line.number): _log_document(line, line.number) for line in lines}
+    try:
+        db.logs.insert_many(list(documents.values()))
+    except BulkWriteError as err:
+        if not is_duplicate(err):
+            raise
+        return len(documents) - len(err.details["writeErrors"])
+    return len(documents)
+
+
+def _reserve(db: Database, count: int) -> int:
+    """The first of so many numbers."""
+    return int(db.meta.upsert(NUMBERS, {"$inc": {"number": count}})["number"]) - count + 1
+
+
+def _line_of(document: Document) -> LogLine:
+    return LogLine(
+        job_id=document["job_id"],
+        number=int(document["_id"].rpartition(":")[2]),
+        at=int(document["at"]),
+        level=document["level"],
+        text=document["text"],
+    )
+
+
+def _log_document(line: LogLine, number: int) -> Document:
+    fields = {"job_id": line.job_id, "at": line.at, "level": line.level, "text": line.text}
+    return {"_id": _log_id(line.job_id, number), **fields}
+
+
+def _log_id(job_id: str, number: int) -> str:
+    return f"{job_id}:{number:0{DIGITS}d}"
+
+
+# Locks.
+
+
+def _clock(now: int | None) -> Any:
+    return NOW if now is None else now
+
+
+def _held(name: str, token: str, at: Any) -> Document:
+    return {"_id": name, "token": token, "$expr": {"$gt": ["$until", at]}}
+
+
+def _acquire(db: Database, name: str, token: str, ttl: int, now: int | None) -> int | None:
+    at = _clock(now)
+    owner = {"$cond": [{"$gt": ["$until", at]}, "$token", ""]}
+    mine = {"$literal": token}
+    next_number = {"$add": [{"$ifNull": ["$number", 0]}, {"$cond": [{"$eq": ["$owner", mine]}, 0, 1]}]}
+    taken = {
+        "token": {"$cond": ["$is_free", mine, "$token"]},
+        "until": {"$cond": ["$is_free", {"$add": [at, ttl]}, _end_of_other(at)]},
+        "ttl": {"$cond": ["$is_free", ttl, "$ttl"]},
+        "number": {"$cond": ["$is_free", next_number, "$number"]},
+    }
+    stages: list[Document] = [
+        {"$set": {"owner": owner}},
+        {"$set": {"is_free": {"$in": ["$owner", ["", mine]]}}},
+        {"$set": taken},
+        {"$unset": ["owner", "is_free"]},
+    ]
+    try:
+        found = db.locks.upsert({"_id": name}, stages)
+    except DuplicateKeyError:  # two processes created the same lock at once
+        return _acquire(db, name, token, ttl, now)
+    return int(found["number"]) if found["token"] == token else None
+
+
+def _end_of_other(at: Any) -> Document:
+    """The end of a lock that another token has, by the model's rule `lock_end`."""
+    latest = {"$add": [at, "$ttl", TOLERANCE]}
+    is_ahead = {"$and": [{"$gt": ["$ttl", None]}, {"$gt": ["$until", latest]}]}
+    return {"$cond": [is_ahead, {"$add": [at, "$ttl"]}, "$until"]}
+
+
+def locks_after(db: Database, after: str, limit: int) -> list[LockRecord]:
+    found = db.locks.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
+    return [LockRecord(name=document["_id"], number=int(document["number"])) for document in found]
+
+
+def load_locks(db: Database, locks: Sequence[LockRecord]) -> int:
+    """Take numbers that are higher than those here; how many were."""
+    return sum(_load(db, lock) for lock in locks)
+
+
+def _load(db: Database, lock: LockRecord) -> bool:
+    fresh: dict[str, Any] = {"token": "", "until": 0, "number": lock.number}
+    made = db.locks.update_one({"_id": lock.name}, {"$setOnInsert": fresh}, upsert=True)
+    if made.upserted_id is not None:
+        return True
+    lower = {"_id": lock.name, "number": {"$lt": lock.number}}
+    return db.locks.update_one(lower, {"$set": {"number": lock.number}}).modified_count == 1

@@ -6,7 +6,7 @@ to write, the jobs to stop and the jobs to revoke. That write decides, once, how
 follows, and every part of it is harmless to repeat:
 
 - jobs have their ids, and occurrences are unique, so a second delivery collides with the first; a removed job's
-  tombstone stays for a day (see `removing`);
+  tombstone stays for a day (see `changing`);
 - a job whose slot was taken since the decision is held. A job whose key was taken is not made: its occurrence becomes a
   ledger entry, and the write that clears the outbox takes the job off the schedule's runs. A later delivery finds that
   entry and does not make the job, even if the key is free by then;
@@ -14,7 +14,7 @@ follows, and every part of it is harmless to repeat:
 - an audit record has its id;
 - revoking touches only jobs with a position up to the edit's own, so a late delivery leaves later jobs alone. The jobs
   that waited for a deleted job are released after it; if the process dies before, upkeep releases them (see
-  `Changer.stuck_jobs`).
+  `Upkeep.finish`).
 
 A process that dies in between leaves a schedule with an outbox, and some of its jobs not made or not yet revoked.
 Nothing is lost: the outbox is as durable as the schedule. A schedule with an outbox counts as due at once, and every
@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
-from pymongo.errors import BulkWriteError
 
 from rota.model.audit_record import AuditRecord, without_runs
 from rota.model.edit import is_unmade
@@ -47,22 +46,27 @@ from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.model.state import State
 from rota.store.mongo.adding import insert, is_of, key_holders, live_in_slots, made_occurrences
-from rota.store.mongo.changing import is_same, request_cancels
+from rota.store.mongo.changing import (
+    apply_changes,
+    free_occurrences,
+    is_same,
+    release_if_free,
+    release_waiting,
+    remove_unmade,
+    request_cancels,
+)
 from rota.store.mongo.codec import changed, jobs_of, position_of, schedule_of
-from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.ledger import entries_ending_at, erase_entries, forget_entries, record_entries, refused_by_key
 from rota.store.mongo.listing import find_job
 from rota.store.mongo.records import add_audit_records
+from rota.store.shared.placing import REPLACED
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from rota.store.mongo.changing import Changer
     from rota.store.mongo.database import Document
-    from rota.store.mongo.ledger import Ledger
-    from rota.store.mongo.removing import Remover
     from rota.store.mongo.steps import Step
 
-REPLACED = "replaced by the next occurrence"
 COUNTED = ("enqueued_at", "job_id", "by_hand", "fired_for")  # the fields of `last` that are written when jobs are made
 MOST_ROUNDS = 10  # for jobs that change while they are being revoked
 MOST_DELIVERIES = 3  # of outboxes that other processes left, before the documents are taken as they are
@@ -109,139 +113,119 @@ def outbox_of(document: Document) -> Outbox | None:
         return None
 
 
-class OutboxDelivery:
-    """Delivers outboxes."""
+def current_schedules(step: Step, ids: Sequence[str]) -> dict[str, Document]:
+    """The schedules' documents as they are, after delivery of their outboxes."""
+    for _ in range(MOST_DELIVERIES):
+        found = list(step.schedules.find({"_id": {"$in": list(ids)}}))
+        waiting = [outbox for document in found if (outbox := outbox_of(document)) is not None]
+        if not waiting:
+            break
+        deliver(step, waiting, is_again=True)
+    return {document["_id"]: document for document in found}
 
-    def __init__(self, changer: Changer, ledger: Ledger, remover: Remover) -> None:
-        self._changer = changer
-        self._ledger = ledger
-        self._remover = remover
 
-    def current_schedules(self, step: Step, ids: Sequence[str]) -> dict[str, Document]:
-        """The schedules' documents as they are, after delivery of their outboxes."""
-        for _ in range(MOST_DELIVERIES):
-            found = list(step.schedules.find({"_id": {"$in": list(ids)}}))
-            waiting = [outbox for document in found if (outbox := outbox_of(document)) is not None]
-            if not waiting:
-                break
-            self.deliver(step, waiting, is_again=True)
-        return {document["_id"]: document for document in found}
+def deliver(step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is_again: bool = False) -> list[str]:
+    """Do what they say, and remove stored ones from their schedules; the jobs that were refused by their key.
 
-    def commit(self, step: Step, writes: Sequence[Any], outboxes: Sequence[Outbox]) -> list[Outbox]:
-        """Do the writes that decide; the outboxes of those that were taken."""
-        if not writes:
-            return []
-        try:
-            done = step.schedules.bulk_write(writes)
-            if done.matched_count + done.inserted_count + done.deleted_count == len(writes):
-                return list(outboxes)
-        except BulkWriteError as err:
-            if step.is_atomic or not is_duplicate(err):
-                raise
-        tokens = {outbox.schedule_id: outbox.token for outbox in outboxes}
-        query = {"_id": {"$in": list(tokens)}, "token": {"$in": list(tokens.values())}}
-        written = {document["token"] for document in step.schedules.find(query, {"token": 1})}
-        return [outbox for outbox in outboxes if outbox.token in written]
+    `is_edit`: it is not known yet whether the occurrences have jobs. `is_again`: another process may have delivered
+    a part."""
+    outboxes = [outbox for outbox in outboxes if not outbox.is_empty]
+    for outbox in outboxes:
+        if outbox.revoke is not None:
+            _revoke(step, outbox)
+        if outbox.is_removal:
+            forget_entries(step, outbox.schedule_id)
+    jobs = [job for outbox in outboxes for job in outbox.jobs]
+    now = {job.id: outbox.now for outbox in outboxes for job in outbox.jobs}
+    wanted = jobs
+    if is_edit and step.is_atomic and jobs:
+        wanted = _not_made(step, jobs, max(now.values()))
+    elif is_again:
+        wanted = _not_skipped(step, outboxes)
+    refused, unsure = _make(step, wanted, now)
+    if wanted is not jobs:
+        unsure |= {job.id for job in jobs} - {job.id for job in wanted}
+    missing = _missing(step, unsure)
+    _record(step, outboxes, refused, missing)
+    for outbox in outboxes:
+        for job_id in outbox.stops:
+            stop_replaced(step, job_id, outbox.now, tells_schedule=False)
+    whole = [outbox for outbox in outboxes if not _correct(step, outbox, missing)]
+    if not step.is_atomic:
+        _clear(step, whole)
+    return [job.id for job, _ in refused]
 
-    def deliver(
-        self, step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is_again: bool = False
-    ) -> list[str]:
-        """Do what they say, and remove stored ones from their schedules; the jobs that were refused by their key.
 
-        `is_edit`: it is not known yet whether the occurrences have jobs. `is_again`: another process may have delivered
-        a part."""
-        for outbox in outboxes:
-            if outbox.revoke is not None:
-                self._revoke(step, outbox)
-            if outbox.is_removal:
-                self._ledger.forget(step, outbox.schedule_id)
-        jobs = [job for outbox in outboxes for job in outbox.jobs]
-        now = {job.id: outbox.now for outbox in outboxes for job in outbox.jobs}
-        wanted = jobs
-        if is_edit and step.is_atomic and jobs:
-            wanted = _not_made(step, jobs, max(now.values()))
-        elif is_again:
-            wanted = self._not_skipped(step, outboxes)
-        refused, unsure = self._make(step, wanted, now)
-        if wanted is not jobs:
-            unsure |= {job.id for job in jobs} - {job.id for job in wanted}
-        missing = _missing(step, unsure)
-        self._record(step, outboxes, refused, missing)
-        for outbox in outboxes:
-            for job_id in outbox.stops:
-                self.stop(step, job_id, outbox.now, tells_schedule=False)
-        whole = [outbox for outbox in outboxes if not _correct(step, outbox, missing)]
-        if not step.is_atomic:
-            _clear(step, whole)
-        return [job.id for job, _ in refused]
+def _record(step: Step, outboxes: Sequence[Outbox], refused: Sequence[tuple[Job, str]], missing: set[str]) -> None:
+    for outbox in outboxes:
+        _reopen(step, outbox)
+    entries = [entry for outbox in outboxes for entry in outbox.entries]
+    entries += [of_skip(job.schedule_id or "", not_unique(job, holder)) for job, holder in refused if job.fire_at]
+    record_entries(step, entries, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
+    audits = [without_runs(audit, missing) for outbox in outboxes for audit in outbox.audits]
+    add_audit_records(step, [audit for audit in audits if audit is not None])
 
-    def _record(
-        self, step: Step, outboxes: Sequence[Outbox], refused: Sequence[tuple[Job, str]], missing: set[str]
-    ) -> None:
-        for outbox in outboxes:
-            self._reopen(step, outbox)
-        entries = [entry for outbox in outboxes for entry in outbox.entries]
-        entries += [of_skip(job.schedule_id or "", not_unique(job, holder)) for job, holder in refused if job.fire_at]
-        self._ledger.record(step, entries, {outbox.schedule_id: outbox.created_at for outbox in outboxes})
-        audits = [without_runs(audit, missing) for outbox in outboxes for audit in outbox.audits]
-        add_audit_records(step, [audit for audit in audits if audit is not None])
 
-    def _reopen(self, step: Step, outbox: Outbox) -> None:
-        """Remove skipped times from the ledger. A job that was created in advance for one of them, and skipped when it
-        was due, has left a tombstone: that is freed first, so that a second delivery still finds the entries."""
-        if not outbox.reopens:
-            return
-        entries = self._ledger.ending_at(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
-        spans = [(entry.after_at, entry.through_at) for entry in entries]  # a tombstone may still owe a single one
-        self._remover.free(step, outbox.schedule_id, [*spans, *((end - 1, end) for end in outbox.reopens)])
-        self._ledger.erase(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
+def _reopen(step: Step, outbox: Outbox) -> None:
+    """Remove skipped times from the ledger. A job that was created in advance for one of them, and skipped when it
+    was due, has left a tombstone: that is freed first, so that a second delivery still finds the entries."""
+    if not outbox.reopens:
+        return
+    entries = entries_ending_at(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
+    spans = [(entry.after_at, entry.through_at) for entry in entries]  # a tombstone may still owe a single one
+    free_occurrences(step, outbox.schedule_id, [*spans, *((end - 1, end) for end in outbox.reopens)])
+    erase_entries(step, outbox.schedule_id, outbox.reopens, outbox.created_at)
 
-    def _revoke(self, step: Step, outbox: Outbox) -> None:
-        """Cancel the jobs that the schedule's trigger made and nobody has started; runs by hand stay. No cancelled job
-        counts as the last run. Jobs that were created for a future time are deleted without a record."""
-        gone: list[str] = []
-        for _ in range(MOST_ROUNDS):
-            waiting = _waiting_jobs(step, outbox.schedule_id, outbox.last_seq)
-            unmade = [job for job in waiting if is_unmade(job, outbox.unmake_after)]
-            rest = [job for job in waiting if not is_unmade(job, outbox.unmake_after)]
-            are_deleted = self._remover.remove_unmade(step, unmade)
-            gone += [job.id for job in unmade]
-            changes = [cancel(job, outbox.now, outbox.revoke or "") for job in rest]
-            if not self._changer.apply(step, changes, outbox.now, is_same, tells_schedules=False) and are_deleted:
-                break
-        self._changer.release_waiting(step, gone, outbox.now)
 
-    def _not_skipped(self, step: Step, outboxes: Sequence[Outbox]) -> list[Job]:
-        """The jobs, except those that the first delivery has recorded as skipped: their key was held then."""
-        jobs = [job for outbox in outboxes for job in outbox.jobs]
-        since = {outbox.schedule_id: outbox.created_at for outbox in outboxes}
-        skipped = self._ledger.refused_by_key(step, [job for job in jobs if job.key and job.fire_at], since)
-        return [job for job in jobs if job.id not in skipped]
+def _revoke(step: Step, outbox: Outbox) -> None:
+    """Cancel the jobs that the schedule's trigger made and nobody has started; runs by hand stay. No cancelled job
+    counts as the last run. Jobs that were created for a future time are deleted without a record."""
+    gone: list[str] = []
+    for _ in range(MOST_ROUNDS):
+        waiting = _waiting_jobs(step, outbox.schedule_id, outbox.last_seq)
+        unmade = [job for job in waiting if is_unmade(job, outbox.unmake_after)]
+        rest = [job for job in waiting if not is_unmade(job, outbox.unmake_after)]
+        are_deleted = remove_unmade(step, unmade)
+        gone += [job.id for job in unmade]
+        changes = [cancel(job, outbox.now, outbox.revoke or "") for job in rest]
+        if not apply_changes(step, changes, outbox.now, is_same, tells_schedules=False) and are_deleted:
+            break
+    release_waiting(step, gone, outbox.now)
 
-    def _make(self, step: Step, jobs: list[Job], now: Mapping[str, int]) -> tuple[list[tuple[Job, str]], set[str]]:
-        """Insert the jobs; those whose key another job holds, with that job, and all that collided with something."""
-        collided = insert(step, jobs)
-        taken = {error["op"]["_id"] for error in collided if is_of(error, "slot", "key")}
-        refused = []
-        for job in (job for job in jobs if job.id in taken):
-            holder = _make_later(step, job, now[job.id])
-            if holder is not None:
-                refused.append((job, holder))
-        for job in jobs:
-            if job.state is State.HELD:  # its predecessor may have ended since the decision
-                current = find_job(step, job.id)
-                if current is not None and current.state is State.HELD:
-                    self._changer.release_if_free(step, current, now[job.id])
-        return refused, {error["op"]["_id"] for error in collided}
 
-    def stop(self, step: Step, job_id: str, now: int, *, tells_schedule: bool) -> None:
-        """Ask a replaced job to stop, or cancel it if nobody has started it. `tells_schedule`: whether its schedule
-        records that; one that fires has recorded the next run already."""
-        if request_cancels(step, [job_id], REPLACED):
-            return
-        job = find_job(step, job_id)
-        if job is not None and job.state.is_waiting:
-            self._changer.apply(step, [cancel(job, now, REPLACED)], now, is_same, tells_schedules=tells_schedule)
+def _not_skipped(step: Step, outboxes: Sequence[Outbox]) -> list[Job]:
+    """The jobs, except those that the first delivery has recorded as skipped: their key was held then."""
+    jobs = [job for outbox in outboxes for job in outbox.jobs]
+    since = {outbox.schedule_id: outbox.created_at for outbox in outboxes}
+    skipped = refused_by_key(step, [job for job in jobs if job.key and job.fire_at], since)
+    return [job for job in jobs if job.id not in skipped]
+
+
+def _make(step: Step, jobs: list[Job], now: Mapping[str, int]) -> tuple[list[tuple[Job, str]], set[str]]:
+    """Insert the jobs; those whose key another job holds, with that job, and all that collided with something."""
+    collided = insert(step, jobs)
+    taken = {error["op"]["_id"] for error in collided if is_of(error, "slot", "key")}
+    refused = []
+    for job in (job for job in jobs if job.id in taken):
+        holder = _make_later(step, job, now[job.id])
+        if holder is not None:
+            refused.append((job, holder))
+    for job in jobs:
+        if job.state is State.HELD:  # its predecessor may have ended since the decision
+            current = find_job(step, job.id)
+            if current is not None and current.state is State.HELD:
+                release_if_free(step, current, now[job.id])
+    return refused, {error["op"]["_id"] for error in collided}
+
+
+def stop_replaced(step: Step, job_id: str, now: int, *, tells_schedule: bool) -> None:
+    """Ask a replaced job to stop, or cancel it if nobody has started it. `tells_schedule`: whether its schedule
+    records that; one that fires has recorded the next run already."""
+    if request_cancels(step, [job_id], REPLACED):
+        return
+    job = find_job(step, job_id)
+    if job is not None and job.state.is_waiting:
+        apply_changes(step, [cancel(job, now, REPLACED)], now, is_same, tells_schedules=tells_schedule)
 
 
 def _not_made(step: Step, jobs: list[Job], now: int) -> list[Job]:

@@ -13,22 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateMany, UpdateOne
-from pymongo.errors import BulkWriteError
 
 from rota.failpoints import reach
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.store.contract import Page
-from rota.store.mongo.faults import is_duplicate
 from rota.store.mongo.steps import batches
 from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.paging import page_of
 from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rota.model.entry import EntryEdit
-    from rota.store.contract import AuditFilter
+    from rota.store.contract import AuditFilter, Page
     from rota.store.mongo.database import Database, Document
     from rota.store.mongo.steps import Step, Steps
 
@@ -40,8 +38,9 @@ _OWES_NOTHING: Document = {"owed.0": {"$exists": False}}
 class Records:
     """One namespace's entries and audit records."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, deliver: Callable[[Database], None]) -> None:
         self._steps = steps
+        self._deliver = deliver  # what other processes left half done
 
     def edit_entries(self, edits: Sequence[EntryEdit], now: int | None) -> list[str]:
         """Apply edits in their order; the names of those that were refused because the version is another."""
@@ -57,7 +56,7 @@ class Records:
     def list_entries(self, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
         with self._steps.call() as db:
             found = _entries(db, {"$gt": _id_of(kind, cursor or ""), "$lt": f"{kind};"}, limit + 1)
-        return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+        return page_of(found, limit, lambda entry: entry.name)
 
     def add_audit_records(self, audits: Sequence[AuditRecord]) -> None:
         with self._steps.call() as db:
@@ -67,17 +66,19 @@ class Records:
         query = _conditions(where, audit_position(cursor) if cursor is not None else None)
         hint = "time" if where.subject is None else "subject"
         with self._steps.call() as db:
+            self._deliver(db)  # no edit is seen without its audit record
             found = db.audit.find(query, hint=hint).sort([("at", -1), ("_id", -1)]).limit(limit + 1)
             audits = [_audit_record_of(document) for document in found]
-        return Page(audits[:limit], audit_cursor(audits[limit - 1]) if len(audits) > limit else None)
+        return page_of(audits, limit, audit_cursor)
 
-    def finish(self, db: Database, limit: int) -> None:
-        """Write the audit records that entries of other processes owe."""
-        found = list(db.entries.find({"left": {"$exists": True}}, {"owed": 1}, hint="left").limit(limit))
-        if found:
-            audits = [_decode(packed) for document in found for packed in document.get("owed", ())]
-            add_audit_records(db, audits)
-            _clear(db, [document["_id"] for document in found], audits)
+
+def finish_edits(db: Database, limit: int) -> None:
+    """Write the audit records that entries of other processes owe."""
+    found = list(db.entries.find({"left": {"$exists": True}}, {"owed": 1}, hint="left").limit(limit))
+    if found:
+        audits = [_decode(packed) for document in found for packed in document.get("owed", ())]
+        add_audit_records(db, audits)
+        _clear(db, [document["_id"] for document in found], audits)
 
 
 def add_audit_records(db: Database, audits: Sequence[AuditRecord]) -> int:
@@ -142,19 +143,10 @@ def _edit(step: Step, edits: Sequence[EntryEdit]) -> list[str]:
 
 def _commit(step: Step, edits: dict[str, EntryEdit]) -> dict[str, EntryEdit]:
     """Do the writes that decide; the edits that were taken."""
-    real = {key: edit for key, edit in edits.items() if edit.expect_version or edit.data is not None}
-    if not real:
-        return edits
     token = secrets.token_hex(8)
-    writes = [_write(key, edit, token, is_atomic=step.is_atomic) for key, edit in real.items()]
-    try:
-        done = step.entries.bulk_write(writes)
-        if done.matched_count + done.upserted_count + done.inserted_count + done.deleted_count == len(real):
-            return edits
-    except BulkWriteError as err:
-        if step.is_atomic or not is_duplicate(err):
-            raise
-    written = step.entries.written(real, token)
+    real = {key: edit for key, edit in edits.items() if edit.expect_version or edit.data is not None}
+    writes = {key: _write(key, edit, token, is_atomic=step.is_atomic) for key, edit in real.items()}
+    written = step.entries.write_guarded(writes, token) if writes else set()
     return {key: edit for key, edit in edits.items() if key not in real or key in written}
 
 

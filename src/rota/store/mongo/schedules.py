@@ -12,19 +12,28 @@ from rota.failpoints import reach
 from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.model.schedule import LastRun
-from rota.store.contract import Due, Page, ScheduleFilter
+from rota.store.contract import Due, ScheduleFilter
 from rota.store.mongo import notify
 from rota.store.mongo.codec import changed, document_of_schedule, last_of, new_schedule_document, schedule_of
-from rota.store.mongo.outbox import COUNTED, MOST_DELIVERIES, Outbox, outbox_of, packed
+from rota.store.mongo.outbox import (
+    COUNTED,
+    MOST_DELIVERIES,
+    Outbox,
+    current_schedules,
+    deliver,
+    outbox_of,
+    packed,
+)
 from rota.store.mongo.steps import batches
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.edit import Edit
     from rota.model.schedule import Schedule
+    from rota.store.contract import Page
     from rota.store.mongo.database import Database, Document
-    from rota.store.mongo.outbox import OutboxDelivery
     from rota.store.mongo.steps import Step, Steps
 
 IN_ORDER = [("due_at", 1), ("_id", 1)]  # of due schedules
@@ -34,9 +43,8 @@ AT_ONCE = 0  # when a schedule with an outbox is due
 class Schedules:
     """One namespace's schedules. Half-done steps of other processes are finished before anything is read."""
 
-    def __init__(self, steps: Steps, delivery: OutboxDelivery) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._delivery = delivery
 
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
         with self._steps.call() as db:
@@ -48,8 +56,7 @@ class Schedules:
         query, hint = _conditions(where or ScheduleFilter())
         with self._steps.call() as db:
             documents = self._find(db, {**query, "_id": {"$gt": cursor or ""}}, limit + 1, hint)
-        shown = [schedule_of(document) for document in documents[:limit]]
-        return Page(shown, shown[-1].id if len(documents) > limit else None)
+        return page_of([schedule_of(document) for document in documents], limit, lambda schedule: schedule.id)
 
     def _find(self, db: Database, query: Document, limit: int, hint: str = "_id_") -> list[Document]:
         for _ in range(MOST_DELIVERIES):
@@ -79,7 +86,7 @@ class Schedules:
         """Deliver the outboxes of these; whether there were any."""
         waiting = [outbox for document in documents if (outbox := outbox_of(document)) is not None]
         if waiting:
-            self._steps.run("deliver", lambda step: self._delivery.deliver(step, waiting, is_again=True))
+            self._steps.run("deliver", lambda step: deliver(step, waiting, is_again=True))
         return bool(waiting)
 
     # Editing.
@@ -97,16 +104,16 @@ class Schedules:
         ]
 
     def _edit_batch(self, step: Step, edits: Sequence[Edit], now: int) -> list[str]:
-        current = self._delivery.current_schedules(step, [edit.id for edit in edits])
+        current = current_schedules(step, [edit.id for edit in edits])
         taken = [edit for edit in edits if edit.holds_for(*_guard(current.get(edit.id)))]
         last_seq = self._steps.control.next_position() if any(edit.revoke is not None for edit in taken) else 0
-        outboxes = [_outbox_of(edit, current.get(edit.id), now, last_seq) for edit in taken]
-        writes = [_write(edit, outbox, is_atomic=step.is_atomic) for edit, outbox in zip(taken, outboxes, strict=True)]
-        won = self._delivery.commit(step, writes, outboxes)
+        token = secrets.token_hex(8)
+        outboxes = {edit.id: _outbox_of(edit, current.get(edit.id), token, now, last_seq) for edit in taken}
+        writes = {edit.id: _write(edit, outboxes[edit.id], is_atomic=step.is_atomic) for edit in taken}
+        won = step.schedules.write_guarded(writes, token) if writes else set()
         reach("edit.before_commit")
-        self._delivery.deliver(step, [outbox for outbox in won if not outbox.is_empty], is_edit=True)
-        names = {outbox.schedule_id for outbox in won}
-        return [edit.id for edit in edits if edit.id not in names]
+        deliver(step, [outboxes[edit.id] for edit in taken if edit.id in won], is_edit=True)
+        return [edit.id for edit in edits if edit.id not in won]
 
 
 def runs_so_far(document: Document | None) -> LastRun:
@@ -156,11 +163,11 @@ def _guard(document: Document | None) -> tuple[int | None, int | None]:
     return (document["version"], document["created_at"]) if document is not None else (None, None)
 
 
-def _outbox_of(edit: Edit, document: Document | None, now: int, last_seq: int) -> Outbox:
+def _outbox_of(edit: Edit, document: Document | None, token: str, now: int, last_seq: int) -> Outbox:
     return Outbox(
         schedule_id=edit.id,
         created_at=edit.after.created_at,
-        token=secrets.token_hex(8),
+        token=token,
         now=now,
         jobs=[accept(job, now) for job in edit.jobs],
         reopens=edit.reopens,

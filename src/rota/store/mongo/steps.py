@@ -2,7 +2,7 @@
 
 On a standalone server the writes of a step are answered from memory, and the last one waits for the journal. The
 journal keeps the order, so all of them are durable then. A process that dies between two writes leaves a step half
-done; `outbox`, `changing` and `removing` say what that looks like and who finishes it.
+done; `outbox` and `changing` say what that looks like and who finishes it.
 
 Counters are written after a transaction, not inside: all processes share their rows, and a client that died in its
 transaction would lock them for everybody. If two transactions write the same document, the later one is tried again

@@ -1,7 +1,7 @@
 """The contract on one database of a MongoDB server. Each verb is one call to the part that does the work.
 
 If the server has transactions (a replica set, a cluster), a step is one. A standalone server has none: there a step is
-several writes in a safe order. `outbox`, `changing`, `removing` and `counters` say what a crash can leave between them,
+several writes in a safe order. `outbox`, `changing` and `counters` say what a crash can leave between them,
 and who finishes it.
 """
 
@@ -22,14 +22,9 @@ from rota.store.mongo.firing import Firer
 from rota.store.mongo.leases import Leases
 from rota.store.mongo.ledger import Ledger
 from rota.store.mongo.listing import Listing
-from rota.store.mongo.locks import Locks
-from rota.store.mongo.logs import Logs
-from rota.store.mongo.lookahead import LookaheadJudge
 from rota.store.mongo.moving import Moving
 from rota.store.mongo.operations import Operations
-from rota.store.mongo.outbox import OutboxDelivery
 from rota.store.mongo.records import Records
-from rota.store.mongo.removing import Remover
 from rota.store.mongo.schedules import Schedules
 from rota.store.mongo.steps import Steps
 from rota.store.mongo.upkeep import Upkeep
@@ -48,29 +43,7 @@ if TYPE_CHECKING:
     from rota.model.occurrence import Occurrence
     from rota.model.schedule import Schedule
     from rota.model.settle import Change
-    from rota.store.contract import (
-        Added,
-        AuditFilter,
-        Channel,
-        Due,
-        Exchange,
-        Exchanged,
-        Extended,
-        Fired,
-        JobFilter,
-        Listener,
-        LogLine,
-        Node,
-        Page,
-        Part,
-        Pruned,
-        QueueInfo,
-        Record,
-        Refusal,
-        Retention,
-        ScheduleFilter,
-        Seal,
-    )
+    from rota.store import contract
     from rota.store.mongo.database import Database, Document
 
 
@@ -88,35 +61,18 @@ class MongoStore(Store, forks.Forked):
         self._control = ControlDocument(self._connection, self.describe())
         counters = Counters()
         self._steps = Steps(self._connection, self._control, counters)
-        self._ledger, self._logs = Ledger(self._connection), Logs(self._connection)
-        self._locks, self._listing, self._records = Locks(self._steps), Listing(self._connection), Records(self._steps)
+        self._listing = Listing(self._connection)
+        self._ledger = Ledger(self._connection)
         self._operations = Operations(self._steps, counters)
-        remover = Remover(self._ledger, self._logs)
-        self._changer = Changer(self._steps, remover)
-        self._adder = Adder(self._steps, self._changer)
-        delivery = OutboxDelivery(self._changer, self._ledger, remover)
-        self._schedules = Schedules(self._steps, delivery)
-        self._firer = Firer(self._steps, self._schedules, delivery)
-        judge = LookaheadJudge(delivery, self._ledger, self._logs, self._changer)
-        self._upkeep = Upkeep(
-            self._steps,
-            counters=counters,
-            changer=self._changer,
-            remover=remover,
-            ledger=self._ledger,
-            schedules=self._schedules,
-            judge=judge,
-            records=self._records,
-        )
+        self._changer = Changer(self._steps)
+        self._adder = Adder(self._steps)
+        self._schedules = Schedules(self._steps)
+        self._firer = Firer(self._steps, self._schedules)
+        self._upkeep = Upkeep(self._steps, counters, self._schedules)
+        self._records = Records(self._steps, self._upkeep.deliver)
         self._leases = Leases(self._steps, self._upkeep)
-        self._exchanger = Exchanger(self._steps, self._changer, judge, self._upkeep)
-        self._moving = Moving(
-            self._steps,
-            schedules=self._schedules,
-            ledger=self._ledger,
-            operations=self._operations,
-            upkeep=self._upkeep,
-        )
+        self._exchanger = Exchanger(self._steps, self._changer, self._upkeep)
+        self._moving = Moving(self._steps, self._schedules, self._operations, self._upkeep)
         forks.register(self)
 
     def after_fork(self) -> None:
@@ -156,29 +112,29 @@ class MongoStore(Store, forks.Forked):
         with self._connection.call():
             return self._control.now(None)
 
-    def listen(self, channel: Channel) -> Listener:
+    def listen(self, channel: contract.Channel) -> contract.Listener:
         return notify.MongoListener(self._connection, channel)
 
     # Jobs.
 
-    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
+    def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[contract.Added]:
         return self._adder.add_jobs(jobs, now)
 
-    def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
+    def exchange(self, ask: contract.Exchange, *, now: int | None = None) -> contract.Exchanged:
         return self._exchanger.exchange(ask, now)
 
     def extend_leases(
         self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
-    ) -> Extended:
+    ) -> contract.Extended:
         return self._leases.extend_leases(holder, leases, lease_for, now)
 
     def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
         return self._leases.lapsed_jobs(limit, now)
 
-    def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+    def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[contract.Refusal]:
         return self._changer.rescue_jobs(changes, now)
 
-    def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
+    def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[contract.Refusal]:
         return self._changer.change_jobs(changes, now)
 
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
@@ -194,7 +150,7 @@ class MongoStore(Store, forks.Forked):
     def get_jobs(self, ids: Sequence[str]) -> list[Job]:
         return self._listing.get_jobs(ids)
 
-    def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
+    def list_jobs(self, where: contract.JobFilter, *, cursor: str | None = None, limit: int = 50) -> contract.Page[Job]:
         return self._listing.list_jobs(where, cursor, limit)
 
     # Schedules and occurrences.
@@ -206,19 +162,19 @@ class MongoStore(Store, forks.Forked):
         return self._schedules.get_schedules(ids)
 
     def list_schedules(
-        self, where: ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
-    ) -> Page[Schedule]:
+        self, where: contract.ScheduleFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> contract.Page[Schedule]:
         return self._schedules.list_schedules(where, cursor, limit)
 
-    def due_schedules(self, limit: int, *, now: int | None = None) -> Due:
+    def due_schedules(self, limit: int, *, now: int | None = None) -> contract.Due:
         return self._firer.due_schedules(limit, now)
 
-    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
+    def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[contract.Fired]:
         return self._firer.fire(firings, now)
 
     def list_occurrences(
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
-    ) -> Page[Occurrence]:
+    ) -> contract.Page[Occurrence]:
         return self._ledger.list_occurrences(schedule_id, start, end, cursor, limit)
 
     # Entries and audit records.
@@ -229,68 +185,70 @@ class MongoStore(Store, forks.Forked):
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
         return self._records.get_entries(kind, names)
 
-    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
+    def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> contract.Page[Entry]:
         return self._records.list_entries(kind, cursor, limit)
 
     def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
         self._records.add_audit_records(records)
 
     def list_audit_records(
-        self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50
-    ) -> Page[AuditRecord]:
-        return self._upkeep.list_audit_records(where, cursor, limit)
+        self, where: contract.AuditFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> contract.Page[AuditRecord]:
+        return self._records.list_audit_records(where, cursor, limit)
 
     # Queues, nodes, logs, locks, upkeep.
 
     def pause_queue(self, queue: str, *, paused: bool) -> None:
         self._operations.pause_queue(queue, paused=paused)
 
-    def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
+    def list_queues(self, *, now: int | None = None) -> list[contract.QueueInfo]:
         del now
         return self._operations.list_queues()
 
-    def beat(self, node: Node, *, now: int | None = None) -> int:
+    def beat(self, node: contract.Node, *, now: int | None = None) -> int:
         return self._operations.beat(node, now)
 
-    def list_nodes(self) -> list[Node]:
+    def list_nodes(self) -> list[contract.Node]:
         return self._operations.list_nodes()
 
     def forget_node(self, node_id: str) -> None:
         self._operations.forget_node(node_id)
 
-    def append_logs(self, lines: Sequence[LogLine]) -> None:
-        self._logs.append_logs(lines)
+    def append_logs(self, lines: Sequence[contract.LogLine]) -> None:
+        self._operations.append_logs(lines)
 
     def list_logs(
         self, job_id: str, *, after: int = 0, start: int | None = None, end: int | None = None, limit: int = 200
-    ) -> list[LogLine]:
-        return self._logs.list_logs(job_id, after=after, start=start, end=end, limit=limit)
+    ) -> list[contract.LogLine]:
+        return self._operations.list_logs(job_id, after=after, start=start, end=end, limit=limit)
 
     def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
-        return self._locks.acquire_lock(name, token, ttl, now)
+        return self._operations.acquire_lock(name, token, ttl, now)
 
     def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
-        return self._locks.extend_lock(name, token, ttl, now)
+        return self._operations.extend_lock(name, token, ttl, now)
 
     def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
-        return self._locks.release_lock(name, token, now)
+        return self._operations.release_lock(name, token, now)
 
     def recount(self) -> dict[str, int]:
         return self._operations.recount()
 
-    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
+    def prune(self, retention: contract.Retention, limit: int, *, now: int | None = None) -> contract.Pruned:
         return self._upkeep.prune(retention, limit, now)
 
     # Copying.
 
-    def seal(self, seal: Seal | None) -> None:
+    def seal(self, seal: contract.Seal | None) -> None:
         self._control.seal(seal)
 
-    def sealed(self) -> Seal | None:
+    def sealed(self) -> contract.Seal | None:
         return self._control.sealed()
 
-    def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
+    def dump(
+        self, part: contract.Part, *, cursor: str | None = None, limit: int = 500
+    ) -> contract.Page[contract.Record]:
         return self._moving.dump(part, cursor, limit)
 
-    def load(self, records: Sequence[Record]) -> int:
+    def load(self, records: Sequence[contract.Record]) -> int:
         return self._moving.load(records)
