@@ -66,7 +66,7 @@ def test_an_exception_waits_for_its_retry_and_its_traceback_is_the_tasks_own(any
     assert job.state == "scheduled"
     first, *rest = job.error.splitlines()
     assert first == "ValueError: no stamp"
-    assert not [line for line in rest if "runner.py" in line]
+    assert not [line for line in rest if "executors/run.py" in line]
     assert [line for line in rest if "in fail" in line]
 
 

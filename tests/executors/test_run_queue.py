@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rota.engine.executors.run_queue import RunQueue
+from rota.engine.executors.threads import RunQueue
 
 PATIENCE = 10
 SLOTS = 8

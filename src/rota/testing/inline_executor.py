@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rota.engine.executors.capture import capture
-from rota.engine.executors.runner import run_async, run_here
+from rota.engine.executors.loop import run_async
+from rota.engine.executors.run import run_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rota.engine.executors.capture import level_of
 from rota.engine.executors.job_log import MOST_BYTES
 from rota.engine.executors.messages import Frames, Message, Output, Progress, RunRequest, Started, ended, pack
-from rota.engine.executors.run import Host, Run
-from rota.engine.executors.runner import describe, outcome_of, run_here
+from rota.engine.executors.run import Host, Run, describe, outcome_of, run_here
 from rota.engine.executors.sources import find_task
 from rota.model.outcome import Failed, Outcome
 from rota.model.redaction import Redaction

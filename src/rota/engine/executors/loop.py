@@ -9,13 +9,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rota.engine.executors.runner import run_async
-from rota.model.outcome import Stopped
+from rota.engine.executors.run import _current, outcome_of, success
+from rota.model.outcome import Failed, GivenBack, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.engine.executors.run import Run
+    from rota.model.outcome import Outcome
 
 
 BEAT = 1.0  # seconds between two signs of life of a loop with runs
@@ -89,6 +90,25 @@ class LoopExecutor:
         self._tasks.pop(task, None)
         if task.cancelled():  # before its first step, so that nobody has reported it
             run.finish(Stopped(run.stop_reason or "cancelled"))
+
+
+async def run_async(run: Run) -> Outcome:
+    """Run a coroutine function on this loop."""
+    assert run.task is not None  # noqa: S101 - prepare() found it
+    if not run.begin():
+        return GivenBack()
+    token = _current.set(run)
+    try:
+        value = await run.task.function(*run.args, **run.kwargs)
+        return success(value, run)
+    except asyncio.CancelledError:
+        if run.stop_reason is None:
+            return Failed("CancelledError: the task cancelled itself")
+        return Stopped(run.stop_reason)
+    except BaseException as err:  # noqa: BLE001 - whatever a task raises is its outcome
+        return outcome_of(err, run)
+    finally:
+        _current.reset(token)
 
 
 def _turn(loop: asyncio.AbstractEventLoop) -> None:

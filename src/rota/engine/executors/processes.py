@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from rota.engine.executors.attempt import Attempt
 from rota.engine.executors.child_process import ChildProcess
-from rota.engine.executors.runner import describe
-from rota.engine.executors.slots import Slots
+from rota.engine.executors.run import describe
+from rota.engine.executors.threads import Slots
 from rota.model.outcome import Died, Failed
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rota.engine.executors.run import Run
 from rota.model.retry import MAX_DEATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from rota.engine.events import Events
     from rota.engine.executors import Executor
@@ -144,13 +144,11 @@ class Quarantine:
 class Capacity:
     """How many more jobs a worker may claim."""
 
-    def __init__(
-        self, runs: HeldRuns, prefetch: PrefetchLimit, quarantine: Quarantine, executors: Iterable[Executor]
-    ) -> None:
+    def __init__(self, runs: HeldRuns, prefetch: PrefetchLimit, quarantine: Quarantine) -> None:
         self._runs = runs
         self.prefetch = prefetch
         self._quarantine = quarantine
-        self._executors = tuple(dict.fromkeys(executors))
+        self.executors: set[Executor] = set()  # that have got runs; the others have no stuck slots
         self.most = MAX_BATCH
         self.is_draining = False
         self.is_sealed = False  # the store refuses new work
@@ -160,7 +158,7 @@ class Capacity:
         if self.is_draining or self.is_sealed:
             return 0
         held = in_transit + sum(not run.is_over for run in list(self._runs.values()))  # an ended run needs no slot
-        stuck = sum(executor.stuck for executor in self._executors)
+        stuck = sum(executor.stuck for executor in tuple(self.executors))
         return self._quarantine.limit(max(0, min(self.most, self.prefetch.room(held, stuck))))
 
 

@@ -16,8 +16,7 @@ from msgspec import Struct
 from rota.background import BackgroundThread
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
-from rota.engine.executors.run import Host, Run
-from rota.engine.executors.runner import success
+from rota.engine.executors.run import Host, Run, success
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.service import Service
@@ -127,7 +126,7 @@ class Worker(Service):
         self._host = Host(self.report, clock.now, clock.monotonic, end_in=self._end_in, redaction=settings.redaction)
         self._quarantine = Quarantine(self.runs)
         prefetch = PrefetchLimit(settings.concurrency, clock.monotonic)
-        self.capacity = Capacity(self.runs, prefetch, self._quarantine, self.executors)
+        self.capacity = Capacity(self.runs, prefetch, self._quarantine)
         request = Exchange(holder=holder, queues=settings.queues, lease_for=settings.lease_for, ahead=settings.early_by)
         self.client = ExchangeClient(store, clock, self.runs, self.capacity, random, request)
         self._early = EarlyRuns()
@@ -257,6 +256,7 @@ class Worker(Service):
         by_executor: dict[Executor, list[Run]] = {}
         for run in runs:
             by_executor.setdefault(self._executor_of(run), []).append(run)
+        self.capacity.executors.update(by_executor)
         for executor, mine in by_executor.items():
             executor.submit(*mine)
 

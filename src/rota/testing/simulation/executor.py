@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.engine.executors.capture import log_of
-from rota.engine.executors.runner import outcome_of, success
+from rota.engine.executors.run import outcome_of, success
 from rota.model.micros import SECOND
 from rota.tasks.signals import Cancel, Retry, Snooze
 
