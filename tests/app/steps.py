@@ -6,6 +6,7 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING
 
+from rota.app import internals
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.model.micros import SECOND, datetime_of
@@ -57,7 +58,7 @@ def work(app: App, **options) -> None:
 def fire(app: App) -> None:
     """Fire what is due."""
     store = app.open()
-    scheduler = Scheduler(store, app.events, StoreClock(store.now), lambda: f"fired-{next(_numbers)}")
+    scheduler = Scheduler(store, internals(app).events, StoreClock(store.now), lambda: f"fired-{next(_numbers)}")
     deadline = time.monotonic() + PATIENCE
     while scheduler.turn() == 0.0:
         assert time.monotonic() < deadline, "the scheduler never came to an end"

@@ -32,6 +32,7 @@ from rota import (
     every,
     once,
 )
+from rota.app import internals
 from rota.errors import PayloadTooLarge
 from rota.model.job import NewJob
 from rota.model.option_names import FOR_APP, FOR_REQUEST, FOR_SCHEDULE, FOR_TASK
@@ -340,7 +341,7 @@ def test_a_schedule_needs_a_call(app, tick):
 def test_an_unknown_task_is_told_with_those_that_are_known(app):
     app.task(name="shop.tick")(lambda: None)
     with pytest.raises(UnknownTask, match=r"no task is named 'nothing'; known are shop.tick"):
-        app.registry.get("nothing")
+        internals(app).registry.get("nothing")
 
 
 def test_a_job_of_a_task_that_no_worker_knows_waits_and_says_so(app):

@@ -9,6 +9,7 @@ import pytest
 
 from app.steps import NOON, PATIENCE, fire, work
 from rota import App, BadOption, DuplicateName, Refused, Task, cron, current_job, every
+from rota.app import internals
 from rota.model.micros import SECOND
 
 
@@ -304,7 +305,7 @@ def test_two_apps_in_one_process_share_nothing():
     work(one)
     assert job.result() == "hello"
     assert two.jobs.list().items == two.schedules.list().items == heard == []
-    assert (len(one.registry), len(two.registry)) == (2, 1)
+    assert (len(internals(one).registry), len(internals(two).registry)) == (2, 1)
 
 
 def test_two_apps_on_one_store_leave_each_others_schedules_alone(make_app, clock):
@@ -366,7 +367,7 @@ def test_one_id_is_declared_once(app):
     with pytest.raises(DuplicateName, match="a schedule with the id 'tick' is declared already; give one an id="):
         app.schedule(every("2h"))(tick)
     app.schedule(every("2h"), id="tick-2")(tick)
-    assert set(app.declared) == {"tick", "tick-2"}
+    assert set(internals(app).declared) == {"tick", "tick-2"}
 
 
 def test_a_scheduled_function_must_be_callable_without_arguments(app):
@@ -383,7 +384,7 @@ def test_a_policy_that_does_not_exist_is_refused_when_it_is_declared(app, option
         @app.schedule(every("1h"), **options)
         def tick() -> None: ...
 
-    assert app.declared == {}
+    assert internals(app).declared == {}
 
 
 def test_an_unknown_option_is_refused(app):
@@ -406,12 +407,12 @@ def test_a_declaration_that_fails_leaves_no_task(app, options):
         @app.source("shop", [])
         def sync(source: str, collection: str) -> None: ...
 
-    assert len(app.registry) == 0
-    assert app.declared == {}
+    assert len(internals(app).registry) == 0
+    assert internals(app).declared == {}
 
     @app.task
     def known() -> None: ...
 
     with pytest.raises(BadOption):
         app.schedule(every("1h"), overlap="sometimes")(known)
-    assert [task.name for task in app.registry] == [known.name]
+    assert [task.name for task in internals(app).registry] == [known.name]

@@ -9,6 +9,7 @@ import pytest
 
 from app.steps import fire, work
 from rota import App, Refused, cron, every
+from rota.app import internals
 from rota.deploy.deploy import apply, plan
 from rota.errors import BadSettings, TenantNotFound
 from rota.model.micros import SECOND
@@ -91,7 +92,7 @@ schedules:
     app.tenants.put("acme", tz="Asia/Kolkata")
     app.schedules.put(
         "code",
-        app.registry.get("greet").job("ann"),
+        internals(app).registry.get("greet").job("ann"),
         cron("0 9 * * mon-fri"),
         tz="Europe/Paris",
         priority="high",
@@ -235,7 +236,7 @@ def test_a_task_that_two_names_end_with_is_told_with_both(deploy):
         app.task(name="sms.greet")(lambda: None)
 
     app = deploy(HOURLY, declare=declare)
-    assert "say which: mail.greet or sms.greet" in app.deploy.strangers["hourly"]
+    assert "say which: mail.greet or sms.greet" in internals(app).deploy.strangers["hourly"]
 
 
 # Tenants.
@@ -293,7 +294,7 @@ def test_a_plan_covers_code_and_file_and_tenants_and_changes_nothing(deploy):
 
     text = f"tenants:\n  acme: {{tz: Asia/Kolkata}}\n{HOURLY.replace('1h', '1h, tenant: acme')}"
     app = deploy(text, declare=declare, is_synced=False)
-    planned = plan(app.deploy, app)
+    planned = plan(internals(app).deploy, app)
     assert [(one.name, one.kind, one.says) for one in planned.tenants] == [("acme", "add", ["tz: Asia/Kolkata"])]
     assert [(origin.kind, one.id, one.kind) for origin, one in planned.schedules] == [
         ("code", "of-code", "add"),
@@ -301,16 +302,18 @@ def test_a_plan_covers_code_and_file_and_tenants_and_changes_nothing(deploy):
     ]
     assert planned.schedules[1][1].after.spec.tz == "Asia/Kolkata"
     assert app.schedules.list().items == app.tenants.list().items == []
-    assert apply(app.deploy, app) == 3
-    assert plan(app.deploy, app) == ([], [])
+    assert apply(internals(app).deploy, app) == 3
+    assert plan(internals(app).deploy, app) == ([], [])
     assert app.sync_schedules() == 0
 
 
 def test_an_apply_retires_what_left_the_file_without_a_higher_version(deploy):
     deploy(HOURLY)
     app = deploy("tenants:\n  a: {tz: UTC}\n")
-    assert [(origin.kind, one.kind) for origin, one in plan(app.deploy, app).schedules] == [("file", "retire")]
-    assert apply(app.deploy, app) == 1
+    assert [(origin.kind, one.kind) for origin, one in plan(internals(app).deploy, app).schedules] == [
+        ("file", "retire")
+    ]
+    assert apply(internals(app).deploy, app) == 1
     assert app.schedules.get("hourly").record.origin.is_retired
 
 
@@ -318,10 +321,10 @@ def test_an_apply_follows_a_tenant_that_changes_its_zone(deploy):
     text = f"tenants:\n  acme: {{tz: Asia/Kolkata}}\n{HOURLY.replace('every: 1h', 'cron: 0 9 * * *, tenant: acme')}"
     deploy(text)
     app = deploy(text.replace("Kolkata", "Tokyo"), is_synced=False)
-    planned = plan(app.deploy, app)
+    planned = plan(internals(app).deploy, app)
     assert [(one.kind, one.says) for one in planned.tenants] == [("change", ["tz: Asia/Kolkata → Asia/Tokyo"])]
     assert [one.kind for _, one in planned.schedules] == ["re-time"]
-    assert apply(app.deploy, app) >= 1
+    assert apply(internals(app).deploy, app) >= 1
     assert app.schedules.get("hourly").tz == "Asia/Tokyo"
     assert app.schedules.get("hourly").next_run.utcoffset().total_seconds() * SECOND == 9 * 3600 * SECOND
-    assert plan(app.deploy, app) == ([], [])
+    assert plan(internals(app).deploy, app) == ([], [])

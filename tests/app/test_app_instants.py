@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from rota import App, every, once
+from rota.app import internals
 from rota.errors import BadDuration, BadInstant, BadSettings, RotaError
 from rota.model.micros import check_instant, datetime_of, micros_of, outside_calendar
 from rota.triggers.zone import find_zone
@@ -20,14 +21,14 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def app():
     app = App("memory://")
     app.task(name="greet")(lambda: None)
-    app.schedules.put("tick", app.registry.get("greet").job(), every("1h"))
+    app.schedules.put("tick", internals(app).registry.get("greet").job(), every("1h"))
     app.tenants.put("acme", tz="UTC")
     yield app
     app.close()
 
 
 def greet(app):
-    return app.registry.get("greet")
+    return internals(app).registry.get("greet")
 
 
 ENTRIES = {

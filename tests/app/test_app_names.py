@@ -11,6 +11,7 @@ import pytest
 
 from app.steps import work
 from rota import App, BadName, BadOption, DuplicateName, UnknownTask
+from rota.app import internals
 
 
 @pytest.fixture
@@ -53,13 +54,14 @@ def test_a_script_is_called_by_its_file(tmp_path):
     script = tmp_path / "billing.py"
     script.write_text(
         "from rota import App, every\n"
+        "from rota.app import internals\n"
         "app = App('memory://')\n"
         "@app.task\n"
         "def charge(): ...\n"
         "@app.schedule(every('1h'))\n"
         "def tick(): ...\n"
         "if __name__ == '__main__':\n"
-        "    print(*app.registry.names(), *app.declared)\n"
+        "    print(*internals(app).registry.names(), *internals(app).declared)\n"
     )
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60)
     assert ran.stdout.split() == ["billing.charge", "billing.tick", "tick"]
@@ -77,7 +79,7 @@ def test_a_name_is_registered_once(app):
     with pytest.raises(DuplicateName, match=r"'test_app_names.charge' is registered already; .* another name="):
         app.task(charge)
     again = app.task(name="billing.charge")(charge)
-    assert app.registry.names() == ("billing.charge", "test_app_names.charge")
+    assert internals(app).registry.names() == ("billing.charge", "test_app_names.charge")
     assert again.name == "billing.charge"
 
 
@@ -132,16 +134,16 @@ def test_a_name_has_plain_characters(app, name):
 
 def test_a_bare_function_name_will_do_where_only_one_task_has_it(app):
     task = app.task(charge)
-    assert app.registry.get("charge") is task
+    assert internals(app).registry.get("charge") is task
     app.task(name="other.charge")(charge)
     with pytest.raises(UnknownTask, match=r"no task is named 'charge'; known are other.charge, test_app_names.charge"):
-        app.registry.get("charge")
+        internals(app).registry.get("charge")
 
 
 def test_an_app_says_what_it_has(app):
     app.task(charge)
     assert repr(app) == "<app app: 1 tasks, 0 schedules>"
-    assert [task.name for task in app.registry] == ["test_app_names.charge"]
+    assert [task.name for task in internals(app).registry] == ["test_app_names.charge"]
 
 
 def test_tasks_may_be_registered_from_many_threads():
@@ -158,7 +160,7 @@ def test_tasks_may_be_registered_from_many_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(app.registry) == 400
+    assert len(internals(app).registry) == 400
 
 
 def test_one_name_registered_from_many_threads_is_taken_once():

@@ -6,6 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rota import App, every
+from rota.app import internals
 from rota.errors import Refused
 
 
@@ -25,7 +26,7 @@ def app():
 
 def test_what_code_declares_is_neither_changed_nor_removed_elsewhere(app):
     with pytest.raises(Refused, match="defined by the code of app 'shop', so you cannot change it"):
-        app.schedules.put("declared", app.registry.get("greet").job(), every("2h"))
+        app.schedules.put("declared", internals(app).registry.get("greet").job(), every("2h"))
     with pytest.raises(Refused, match="defined by the code of app 'shop', so you cannot remove it; remove it there"):
         app.schedules.remove("declared")
     assert app.schedules.get("declared").next_run is not None

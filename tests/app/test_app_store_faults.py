@@ -17,6 +17,7 @@ import pytest
 
 from app.steps import PATIENCE, work
 from rota import App, SchemaMismatch, StoreError, StoreUnavailable, every
+from rota.app import internals
 from rota.engine import service
 from rota.store.sqlite import SqliteStore, connection
 
@@ -30,7 +31,7 @@ def path(tmp_path) -> Path:
 def made(path):
     """An app on a file that has one job."""
     app = an_app(path)
-    app.registry.get("keep").enqueue(1)
+    internals(app).registry.get("keep").enqueue(1)
     yield app
     app.close()
 
@@ -66,7 +67,7 @@ def test_a_missing_file_is_made_with_its_folders_for_this_user_alone(tmp_path):
     path = tmp_path / "deep" / "down" / "rota.db"
     with umask(0o022):
         app = an_app(path)
-        app.registry.get("keep").enqueue()
+        internals(app).registry.get("keep").enqueue()
         work(app)
     for folder in (path.parent, path.parent.parent, path.with_name("rota.db-notify")):
         assert mode(folder) == 0o700
@@ -97,8 +98,8 @@ def test_the_default_is_a_file_beside_the_caller(tmp_path, monkeypatch):
 
 def test_what_was_accepted_is_there_after_a_restart(path):
     app = an_app(path)
-    job = app.registry.get("keep").using(key="k", priority=5).enqueue({"a": 1})
-    app.schedules.put("soon", app.registry.get("keep").job(), every("1h"), description="kept")
+    job = internals(app).registry.get("keep").using(key="k", priority=5).enqueue({"a": 1})
+    app.schedules.put("soon", internals(app).registry.get("keep").job(), every("1h"), description="kept")
     before = app.schedules.get("soon").record
     app.close()
     again = an_app(path)
@@ -136,7 +137,7 @@ def test_a_database_of_another_program_is_shared_and_left_alone(path):
         other.execute("CREATE TABLE customer (name TEXT)")
         other.execute("INSERT INTO customer VALUES ('ann')")
     app = an_app(path)
-    app.registry.get("keep").enqueue()
+    internals(app).registry.get("keep").enqueue()
     assert other.execute("SELECT name FROM customer").fetchall() == [("ann",)]
     other.close()
     app.close()
@@ -151,7 +152,7 @@ def test_tables_of_the_same_name_that_are_not_ours_are_refused(path):
     assert other.execute("SELECT * FROM rota_job").fetchall() == [("plumber",)]
     other.close()
     shop = an_app(path, namespace="shop")
-    shop.registry.get("keep").enqueue()
+    internals(shop).registry.get("keep").enqueue()
     assert states(shop) == ["queued"]
     shop.close()
 
@@ -179,8 +180,8 @@ def test_a_file_of_a_newer_rota_is_refused_and_left_alone(made, path):
 
 def test_namespaces_of_one_file_do_not_see_each_other(path):
     one, two = an_app(path, namespace="one"), an_app(path, namespace="two")
-    one.registry.get("keep").using(key="k").enqueue()
-    assert not two.registry.get("keep").using(key="k").enqueue().existed
+    internals(one).registry.get("keep").using(key="k").enqueue()
+    assert not internals(two).registry.get("keep").using(key="k").enqueue().existed
     work(one)
     assert (states(one), states(two)) == (["succeeded"], ["queued"])
     one.close()
@@ -207,7 +208,7 @@ def locked(path: Path):
 @pytest.mark.usefixtures("impatient")
 def test_a_locked_file_is_told_and_nothing_is_lost(path):
     app = an_app(path)
-    keep = app.registry.get("keep")
+    keep = internals(app).registry.get("keep")
     keep.enqueue(1)
     with locked(path):
         with pytest.raises(StoreUnavailable, match=r"locked by another process for .* nothing was written"):
@@ -228,7 +229,7 @@ def test_a_locked_file_cannot_be_made_a_store_and_can_be_afterwards(path):
     with locked(path), pytest.raises(StoreUnavailable, match="locked by another process"):
         an_app(path).open()
     app = an_app(path)
-    app.registry.get("keep").enqueue()
+    internals(app).registry.get("keep").enqueue()
     app.close()
 
 
@@ -238,7 +239,7 @@ def test_a_worker_waits_for_a_locked_file_and_goes_on(path):
     away, back = threading.Event(), threading.Event()
     app.on("store.unavailable", lambda _event: away.set())
     app.on("store.back", lambda _event: back.set())
-    job = app.registry.get("keep").enqueue("kept")
+    job = internals(app).registry.get("keep").enqueue("kept")
     with locked(path):
         app.start(scheduler=False)
         assert away.wait(PATIENCE)
@@ -264,7 +265,7 @@ def fill(app: App) -> int:
     """Enqueue until there is no room; how many were accepted."""
     for accepted in range(1000):
         try:
-            app.registry.get("keep").enqueue("x" * 10_000)
+            internals(app).registry.get("keep").enqueue("x" * 10_000)
         except StoreUnavailable as err:
             assert re.match(r"no space is left for .*rota.db; nothing was written", str(err))  # noqa: PT017
             return accepted
@@ -276,9 +277,9 @@ def test_a_full_file_is_told_and_nothing_is_lost(made):
         accepted = fill(made)
         assert len(states(made)) == accepted + 1
         with pytest.raises(StoreUnavailable):
-            made.enqueue_many([made.registry.get("keep").job("x" * 10_000) for _ in range(5)])
+            made.enqueue_many([internals(made).registry.get("keep").job("x" * 10_000) for _ in range(5)])
         assert len(states(made)) == accepted + 1
-    made.registry.get("keep").enqueue("x" * 10_000)
+    internals(made).registry.get("keep").enqueue("x" * 10_000)
     assert made.open().recount() == {}
     work(made)
     assert states(made) == ["succeeded"] * (accepted + 2)

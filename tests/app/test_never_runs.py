@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import App, calendar, cron, every, once
+from rota.app import internals
 from rota.errors import BadOption
 from rota.testing import Kit, ManualClock
 
@@ -38,14 +39,14 @@ NEVER = [
 @pytest.mark.parametrize(("trigger", "options", "why"), NEVER)
 def test_a_new_schedule_that_can_never_run_is_refused(app, trigger, options, why):
     with pytest.raises(BadOption, match="schedule 'it' would never run") as refusal:
-        app.schedules.put("it", app.registry.get("ping").job(), trigger, **options)
+        app.schedules.put("it", internals(app).registry.get("ping").job(), trigger, **options)
     assert why in str(refusal.value)
     assert app.schedules.list().items == []
 
 
 @pytest.mark.parametrize("until", [PAST, NOON])
 def test_a_pause_that_is_over_is_refused(app, until):
-    app.schedules.put("it", app.registry.get("ping").job(), every("1h"))
+    app.schedules.put("it", internals(app).registry.get("ping").job(), every("1h"))
     app.tenants.put("acme", tz="UTC")
     with pytest.raises(BadOption, match="has passed, so the pause would stop nothing"):
         app.schedules.pause("it", until=until)
@@ -55,8 +56,8 @@ def test_a_pause_that_is_over_is_refused(app, until):
 
 
 def test_a_schedule_that_exists_may_be_brought_to_its_end(app):
-    app.schedules.put("it", app.registry.get("ping").job(), every("1h"))
-    assert app.schedules.put("it", app.registry.get("ping").job(), every("1h"), end=PAST).next_run is None
+    app.schedules.put("it", internals(app).registry.get("ping").job(), every("1h"))
+    assert app.schedules.put("it", internals(app).registry.get("ping").job(), every("1h"), end=PAST).next_run is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_a_schedule_that_exists_may_be_brought_to_its_end(app):
 )
 def test_a_policy_that_there_is_not_is_refused_with_its_value(app, options, meant):
     with pytest.raises(BadOption) as refusal:
-        app.schedules.put("it", app.registry.get("ping").job(), every("1h"), **options)
+        app.schedules.put("it", internals(app).registry.get("ping").job(), every("1h"), **options)
     assert str(refusal.value) == meant
 
 

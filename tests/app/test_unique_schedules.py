@@ -10,6 +10,7 @@ import pytest
 
 from app.steps import fire
 from rota import BadName, BadOption, Refused, every
+from rota.app import internals
 from rota.cli.export import exported
 from rota.cli.schedule_page import ShownSchedule, page
 from rota.inspector.facts.schedule import schedule_facts
@@ -97,9 +98,9 @@ def test_a_key_may_hold_for_part_of_a_second_wherever_it_is_said(app, plain, giv
     assert spec_of(app).key_for == spec_of(app, "later").key_for == 1_500_000
     for name in ("soon", "later"):
         shown = ShownSchedule(app.schedules.get(name).record, app.open().now())
-        assert schedule_facts(shown.record, app.redaction, app.open().now()).key_for == "1s500ms"
-        assert exported(shown.record, app.redaction).key_for == "1s500ms"
-        table = page(shown, [], [], datetime_of(app.open().now()), app.redaction)
+        assert schedule_facts(shown.record, internals(app).redaction, app.open().now()).key_for == "1s500ms"
+        assert exported(shown.record, internals(app).redaction).key_for == "1s500ms"
+        table = page(shown, [], [], datetime_of(app.open().now()), internals(app).redaction)
         assert any("mine, held for 1s500ms" in line for line in table)
 
 
@@ -117,7 +118,7 @@ def test_a_schedule_without_a_key_says_nothing_of_one(app, plain):
 
 def test_an_export_has_the_key(app, plain):
     app.schedules.put("soon", plain.using(key="mine", key_for="1h").job(), every("10s"))
-    shown = msgspec.to_builtins(exported(app.schedules.get("soon").record, app.redaction))
+    shown = msgspec.to_builtins(exported(app.schedules.get("soon").record, internals(app).redaction))
     assert (shown["key"], shown["key_for"]) == ("mine", "1h")
 
 
@@ -217,7 +218,7 @@ def test_a_key_that_looks_like_a_schedule_stops_none(app, clock, plain):
 
 def test_skips_are_counted_by_their_reason(app, clock, send):
     told = []
-    app.events.on("schedule.skipped", lambda event: told.append(event.data))
+    internals(app).events.on("schedule.skipped", lambda event: told.append(event.data))
     send.enqueue("ann")
     app.schedules.put("soon", send.job("ann"), every("10s"))
     clock.skip(10)

@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from rota import App
+from rota.app import internals
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.engine.upkeep.pruner import Pruner
@@ -94,7 +95,7 @@ class Stage:
         self.app = App(store or self.still)
         self.heard: list[Event] = []
         self.app.on("*", self.heard.append)
-        self.events = self.app.events
+        self.events = internals(self.app).events
         self._skipped = 0.0
         self._numbers = count(1)
         self._settings = settings
@@ -114,7 +115,7 @@ class Stage:
     def a_worker(self, **settings: Any) -> Worker:
         worker = Worker(
             self.store,
-            self.app.registry,
+            internals(self.app).registry,
             self.events,
             self.a_clock(),
             holder=f"worker-{next(self._numbers)}",

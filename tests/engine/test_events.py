@@ -12,6 +12,7 @@ import rota
 from engine.stage import NOON
 from engine.test_scheduler import add_broken
 from rota import BadOption, Snooze, every
+from rota.app import internals
 from rota.engine.events import NAMES, Event, Events
 from rota.engine.node import Node
 from rota.engine.services import NodeSettings
@@ -144,7 +145,7 @@ def test_every_kind_of_event_is_emitted_by_something(stage, gate, hold, work):
     leave_a_tenant_half_changed(stage)
     stage.skip(400 * 24 * 3600)
     stage.a_pruner().turn()
-    node = Node(stage.still, stage.app.registry, stage.events, NodeSettings(worker=False, scheduler=False))
+    node = Node(stage.still, internals(stage.app).registry, stage.events, NodeSettings(worker=False, scheduler=False))
     node.start()
     node.stop()
     assert set(stage.names()) == NAMES

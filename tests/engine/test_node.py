@@ -12,6 +12,7 @@ import pytest
 
 from engine.stage import PATIENCE, FaultyStore
 from rota import App, current_job, every
+from rota.app import internals
 from rota.engine.events import Events
 from rota.engine.node import Node
 from rota.engine.services import NodeSettings
@@ -241,8 +242,8 @@ def test_a_node_survives_a_store_that_is_away_and_goes_on_when_it_is_back():
     for verb in ("exchange", "due_schedules", "beat"):
         store.fail(verb, 2)
     settings = NodeSettings(work=WorkerSettings(poll=0.05))
-    node = Node(store, app.registry, app.events, settings)
-    app.use_store(store.store)
+    node = Node(store, internals(app).registry, internals(app).events, settings)
+    internals(app).use_store(store.store)
     work.enqueue()
     node.start()
     heard.wait("store.unavailable", 3)

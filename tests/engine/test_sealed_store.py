@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota import App, every
+from rota.app import internals
 from rota.engine.executors.messages import ended, outcome_in
 from rota.engine.node import Node
 from rota.engine.scheduling.scheduler import LONGEST_WAIT
@@ -186,7 +187,7 @@ def test_a_node_on_a_sealed_store_is_healthy_and_says_that_it_is_moved(stage):
     store.seal(SEAL)
     heard = []
     stage.app.on("store.moved", heard.append)
-    node = Node(store, stage.app.registry, stage.events, NodeSettings())
+    node = Node(store, internals(stage.app).registry, stage.events, NodeSettings())
     node.start()
     try:
         bell = node.worker.is_idle

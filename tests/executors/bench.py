@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from executors import deeds
+from rota.app import internals
 from rota.clock import utc_micros
 from rota.engine.executors.processes import ProcessExecutor
 from rota.engine.executors.run import Host, Run
@@ -53,9 +54,9 @@ class Doing:
 class Bench:
     """An executor and the tasks of one app."""
 
-    def __init__(self, slots: int = 2, registry: Registry = deeds.app.registry, **options: Any) -> None:
+    def __init__(self, slots: int = 2, registry: Registry | None = None, **options: Any) -> None:
         self.executor = ProcessExecutor(slots, **options)
-        self._registry = registry
+        self._registry = internals(deeds.app).registry if registry is None else registry
 
     def begin(self, request: Request, **fields: Any) -> Doing:
         doing = Doing(request, self._registry, **fields)

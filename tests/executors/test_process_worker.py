@@ -15,6 +15,7 @@ from every_store import SERVED, fresh_place
 from executors import deeds
 from executors.bench import exists, is_alive, pid_in, until
 from rota import App, JobFailed
+from rota.app import internals
 from rota.cli.run import load
 from rota.cli.target import load_target
 from rota.model.micros import SECOND
@@ -95,7 +96,7 @@ def running(app: App, **options):
 def on_a_fresh_store():
     """The deeds' app, at work on a store that no other test has used."""
     deeds.app.close()
-    deeds.app.use_store(MemoryStore())
+    internals(deeds.app).use_store(MemoryStore())
     with running(deeds.app):
         yield deeds.app
 
@@ -128,7 +129,7 @@ def test_a_cancelled_job_is_stopped(deeds_app, tmp_path):
 
 
 def test_leases_go_on_while_a_child_holds_its_interpreter(monkeypatch):
-    monkeypatch.setattr(type(deeds.app), "lease_for", SECOND)
+    monkeypatch.setattr(type(internals(deeds.app)), "lease_for", SECOND)
     with on_a_fresh_store() as app:
         job = deeds.holds_the_interpreter.enqueue()
         assert job.result(timeout=PATIENT) == 1
@@ -149,7 +150,7 @@ def test_a_worker_that_stops_takes_its_children_along(tmp_path):
 def test_a_file_target_is_loaded_in_the_child_as_the_command_line_loads_it(a_file):
     app = load_target(str(a_file())).app
     with running(app):
-        job = app.registry.get("where").enqueue()
+        job = internals(app).registry.get("where").enqueue()
         name, pid = job.result(timeout=PATIENT)
         assert (name, pid != os.getpid()) == ("filed_jobs", True)
         until(lambda: list(app.jobs.logs(job.id)))
@@ -164,7 +165,7 @@ def test_what_a_task_enqueues_goes_to_the_store_of_the_command_line(a_file, tmp_
     monkeypatch.setenv("ROTA_NAMESPACE", place.namespace)
     app = load(str(a_file()), place.url, needs_tasks=True).app
     with running(app):
-        other = app.registry.get("enqueue_another").enqueue().result(timeout=PATIENT)
+        other = internals(app).registry.get("enqueue_another").enqueue().result(timeout=PATIENT)
         assert app.jobs.get(other).result(timeout=PATIENT) == 21
     assert not (tmp_path / "jobs.db").exists()
 
@@ -172,7 +173,7 @@ def test_what_a_task_enqueues_goes_to_the_store_of_the_command_line(a_file, tmp_
 def test_a_task_that_the_child_does_not_find_fails_clearly(a_file):
     app = load_target(str(a_file())).app
     with running(app), pytest.raises(JobFailed, match=r"filed_jobs.py was loaded .* no app in it has a task named"):
-        app.registry.get("hang").enqueue("x").result(timeout=PATIENT)
+        internals(app).registry.get("hang").enqueue("x").result(timeout=PATIENT)
 
 
 def test_a_module_that_the_child_cannot_import_fails_clearly(a_file):
@@ -181,14 +182,14 @@ def test_a_module_that_the_child_cannot_import_fails_clearly(a_file):
         running(app),
         pytest.raises(JobFailed, match=r"filed_jobs.where cannot be loaded from .*RuntimeError: not here"),
     ):
-        app.registry.get("where").enqueue().result(timeout=PATIENT)
+        internals(app).registry.get("where").enqueue().result(timeout=PATIENT)
 
 
 def test_a_timeout_starts_when_the_task_does(a_file):
     """A fresh child takes its time to start and to import; that is not the task's."""
     app = load_target(str(a_file(in_child="Event().wait(1.5)"))).app
     with running(app):
-        job = app.registry.get("where").using(timeout="1s").enqueue()
+        job = internals(app).registry.get("where").using(timeout="1s").enqueue()
         assert job.result(timeout=PATIENT)[0] == "filed_jobs"
 
 

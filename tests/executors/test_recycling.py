@@ -6,6 +6,7 @@ import pytest
 
 from executors import deeds
 from rota import BadDuration, BadOption
+from rota.app import internals
 from rota.engine.executors.processes import Recycling
 from rota.engine.worker.worker import WorkerSettings
 from rota.model.micros import SECOND
@@ -15,7 +16,7 @@ from rota.store.memory import MemoryStore
 @pytest.fixture
 def app():
     deeds.app.close()
-    deeds.app.use_store(MemoryStore())
+    internals(deeds.app).use_store(MemoryStore())
     yield deeds.app
     deeds.app.close()
 

@@ -12,6 +12,7 @@ from executors import three_ways
 from executors.bench import until
 from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, LEAK, ORDER, PAY, WAIT, Bill, Money, Point
 from rota import BadPayload, JobFailed
+from rota.app import internals
 from rota.engine.executors.job_log import MOST_BYTES, MOST_LINES
 from rota.store.memory import MemoryStore
 
@@ -22,7 +23,7 @@ WAYS = ["thread", "loop", "process"]
 def app():
     """The three ways' app, on a store that no other test has used."""
     three_ways.app.close()
-    three_ways.app.use_store(MemoryStore())
+    internals(three_ways.app).use_store(MemoryStore())
     yield three_ways.app
     three_ways.app.close()
 

@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rota import every
+from rota.app import internals
 from rota.cli.target import load_target
 from rota.inspector import facts
 from rota.inspector.facts.trigger import CalendarFacts, TriggerFacts
@@ -113,7 +114,7 @@ def doors(rota, folder) -> Doors:
     app = load_target("jobs.py").app
     app.tenants.put("acme", tz="Asia/Kolkata", queue="slow", priority=3, by="ann")
     app.sync_schedules()
-    greet = app.registry.get("greet")
+    greet = internals(app).registry.get("greet")
     job = greet.enqueue("bo", "hunter2")
     with app.running(scheduler=False):
         job.result(timeout=60)

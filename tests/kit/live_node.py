@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
+from rota.app import internals
 from rota.engine.executors.run import current_run
 from rota.engine.services import NodeSettings, build_services
 from rota.engine.store_clock import StoreClock
@@ -34,8 +35,8 @@ class LiveNode:
         self._asleep: dict[Run, int] = {}
         services = build_services(
             self.store,
-            app.registry,
-            app.events,
+            internals(app).registry,
+            internals(app).events,
             StoreClock(clock.micros, clock.monotonic),
             NodeSettings(work=WorkerSettings(concurrency=64, queues=("default",))),
             node_id="live",
@@ -49,7 +50,7 @@ class LiveNode:
         self._scheduler = services.scheduler
 
     def __enter__(self) -> Self:
-        self.app.use_store(self.store)
+        internals(self.app).use_store(self.store)
         self.app.open()
         self.app.sync_schedules()
         return self

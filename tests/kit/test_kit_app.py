@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota import App, Refused, every
+from rota.app import internals
 from rota.testing import Kit, ManualClock
 from rota.testing.kit_store import KitStore
 
@@ -32,12 +33,12 @@ def test_the_app_has_its_own_store_back_also_after_an_error(given, clock, tmp_pa
     monkeypatch.chdir(tmp_path)
     own = KitStore(clock) if given == "a store" else given
     app = App(own)
-    kind = type(app.find_store())
+    kind = type(internals(app).find_store())
     with pytest.raises(ZeroDivisionError), Kit(app, clock):
         raise ZeroDivisionError
-    assert type(app.find_store()) is kind
+    assert type(internals(app).find_store()) is kind
     if given == "a store":
-        assert app.find_store() is own
+        assert internals(app).find_store() is own
 
 
 def test_kits_one_after_another_know_nothing_of_each_other(app):
@@ -52,14 +53,14 @@ def test_kits_one_after_another_know_nothing_of_each_other(app):
 
 
 def test_an_app_whose_store_is_open_is_refused(app, clock):
-    app.use_store("memory://")
+    internals(app).use_store("memory://")
     app.open()
     with pytest.raises(Refused, match=r"store open already \(memory .*Call app\.close\(\) first"), Kit(app, clock):
         pass
     app.close()
     with Kit(app, clock), pytest.raises(Refused, match="store open already"), Kit(app, clock):
         pass
-    assert app.find_store().features.kind == "memory"
+    assert internals(app).find_store().features.kind == "memory"
 
 
 def test_schedules_put_at_run_time_fire_too(app, clock):

@@ -28,7 +28,7 @@ def test_another_day(rota_kit):
     assert [job.state for job in kit.jobs] == ["succeeded"]
 
 def test_no_day():
-    assert app.find_store().features.kind == "sqlite"
+    assert app.open().features.kind == "sqlite"
 """
 
 

@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 from app.steps import PATIENCE, work
 from every_store import DURABLE, fresh_place
 from rota import App, every
+from rota.app import internals
 from rota.cli.live_lines import LiveLines
 from rota.cli.log_lines import Formatter
 from rota.cli.main import main
@@ -130,7 +131,7 @@ def shop(project) -> Iterator[App]:
 
 
 def plant(app: App) -> None:
-    task = app.registry.get
+    task = internals(app).registry.get
     app.sync_schedules()
     app.schedules.put("audited", task("login").job("ann", CANARY), every("1h"), by="ann")
     app.schedules.put("audited", task("login").job("bob", password=CANARY + "2"), every("2h"), by="ann")
@@ -148,7 +149,7 @@ def plant(app: App) -> None:
         task("again").job(CANARY),
         task("login").using(meta={"token": CANARY}, delay="1h").job("ann", CANARY),
     ):
-        app.send([request])
+        internals(app).send([request])
     app.schedules.run_now("filed")
 
 
@@ -183,7 +184,7 @@ def test_the_worker_gets_the_value_and_no_command_shows_it(project, monkeypatch,
         logging.getLogger("rota.job").setLevel(logging.NOTSET)
         ids = [job.id for job in app.open().list_jobs(JobFilter(), limit=100).items]
         app.close()
-    assert app.registry.get("login").function.__globals__["seen"].count(CANARY) >= 8
+    assert internals(app).registry.get("login").function.__globals__["seen"].count(CANARY) >= 8
     told = capsys.readouterr()
     assert "login" in told.err
     assert "no luck with" in stream.getvalue()
@@ -263,7 +264,7 @@ def test_a_name_that_is_added_later_protects_what_older_jobs_write(folder, execu
     (folder / "jobs.py").write_text(LATE.format(executor=executor))
     (folder / "rota.yaml").write_text("app: jobs.py\n")
     app = load_target("jobs.py").app
-    pay = app.registry.get("pay")
+    pay = internals(app).registry.get("pay")
     jobs = [pay.enqueue(CANARY), pay.enqueue(card=CANARY), pay.enqueue(None, {"card": CANARY})]
     app.close()
     (folder / "rota.yaml").write_text("app: jobs.py\nredact: [card]\n")
@@ -305,7 +306,7 @@ def test_no_answer_over_http_has_it(shop):
     assert shown >= len(jobs)
     watcher = Watcher(shop)
     looks = [watcher.look()]
-    shop.schedules.put("late", shop.registry.get("login").job("ann", CANARY), every("1h"))
+    shop.schedules.put("late", internals(shop).registry.get("login").job("ann", CANARY), every("1h"))
     looks.append(watcher.look())
     assert b"late" in looks[1]
     assert PLANTED.encode() not in b"".join(looks)
@@ -358,7 +359,9 @@ def test_a_hidden_value_that_comes_back_over_http_is_the_stored_one(shop):
     client = TestClient(shop.asgi())
     headers = {"Authorization": f"Bearer {shop.tokens.create('op', role='operate').secret}"}
     where = "/api/v1/schedules/audited"
-    shop.schedules.put("audited", shop.registry.get("nested").job({"db": {"token": CANARY}, "n": 1}), every("1h"))
+    shop.schedules.put(
+        "audited", internals(shop).registry.get("nested").job({"db": {"token": CANARY}, "n": 1}), every("1h")
+    )
     payload = shop.schedules.get("audited").record.spec.payload
     read = client.get(where, headers=headers).json()
     body = {name: read[name] for name in ("task", "args", "kwargs", "trigger")}
@@ -384,7 +387,7 @@ def test_a_stored_value_does_not_move_to_another_item_of_a_list(shop):
     headers = {"Authorization": f"Bearer {shop.tokens.create('op', role='operate').secret}"}
     where = "/api/v1/schedules/audited"
     hosts = [{"user": "a", "password": "of a"}, {"user": "b", "password": "of b"}]
-    shop.schedules.put("audited", shop.registry.get("nested").job({"hosts": hosts}), every("1h"))
+    shop.schedules.put("audited", internals(shop).registry.get("nested").job({"hosts": hosts}), every("1h"))
     payload = shop.schedules.get("audited").record.spec.payload
     shown = client.get(where, headers=headers).json()["args"][0]["hosts"]
 
@@ -405,8 +408,10 @@ def test_a_stored_value_does_not_move_to_another_task(shop):
     answer = client.put("/api/v1/schedules/audited", json=body, headers=headers)
     assert answer.status_code == 422
     for patch in ({"task": "told"}, {"task": "told", "args": ["x"]}, {"task": "told", "kwargs": {}}):
-        shop.schedules.put("audited", shop.registry.get("login").job(user="ann", password=CANARY), every("1h"))
-        shop.schedules.put("by-place", shop.registry.get("login").job("ann", CANARY), every("1h"))
+        shop.schedules.put(
+            "audited", internals(shop).registry.get("login").job(user="ann", password=CANARY), every("1h")
+        )
+        shop.schedules.put("by-place", internals(shop).registry.get("login").job("ann", CANARY), every("1h"))
         for name in ("audited", "by-place"):
             client.patch(f"/api/v1/schedules/{name}", json=patch, headers=headers)
             spec = shop.schedules.get(name).record.spec

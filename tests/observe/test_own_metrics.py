@@ -9,6 +9,7 @@ import pytest
 
 from observe.scraping import scrape
 from rota import Cancel, Snooze, every
+from rota.app import internals
 from rota.model.job import NewJob
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange
@@ -227,10 +228,10 @@ def test_a_schedules_job_that_is_parked_by_the_rescuer_counts_as_failed(stage, a
 
 def test_a_handler_of_metrics_does_not_make_every_success_an_event(stage, app):
     del app
-    stage.app.events._handlers = tuple(
-        (pattern, handler) for pattern, handler in stage.app.events._handlers if pattern != "*"
+    internals(stage.app).events._handlers = tuple(
+        (pattern, handler) for pattern, handler in internals(stage.app).events._handlers if pattern != "*"
     )
-    assert not stage.app.events.wants("job.succeeded")
+    assert not internals(stage.app).events.wants("job.succeeded")
 
 
 def test_a_node_shows_its_loops_and_slots(app, tick):

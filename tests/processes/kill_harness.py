@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from killable_app import LEASE, NAMESPACE, STORE, build, note
 
+from rota.app import internals
 from rota.inspector.reading import all_schedules
 from rota.model.state import FINAL, State
 from rota.store.contract import JobFilter
@@ -187,7 +188,7 @@ class Ground:
     # Work.
 
     def enqueue(self, task: str, *args: object, count: int = 1, **options: object) -> list[str]:
-        requests = [self.app.registry.find(task).using(**options).job(*args) for _ in range(count)]
+        requests = [internals(self.app).registry.find(task).using(**options).job(*args) for _ in range(count)]
         ids = [job.id for job in self.app.enqueue_many(requests)]
         for job_id in ids:
             note(self.folder, "accepted", job_id)

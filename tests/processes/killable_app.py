@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from rota import App, current_job, every
+from rota.app import internals
 from rota.engine.executors.run import current_run
 from rota.model.micros import datetime_of
 from rota.model.retry import Backoff
@@ -64,14 +65,14 @@ def build(folder: Path, lease: str, url: str, namespace: str) -> App:
 
 def put_schedules(app: App, seconds: int) -> None:
     """Two schedules that fire every second, for so many seconds."""
-    tasks, end = app.registry, datetime_of(app.open().now()) + timedelta(seconds=seconds)
+    tasks, end = internals(app).registry, datetime_of(app.open().now()) + timedelta(seconds=seconds)
     app.schedules.put("tick", tasks.find("quick").job(), every("1s"), overlap="allow", end=end)
     app.schedules.put("line", tasks.find("slow").job(0.3), every("1s"), overlap="queue", end=end)
 
 
 def put_crowd(app: App, number: int, seconds: int) -> None:
     """So many schedules that fire every second, for so many seconds."""
-    job, end = app.registry.find("quick").job(), datetime_of(app.open().now()) + timedelta(seconds=seconds)
+    job, end = internals(app).registry.find("quick").job(), datetime_of(app.open().now()) + timedelta(seconds=seconds)
     app.schedules.put_many(((f"crowd-{n}", job, every("1s")) for n in range(number)), overlap="allow", end=end)
 
 

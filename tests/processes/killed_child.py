@@ -18,6 +18,7 @@ from kill_harness import wait_until
 from killable_app import app, note
 
 from rota import StoreUnavailable, every, failpoints
+from rota.app import internals
 from rota.model.micros import datetime_of
 from rota.model.state import State
 from rota.store.contract import JobFilter, Retention
@@ -118,7 +119,7 @@ def enqueue_one(number: int) -> None:
     delay = "1s" if number % 3 == 0 else None
     task = "flaky" if number % 7 == 3 else "quick"
     arguments = () if task == "flaky" else (number,)
-    job = app.registry.find(task).using(key=key, delay=delay, priority=number % 4).enqueue(*arguments)
+    job = internals(app).registry.find(task).using(key=key, delay=delay, priority=number % 4).enqueue(*arguments)
     note(FOLDER, "accepted", job.id)
     wait_until(lambda: waiting_jobs() < 100, "room in the queue")
 
@@ -137,7 +138,7 @@ def batcher(options: argparse.Namespace) -> None:
         arm(options)
     for batch in itertools.count():
         note(FOLDER, "batches", batch)
-        app.enqueue_many([app.registry.find("quick").job(batch) for _ in range(options.count)])
+        app.enqueue_many([internals(app).registry.find("quick").job(batch) for _ in range(options.count)])
 
 
 def editor(options: argparse.Namespace) -> None:
@@ -147,7 +148,7 @@ def editor(options: argparse.Namespace) -> None:
     """
     with_some_work_done(options)
     app.stop()
-    job, end = app.registry.find("quick").job(), datetime_of(app.open().now()) + timedelta(seconds=4)
+    job, end = internals(app).registry.find("quick").job(), datetime_of(app.open().now()) + timedelta(seconds=4)
     app.schedules.put("edited", job, every("1s"), overlap="allow", end=end)
     arm(options, by_hand=True)
     for turn in itertools.count():
@@ -170,7 +171,7 @@ def canceller(options: argparse.Namespace) -> None:
     with_some_work_done(options)
     arm(options, by_hand=True)
     while True:
-        job = app.registry.find("quick").using(delay="1s").enqueue(0)
+        job = internals(app).registry.find("quick").using(delay="1s").enqueue(0)
         note(FOLDER, "accepted", job.id)
         app.jobs.cancel(job.id)
 

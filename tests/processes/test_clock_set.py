@@ -8,6 +8,7 @@ import pytest
 from kill_harness import wait_until
 
 from rota import App, every
+from rota.app import internals
 from rota.engine.node import Node
 from rota.engine.services import NodeSettings
 from rota.store.sqlite import SqliteStore
@@ -31,7 +32,7 @@ def test_a_schedule_goes_on_when_the_clock_is_right_again(tmp_path, monkeypatch,
 
     steps: list[float] = []
     app.on("store.clock_set", lambda event: steps.append(event.data["seconds"]))
-    node = Node(app.open(), app.registry, app.events, NodeSettings())
+    node = Node(app.open(), internals(app).registry, internals(app).events, NodeSettings())
     app.schedules.put("tick", tick.job(), every("1s"), overlap="allow")
     with caplog.at_level(logging.WARNING, "rota"):
         node.start()

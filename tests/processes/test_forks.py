@@ -12,6 +12,7 @@ from forking import Turns, exit_code, fork, in_child
 
 from every_store import DURABLE, fresh_place
 from rota import App
+from rota.app import internals
 from rota.errors import StoreReplaced
 from rota.store.shared import forks
 from rota.store.sqlite import SqliteStore, connection, identity
@@ -32,7 +33,7 @@ def app(place):
 
 
 def enqueue(app, word):
-    return app.registry.get("note").enqueue(word).id
+    return internals(app).registry.get("note").enqueue(word).id
 
 
 def test_both_go_on_after_a_fork(app):
@@ -55,7 +56,7 @@ def test_a_child_runs_jobs_and_hears_of_new_ones(app):
 
     def work():
         with app.running(scheduler=False) as node:
-            app.registry.get("note").enqueue("in the child").result("60s")
+            internals(app).registry.get("note").enqueue("in the child").result("60s")
             assert node.worker.is_idle.wait(60)
 
     assert in_child(work) == 0

@@ -12,6 +12,7 @@ from kill_harness import Ground, wait_until
 
 from every_store import fresh_place
 from rota import StoreUnavailable
+from rota.app import internals
 from rota.testing.store_suite.checks import check_store
 
 SIZE = 8 * 1024 * 1024
@@ -78,7 +79,7 @@ def ground(disk, tmp_path):  # noqa: ARG001 - mounted before it is used
 def enqueue_until_full(ground):
     """The jobs of the batches that were accepted, until one is not."""
     accepted = []
-    quick = ground.app.registry.find("quick")
+    quick = internals(ground.app).registry.find("quick")
 
     def enqueue_for_ever():
         while True:

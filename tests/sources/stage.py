@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.testclient import TestClient
 
 from rota import Cancel, every
+from rota.app import internals
 from rota.model.firing import plan
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange
@@ -39,7 +40,7 @@ class Stage:
         self.act: Callable[[str, str], Any] = lambda _source, _collection: None
 
     def declare(self, collections: Any = (OFTEN, HOURLY), name: str = "shop", **options: Any) -> None:
-        task = self.app.registry.find("sync")
+        task = internals(self.app).registry.find("sync")
         if task is None:
 
             @self.app.task(name="sync")

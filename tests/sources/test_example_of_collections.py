@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from rota.app import internals
 from rota.operations.collections import read_sources
 
 FOLDER = Path(__file__).parents[2] / "examples" / "collections"
@@ -15,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "collections"
 def test_the_example_declares_collections_of_two_sources():
     app = runpy.run_path(str(FOLDER / "jobs.py"))["app"]
     said = yaml.safe_load((FOLDER / "rota.yaml").read_text(encoding="utf-8"))
-    specs = read_sources(said["sources"], app.registry)
+    specs = read_sources(said["sources"], internals(app).registry)
     assert [(spec.sync.source, spec.sync.collection) for spec in specs.values()] == [
         ("shop", "orders"),
         ("shop", "customers"),

@@ -12,6 +12,7 @@ import pytest
 
 from every_store import DURABLE
 from rota import Refused, UnknownTask
+from rota.app import internals
 from rota.model.schedule import Origin
 from rota.operations.collections import read_sources
 from sources.stage import PATIENCE, live_jobs, tick
@@ -31,7 +32,7 @@ FILE = {
 
 
 def deploy(stage, said) -> None:
-    specs = read_sources(said, stage.app.registry, stage.app.tz)
+    specs = read_sources(said, internals(stage.app).registry, stage.app.settings.tz)
     stage.app.schedules.register([*specs.items()], Origin("file", "shop"))
 
 
@@ -54,7 +55,7 @@ def test_b27_a_file_says_which_collections_are_synced_when(stage):
 
 def test_b27_a_file_that_names_no_task_of_the_app_is_refused(stage):
     with pytest.raises(UnknownTask, match="nobody"):
-        read_sources({"store": {"task": "nobody", "collections": ["all"]}}, stage.app.registry)
+        read_sources({"store": {"task": "nobody", "collections": ["all"]}}, internals(stage.app).registry)
 
 
 def test_b27_seven_fields_are_read_as_quartz_means_them(stage):
@@ -172,7 +173,7 @@ def test_b30_processes_that_start_one_at_the_same_instant_start_one(stage, place
 
 @pytest.mark.parametrize("key", ["schedule:sync__shop__customers", "sync__shop__customers"])
 def test_a_key_that_looks_like_a_collections_schedule_stops_no_task(stage, key):
-    holder = stage.app.registry.get("sync").using(key=key).enqueue("shop", "elsewhere")
+    holder = internals(stage.app).registry.get("sync").using(key=key).enqueue("shop", "elsewhere")
     answer = stage.post("/tasks/?source=shop&collection=customers")
     assert answer.status_code == 201
     task_id = answer.json()["task_id"]

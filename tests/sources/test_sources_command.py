@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from every_store import DURABLE
+from rota.app import internals
 from rota.cli.main import main
 
 
@@ -70,7 +71,7 @@ def test_what_is_not_there_is_said_with_its_exit_code(rota, words):
 def test_many_jobs_are_retried_at_once_and_tasks_of_collections_left_alone(rota, stage, place):
     stage.act = lambda *_: 1 / 0
     task = stage.run("orders")
-    job = stage.app.registry.get("sync").using(retries=0).enqueue("shop", "orders")
+    job = internals(stage.app).registry.get("sync").using(retries=0).enqueue("shop", "orders")
     stage.work()
     environment = {"ROTA_STORE": place.url, "ROTA_NAMESPACE": place.namespace}
     done = CliRunner().invoke(main, ["jobs", "retry", "--where", "state:failed", "--yes"], env=environment)

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from every_store import DURABLE
+from rota.app import internals
 from rota.engine.upkeep.trimmer import Trimmer, trim
 from rota.model.outcome import Succeeded
 from rota.model.retry import RetryPolicy
@@ -100,7 +101,7 @@ def test_a_node_trims_what_has_ended_and_looks_no_more_until_something_has(stage
     with stage.app.running(worker=False, scheduler=False) as node:
         names = [service.name for service in node.services]
     assert "trimmer" in names
-    trimmer = Trimmer(store, stage.app.events, node.clock)
+    trimmer = Trimmer(store, internals(stage.app).events, node.clock)
     trimmed.clear()
     trimmer.turn()
     assert len(trimmed) == 3
@@ -126,7 +127,7 @@ def test_a_collection_whose_code_is_gone_is_started_no_more_and_keeps_its_past(m
     stage.work()
     newer = make_app(version="2")
     newer.task(name="sync")(lambda source, collection: None)  # noqa: ARG005
-    newer.source("shop", ["customers"])(newer.registry.get("sync"))
+    newer.source("shop", ["customers"])(internals(newer).registry.get("sync"))
     newer.sync_schedules()
     assert stage.post("/tasks/?source=shop&collection=orders").status_code == 404
     assert [one.id for one in newer.sources.tasks("shop", "orders").items] == [task.id]

@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from rota import BadName, BadOption, SourceNotFound
+from rota.app import internals
 from rota.model.settle import settle
 from rota.operations.collections import read_sources
 from sources.stage import EVER, PATIENCE, stop
@@ -50,7 +51,7 @@ def test_b5_a_priority_is_a_whole_number_from_1_and_1_where_none_is_said(stage):
     assert (stage.run("orders").priority, stage.run("customers").priority) == (5, 1)
     for wrong in (0, -1, 51, 1.5, True, "high", None):
         with pytest.raises(BadOption, match="priority"):
-            stage.app.source("other", [{"name": "all", "priority": wrong}])(stage.app.registry.get("sync"))
+            stage.app.source("other", [{"name": "all", "priority": wrong}])(internals(stage.app).registry.get("sync"))
 
 
 def test_b6_b7_b8_times_are_there_once_they_have_come(stage, gate):
@@ -263,7 +264,7 @@ def _end_as_asked(stage, job) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "__", "a__b", "_a", "a_", "-a", "a.", "ä", "a" * 101, 5, None])
 def test_names_that_no_id_can_be_made_of_are_refused(stage, name):
-    task = stage.app.registry.get("sync")
+    task = internals(stage.app).registry.get("sync")
     with pytest.raises(BadName):
         stage.app.source(name, ["all"])(task)
     with pytest.raises((BadName, BadOption)):
@@ -283,7 +284,7 @@ def test_names_with_dots_dashes_and_underscores_stay_apart(stage):
 
 
 def test_only_words_that_are_known_are_taken(stage):
-    task = stage.app.registry.get("sync")
+    task = internals(stage.app).registry.get("sync")
     for collections, options in (
         (["all"], {"colections": 1}),
         ([{"name": "all", "shedule": "@hourly"}], {}),
@@ -301,7 +302,7 @@ def test_only_words_that_are_known_are_taken(stage):
             stage.app.source("other", collections, **options)(task)
     for wrong in ({"other": {}}, {"other": {"task": 5}}, {"other": []}, {"other": {"task": "sync"}}):
         with pytest.raises(BadOption, match="other"):
-            read_sources(wrong, stage.app.registry)
+            read_sources(wrong, internals(stage.app).registry)
     assert stage.get(f"/tasks?source=other&{EVER}").status_code == 404
 
 

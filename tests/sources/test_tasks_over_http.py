@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from starlette.testclient import TestClient
 
+from rota.app import internals
 from rota.web.table import ROUTES
 from sources.stage import EVER, TOKEN
 
@@ -47,7 +48,7 @@ def test_b22_a_task_by_its_id(stage):
 
 @pytest.mark.parametrize("path", ["", "/logs"])
 def test_b22_what_is_no_task_of_a_collection_is_not_found(stage, path):
-    job = stage.app.registry.get("sync").enqueue("shop", "orders")  # a job like any other
+    job = internals(stage.app).registry.get("sync").enqueue("shop", "orders")  # a job like any other
     for wrong in (job.id, "shop_orders_00000000-0000-4000-8000-000000000000", "x", "a b", "%00", "ä"):
         answer = stage.get(f"/tasks/{wrong}{path}")
         assert (answer.status_code, answer.json()["error"]["code"]) in {(404, "task_not_found"), (404, "not_found")}

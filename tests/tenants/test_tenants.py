@@ -11,6 +11,7 @@ import pytest
 
 from every_store import DURABLE, fresh_place
 from rota import App, BadName, BadOption, Refused, TenantNotFound, UnknownZone, VersionConflict, calendar, cron, every
+from rota.app import internals
 from rota.engine.store_clock import StoreClock
 from rota.engine.upkeep.tenant_sync import TenantSync
 from rota.model.schedule import Origin
@@ -52,7 +53,7 @@ def next_run(app, name="it"):
 
 def a_sync(app):
     store, numbers = app.open(), iter(range(100))
-    return TenantSync(store, app.events, StoreClock(store.now), lambda: f"note-{next(numbers)}")
+    return TenantSync(store, internals(app).events, StoreClock(store.now), lambda: f"note-{next(numbers)}")
 
 
 def test_a_tenant_is_put_and_read(app):

@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from rota import App, failpoints
+from rota.app import internals
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
 from rota.errors import BadOption
@@ -175,7 +176,7 @@ class World:
         raise AssertionError(f"a scheduler finds no end at {self.now}: {due.schedules[0].id}")
 
     def _scheduler(self) -> Scheduler:
-        return Scheduler(self.store, self.app.events, StoreClock(self.store.now), self._new_id)
+        return Scheduler(self.store, internals(self.app).events, StoreClock(self.store.now), self._new_id)
 
     def _die(self, scheduler: Scheduler, due, where: str) -> None:
         """Killed before its firing is written, or after that and before it hears of it."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.steps import work
 from rota import every
+from rota.app import internals
 
 if TYPE_CHECKING:
     from rota.web.route import Route
@@ -35,7 +36,7 @@ def example(route: Route, stage: Stage) -> tuple[str, dict[str, Any]]:
 
 
 def _job(route: Route, stage: Stage) -> str:
-    job = stage.app.registry.get("fail").enqueue()
+    job = internals(stage.app).registry.get("fail").enqueue()
     if route.name in {"retry_job", "delete_job"}:
         work(stage.app, queues=["mail"])
     return job.id
@@ -43,7 +44,7 @@ def _job(route: Route, stage: Stage) -> str:
 
 def _schedule(route: Route, stage: Stage) -> str:
     del route
-    stage.app.schedules.put("daily", stage.app.registry.get("tick").job(), every("1d"), by="ann")
+    stage.app.schedules.put("daily", internals(stage.app).registry.get("tick").job(), every("1d"), by="ann")
     return "daily"
 
 

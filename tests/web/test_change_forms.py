@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from rota import every
+from rota.app import internals
 from rota.cli.main import main
 from rota.model.wording import plain_form
 
@@ -19,7 +20,7 @@ def kind() -> str:
 
 
 def test_changes_are_the_same_over_http_and_on_the_command_line(stage, app, monkeypatch, tmp_path):
-    greet = app.registry.get("greet")
+    greet = internals(app).registry.get("greet")
     span = {"grace": "90s", "jitter": "1h30m", "lookahead": "6h"}
     app.schedules.put("new", greet.job("ann", times=2), every("1h"), end=datetime(2027, 12, 31, 9, tzinfo=UTC), **span)
     app.schedules.pause("new", until=datetime(2027, 1, 1, tzinfo=UTC), reason="stock-taking", by="ann")
@@ -42,13 +43,13 @@ def test_changes_are_the_same_over_http_and_on_the_command_line(stage, app, monk
 
 
 def test_a_key_that_holds_is_shown_as_a_span(stage, app):
-    app.schedules.put("new", app.registry.get("tick").job(), every("1h"), key="mine", key_for="1.5s")
+    app.schedules.put("new", internals(app).registry.get("tick").job(), every("1h"), key="mine", key_for="1.5s")
     (created,) = stage.get("/api/v1/schedules/new/changes").json()["items"]
     assert (created["after"]["key"], created["after"]["key_for"]) == ("mine", "1s500ms")
 
 
 def test_a_change_of_what_a_call_says_beside_its_arguments_is_shown(stage, app):
-    tick = app.registry.get("tick")
+    tick = internals(app).registry.get("tick")
     app.schedules.put("new", tick.job(), every("1h"))
     app.schedules.put("new", tick.using(retries=5, timeout="90s", meta={"team": "mail"}).job(), every("1h"))
     changed = stage.get("/api/v1/schedules/new/changes").json()["items"][0]
@@ -64,7 +65,9 @@ def test_a_tokens_expiry_is_shown_as_an_instant(stage, app):
 
 
 def test_a_start_that_is_a_day_is_shown_as_the_instant_that_it_means(stage, app):
-    app.schedules.put("new", app.registry.get("tick").job(), every("1h"), start=date(2027, 1, 1), tz="Asia/Kolkata")
+    app.schedules.put(
+        "new", internals(app).registry.get("tick").job(), every("1h"), start=date(2027, 1, 1), tz="Asia/Kolkata"
+    )
     created = stage.get("/api/v1/schedules/new/changes").json()["items"][0]
     assert created["after"]["start"] == "2026-12-31T18:30:00Z"
 

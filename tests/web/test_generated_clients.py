@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota import every
+from rota.app import internals
 from rota.web.openapi import openapi_document
 from rota.web.table import ROUTES
 from web.examples import BODIES
@@ -109,7 +110,7 @@ def test_run_now_answers_201_for_a_job_that_it_made_and_200_for_one_that_was_the
 
 
 def test_run_now_answers_200_with_the_job_that_holds_its_key(stage):
-    tick = stage.app.registry.get("tick")
+    tick = internals(stage.app).registry.get("tick")
     stage.app.schedules.put("keyed", tick.job(), every("1h"), key="mine")
     first, second = (stage.post("/api/v1/schedules/keyed/run-now") for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 200)

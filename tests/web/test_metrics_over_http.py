@@ -9,6 +9,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as plain_families
 
+from rota.app import internals
+
 PLAIN = "text/plain; version="
 OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -28,7 +30,7 @@ def test_plain_text_is_answered_to_who_asks_for_nothing_else(stage, accept):
 
 
 def test_openmetrics_is_answered_to_who_asks_for_it(stage):
-    stage.app.registry.get("greet").enqueue("ann")
+    internals(stage.app).registry.get("greet").enqueue("ann")
     answer = stage.get("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.1"})
     assert answer.headers["content-type"].startswith(OPEN)
     assert answer.text.endswith("# EOF\n")

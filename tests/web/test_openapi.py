@@ -11,6 +11,7 @@ import pytest
 
 from every_store import SERVED, fresh_place
 from rota import App, every
+from rota.app import internals
 from rota.web.openapi import openapi_document
 from rota.web.server import WebServer
 from rota.web.table import ROUTES
@@ -44,8 +45,8 @@ def test_schemathesis_finds_nothing(kind, tmp_path, monkeypatch):
     app = App(place.url, namespace=place.namespace)
     declare(app)
     app.tenants.put("acme", tz="Asia/Kolkata")
-    app.schedules.put("daily", app.registry.get("anything").job(), every("1d"))
-    job = app.registry.get("anything").enqueue()
+    app.schedules.put("daily", internals(app).registry.get("anything").job(), every("1d"))
+    job = internals(app).registry.get("anything").enqueue()
     server = WebServer(app, port=0).start()
     try:
         secret = app.tokens.create("thesis", role="admin").secret

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from rota import every
+from rota.app import internals
 from rota.model.edit import Edit
 from rota.model.payload import REDACTED, Call, pack_call
 from rota.web.api import schedules as handlers
@@ -58,7 +59,7 @@ def test_new_arguments_take_the_time_that_their_task_gives_its_key(stage):
 
 @pytest.mark.parametrize("change", [{"args": ["bob"]}, {"key": None}, {"description": "new"}])
 def test_a_patch_keeps_what_the_call_says_beside_its_arguments(stage, change):
-    greet = stage.app.registry.get("greet")
+    greet = internals(stage.app).registry.get("greet")
     request = greet.using(retries=5, timeout="90s", meta={"team": "mail"}).job("ann")
     stage.app.schedules.put("daily", request, every("1h"))
     patch(stage, **change)
@@ -101,7 +102,7 @@ def test_a_patch_that_leaves_it_broken_says_what_would_mend_it(stage, fields, fi
 
 
 def test_a_put_with_a_mark_never_brings_back_an_older_secret(stage, monkeypatch):
-    anything = stage.app.registry.get("anything")
+    anything = internals(stage.app).registry.get("anything")
     stage.app.schedules.put("daily", anything.job(password="old"), every("1h"))  # noqa: S106
     body = {"task": "anything", "kwargs": {"password": "[redacted]"}, "trigger": {"every": "2h"}}
 

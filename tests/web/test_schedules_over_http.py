@@ -6,6 +6,7 @@ import pytest
 
 from every_store import DURABLE
 from rota import calendar, cron, every
+from rota.app import internals
 from rota.web.schedule_body import ScheduleBody
 
 ALL = "/api/v1/schedules"
@@ -227,8 +228,8 @@ def test_every_change_carries_its_author(stage):
 
 def test_lists_are_pages(stage):
     for number in range(5):
-        stage.app.schedules.put(f"s{number}", stage.app.registry.get("tick").job(), every("1h"))
-        stage.app.registry.get("tick").enqueue()
+        stage.app.schedules.put(f"s{number}", internals(stage.app).registry.get("tick").job(), every("1h"))
+        internals(stage.app).registry.get("tick").enqueue()
         stage.app.tenants.put(f"t{number}", tz="UTC")
     for path in (ALL, "/api/v1/jobs", "/api/v1/tenants", "/api/v1/changes", "/api/v1/tokens"):
         whole = stage.ask("GET", f"{path}?limit=200").json()

@@ -7,6 +7,7 @@ import asyncio
 import httpx2
 import pytest
 
+from rota.app import internals
 from rota.client.tokens import Identity
 from rota.store.contract import LogLine
 from rota.web.hub import MOST_BYTES, REPLAYED, Hub, Listener
@@ -39,7 +40,7 @@ def client_of(server, secret):
 @pytest.mark.parametrize("what", ["events", "log"])
 def test_a_stream_ends_with_its_token(app, served, how, what):
     token = app.tokens.create("ann", role="read")
-    job = app.registry.get("greet").enqueue("ann")
+    job = internals(app).registry.get("greet").enqueue("ann")
     store = app.open()
     store.append_logs([LogLine(job_id=job.id, at=store.now(), level="info", text="hello")])
     path = EVENTS if what == "events" else f"/api/v1/jobs/{job.id}/logs?follow=true"
@@ -63,7 +64,7 @@ def test_the_stream_of_a_good_token_goes_on_when_another_is_revoked(app, served)
         first(theirs, "counts")
         app.tokens.revoke(gone.id)
         first(theirs, "end")
-        app.registry.get("greet").enqueue("ann")
+        internals(app).registry.get("greet").enqueue("ann")
         assert first(lines, "job")["task"] == "greet"
 
 
@@ -144,7 +145,7 @@ def test_many_that_asked_before_any_of_them_began_do_not_get_past_the_limit(app,
 
 def test_a_follower_that_replays_counts_and_is_read_a_little_at_a_time(app, monkeypatch):
     monkeypatch.setattr("rota.web.hub.MOST_OF_ONE", 1)
-    job = app.registry.get("greet").enqueue("ann")
+    job = internals(app).registry.get("greet").enqueue("ann")
     store = app.open()
     store.append_logs([LogLine(job_id=job.id, at=store.now(), level="info", text=f"line {n}") for n in range(120)])
 

@@ -12,6 +12,7 @@ import pytest
 
 from cli.processes import wait_until
 from rota import App
+from rota.app import internals
 from rota.client.tokens import Identity
 from rota.store.contract import LogLine
 from rota.web.hub import MOST_WAITING, Hub, Listener
@@ -73,7 +74,7 @@ def test_what_happens_is_told(app, served):
         assert stream.headers["content-type"].startswith("text/event-stream")
         lines = stream.iter_lines()
         assert first(lines, "counts")["jobs"]["queued"] == 0
-        job = app.registry.get("greet").enqueue("ann")
+        job = internals(app).registry.get("greet").enqueue("ann")
         told = first(lines, "job")
         assert (told["id"], told["task"], told["state"]) == (job.id, "greet", "queued")
         app.jobs.cancel(job.id, by="bob")
@@ -84,7 +85,7 @@ def test_what_happens_is_told(app, served):
 
 def test_a_log_is_followed_to_its_end_without_gaps(app, served):
     _, client = served
-    job = app.registry.get("greet").enqueue("ann")
+    job = internals(app).registry.get("greet").enqueue("ann")
     write(app, job.id, *(f"line {number}" for number in range(450)))
     with client.stream("GET", f"/api/v1/jobs/{job.id}/logs?follow=true") as stream:
         lines = stream.iter_lines()
@@ -99,7 +100,7 @@ def test_a_log_is_followed_to_its_end_without_gaps(app, served):
 
 def test_a_log_that_was_cut_off_goes_on_where_it_was(app, served):
     _, client = served
-    job = app.registry.get("greet").enqueue("ann")
+    job = internals(app).registry.get("greet").enqueue("ann")
     write(app, job.id, "one", "two", "three")
     app.jobs.cancel(job.id)
     path = f"/api/v1/jobs/{job.id}/logs?follow=true"
@@ -168,7 +169,7 @@ def test_the_store_going_away_ends_no_stream(app, served, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(store, "list_queues", away)
             assert seen.wait(PATIENCE)
-        app.registry.get("greet").enqueue("ann")
+        internals(app).registry.get("greet").enqueue("ann")
         assert first(lines, "job")["task"] == "greet"
 
 
@@ -183,7 +184,7 @@ def test_no_look_is_taken_while_nobody_listens():
     declare(app)
     hub = Hub(app)
     assert hub._looking is None
-    assert not app.is_open
+    assert not internals(app).is_open
 
 
 def test_the_head_of_a_stream_has_an_end(stage):

@@ -34,7 +34,7 @@ def agenda(app: App, days: int, out: Output) -> None:
     schedules = (shown.record for shown in read_schedules(store) if shown.problem is None)
     entries = read_agenda(schedules, now, days)
     if out.form == "table":
-        for line in _page(entries, datetime_of(now), days, ZoneInfo(app.tz)):
+        for line in _page(entries, datetime_of(now), days, ZoneInfo(app.settings.tz)):
             write(line)
     else:
         out.rows(entries, [], AgendaFacts, agenda_facts, empty="")

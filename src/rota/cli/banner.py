@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rota import __version__
+from rota.app import internals
 from rota.cli.output import aligned, heading
 from rota.cli.schedule_page import next_words, read_schedules
 from rota.cli.words import count, listed
@@ -24,7 +25,7 @@ def banner(target: Target, queues: tuple[str, ...], concurrency: int, *, is_sche
     """The store, the tasks, the schedules with their next runs, and what this process does with them."""
     app = target.app
     yield heading(f"Rota {__version__}: {target.name}")
-    tasks = list(app.registry.names())
+    tasks = list(internals(app).registry.names())
     yield from aligned(
         [
             ["store", app.open().describe()],

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 from msgspec import Struct
 
-from rota.app import App
+from rota.app import App, internals
 from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import app_option, output_option, store_option
@@ -76,7 +76,7 @@ def config() -> None:
 def show_config(target: str | None, store_url: str | None, out: Output) -> None:
     """Every setting, and where it was said; then what rota.yaml declares."""
     app = _app(target)
-    found = app.resolved
+    found = internals(app).resolved
     say(f"settings file: {found.file}" if found.file else "no rota.yaml in this folder or above it in this project")
     shown = [_shown(key, found) for key in KEYS.values()]
     if click.get_current_context().get_parameter_source("target") is ParameterSource.COMMANDLINE:
@@ -108,7 +108,7 @@ def _shown_store(app: App, store_url: str | None, shown: Shown) -> Shown:
         return shown._replace(value=masked(store_url), origin="--store", overruled=None)
     if shown.value is not None:
         return shown._replace(value=masked(shown.value))
-    store = app.find_store()
+    store = internals(app).find_store()
     return shown._replace(value=url_of(store))
 
 

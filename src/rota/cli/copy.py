@@ -95,7 +95,7 @@ def copy(
     yes: bool,
 ) -> None:
     """Move everything of a namespace to another store. It asks first; where nobody can be asked, it needs --yes."""
-    named = namespace or App().namespace
+    named = namespace or App().settings.namespace
     if is_undo:
         if target_url is not None or into is not None or dry_run:
             raise click.UsageError("--undo takes --from alone: it opens that store again")

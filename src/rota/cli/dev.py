@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota.app import internals
 from rota.cli.banner import banner
 from rota.cli.endings import INTERRUPTED, tell
 from rota.cli.live_lines import LiveLines
@@ -128,7 +129,10 @@ def _serve(
 
 
 def _reloaded(loaded: Target) -> str:
-    tasks, schedules = count(len(loaded.app.registry), "task"), count(len(loaded.app.deploy.names), "schedule")
+    tasks, schedules = (
+        count(len(internals(loaded.app).registry), "task"),
+        count(len(internals(loaded.app).deploy.names), "schedule"),
+    )
     return f"{heading(f'reloaded {loaded.name}')}: {tasks}, {schedules}"
 
 

@@ -10,6 +10,7 @@ import click
 import msgspec
 from msgspec import Struct
 
+from rota.app import internals
 from rota.cli.options import app_option, check_fine_duration, find_store, open_shared, output_option, store_option
 from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
@@ -68,20 +69,20 @@ def _enqueue(
 ) -> None:
     if timeout and not wait:
         raise click.UsageError("--timeout says how long --wait waits; give both")
-    task = app.registry.get(task_name)
+    task = internals(app).registry.get(task_name)
     arguments = read_arguments(task, words)
     request = _configured(task, **options).job(*arguments.args, **arguments.kwargs)
     _check_types(app, task, request)
-    job = app.send([request])[0]
-    shown = app.redaction.call(request.payload)
+    job = internals(app).send([request])[0]
+    shown = internals(app).redaction.call(request.payload)
     _say_what_was_sent(job, request, call(task.name, shown.args, shown.kwargs))
     if wait:
         _warn_if_nobody_works(app.open(), request.queue)
         record = _wait(app, job, request, timeout)
-        _tell_end(record, enqueued_facts(record, app.redaction, existed=job.existed), out)
+        _tell_end(record, enqueued_facts(record, internals(app).redaction, existed=job.existed), out)
     else:
         record = enqueued_record(app.open(), request, job.id)
-        out.page(enqueued_facts(record, app.redaction, existed=job.existed), lambda: [job.id])
+        out.page(enqueued_facts(record, internals(app).redaction, existed=job.existed), lambda: [job.id])
 
 
 def read_arguments(task: Task[Any, Any], words: tuple[str, ...]) -> Arguments:
@@ -102,7 +103,7 @@ def read_arguments(task: Task[Any, Any], words: tuple[str, ...]) -> Arguments:
 
 def _check_types(app: App, task: Task[Any, Any], request: Request) -> None:
     """A command line has no type checker, so that plain hints such as `int` count here."""
-    texts = app.redaction.texts(request.payload)
+    texts = internals(app).redaction.texts(request.payload)
     misfits = [
         hidden(misfit, texts) for misfit in task.signature.misfits(unpack_call(request.payload), is_written=True)
     ]
@@ -116,7 +117,7 @@ def _load(target: str | None, store_url: str | None) -> App:
     loaded = load_target(target)
     check_tasks(loaded)
     if store_url:
-        loaded.app.use_store(find_store(store_url, loaded.app.namespace))
+        internals(loaded.app).use_store(find_store(store_url, loaded.app.settings.namespace))
     return open_shared(loaded.app)
 
 

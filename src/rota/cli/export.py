@@ -13,6 +13,7 @@ import click
 import msgspec
 from msgspec import Struct
 
+from rota.app import internals
 from rota.cli.jobs import WHERE_HELP
 from rota.cli.options import on_a_store
 from rota.cli.output import say, write
@@ -97,7 +98,7 @@ def export(
     app: App, where: str | None, form: str | None, file: str | None, *, is_jobs: bool, with_secrets: bool
 ) -> None:
     """Write all schedules, or jobs, to stdout or a file."""
-    store, hidden = app.open(), NOTHING_HIDDEN if with_secrets else app.redaction
+    store, hidden = app.open(), NOTHING_HIDDEN if with_secrets else internals(app).redaction
     if with_secrets and file is None:
         raise click.UsageError("--with-secrets writes secret values, so they need a file: add --to FILE")
     if where is not None and not is_jobs:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
+from rota.app import internals
 from rota.cli.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, fitting, matching_ids, sentence
 from rota.cli.endings import FAILED
 from rota.cli.groups import Group
@@ -59,7 +60,7 @@ def jobs() -> None:
 @output_option
 def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
     """Jobs, newest first."""
-    store, shown = app.open(), app.redaction
+    store, shown = app.open(), internals(app).redaction
     found = list(matching_jobs(store, filter_from(where, store.now()), most=limit + 1))
     now = datetime_of(store.now())
     empty = "no job matches" if where else f"{store.describe()} has no jobs"
@@ -76,7 +77,7 @@ def show_job(app: App, job_id: str, out: Output) -> None:
     """Everything about one job."""
     record = app.jobs.read(job_id)
     now = datetime_of(app.open().now())
-    out.page(job_page_facts(record, app.redaction), lambda: page(record, now, app.redaction))
+    out.page(job_page_facts(record, internals(app).redaction), lambda: page(record, now, internals(app).redaction))
 
 
 @jobs.command("logs")
@@ -184,7 +185,7 @@ def _choose(store: Store, verb: Verb, ids: tuple[str, ...], where: str | None) -
 def _show_plan(app: App, verb: Verb, ids: list[str], out: Output) -> None:
     facts = BulkFacts(action=verb.name, matched=len(ids), changed=0, left=0, dry_run=True)
     if out.form == "table" and ids:
-        store, shown = app.open(), app.redaction
+        store, shown = app.open(), internals(app).redaction
         first = store.get_jobs(ids[:SHOWN_BEFORE])
         at = datetime_of(store.now())
         out.rows(first, columns(at, shown), JobFacts, lambda job: job_facts(job, shown), empty="")

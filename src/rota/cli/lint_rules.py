@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.app import internals
 from rota.cli.checks import Check, Verdict
 from rota.cli.lint_code import salvaged
 from rota.cli.lint_schedules import (
@@ -94,7 +95,7 @@ def _target(text: str | None, found: Resolved | None, *, must_load: bool) -> Ite
         with salvaged(err.__cause__) as salvage:
             yield from _broken(text, err, salvage, found, must_load=must_load)
         return
-    yield Check("app", "ok", f"{loaded.name} is loaded: {count(len(loaded.app.registry), 'task')}")
+    yield Check("app", "ok", f"{loaded.name} is loaded: {count(len(internals(loaded.app).registry), 'task')}")
     yield from _tasks(loaded.app)
     yield from _app(loaded.app, found)
 
@@ -110,7 +111,7 @@ def _broken(
     yield Check("app", verdict, f"{first}{_unchecked(found) if app is None else ''}")
     yield from (Check("app", verdict, mistake) for mistake in mistakes)
     if app is not None and salvage is not None:
-        yield from _tasks(app) if len(app.registry) else ()
+        yield from _tasks(app) if len(internals(app).registry) else ()
         yield from _app(app, found, missing=frozenset(salvage.missing))
 
 
@@ -135,15 +136,17 @@ def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()
     """What follows from code and settings together; what names something that is `missing` was told already."""
     if found is None:
         return
-    app.read_settings(lambda folder, said: survey(folder, said)[0])  # what is wrong with them was told already
+    internals(app).read_settings(
+        lambda folder, said: survey(folder, said)[0]
+    )  # what is wrong with them was told already
     yield from _overruled(app)
     yield from _store(app)
-    deploy, complaints = survey_deploy(app.name, app.version, app.declared, found, app.registry)
+    deploy, complaints = survey_deploy(app.name, app.version, internals(app).declared, found, internals(app).registry)
     for complaint in complaints:
         if SOURCES not in complaint:  # those are told below
             yield Check("schedules", "problem", complaint)
     yield from _queues(app, deploy)
-    yield Check("schedules", "ok", f"{count(len(app.declared), 'schedule')} declared in code")
+    yield Check("schedules", "ok", f"{count(len(internals(app).declared), 'schedule')} declared in code")
     tasks = {one.id: one.task for one in found.declared.schedules}
     for schedule_id, complaint in deploy.strangers.items():
         if SOURCES not in complaint and _last(tasks[schedule_id]) not in missing:
@@ -151,8 +154,8 @@ def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()
     for source in found.declared.sources:
         if _last(source.task) not in missing:
             yield from _source(app, source, tuple(complaints))
-    for schedule_id, spec in app.declared.items():
-        if app.registry.find(spec.task) is None:
+    for schedule_id, spec in internals(app).declared.items():
+        if internals(app).registry.find(spec.task) is None:
             yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
         yield from code_tenant_findings(schedule_id, spec, found.declared)
         yield from schedule_findings(timing_of(schedule_id, spec))
@@ -165,7 +168,7 @@ def _last(task: str) -> str:
 def _source(app: App, source: FileSource, complaints: tuple[str, ...]) -> Iterator[Check]:
     """Whether the app has the task that syncs a source, whether it can be called as sources are, and what else is."""
     try:
-        app.registry.get(source.task).signature.check((source.name, source.collections[0].name), {})
+        internals(app).registry.get(source.task).signature.check((source.name, source.collections[0].name), {})
     except UnknownTask as err:
         yield Check("sources", "problem", f"{source.place}: sources.{source.name}.task: {err}")
     except BadPayload as err:
@@ -177,10 +180,10 @@ def _source(app: App, source: FileSource, complaints: tuple[str, ...]) -> Iterat
 
 
 def _tasks(app: App) -> Iterator[Check]:
-    if not len(app.registry):
+    if not len(internals(app).registry):
         todo = "decorate a function with @app.task, and import the modules that hold tasks where the app is made"
         yield Check("tasks", "problem", "the app has no task, so there is nothing to run", todo)
-    for task in app.registry:
+    for task in internals(app).registry:
         if task.options.executor == "process" and not _is_findable(task):
             module = task.function.__module__
             yield Check(
@@ -198,7 +201,7 @@ def _is_findable(task: Task[Any, Any]) -> bool:
 
 
 def _overruled(app: App) -> Iterator[Check]:
-    for overruled in app.resolved.overruled:
+    for overruled in internals(app).resolved.overruled:
         yield Check(
             "settings",
             "warning",
@@ -209,7 +212,7 @@ def _overruled(app: App) -> Iterator[Check]:
 
 def _store(app: App) -> Iterator[Check]:
     try:
-        store = app.find_store()
+        store = internals(app).find_store()
     except RotaError as err:
         yield Check("store", "problem", str(err))
         return
@@ -227,12 +230,12 @@ def _queues(app: App, deploy: Deploy) -> Iterator[Check]:
         return
     users: dict[str, list[str]] = {}
     for name, queue in [
-        *((task.name, task.options.queue) for task in app.registry),
+        *((task.name, task.options.queue) for task in internals(app).registry),
         *((f"schedule {name}", spec.queue) for _, specs in deploy.parts() for name, spec in specs.items()),
     ]:
         if queue not in taken:
             users.setdefault(queue, []).append(name)
-    where = app.resolved.origins["worker.queues"].words
+    where = internals(app).resolved.origins["worker.queues"].words
     for queue, names in users.items():
         finding = f"{listed(names)} put jobs into queue {queue}, which worker.queues ({where}) leaves out"
         yield Check("queues", "warning", finding, f"add it there, or run a worker with `-q {queue}`")

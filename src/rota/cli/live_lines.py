@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from rota.app import internals
 from rota.cli.job_page import call_of
 from rota.cli.output import say
 from rota.cli.words import first_line, printable, relative, span
@@ -96,7 +97,7 @@ class LiveLines:
             found = []
         with self._lock:
             self._running[job_id] = Watched(
-                _brief(call_of(found[0], self._app.redaction)) if found else f"{task}(…)", event.at
+                _brief(call_of(found[0], internals(self._app).redaction)) if found else f"{task}(…)", event.at
             )
 
     def _end(self, event: Event) -> None:

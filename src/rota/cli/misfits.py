@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from rota.app import internals
 from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line
 from rota.errors import BadPayload
@@ -67,22 +68,26 @@ class Misfit(Struct, frozen=True, kw_only=True):
 
 def misfits(app: App, store: Store, *, but: Container[str] = ()) -> Iterator[Misfit]:
     """All that does not fit, by task; schedules that are named in `but` are about to be changed."""
-    for name in app.registry.names():
-        task = app.registry.get(name)
+    for name in internals(app).registry.names():
+        task = internals(app).registry.get(name)
         found = list(matching_jobs(store, JobFilter(states=WAITING, task=name), most=MOST_JOBS))
         looked_at = len(found) if len(found) == MOST_JOBS else None
         calls = ((job.id, job.payload) for job in found)
-        yield from _judged("job", task, calls, app.redaction, looked_at)
+        yield from _judged("job", task, calls, internals(app).redaction, looked_at)
     yield from _schedules(app, store, but)
 
 
 def _schedules(app: App, store: Store, but: Container[str]) -> Iterator[Misfit]:
     calls: dict[str, list[tuple[str, bytes]]] = {}
     for schedule in islice(all_schedules(store), MOST_SCHEDULES):
-        if not schedule.origin.is_retired and schedule.id not in but and app.registry.find(schedule.spec.task):
+        if (
+            not schedule.origin.is_retired
+            and schedule.id not in but
+            and internals(app).registry.find(schedule.spec.task)
+        ):
             calls.setdefault(schedule.spec.task, []).append((schedule.id, schedule.spec.payload.encode()))
     for name, found in sorted(calls.items()):
-        yield from _judged("schedule", app.registry.get(name), found, app.redaction)
+        yield from _judged("schedule", internals(app).registry.get(name), found, internals(app).redaction)
 
 
 def _judged(

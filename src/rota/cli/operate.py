@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rota.app import internals
 from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import app_option, by_option, find_store, on_a_store, output_option, store_option
@@ -104,8 +105,8 @@ def store_of(target: str | None, store_url: str | None) -> Store:
         return find_store(store_url)
     app = load_target(target).app
     if store_url:
-        return find_store(store_url, app.namespace)
-    return app.find_store()
+        return find_store(store_url, app.settings.namespace)
+    return internals(app).find_store()
 
 
 def _pause(app: App, names: tuple[str, ...], by: str, out: Output, *, paused: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rota.app import App
+from rota.app import App, internals
 from rota.cli.output import FORMS, Output, warn
 from rota.cli.target import load_target, make_importable, target_from
 from rota.cli.words import listed
@@ -143,13 +143,13 @@ def app_on_store(target: str | None, store_url: str | None, missing: Missing = "
     """The app that a target names, or a bare one, with a store open. `missing` is about an app's own SQLite file."""
     app = load_target(target).app if target else App()
     if store_url or not target:
-        app.use_store(_existing(find_store(store_url, app.namespace)))
-    elif missing == "imagine" and app.find_store().is_missing():
-        before = app.use_store(store_from_url("memory://"))
-        click.get_current_context().call_on_close(lambda: app.use_store(before))
+        internals(app).use_store(_existing(find_store(store_url, app.settings.namespace)))
+    elif missing == "imagine" and internals(app).find_store().is_missing():
+        before = internals(app).use_store(store_from_url("memory://"))
+        click.get_current_context().call_on_close(lambda: internals(app).use_store(before))
         return app
     elif missing != "make":
-        _existing(app.find_store())
+        _existing(internals(app).find_store())
     opened = open_shared(app)
     if missing == "refuse":
         _warn_of_other_namespaces(opened.open())
@@ -183,8 +183,8 @@ def find_store(url: str | None, namespace: str | None = None) -> Store:
     """The store of --store, whose relative path starts here; or the one that the settings name."""
     bare = App(namespace=namespace)
     if url is not None:
-        bare.use_store(store_from_url(url, namespace=bare.namespace, folder=Path.cwd()))
-    return bare.find_store()
+        internals(bare).use_store(store_from_url(url, namespace=bare.settings.namespace, folder=Path.cwd()))
+    return internals(bare).find_store()
 
 
 def _existing(store: Store) -> Store:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from rota.app import App
+from rota.app import App, internals
 from rota.cli.options import app_on_store, app_option, output_option, store_option
 from rota.cli.words import count, listed
 from rota.config.loader import resolve
@@ -45,7 +45,7 @@ def prune(target: str | None, store_url: str | None, out: Output, *, defaults: b
         )
     app = app_on_store(target, store_url)
     try:
-        retention = App().retention if defaults else app.retention
+        retention = internals(App() if defaults else app).retention
         pruned = _prune(app.open(), retention)
     finally:
         app.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota.app import internals
 from rota.cli import early
 from rota.cli.banner import banner
 from rota.cli.log_lines import LEVELS, log_successes, set_up_logging
@@ -161,9 +162,9 @@ def serve(
 
 def queues_of(app: App) -> tuple[str, ...]:
     """The queues into which the app's own tasks and schedules put jobs, so that none is left without a worker."""
-    tasks = {task.options.queue for task in app.registry}
-    schedules = {spec.queue for _, specs in app.deploy.parts() for spec in specs.values()}
-    tenants = {str(queue) for tenant in app.deploy.tenants if (queue := tenant.options.get("queue"))}
+    tasks = {task.options.queue for task in internals(app).registry}
+    schedules = {spec.queue for _, specs in internals(app).deploy.parts() for spec in specs.values()}
+    tenants = {str(queue) for tenant in internals(app).deploy.tenants if (queue := tenant.options.get("queue"))}
     return tuple(sorted({"default"} | tasks | schedules | tenants))
 
 
@@ -178,14 +179,14 @@ def load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Tar
         check_tasks(loaded)
     _check_file(loaded.app, target)
     if store_url:
-        loaded.app.use_store(absolute(store_url, Path.cwd()))
+        internals(loaded.app).use_store(absolute(store_url, Path.cwd()))
     return loaded
 
 
 def _check_file(app: App, target: str) -> None:
     """Refuse schedules of rota.yaml whose task the app does not have, unless the file names another app as its own."""
-    strangers = app.deploy.strangers.values()
-    if strangers and target_from(app.resolved) in {None, target}:
+    strangers = internals(app).deploy.strangers.values()
+    if strangers and target_from(internals(app).resolved) in {None, target}:
         raise BadSettings(*strangers)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota.app import internals
 from rota.cli.enqueue import read_arguments
 from rota.cli.options import by_option, on_a_store, on_a_store_to_be
 from rota.cli.output import say
@@ -35,10 +36,10 @@ def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, .
         raise click.UsageError("when is it to run? Give one of --cron, --every, --calendar and --once")
     if app.open().get_schedules([check_schedule_id(schedule_id)]):
         raise click.UsageError(f"schedule {schedule_id!r} exists; `rota schedules edit {schedule_id}` changes it")
-    task = app.registry.get(task_name)
+    task = internals(app).registry.get(task_name)
     arguments = read_arguments(task, words)
     request = task.job(*arguments.args, **arguments.kwargs)
-    spec = make_spec(trigger, request, default_tz=app.tz, **given_of(options))
+    spec = make_spec(trigger, request, default_tz=app.settings.tz, **given_of(options))
     app.schedules.register([(schedule_id, spec)], Origin(), by=by, expect_version=0)
     _tell(app, "added", schedule_id)
 

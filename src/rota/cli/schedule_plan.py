@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
+from rota.app import internals
 from rota.cli.misfits import misfits
 from rota.cli.options import by_option, on_a_store_or_none, on_a_store_to_be, output_option
 from rota.cli.output import Output, heading, say, warn, write
@@ -72,17 +73,17 @@ def apply_command(app: App, by: str, out: Output) -> None:
     """Bring the store to what the code and rota.yaml declare; what they no longer declare is retired."""
     planned = _planned(app)
     _write_plan(app, planned, out)
-    done = apply(app.deploy, app, by=by)
+    done = apply(internals(app).deploy, app, by=by)
     if planned.tenants or planned.schedules:
         say(f"applied {count(done, 'change')}")
 
 
 def _planned(app: App) -> DeployPlan:
-    if not app.declared and not len(app.registry):
+    if not internals(app).declared and not len(internals(app).registry):
         raise click.UsageError("the app whose schedules are planned is not named: add --app jobs.py, or set ROTA_APP")
-    for complaint in app.deploy.strangers.values():
+    for complaint in internals(app).deploy.strangers.values():
         warn(f"{complaint}; the schedule is left alone")
-    return plan(app.deploy, app)
+    return plan(internals(app).deploy, app)
 
 
 def _write_plan(app: App, planned: DeployPlan, out: Output) -> None:
@@ -109,7 +110,8 @@ def _page(app: App, planned: DeployPlan, now: int) -> Iterator[str]:
 
 
 def _file_of(app: App) -> str:
-    return shown_path(app.resolved.file) if app.resolved.file else "the file"
+    file = internals(app).resolved.file
+    return shown_path(file) if file else "the file"
 
 
 def _tenant_lines(one: PlannedTenant) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rota.app import internals
 from rota.cli.change_list import schedule_changes
 from rota.cli.groups import Group
 from rota.cli.options import by_option, on_a_store, output_option
@@ -85,8 +86,8 @@ def show_schedule(app: App, schedule_id: str, out: Output) -> None:
     runs = app.schedules.next_runs(schedule_id, SHOWN_RUNS) if shown.state == "on" else []
     changes = app.schedules.changes(schedule_id, limit=SHOWN_CHANGES).items
     now = datetime_of(app.open().now())
-    facts = schedule_facts(shown.record, app.redaction, micros_of(now))
-    out.page(facts, lambda: page(shown, runs, changes, now, app.redaction))
+    facts = schedule_facts(shown.record, internals(app).redaction, micros_of(now))
+    out.page(facts, lambda: page(shown, runs, changes, now, internals(app).redaction))
 
 
 for _command in (schedule_changes, add_schedule, edit_schedule, plan_command, apply_command):
@@ -191,7 +192,7 @@ def run_schedule_now(app: App, schedule_id: str, by: str, out: Output) -> None:
         say(f"job {job.id} {holder}; nothing was made, and `rota jobs show {job.id}` shows that job")
     else:
         say(f"enqueued a run of {schedule_id}")
-    out.page(enqueued_facts(job.record, app.redaction, existed=job.existed), lambda: [job.id])
+    out.page(enqueued_facts(job.record, internals(app).redaction, existed=job.existed), lambda: [job.id])
 
 
 def _read(app: App, ids: tuple[str, ...] | list[str]) -> list[ShownSchedule]:
@@ -208,7 +209,7 @@ def _read(app: App, ids: tuple[str, ...] | list[str]) -> list[ShownSchedule]:
 
 def _facts(app: App) -> Callable[[ShownSchedule], ScheduleFacts]:
     now = app.open().now()
-    return lambda shown: schedule_facts(shown.record, app.redaction, now)
+    return lambda shown: schedule_facts(shown.record, internals(app).redaction, now)
 
 
 def _check_removable(schedule: Schedule, count: int) -> None:

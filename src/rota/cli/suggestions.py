@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from rota.app import internals
 from rota.cli.operate import store_of
 from rota.cli.target import load_target
 from rota.cli.where import FIELDS
@@ -34,7 +35,7 @@ def task_names(ctx: click.Context, typed: str) -> Iterable[str]:
     del typed
     target = ctx.params.get("target")
     if target:
-        return load_target(target).app.registry.names()
+        return internals(load_target(target).app).registry.names()
     return _known_tasks(_store(ctx))
 
 

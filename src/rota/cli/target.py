@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import rota
-from rota.app import App
+from rota.app import App, internals
 from rota.cli.output import warn
 from rota.cli.words import first_line
 from rota.config.words import shown_path
@@ -49,7 +49,7 @@ def load_target(text: str) -> Target:
         return find_app(_import_module(place), place, attribute)
     path = Path(place).parent.resolve() / Path(place).name
     target = find_app(_import_file(place, path), place, attribute)
-    target.app.folder = path.parent
+    internals(target.app).folder = path.parent
     return target
 
 
@@ -63,7 +63,7 @@ def target_from(found: Resolved) -> str | None:
 
 def check_tasks(target: Target) -> None:
     """Refuse an app that has nothing to run: a worker for it would idle for ever."""
-    if not len(target.app.registry):
+    if not len(internals(target.app).registry):
         raise BadTarget(
             f"{target.name} has no task, so there is nothing to run; decorate a function with @app.task, "
             "and import the modules that hold tasks where the app is made"

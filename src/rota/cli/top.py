@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from rota.app import internals
 from rota.cli.keyboard import keys
 from rota.cli.options import app_on_store, app_option, check_duration, output_option, store_option
 from rota.cli.top_facts import Pace, TopFacts, look
@@ -46,7 +47,7 @@ def top(named: str | None, target: str | None, store_url: str | None, every: str
     app = app_on_store(named or target, store_url)
     try:
         if once or out.form != "table" or not sys.stdout.isatty():
-            facts = look(app.open(), Pace(), app.redaction)
+            facts = look(app.open(), Pace(), internals(app).redaction)
             out.page(facts, lambda: plain(facts))
         else:
             watch(app, span_of(every) / SECOND)
@@ -76,7 +77,7 @@ def watch(app: App, every: float) -> None:
 
 
 def _show(app: App, live: Live, wait: Callable[[float], str], every: float, told: list[int]) -> None:
-    pace, facts, trouble = Pace(), look(app.open(), Pace(), app.redaction), ""
+    pace, facts, trouble = Pace(), look(app.open(), Pace(), internals(app).redaction), ""
     pressed = ""
     while not told and "q" not in pressed.lower():
         began = time.monotonic()
@@ -88,6 +89,6 @@ def _show(app: App, live: Live, wait: Callable[[float], str], every: float, told
 def _look(app: App, pace: Pace, before: TopFacts) -> tuple[TopFacts, str]:
     """What is there now; while the store cannot be asked, what was there last, and why it is old."""
     try:
-        return look(app.open(), pace, app.redaction), ""
+        return look(app.open(), pace, internals(app).redaction), ""
     except StoreError as err:
         return before, f"the store does not answer, this is old: {first_line(str(err))}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota.app import internals
 from rota.cli.endings import INTERRUPTED
 from rota.cli.log_lines import LEVELS, set_up_logging
 from rota.cli.options import app_on_store, app_option, store_option
@@ -120,7 +121,7 @@ def _greet(app: App, server: WebServer) -> None:
     if secret is not None:
         say("the first token, an admin's; it is shown this once, and `rota token` makes and revokes others:")
         say(f"  {secret}")
-    if not len(app.registry):
+    if not len(internals(app).registry):
         say("no app is named, so no job can be enqueued here by its task's name; add --app jobs.py, or set ROTA_APP")
 
 

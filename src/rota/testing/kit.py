@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from rota.app import internals
 from rota.engine.executors.run import current_run
 from rota.errors import BadOption, Refused
 from rota.model.micros import datetime_of
@@ -61,14 +62,14 @@ class Kit:
 
     def __enter__(self) -> Self:
         app = self.app
-        if app.is_open:
+        if internals(app).is_open:
             raise Refused(
                 f"{app!r} has its store open already ({app.open().describe()}); a kit gives it another one. "
                 "Call app.close() first, and enqueue nothing while modules are imported"
             )
         self._store = KitStore(self.clock)
-        self._own_store = app.use_store(self._store)
-        self._stepper = Stepper(app, self._store, self.clock, app.lease_for, keeps_logs=self._keeps_logs)
+        self._own_store = internals(app).use_store(self._store)
+        self._stepper = Stepper(app, self._store, self.clock, internals(app).lease_for, keeps_logs=self._keeps_logs)
         try:
             app.open()
             app.sync_schedules()
@@ -136,7 +137,7 @@ class Kit:
 
     def fired(self, schedule_id: str) -> list[datetime]:
         """The nominal times for which a schedule has made jobs, in order; with look-ahead, also times to come."""
-        known = {job.schedule_id for job in self._store.seen} | set(self.app.deploy.names)
+        known = {job.schedule_id for job in self._store.seen} | set(internals(self.app).deploy.names)
         if schedule_id not in known and not self._store.get_schedules([schedule_id]):
             raise BadOption(
                 f"no schedule has the id {schedule_id!r}; known are {', '.join(sorted(filter(None, known)))}"
@@ -252,7 +253,7 @@ class Kit:
         return [Job(self.app.jobs, record.id, record=record) for record in records]
 
     def _task(self, task: Task[Any, Any] | str) -> Task[Any, Any]:
-        return self.app.registry.get(task if isinstance(task, str) else task.name)
+        return internals(self.app).registry.get(task if isinstance(task, str) else task.name)
 
     def _running(self) -> Stepper:
         if self._stepper is None:
@@ -267,7 +268,7 @@ class Kit:
         self._store.after_adding = None
         self.app.jobs.before_wait = None
         self.app.close()
-        self.app.use_store(self._own_store)
+        internals(self.app).use_store(self._own_store)
 
 
 def _refuse_to_wait(job: JobRecord) -> None:

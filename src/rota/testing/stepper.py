@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rota.app import internals
 from rota.engine.services import NodeSettings, build_services
 from rota.engine.store_clock import StoreClock
 from rota.engine.worker.worker import Executors, Worker, WorkerSettings
@@ -47,12 +48,12 @@ class Stepper:
             concurrency=MOST_RUNNING,
             lease_for=lease_for,
             early_by=0,  # a clock that stands still has no use for a head start
-            redaction=app.redaction,
+            redaction=internals(app).redaction,
         )
         services = build_services(
             store,
-            app.registry,
-            app.events,
+            internals(app).registry,
+            internals(app).events,
             _ExactClock(clock),
             NodeSettings(work=work),
             node_id=HOLDER,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from rota.app import internals
 from rota.errors import BadPayload, BadTrigger, RotaError, UnknownTask, UnknownZone
 from rota.inspector.facts.schedule import stored_bound
 from rota.inspector.facts.values import duration
@@ -136,7 +137,7 @@ def as_stored(
         made = unpack_call(stored.spec.payload.encode())
     except BadPayload:
         return args, kwargs
-    shown = app.redaction.shown(made)
+    shown = internals(app).redaction.shown(made)
     return restored_call(args, kwargs, made, shown)
 
 
@@ -144,7 +145,7 @@ def read_call(
     app: App, task: str, args: list[Any], kwargs: dict[str, Any], overrides: Overrides = NOTHING_ELSE
 ) -> Request:
     with at_fault("task"):
-        found = app.registry.get(task)
+        found = internals(app).registry.get(task)
     with at_fault("args", BadPayload):
         return found.request(tuple(args), kwargs, overrides)
 
@@ -195,7 +196,7 @@ def _patched_call(app: App, schedule: Schedule, said: dict[str, Any]) -> Request
     made = unpack_call(spec.payload.encode())
     task = said.get("task", spec.task)
     if not _is_same_task(app, spec.task, task):
-        made = app.redaction.shown(made)  # the other task gets what the caller can see, and no secret
+        made = internals(app).redaction.shown(made)  # the other task gets what the caller can see, and no secret
         return read_call(app, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
     args, kwargs = as_stored(app, schedule, task, said.get("args", made.args), said.get("kwargs", made.kwargs))
     overrides = Overrides(meta=made.meta, retries=made.retries, timeout=made.timeout)
@@ -215,7 +216,7 @@ def keep_hidden(request: Request, stored: Schedule) -> Request:
 def _is_same_task(app: App, one: str, other: str) -> bool:
     """Whether two names are those of one task; a bare function name may stand for a whole one."""
     with suppress(UnknownTask):
-        return app.registry.get(other).name == one
+        return internals(app).registry.get(other).name == one
     return one == other
 
 
@@ -234,7 +235,7 @@ def _own_request(app: App, spec: ScheduleSpec) -> Request | None:
     """The call as its task makes it; None where it cannot be read, or its task is unknown here."""
     try:
         made = unpack_call(spec.payload.encode())
-        return app.registry.get(spec.task).job(*made.args, **made.kwargs)
+        return internals(app).registry.get(spec.task).job(*made.args, **made.kwargs)
     except RotaError:
         return None
 

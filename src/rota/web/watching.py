@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from rota.app import internals
 from rota.inspector.changes import Change
 from rota.inspector.facts.change import change_facts
 from rota.inspector.facts.job import LineFacts, line_facts
@@ -111,7 +112,7 @@ class Watcher:
         is_first, self._has_notes = not self._has_notes, True
         self._last_audit = audit_records[0].id if audit_records else None
         if not is_first:
-            changes = [Change(audit, self._app.redaction) for audit in reversed(new)]
+            changes = [Change(audit, internals(self._app).redaction) for audit in reversed(new)]
             yield from (event("change", change_facts(change)) for change in changes)
 
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from rota import App, cron, every
+from rota.app import internals
 from rota.errors import BadSettings
 from rota.model.micros import SECOND
 from rota.store.contract import Retention
@@ -26,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def place(app: App) -> str:
-    return str(app.find_store().path)
+    return str(internals(app).find_store().path)
 
 
 def test_the_store_of_the_file_is_used_where_the_code_names_none(folder, monkeypatch):
@@ -41,7 +42,7 @@ def test_what_the_code_says_counts_and_a_variable_without_effect_is_told_once(fo
     monkeypatch.setenv("ROTA_STORE", "sqlite:///variable.db")
     app = App("sqlite:///code.db", name="shop", tz="Europe/Paris", namespace="coded", lease="7s")
     assert place(app) == f"{folder}/code.db"
-    assert (app.tz, app.namespace, app.lease_for) == ("Europe/Paris", "coded", 7 * SECOND)
+    assert (app.settings.tz, app.settings.namespace, app.settings.lease) == ("Europe/Paris", "coded", 7 * SECOND)
     assert [record.message for record in caplog.records] == [
         "ROTA_STORE has no effect: the code of app 'shop' gives its own store"
     ]
@@ -57,7 +58,7 @@ def test_two_apps_in_one_process_keep_their_own_stores_whatever_the_environment(
 def test_a_store_that_the_code_made_itself_is_used_without_a_word(monkeypatch, caplog):
     monkeypatch.setenv("ROTA_STORE", "sqlite:///variable.db")
     store = MemoryStore()
-    assert App(store).find_store() is store
+    assert internals(App(store)).find_store() is store
     assert caplog.records == []
 
 
@@ -65,7 +66,7 @@ def test_the_default_store_is_beside_the_file_else_in_the_apps_folder(folder, mo
     (folder / "deep").mkdir()
     monkeypatch.chdir(folder / "deep")
     app = App()
-    app.folder = folder / "elsewhere"  # as a target's loader does
+    internals(app).folder = folder / "elsewhere"  # as a target's loader does
     assert place(app) == f"{folder}/elsewhere/.rota/rota.db"
     (folder / "rota.yaml").touch()
     assert place(App()) == f"{folder}/.rota/rota.db"
@@ -103,7 +104,10 @@ def test_the_zone_of_the_file_is_that_of_schedules_which_name_none(folder):
     @app.schedule(cron("0 9 * * *", tz="Asia/Tokyo"))
     def own(): ...
 
-    assert {name: spec.tz for name, spec in app.declared.items()} == {"follows": "Europe/Paris", "own": "Asia/Tokyo"}
+    assert {name: spec.tz for name, spec in internals(app).declared.items()} == {
+        "follows": "Europe/Paris",
+        "own": "Asia/Tokyo",
+    }
     with Kit(app):
         assert app.schedules.get("follows").explain() == "At 09:00 every day, Europe/Paris time"
         assert app.schedules.put("later", follows.job(), cron("0 8 * * *")).tz == "Europe/Paris"
@@ -128,8 +132,8 @@ def test_retention_that_the_code_gives_counts_as_a_whole(folder):
     (folder / "rota.yaml").write_text("retention: {failed: 60d}\n")
     kept = Retention(succeeded_for=SECOND, nodes_for=SECOND)
     app = App(retention=kept)
-    assert app.retention is kept
-    assert app.resolved.origins["retention.failed"].words == "code"
+    assert internals(app).retention is kept
+    assert internals(app).resolved.origins["retention.failed"].words == "code"
 
 
 def test_importing_and_declaring_reads_no_file_and_loads_no_yaml(folder):

@@ -111,7 +111,7 @@ def _load(source: Source) -> ModuleType:
 
 def _in_apps(module: ModuleType, name: str) -> Task[Any, Any] | None:
     for value in list(vars(module).values()):
-        registry = value.registry if type(value).__module__ == "rota.app" else None
+        registry = value.__rota_tasks__ if type(value).__module__ == "rota.app" else None  # the app is above this layer
         if isinstance(registry, Registry) and (task := registry.find(name)) is not None:
             return task
     return None

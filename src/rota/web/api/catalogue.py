@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from rota.app import internals
 from rota.clock import utc_now
 from rota.errors import BadTrigger, UnknownZone
 from rota.inspector.facts.cron import CronFacts, cron_facts
@@ -32,7 +33,7 @@ class CronQuery(Query, frozen=True, kw_only=True):
 
 
 def list_tasks(ask: Ask) -> TasksFacts:
-    registry, redact = ask.app.registry, ask.app.redaction.extra
+    registry, redact = internals(ask.app).registry, internals(ask.app).redaction.extra
     return TasksFacts(items=[task_facts(registry.get(name), redact) for name in registry.names()])
 
 

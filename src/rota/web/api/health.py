@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.app import internals
 from rota.errors import BadOption
 from rota.inspector.health import Health, HealthFacts, live, ready
 from rota.web.refusals import Refusal
@@ -9,11 +10,11 @@ from rota.web.route import Answer, Ask, Route
 
 
 def get_live(ask: Ask) -> Answer:
-    return _answer(live(ask.app.node))
+    return _answer(live(internals(ask.app).node))
 
 
 def get_ready(ask: Ask) -> Answer:
-    return _answer(ready(ask.app.open, ask.app.node))
+    return _answer(ready(ask.app.open, internals(ask.app).node))
 
 
 def _answer(found: Health) -> Answer:

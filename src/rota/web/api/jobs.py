@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rota.app import internals
 from rota.errors import BadPayload
 from rota.inspector.facts.job import (
     EnqueuedFacts,
@@ -119,11 +120,11 @@ def list_jobs(ask: Ask) -> Page[JobFacts]:
         until=optional_instant("until", query.until),
     )
     page = ask.app.open().list_jobs(where, cursor=query.cursor, limit=query.limit)
-    return Page([job_facts(job, ask.app.redaction) for job in page.items], page.cursor)
+    return Page([job_facts(job, internals(ask.app).redaction) for job in page.items], page.cursor)
 
 
 def get_job(ask: Ask) -> JobPageFacts:
-    return job_page_facts(ask.app.jobs.read(ask.path.job_id), ask.app.redaction)
+    return job_page_facts(ask.app.jobs.read(ask.path.job_id), internals(ask.app).redaction)
 
 
 def get_history(ask: Ask) -> History:
@@ -146,29 +147,31 @@ def get_logs(ask: Ask) -> Lines | Follow:
 def enqueue_job(ask: Ask) -> Answer:
     body: NewJobBody = ask.body
     with at_fault("task"):
-        task = ask.app.registry.get(body.task)
+        task = internals(ask.app).registry.get(body.task)
     options: dict[str, Any] = {
         name: getattr(body, name)
         for name in ("delay", "at", "priority", "queue", "key", "key_for", "retries", "timeout", "meta")
     }
     with at_fault("args", BadPayload):
         request = task.using(**options).job(*body.args, **body.kwargs)
-    job = ask.app.send([request])[0]
+    job = internals(ask.app).send([request])[0]
     if not job.existed:
         ask.app.jobs.note(job.id, "enqueued", ask.by, {}, {"task": task.name})
     record = job.record if job.existed else enqueued_record(ask.app.open(), request, job.id)
-    facts = enqueued_facts(record, ask.app.redaction, existed=job.existed)
+    facts = enqueued_facts(record, internals(ask.app).redaction, existed=job.existed)
     return Answer(facts, 200 if job.existed else 201)
 
 
 def retry_job(ask: Ask) -> JobFacts:
     reason = ask.body.reason or f"retried by {ask.by}"
-    return job_facts(ask.app.jobs.retry(ask.path.job_id, reason=reason, by=ask.by).record, ask.app.redaction)
+    return job_facts(ask.app.jobs.retry(ask.path.job_id, reason=reason, by=ask.by).record, internals(ask.app).redaction)
 
 
 def cancel_job(ask: Ask) -> JobFacts:
     reason = ask.body.reason or f"cancelled by {ask.by}"
-    return job_facts(ask.app.jobs.cancel(ask.path.job_id, reason=reason, by=ask.by).record, ask.app.redaction)
+    return job_facts(
+        ask.app.jobs.cancel(ask.path.job_id, reason=reason, by=ask.by).record, internals(ask.app).redaction
+    )
 
 
 def delete_job(ask: Ask) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from rota.app import internals
 from rota.errors import TokenNotFound
 from rota.inspector.changes import list_changes
 from rota.inspector.facts.change import ChangeFacts, change_facts
@@ -98,7 +99,7 @@ def list_all_changes(ask: Ask) -> Page[ChangeFacts]:
     query: ChangesQuery = ask.query
     page = list_changes(
         ask.app.open(),
-        ask.app.redaction,
+        internals(ask.app).redaction,
         query.subject,
         since=query.since,
         until=query.until,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from rota.app import internals
 from rota.errors import ScheduleNotFound, TenantNotFound
 from rota.inspector.facts.change import ChangeFacts, change_facts
 from rota.inspector.facts.job import EnqueuedFacts, enqueued_facts
@@ -86,7 +87,7 @@ def list_schedules(ask: Ask) -> Page[ScheduleFacts]:
     where = ScheduleFilter(tenant=query.tenant, origin=query.origin)
     store = ask.app.open()
     page, now = store.list_schedules(where, cursor=query.cursor, limit=query.limit), store.now()
-    return Page([schedule_facts(record, ask.app.redaction, now) for record in page.items], page.cursor)
+    return Page([schedule_facts(record, internals(ask.app).redaction, now) for record in page.items], page.cursor)
 
 
 def get_schedule(ask: Ask) -> Answer:
@@ -147,7 +148,7 @@ def disable_schedule(ask: Ask) -> Answer:
 
 def run_schedule_now(ask: Ask) -> Answer:
     job = ask.app.schedules.run_now(ask.path.schedule_id, by=ask.by)
-    facts = enqueued_facts(job.record, ask.app.redaction, existed=job.existed)
+    facts = enqueued_facts(job.record, internals(ask.app).redaction, existed=job.existed)
     return Answer(facts, 200 if job.existed else 201)
 
 
@@ -193,7 +194,7 @@ def _read(ask: Ask) -> Schedule:
 
 
 def _shown(ask: Ask, record: Schedule, status: int = 200) -> Answer:
-    facts = schedule_facts(record, ask.app.redaction, ask.app.open().now())
+    facts = schedule_facts(record, internals(ask.app).redaction, ask.app.open().now())
     return Answer(facts, status, {"ETag": f'"{record.version}"'})
 
 

@@ -1,0 +1,29 @@
+"""What an app offers to its users: these names, and no others."""
+
+from __future__ import annotations
+
+from rota import App
+from rota.app import internals
+
+PARTS = {"jobs", "schedules", "tenants", "queues", "tokens", "sources", "metrics"}
+SAYS = {"name", "version", "settings"}
+DECLARES = {"task", "schedule", "source", "codec", "on"}
+DOES = {"enqueue_many", "changes", "lock", "aio", "asgi"}
+RUNS = {"start", "stop", "running", "lifespan", "sync_schedules", "open", "close"}
+
+
+def test_an_app_has_these_public_names():
+    app = App("memory://")
+    public = {name for name in dir(app) if not name.startswith("_")}
+    assert public == PARTS | SAYS | DECLARES | DOES | RUNS
+
+
+def test_the_inside_of_an_app_is_reached_through_one_door():
+    app = App("memory://", name="shop")
+    wiring = internals(app)
+    assert (wiring.name, wiring.is_open) == ("shop", False)
+    assert app.open() is wiring.open()
+    assert wiring.is_open
+    assert app.jobs is wiring.jobs
+    app.close()
+    assert not wiring.is_open
