@@ -67,7 +67,7 @@ def test_a_loop_that_a_coroutine_blocks_is_stuck_until_it_turns_again(app, gate)
     job = blocks.enqueue()
     assert begun.wait(PATIENCE)
     assert node.stuck == 0
-    clock.now += loop_module.STANDSTILL
+    clock.now += loop_module.BLOCKED_AFTER
     assert node.stuck == 1
     assert node.worker.executors.loop.blocker.job.id == job.id
     gate.set()
@@ -89,7 +89,7 @@ def test_a_loop_whose_coroutines_await_turns_and_is_not_stuck(app):
     job = awaits.enqueue()
     assert begun.wait(PATIENCE)
     for _ in range(3):
-        clock.now += 10 * loop_module.STANDSTILL
+        clock.now += 10 * loop_module.BLOCKED_AFTER
         until(lambda: node.stuck == 0)
     node.worker.executors.loop._loop.call_soon_threadsafe(go_on.set)
     assert job.result(timeout="10s") == 7
@@ -104,7 +104,7 @@ def test_a_loop_without_runs_is_never_stuck_and_does_not_wake(app):
     node = started(app, clock)
     assert quick.enqueue().result(timeout="10s") == 7
     until(lambda: not node.worker.executors.loop._is_beating)
-    clock.now += 10 * loop_module.STANDSTILL
+    clock.now += 10 * loop_module.BLOCKED_AFTER
     assert node.stuck == 0
     assert quick.enqueue().result(timeout="10s") == 7
 
@@ -127,7 +127,7 @@ def test_a_job_that_blocks_its_loop_as_its_worker_ends_has_died_and_others_are_g
     until(lambda: len(node.worker.executors.loop._tasks) == 1)
     job = blocks.enqueue()
     assert begun.wait(PATIENCE)
-    clock.now += loop_module.STANDSTILL
+    clock.now += loop_module.BLOCKED_AFTER
     app.stop()
     blocked, given_back = app.open().get_jobs([job.id, other.id])
     assert (blocked.state, blocked.deaths) == (State.QUEUED, 1)

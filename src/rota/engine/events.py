@@ -104,7 +104,7 @@ class Events:
         if wanted is None:
             if name not in NAMES:
                 raise LookupError(
-                    f"the event {name!r} is not in NAMES, so that nobody could subscribe to it; add it there"
+                    f"the event {name!r} is not in NAMES, so no handler could subscribe to it; add it there"
                 )
             wanted = tuple(handler for pattern, handler in self._handlers if fnmatchcase(name, pattern))
             self._wanted[name] = wanted

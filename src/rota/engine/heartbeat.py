@@ -1,4 +1,4 @@
-"""Writes every 5 s that this node is alive and what it runs, and tells its scheduler which schedules are its own."""
+"""Writes every 5 s that this node is alive and what it runs, and updates its scheduler's partition."""
 
 from __future__ import annotations
 

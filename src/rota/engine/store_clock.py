@@ -1,4 +1,4 @@
-"""The store's clock as a node knows it: the last reply's time, plus what has passed since on the monotonic clock."""
+"""Estimates the store's clock: the time in its last reply, plus the monotonic time since then."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def time_asleep() -> float:
-    """Seconds that this host was suspended: the monotonic clock stands still meanwhile, and no clock was set."""
+    """Seconds for which this host was suspended: the monotonic clock stops meanwhile, though no clock was set."""
     return time.clock_gettime(_BOOT_CLOCK) - time.monotonic() if _BOOT_CLOCK is not None else 0.0
 
 
@@ -47,12 +47,12 @@ class StoreClock:
         self._offset: float | None = None
         self._slept = self._asleep()
         self._lock = Lock()
-        self._stepped_at = float("-inf")  # what was asked before that tells of a time that is no more
+        self._stepped_at = float("-inf")  # a call that was sent earlier shows a time from before the step
         self._ahead_at = float("-inf")
         self.steps: deque[ClockStep] = deque(maxlen=MOST_STEPS)
 
     def sync(self, now: int, asked_at: float | None = None) -> None:
-        """Remember what a reply said. It was true at some time since it was asked: a late one moves nothing back."""
+        """Take over the time of a reply. It was true at some instant since the call: a late reply sets nothing back."""
         with self._lock:
             if asked_at is not None and asked_at < self._stepped_at:
                 return
@@ -73,11 +73,11 @@ class StoreClock:
         return self._monotonic()
 
     def was_set_ahead_within(self, seconds: float) -> bool:
-        """Whether the store's clock went ahead lately: leases then seem to have run out that have not."""
+        """Whether the store's clock was set ahead lately: leases then seem to have expired that have not."""
         return self._monotonic() < self._ahead_at + seconds
 
     def _known(self) -> float | None:
-        """The offset; while the host is asleep the store's clock goes on and ours does not."""
+        """The offset. While the host is suspended, the store's clock goes on and the monotonic clock does not."""
         slept = self._asleep() - self._slept
         if slept < 1.0 or self._offset is None:
             return self._offset

@@ -1,4 +1,4 @@
-"""Executors: where tasks run. A worker has one of each kind that its jobs ask for."""
+"""Runs tasks on threads, on an event loop or in child processes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class Executor(Protocol):
-    """Takes runs, and calls their finish() when they have ended."""
+    """Runs jobs, and calls finish() of each run when it has ended."""
 
     @property
     def stuck(self) -> int:
-        """Slots that do not come back: they run what was given up already (a timeout, a lost lease), or stand still."""
+        """Slots that are lost: they still run an abandoned job (a timeout, a lost lease), or are blocked."""
 
     def submit(self, *runs: Run) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Attempt: one job in one child process, watched until it ends, runs out of time or memory, is stopped, or dies."""
+"""Runs one job in one child process, until it ends, exceeds its time or memory, is stopped, or dies."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rota.engine.executors.run import Run
     from rota.model.outcome import Outcome
 
-LOOK = 0.2  # seconds between two looks at memory, cancellation and life
+LOOK = 0.2  # seconds between two checks of memory, cancellation and exit code
 LOAD_FOR = 60.0  # seconds that a child may take to start and to import the task's module, beside the timeout
 ASK_AGAIN = 1.0  # seconds after which a task that was asked to stop is interrupted …
 STOP_FOR = 2.0  # … and killed
 
 
 class Attempt:
-    """What the child does is read here; what becomes of it is decided here."""
+    """Reads what the child sends, and decides what becomes of it."""
 
     def __init__(self, run: Run, child: ChildProcess, is_stopping: Callable[[], bool]) -> None:
         self._run = run
@@ -40,7 +40,7 @@ class Attempt:
         self._has_begun = False
 
     def outcome(self) -> Outcome:
-        """Have the child run the job, to whatever end."""
+        """Have the child run the job, and return the outcome."""
         run = self._run
         if run.stop_reason is not None:
             return Stopped(run.stop_reason)
@@ -50,10 +50,10 @@ class Attempt:
             run.deadline += LOAD_FOR
         assert run.task is not None  # noqa: S101 - prepare() found it
         self._child.jobs += 1
-        self._child.read_rest()  # what a leftover of an earlier job wrote since is nobody's
+        self._child.read_rest()  # output that a leftover of an earlier job has written since is dropped
         self._child.send(RunRequest(run.job, source_of(run.task), logging.getLogger().level, run.host.redaction.extra))
         while True:
-            outcome = self._hear(self._child.turn(self._pause())) or self._judge()
+            outcome = self._receive(self._child.turn(self._pause())) or self._judge()
             if outcome is not None:
                 return outcome
 
@@ -62,7 +62,7 @@ class Attempt:
             return LOOK
         return min(LOOK, self._run.deadline - self._run.host.monotonic())
 
-    def _hear(self, messages: list[Message]) -> Outcome | None:
+    def _receive(self, messages: list[Message]) -> Outcome | None:
         run = self._run
         end: Outcome | None = None
         for message in messages:
@@ -82,10 +82,10 @@ class Attempt:
         return end
 
     def _ended(self, message: Finished) -> Outcome:
-        self._hear([said for said in self._child.read_rest() if isinstance(said, Output)])
+        self._receive([said for said in self._child.read_rest() if isinstance(said, Output)])
         outcome = outcome_in(message)
         if isinstance(outcome, Stopped) and self._run.stop_reason is not None:
-            return Stopped(self._run.stop_reason)  # the child does not know the words of whoever asked
+            return Stopped(self._run.stop_reason)  # the child does not know the reason
         return outcome
 
     def _judge(self) -> Outcome | None:
@@ -101,7 +101,7 @@ class Attempt:
         if now < self._looked_at + LOOK / 2:
             return None
         self._looked_at = now
-        return self._judge_memory() or self._press(now)
+        return self._judge_memory() or self._press_to_stop(now)
 
     def _late(self) -> Outcome:
         if self._has_begun:
@@ -117,8 +117,8 @@ class Attempt:
         error = f"MemoryError: used {megabytes(used)} MB, more than its cap of {megabytes(cap)} MB"
         return self._kill(Failed(error, may_retry=self._run.policy.may_retry(MemoryError())))
 
-    def _press(self, now: float) -> Outcome | None:
-        """Whoever is asked to stop hears of it, is interrupted, and is killed."""
+    def _press_to_stop(self, now: float) -> Outcome | None:
+        """Ask a task to stop, then interrupt it after 1 s, then kill it after 2 s."""
         if self._run.stop_reason is None:
             return None
         self._asked_at = self._asked_at or now
@@ -132,17 +132,17 @@ class Attempt:
 
     def _kill(self, outcome: Outcome) -> Outcome:
         self._child.kill()
-        self._hear([said for said in self._child.read_rest() if isinstance(said, Output)])
+        self._receive([said for said in self._child.read_rest() if isinstance(said, Output)])
         return outcome
 
     def _dead(self) -> Outcome:
-        """It ended by itself: a result that it sent before still counts."""
-        end = self._hear(self._child.read_rest())
+        """The child has ended by itself: a result that it sent before still counts."""
+        end = self._receive(self._child.read_rest())
         if end is not None:
             return end
         hung_up = self._child.is_disconnected and not self._child.wait(1.0)
         self._child.kill()
-        self._hear([said for said in self._child.read_rest() if isinstance(said, Output)])
+        self._receive([said for said in self._child.read_rest() if isinstance(said, Output)])
         if self._run.stop_reason is not None:
             return Stopped(self._run.stop_reason)
         how = "closed its socket and was killed" if hung_up else how_it_ended(self._child.exit_code or 0)

@@ -73,7 +73,7 @@ class _Stream:
             self._original.flush()
 
     def close(self) -> None:
-        """A job that closes stdout closes nobody else's."""
+        """A job that closes stdout closes only its own."""
         if current_run() is None:
             self._original.close()
 

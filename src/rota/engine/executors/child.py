@@ -1,7 +1,7 @@
-"""Child: the life of a process that runs tasks for a worker: it takes an order, runs it, says how it ended.
+"""Runs tasks in a child process: it receives a request, runs the task, and reports the outcome.
 
-What the task writes goes to its job's log: text of Python's own streams and log records over the socket, in order;
-everything else (C code, subprocesses) through the descriptors 1 and 2, which are pipes to the worker.
+What the task writes goes to its job's log. Text of Python's own streams and log records goes over the socket, in order.
+Everything else (C code, subprocesses) goes through the descriptors 1 and 2, which are pipes to the worker.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rota.tasks.task import Task
 
 CHUNK = 32 * 1024  # characters sent at once
-ENOUGH = 4 * MOST_BYTES  # what is written after that is not even sent: the job's log is full
+MOST_SENT = 4 * MOST_BYTES  # characters; later output is not even sent, because the job's log is full
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -63,36 +63,36 @@ class Child:
         os.set_inheritable(channel.fileno(), False)  # noqa: FBT003
         self._sending = threading.Lock()
         self._sent = 0  # characters of this job's output
-        self._run: Run | None = None  # the one that SIGTERM is about
+        self._run: Run | None = None  # the run that SIGTERM stops
         self._must_raise = False
         self._host = Host(
-            lambda _run, _outcome: None, end_in=_refuse_transaction, on_progress=self._tell_progress
-        )  # the worker hears of the end by the channel
+            lambda _run, _outcome: None, end_in=_refuse_transaction, on_progress=self._send_progress
+        )  # the worker learns of the end from the channel
 
     def serve(self) -> None:
         frames = Frames()
         while data := self._channel.recv(1 << 16):
             for message in frames.feed(data):
                 if isinstance(message, RunRequest):
-                    self._obey(message)
+                    self._serve(message)
 
     def say(self, level: str, text: str, *, is_record: bool = False) -> bool:
-        """Send what the task wrote; False where this is a fork of the child, which has no say on the socket."""
+        """Send what the task wrote; False in a fork of the child, which must not use the socket."""
         if os.getpid() != self._pid:
             return False
         for start in range(0, len(text), CHUNK):
-            if self._sent <= ENOUGH:
+            if self._sent <= MOST_SENT:
                 part = text[start : start + CHUNK].encode("utf-8", "backslashreplace").decode()
                 self._send(Output(level, part, is_record))
             self._sent += CHUNK
         self._sent -= -len(text) % CHUNK
         return True
 
-    def _obey(self, order: RunRequest) -> None:
+    def _serve(self, request: RunRequest) -> None:
         self._sent = 0
-        sys.stdout = sys.stderr = self._terminal  # what a module sets up while it is imported is not the job's
-        logging.getLogger().setLevel(order.log_level)
-        outcome = self._outcome(order)
+        sys.stdout = sys.stderr = self._terminal  # output of a module that is imported is not the job's
+        logging.getLogger().setLevel(request.log_level)
+        outcome = self._outcome(request)
         if os.getpid() != self._pid:  # a fork that the task left behind comes out here
             os._exit(0)
         for stream in (sys.__stdout__, sys.__stderr__):
@@ -101,38 +101,38 @@ class Child:
         self._libc.fflush(None)
         self._send(ended(outcome))
 
-    def _outcome(self, order: RunRequest) -> Outcome:
+    def _outcome(self, request: RunRequest) -> Outcome:
         try:
-            task = find_task(order.source, order.job.task)
+            task = find_task(request.source, request.job.task)
         except BaseException as err:  # noqa: BLE001 - a module may raise anything while it is imported
-            place = order.source.file or order.source.module
-            return Failed(f"{order.job.task} cannot be loaded from {place}: {describe(err)}", may_retry=False)
-        run = Run(order.job, self._host._replace(redaction=Redaction(order.redact)))
+            place = request.source.file or request.source.module
+            return Failed(f"{request.job.task} cannot be loaded from {place}: {describe(err)}", may_retry=False)
+        run = Run(request.job, self._host._replace(redaction=Redaction(request.redact)))
         problem = run.prepare(_Only(task))
         if problem is not None:
             return problem
         with self._streams():
             return self._call(run)
 
-    def _tell_progress(self, text: str) -> None:
+    def _send_progress(self, text: str) -> None:
         if os.getpid() == self._pid:
             self._send(Progress(text))
 
     def _call(self, run: Run) -> Outcome:
         self._must_raise = False
-        signal.signal(signal.SIGTERM, self._on_term)  # anew: the last task may have set its own
+        signal.signal(signal.SIGTERM, self._on_term)  # for each task: the last one may have set its own
         self._send(Started())
         self._run = run
         try:
             return run_here(run)
-        except BaseException as err:  # noqa: BLE001 - the interruption may come a moment too late
+        except BaseException as err:  # noqa: BLE001 - the interruption may come after the task has returned
             return outcome_of(err, run)
         finally:
             self._run = None
 
     @contextmanager
     def _streams(self) -> Iterator[None]:
-        """Descriptors, streams and log records are the job's, whatever the last one did to them."""
+        """Give descriptors, streams and log records to this job, whatever the last one did to them."""
         for descriptor, pipe in zip((1, 2), self._pipes, strict=True):
             os.dup2(pipe, descriptor)
         sys.stdout, sys.stderr = _Stream(self, 1, "info"), _Stream(self, 2, "error")
@@ -145,14 +145,14 @@ class Child:
             sys.stdout = sys.stderr = self._terminal
 
     def _on_term(self, _number: int, _frame: object) -> None:
-        """Asked to stop: first current_job.cancelled says so; asked again, the task is interrupted."""
+        """Asked to stop: first current_job.cancelled is set; the second time, the task is interrupted."""
         run = self._run
         if run is None or os.getpid() != self._pid:
             return
         if run.stop_reason is None:
             run.stop_reason = "cancelled"
         elif self._sending.locked():
-            self._must_raise = True  # half a message would be the end of all of them
+            self._must_raise = True  # half a message would break the channel
         else:
             raise Cancel(run.stop_reason)
 
@@ -162,7 +162,7 @@ class Child:
             try:
                 self._channel.sendall(data)
             except OSError:
-                os._exit(70)  # the worker is gone, or the task has closed what is not its own
+                os._exit(70)  # the worker has ended, or the task has closed the socket
         if self._must_raise and self._run is not None and threading.current_thread() is threading.main_thread():
             self._must_raise = False
             raise Cancel(self._run.stop_reason or "cancelled")
@@ -183,7 +183,7 @@ class _Stream(io.TextIOWrapper):
         return len(text) if self._child.say(self._level, text) else super().write(text)
 
     def close(self) -> None:
-        """A job that closes stdout closes nobody else's."""
+        """A job that closes stdout closes only its own."""
 
 
 class _Records(logging.Handler):

@@ -1,4 +1,4 @@
-"""ChildProcess: a worker's hold on one child process: what it is told, what it says, how much it uses, how it ends."""
+"""Starts one child process, exchanges messages with it, measures its memory, and stops it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 READ = 1 << 16
 MOST_READS = 32  # of one pipe in a turn, so that no flood keeps the others waiting
 PAGE = os.sysconf("SC_PAGE_SIZE")
-GOODBYE = 1.0  # seconds for a child to end by itself
+END_WITHIN = 1.0  # seconds for a child to end by itself
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from rota.engine.executors.child import main; main()"
 
 
 class ChildProcess:
-    """Started by exec, never a fork of this process; in a session of its own, so that a Ctrl-C is not for it."""
+    """Started by exec, never a fork of this process; in a session of its own, so that a Ctrl-C does not reach it."""
 
     def __init__(self) -> None:
         self.started_at = time.monotonic()
         self.jobs = 0
-        self.rss = 0  # bytes, when last looked at
+        self.rss = 0  # bytes, when last measured
         self.is_disconnected = False  # its end of the socket is closed
         self._channel, theirs = socket.socketpair()
         try:
@@ -61,12 +61,12 @@ class ChildProcess:
         return self._process.poll()
 
     def send(self, message: Message) -> None:
-        """Sent as fast as the child takes it, while turn() is called."""
+        """Queue a message; turn() sends it as fast as the child reads it."""
         self._outgoing += pack(message)
         self._write()
 
     def turn(self, seconds: float) -> list[Message]:
-        """Wait for the child to say something, and answer what it said. Raw output comes before messages."""
+        """Wait for messages of the child and return them. Raw output comes before messages."""
         ready = [descriptor for descriptor, _ in self._poll.poll(max(0.0, seconds) * 1000)]
         if self._outgoing:
             self._write()
@@ -77,7 +77,7 @@ class ChildProcess:
         return messages + (self._read_channel() if self._channel.fileno() in ready else [])
 
     def read_rest(self) -> list[Message]:
-        """What is still in the pipes."""
+        """The messages and output that are still in the pipes."""
         messages = [said for descriptor in list(self._pipes) for said in self._read_pipe(descriptor)]
         return messages + ([] if self.is_disconnected else self._read_channel())
 
@@ -100,7 +100,7 @@ class ChildProcess:
         return True
 
     def kill(self) -> None:
-        """At once, with whatever it has started in its session; and reap it."""
+        """Kill it at once, with all processes of its session, and reap it."""
         if self.exit_code is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -108,9 +108,9 @@ class ChildProcess:
         self._process.wait()
 
     def end(self) -> None:
-        """Let it go: it ends when its socket does, or is made to."""
+        """Close its socket, so that it ends; kill it if it does not."""
         self._channel.close()
-        if not self.wait(GOODBYE):
+        if not self.wait(END_WITHIN):
             self.kill()
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
@@ -122,7 +122,7 @@ class ChildProcess:
         except BlockingIOError:
             pass
         except OSError:
-            self._outgoing.clear()  # it is dead, which shows elsewhere
+            self._outgoing.clear()  # it is dead, which exit_code shows
         events = select.POLLIN | select.POLLOUT if self._outgoing else select.POLLIN
         if not self.is_disconnected:
             self._poll.modify(self._channel, events)
@@ -168,7 +168,7 @@ class _Pipe:
 
 
 def _start(theirs: socket.socket) -> subprocess.Popen[bytes]:
-    """A fresh interpreter that imports Rota, and no main module: no script runs twice."""
+    """A new interpreter that imports Rota, and no main module: no script runs twice."""
     terminal = _own_stderr()
     words = ([str(folder) for folder in sys.path], theirs.fileno(), terminal, os.getpid())
     try:

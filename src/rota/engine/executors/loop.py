@@ -1,4 +1,4 @@
-"""The loop: coroutine functions, hundreds at a time, on one event loop in a thread of its own."""
+"""Runs coroutine functions, hundreds at a time, on one event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rota.model.outcome import Outcome
 
 
-BEAT = 1.0  # seconds between two signs of life of a loop with runs
-STANDSTILL = 10.0  # seconds without one, after which something blocks it
+BEAT = 1.0  # seconds between two checks that a loop with runs still turns
+BLOCKED_AFTER = 10.0  # seconds without a turn, after which a task counts as blocking it
 
 
 class LoopExecutor:
@@ -40,12 +40,12 @@ class LoopExecutor:
 
     @property
     def stuck(self) -> int:
-        """One, while the loop stands still under its runs. One that awaits is interrupted, and holds nothing."""
-        return int(bool(self._tasks) and self._monotonic() >= self._turned_at + STANDSTILL)
+        """One, while a run blocks the loop. A run that awaits can be interrupted, and blocks nothing."""
+        return int(bool(self._tasks) and self._monotonic() >= self._turned_at + BLOCKED_AFTER)
 
     @property
     def blocker(self) -> Run | None:
-        """The run whose own code has not let the loop turn for a while, where it can be told."""
+        """The run whose code has blocked the loop for 10 s, if it is known."""
         task: asyncio.Task[Any] | None = asyncio.current_task(self._loop) if self.stuck else None
         return self._tasks.get(task) if task is not None else None
 
@@ -88,7 +88,7 @@ class LoopExecutor:
 
     def _end(self, task: asyncio.Task[None], run: Run) -> None:
         self._tasks.pop(task, None)
-        if task.cancelled():  # before its first step, so that nobody has reported it
+        if task.cancelled():  # before its first step, so that it has reported nothing
             run.finish(Stopped(run.stop_reason or "cancelled"))
 
 
@@ -112,7 +112,7 @@ async def run_async(run: Run) -> Outcome:
 
 
 def _turn(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until it is stopped, then end what is left on it and let go of its descriptors."""
+    """Run the loop until it is stopped, then cancel its tasks and close its descriptors."""
     try:
         loop.run_forever()
         loop.run_until_complete(_end_all())
@@ -129,6 +129,6 @@ async def _end_all() -> None:
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
-    """Have the loop call something; a loop that has ended has nothing left to call it for."""
+    """Call a function in the loop's thread. A loop that has ended ignores it."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(function)

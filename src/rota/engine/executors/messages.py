@@ -1,4 +1,4 @@
-"""Wire: what a worker and its child processes say to each other, as framed messages over one socket."""
+"""The messages between a worker and its child processes, as frames over one socket."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEAD = 4  # bytes of a frame's length
 
 
 class RunRequest(Struct, frozen=True, tag=True):
-    """Run this job. Its payload is the JSON that the store keeps; no object of the user's is ever pickled."""
+    """Run this job. Its payload is the JSON from the store; no object is ever pickled."""
 
     job: Job
     source: Source
@@ -49,7 +49,7 @@ class Output(Struct, frozen=True, tag=True):
 
 
 class Progress(Struct, frozen=True, tag=True):
-    """How far the task says it is."""
+    """The task's progress, as it reports it."""
 
     progress: str
 
@@ -86,7 +86,7 @@ def outcome_in(message: Finished) -> Outcome:
 
 
 class Frames:
-    """Puts messages together from bytes as they come."""
+    """Decodes messages from bytes as they arrive."""
 
     def __init__(self) -> None:
         self._rest = bytearray()

@@ -1,6 +1,6 @@
-"""Processes: plain functions, each slot a thread that has one child process run them, kept warm and replaced in time.
+"""Runs plain functions in child processes: each slot is a thread with one child, which is reused and replaced in time.
 
-A child may hold its interpreter, leak, crash or hang: the worker's threads go on, and the child is killed if need be.
+A child may hold its interpreter, leak, crash or hang: the worker's threads go on, and the child is killed if needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.worker")
 
-CHECK = 5.0  # seconds between two looks at an idle child
+CHECK = 5.0  # seconds between two checks of an idle child
 STOP_FOR = 3.0  # seconds that stop() waits for children to end
 
 
@@ -41,7 +41,7 @@ class Recycling(Struct, frozen=True, kw_only=True):
 
 
 class ProcessExecutor(Slots):
-    """Grows to as many children as there is work for, up to its slots; a stuck one is about to be killed."""
+    """Starts as many children as there is work for, up to its slots; a stuck one is about to be killed."""
 
     thread_name = "rota-process"
 
@@ -56,7 +56,7 @@ class ProcessExecutor(Slots):
         super().submit(*runs)
 
     def stop(self) -> None:
-        """Kill what runs, let go of what is idle, and wait until all have been reaped."""
+        """Kill running children, end idle ones, and wait until all have been reaped."""
         self._stopping.set()
         super().stop()
         until = time.monotonic() + STOP_FOR
@@ -75,7 +75,7 @@ class ProcessExecutor(Slots):
             child.end()
 
     def _do(self, run: Run, child: ChildProcess | None) -> ChildProcess | None:
-        """Run a job in this child or a new one; answers the child to keep."""
+        """Run a job in this child or a new one; return the child to keep."""
         self._begin(run)
         try:
             child = self._fit(run, child)
@@ -92,7 +92,7 @@ class ProcessExecutor(Slots):
         return self._kept(child)
 
     def _fit(self, run: Run, child: ChildProcess | None) -> ChildProcess:
-        """A living child, and one whose past leaves this job most of its memory."""
+        """A living child whose earlier jobs leave this one at least half of its memory cap."""
         cap = run.task.options.memory if run.task is not None else None
         if child is not None and (
             child.exit_code is not None or (cap is not None and child.measure_memory() > cap / 2)

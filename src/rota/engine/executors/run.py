@@ -37,24 +37,24 @@ LONGEST_ERROR = 16_000  # characters of a traceback that are kept
 
 
 class Finder(Protocol):
-    """Who knows tasks by name: an app's registry."""
+    """Finds tasks by name: an app's registry."""
 
     def find(self, name: str, /) -> Task[Any, Any] | None: ...
 
 
 class Host(NamedTuple):
-    """Where runs are: who hears how they ended, and what they may ask for. One for all of a worker's."""
+    """What a worker offers its runs: one value for all of them."""
 
     done: Callable[[Run, Outcome], None]
     now: Callable[[], int] = utc_micros  # the store's clock, for the times of log lines
     monotonic: Callable[[], float] = time.monotonic
     end_in: Callable[[Run, object, Any], bool] | None = None  # ends a job with a caller's transaction
-    on_progress: Callable[[str], None] | None = None  # who hears of it at once, where that is another process
+    on_progress: Callable[[str], None] | None = None  # called at once, if the worker is another process
     redaction: Redaction = DEFAULT  # of the worker's settings
 
 
 class Run:
-    """A claimed job on its way through this worker. (What has a default stands in the class until it is set.)"""
+    """A claimed job in this worker. (Attributes with a default are in the class until they are set.)"""
 
     ended_in = False  # with a caller's transaction
     task: Task[Any, Any] | None = None
@@ -69,7 +69,7 @@ class Run:
     progress: str | None = None  # what it last said, until the store has it
     stop_reason: str | None = None
     knows_of_stop = False  # it read that it was asked to stop
-    on_stop: Callable[[], object] | None = None  # how an executor interrupts it, where it can
+    on_stop: Callable[[], object] | None = None  # how an executor interrupts it, if it can
     is_lost = False
     is_over = False
     is_watched = False  # its executor keeps its deadline
@@ -82,7 +82,7 @@ class Run:
         self.lease_end = lease_end
 
     def prepare(self, registry: Finder) -> Outcome | None:
-        """Find the task and read the arguments; an outcome where that cannot be done."""
+        """Find the task and decode the arguments; an outcome if that fails."""
         self.task = registry.find(self.job.task)
         if self.task is None:
             return TaskUnknown()
@@ -113,7 +113,7 @@ class Run:
         return self._secrets
 
     def begin(self) -> bool:
-        """Start the clock; False where the run is over before it began."""
+        """Start the clock; False if the run is over already."""
         with _finishing:
             if self.is_over:
                 return False
@@ -130,7 +130,7 @@ class Run:
         self.host.done(self, outcome)
 
     def finish(self, outcome: Outcome) -> bool:
-        """Report how it ended; False where that was decided already (a timeout, a lost lease)."""
+        """Report how it ended; False if it has ended already (a timeout, a lost lease)."""
         with _finishing:
             if self.is_over:
                 return False
@@ -145,7 +145,7 @@ class Run:
             self.on_stop()
 
     def lose(self) -> None:
-        """Its lease is gone: another worker may have the job. Nothing that it does counts any more."""
+        """Its lease has expired: another worker may have the job. Nothing that it does counts any more."""
         self.is_lost = True
         self.stop("the lease was lost")
 
@@ -201,7 +201,7 @@ def run_here(run: Run) -> Outcome:
 
 
 def success(value: Any, run: Run) -> Outcome:
-    """A return value is kept as JSON; one that cannot be is a failure told in plain words.
+    """A return value is stored as JSON. One that cannot be stored is a failure that says why.
 
     A task that knew that it was asked to stop, and returned, has stopped: what it returns is not its work's result.
     """
@@ -267,12 +267,12 @@ class CurrentJob:
 
     @property
     def schedule_id(self) -> str | None:
-        """The schedule that made it, where one did."""
+        """The schedule that made it, if one did."""
         return self._run.job.schedule_id
 
     @property
     def occurrence(self) -> datetime | None:
-        """The nominal time that this run stands for, where a schedule made it."""
+        """The nominal time of this run, if a schedule made it."""
         return optional_datetime(self._run.job.fire_at)
 
     @property
@@ -312,7 +312,7 @@ class CurrentJob:
     def finish_in(self, connection: object, result: object = None) -> None:
         """End this job as succeeded with the caller's own transaction: its effects and its end commit together.
 
-        LeaseLost where another worker has the job by now: roll back, and leave it to that one.
+        LeaseLost if another worker has the job by now: roll back, and leave it to that worker.
         """
         run = self._run
         end_in = run.host.end_in
@@ -323,7 +323,7 @@ class CurrentJob:
         run.ended_in = True
 
     def check(self) -> None:
-        """Raise where the job was lost or asked to stop."""
+        """Raise LeaseLost if the lease was lost or the job was asked to stop."""
         if self._run.stop_reason is not None:
             raise LeaseLost(self._run.stop_reason)
 
@@ -342,5 +342,5 @@ current_job = CurrentJob()
 
 
 def current_run() -> Run | None:
-    """The run that this code belongs to, where it belongs to one."""
+    """The run that this code belongs to, if any."""
     return _current.get()

@@ -1,4 +1,4 @@
-"""Sources: where a task's code is, so that another process can load it the way this one did."""
+"""Describes where a task's code is, so that another process can load it as this one did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _loading = threading.Event()
 
 
 class Source(Struct, frozen=True):
-    """A task's module and place in it; a file too, where the module is one that no package holds."""
+    """A task's module and its name in it; also a file, if the module belongs to no package."""
 
     module: str
     qualname: str
@@ -57,7 +57,7 @@ def source_of(task: Task[Any, Any]) -> Source:
 
 
 def find_task(source: Source, name: str) -> Task[Any, Any]:
-    """Load a task's module and find the task: in an app there by its registered name, else where it was defined."""
+    """Load a task's module and find the task: by its registered name in an app there, else by its function's name."""
     _loading.set()
     try:
         module = _load(source)
@@ -75,7 +75,7 @@ def find_task(source: Source, name: str) -> Task[Any, Any]:
 
 
 def task_in(module: ModuleType, name: str, qualname: str) -> Task[Any, Any] | None:
-    """The task that a process finds in a module: by its name in an app there, else where its function stands."""
+    """The task that a process finds in a module: by its name in an app there, else by its function's name."""
     return _in_apps(module, name) or _at(module, qualname)
 
 
@@ -125,7 +125,7 @@ def _at(module: ModuleType, qualname: str) -> Task[Any, Any] | None:
 
 
 def _place(app: Any, source: Source) -> None:
-    """What the task enqueues goes to the worker's store, or is refused: never to a copy that nobody looks into."""
+    """What the task enqueues goes to the worker's store, or is refused: never to another store by mistake."""
     if source.folder is not None:
         app.folder = Path(source.folder)
     if source.store is not None:

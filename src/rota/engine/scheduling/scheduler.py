@@ -272,7 +272,7 @@ class Scheduler(Service):
         schedule = firing.schedule
         self._failing.pop(schedule.id, None)
         if not result.is_accepted:
-            self._emit_refused(schedule, now, "somebody else fired or edited it first", is_fault=False)
+            self._emit_refused(schedule, now, "another node fired it first, or it was edited", is_fault=False)
             return
         if result.jobs and self.events.wants("schedule.fired"):
             self.events.emit(
@@ -291,11 +291,11 @@ class Scheduler(Service):
             self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped, reasons=reasons)
 
     def _emit_unfired(self, schedule: Schedule, now: int, error: str) -> None:
-        """Say that a due schedule could not be fired, once per outage; the next turns try again."""
-        told = self._outage.reported if self._outage is not None else set()
-        if schedule.id in told:
+        """Emit that a due schedule could not be fired, once per outage; the next turns try again."""
+        reported = self._outage.reported if self._outage is not None else set()
+        if schedule.id in reported:
             return
-        told.add(schedule.id)
+        reported.add(schedule.id)
         self._emit_refused(schedule, now, error, is_fault=True)
 
     def _emit_refused(self, schedule: Schedule, now: int, error: str, *, is_fault: bool) -> None:

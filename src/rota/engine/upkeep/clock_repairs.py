@@ -1,4 +1,4 @@
-"""Moves back what a clock that stood ahead has left in the store: schedules, delays and leases.
+"""Repairs what a clock that was ahead has left in the store: schedules, delays and leases.
 
 Every write is guarded (by a schedule's version, by a job's state and lease), so any number of nodes may do it at once,
 and doing it again changes nothing. It reads all schedules and all waiting jobs, a page at a time: only a step of the
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.clock")
 
-MOST_LINES = 5_000  # of one schedule's ledger that are read; what lies behind them counts as taken
+MOST_ENTRIES = 5_000  # of one schedule's ledger that are read; older ones count as taken
 LEASE_LEFT = 30 * SECOND  # what a lease that was given under the wrong clock, and whose holder is silent, still has
 
 
@@ -71,10 +71,10 @@ def repair_leases(store: Store, latest: int) -> int:
 
 
 def _moved_back(store: Store, schedule: Schedule, now: int, new_id: Callable[[], str], by: str) -> Edit | None:
-    """What to do about one schedule; one that cannot be evaluated is left to those who would fire it."""
-    lines, is_whole = _ledger_after(store, schedule, now)
+    """The edit for one schedule; None for one that cannot be evaluated, which its scheduler sets aside."""
+    entries, is_whole = _ledger_after(store, schedule, now)
     try:
-        edit = repair_schedule(schedule, lines, now, is_whole=is_whole)
+        edit = repair_schedule(schedule, entries, now, is_whole=is_whole)
     except StoreError:
         raise
     except RotaError as err:
@@ -86,17 +86,17 @@ def _moved_back(store: Store, schedule: Schedule, now: int, new_id: Callable[[],
 
 def _ledger_after(store: Store, schedule: Schedule, now: int) -> tuple[list[Occurrence], bool]:
     """A schedule's ledger after now, and whether that is all of it."""
-    lines: list[Occurrence] = []
+    entries: list[Occurrence] = []
     cursor: str | None = None
-    while len(lines) < MOST_LINES:
+    while len(entries) < MOST_ENTRIES:
         page = store.list_occurrences(
             schedule.id, now + 1, schedule.made_through + 1, cursor=cursor, limit=LARGEST_PAGE
         )
-        lines += page.items
+        entries += page.items
         cursor = page.cursor
         if cursor is None:
-            return lines, True
-    return lines, False
+            return entries, True
+    return entries, False
 
 
 def _pages(store: Store, where: JobFilter) -> Iterator[list[Job]]:

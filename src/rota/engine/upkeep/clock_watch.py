@@ -1,4 +1,4 @@
-"""Clock watch: notices that the store's clock was set, says so once, and moves back what the wrong time has left.
+"""Notices that the store's clock was set, emits it once, and repairs what the wrong time left in the store.
 
 Two things show a step: a reply that cannot be true, given what has passed since the last one (`StoreClock`), and a
 record in the store of the latest time that its clock has shown, which a node compares when it starts.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rota.engine.store_clock import StoreClock
     from rota.store.contract import Store
 
-LOOK = 1.0  # seconds between two looks at what this node's replies have told
+LOOK = 1.0  # seconds between two checks of the steps that this node's replies have shown
 RECORD = 60.0  # seconds between two records of the latest time
 SECOND_PASS = SILENT_AFTER / SECOND + 5.0  # seconds; by then live nodes have renewed, and old firings have come
 TAKE_OVER = 60.0  # seconds after which this node finishes another node's repair
@@ -45,7 +45,7 @@ MOST_TRIES = 5  # at a record that other nodes write, too
 
 
 class Pending:
-    """A step whose traces are to be moved back, and when."""
+    """A step that is to be repaired, and when."""
 
     def __init__(self, step: ClockStep, due_at: float, passes: int) -> None:
         self.step = step
@@ -79,11 +79,11 @@ class ClockWatch(Service):
             for pending in [one for one in self._pending if self.clock.monotonic() >= one.due_at]:
                 self._repair(pending)
         except StoreMoved:
-            return LOOK  # it stands still on purpose
+            return LOOK  # sealed on purpose
         return LOOK
 
     def _record_time(self) -> None:
-        """Keep the latest time; where an earlier record shows a later one, the clock was set back unseen."""
+        """Record the latest time. If an earlier record shows a later time, the clock was set back unnoticed."""
         asked_at = self.clock.monotonic()
         now = self._store.now()
         self.clock.sync(now, asked_at)
@@ -106,7 +106,7 @@ class ClockWatch(Service):
         self._has_looked = True
 
     def _note(self, seen: ClockStep) -> None:
-        """Say that the clock was set, once, and plan the repair."""
+        """Emit that the clock was set, once, and plan the repair."""
         step = msgspec.structs.replace(seen, by=self._node_id)
         before, after = self._write(lambda record: with_step(record, step))
         is_first = before.steps != after.steps

@@ -1,4 +1,4 @@
-"""Pruner: removes what has been kept long enough, in small batches, so that nothing grows for ever."""
+"""Deletes expired jobs, occurrences, nodes and audit records in small batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 BATCH = 500
 PAUSE = 60.0
-DOUBT = 600.0  # seconds after the store's clock went ahead in which nothing is deleted: it may be wrong
-SHORT_PAUSE = 0.05  # between two full batches: others want to write too
+DOUBT = 600.0  # seconds without deletions after the store's clock was set ahead: it may be wrong
+SHORT_PAUSE = 0.05  # seconds between two full batches, so that other writers get their turn
 
 
 class Pruner(Service):
-    """Runs in every node; many at once do no harm."""
+    """Runs in every node. Several may run at once."""
 
     name = "pruner"
 
@@ -36,7 +36,7 @@ class Pruner(Service):
         try:
             pruned = self._store.prune(self._retention, BATCH)
         except StoreMoved:
-            return PAUSE  # it stands still on purpose; those who miss work there say so
+            return PAUSE  # sealed on purpose; worker and scheduler emit that
         if pruned.total:
             self.events.emit("pruned", self.clock.now(), jobs=pruned.jobs, occurrences=pruned.occurrences)
         return SHORT_PAUSE if pruned.jobs >= BATCH else PAUSE

@@ -1,7 +1,7 @@
-"""Rescuer: finds running jobs whose worker stopped renewing its lease, and gives them to others.
+"""Finds running jobs whose lease has expired, and releases them to other workers.
 
-It runs in every node and is safe to run many times at once: a rescue is applied only where the lease still is the one
-that ran out. Where a worker is known to be dead, nobody waits for its leases: its jobs are settled in its own name.
+It runs in every node, and several may run at once: a rescue is applied only if the lease is still the expired one. If a
+worker is known to be dead, its jobs are settled in its name at once, without waiting for their leases.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 BATCH = 100
-ROUNDS = 3  # looks at the jobs of a dead worker; its leases see to what is left then
+ROUNDS = 3  # passes over the jobs of a dead worker; what is left then waits for its lease to expire
 
 
 class Rescuer(Service):
-    """Looks twice per lease, so that a dead worker's job waits at most one and a half of them."""
+    """Runs twice per lease, so that a dead worker's job waits at most one and a half leases."""
 
     name = "rescuer"
 
@@ -38,36 +38,36 @@ class Rescuer(Service):
     ) -> None:
         super().__init__(events, clock)
         self._store = store
-        self._random = random or Random()  # noqa: S311 - so that many nodes do not look at once
+        self._random = random or Random()  # noqa: S311 - so that nodes do not all ask at once
         self._pause = lease_for / 2e6
         self._lease = lease_for / 1e6
 
     def turn(self) -> float:
-        lapsed = self._store.lapsed_jobs(BATCH)
-        if not lapsed:
+        expired = self._store.lapsed_jobs(BATCH)
+        if not expired:
             return self._pause * self._random.uniform(0.8, 1.0)
         if self._was_clock_set_ahead():
             return self._pause
         now = self.clock.now()
-        changes = [rescue(job, now) for job in lapsed]
+        changes = [rescue(job, now) for job in expired]
         reach("rescue.before")
         refused = {refusal.id for refusal in self._store.rescue_jobs(changes)}
         reach("rescue.after")
         _emit(self.events, now, [change for change in changes if change.id not in refused], LAPSED)
-        return 0.0 if len(lapsed) == BATCH else self._pause
+        return 0.0 if len(expired) == BATCH else self._pause
 
     def _was_clock_set_ahead(self) -> bool:
-        """Whether leases only seem to be over: those who live renew them within one lease."""
+        """Whether leases only seem to have expired: live workers renew them within one lease."""
         asked_at = self.clock.monotonic()
         self.clock.sync(self._store.now(), asked_at)
         return self.clock.was_set_ahead_within(self._lease)
 
 
 def free_jobs_of(dead: str, how: str, store: Store, events: Events, clock: StoreClock) -> int:
-    """Take back what a worker held that is known to be dead, and say how it died; answers how many jobs those were.
+    """Release the jobs of a worker that is known to be dead, with how it died; return how many.
 
-    It is written as that worker's own last report: the store takes it where the lease still is the dead one's, and
-    refuses it where a rescue came first. What is refused because of a late cancellation is decided anew.
+    It is written as that worker's own last report: the store accepts it if the lease is still the dead worker's, and
+    refuses it if a rescue came first. A job that was cancelled meanwhile is decided again.
     """
     freed = 0
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Trimming: of each collection's ended tasks the newest so many stay, however long a store would keep the others."""
+"""Keeps the newest ended tasks of each collection, and deletes the others, whatever the retention is."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MOST_AT_ONCE = 2_000  # ended tasks of one collection that are removed in one tu
 
 
 class Trimmer(Service):
-    """Looks at the collections of which a task has ended since its last turn. Many at once do no harm."""
+    """Trims the collections of which a task has ended since its last turn. Several may run at once."""
 
     name = "trimmer"
 
     def __init__(self, store: Store, events: Events, clock: StoreClock) -> None:
         super().__init__(events, clock)
         self._store = store
-        self._seen: dict[str, int | None] = {}  # when a task of each had last ended, as of the last look
+        self._seen: dict[str, int | None] = {}  # when a task of each had last ended, as of the last turn
 
     def turn(self) -> float:
         before, self._seen = self._seen, {}
@@ -45,7 +45,7 @@ def trimmers(store: Store, events: Events, clock: StoreClock) -> list[Service]:
 
 
 def trim(store: Store, schedule: Schedule) -> int:
-    """Remove the tasks of a collection that ended before the newest it keeps; answers how many."""
+    """Delete the ended tasks of a collection beyond the newest that it keeps; return how many."""
     if schedule.spec.sync is None:
         return 0
     keep = schedule.spec.sync.keep

@@ -437,7 +437,7 @@ class Worker(Service):
 
 
 def _why_returned(job: Job, outcome: Outcome) -> str | None:
-    """Why a worker gave a job back; None where it did not."""
+    """Why a worker returned a job; None if it did not."""
     match outcome:
         case TaskUnknown():
             return f"task '{job.task}' is unknown to this worker; it is offered again in 30 s"
