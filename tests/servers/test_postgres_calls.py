@@ -1,4 +1,4 @@
-"""Calls straight through libpq: what was prepared may be gone, texts are of any kind, a batch is all or none."""
+"""Calls of the schema's functions: what was prepared may be gone, texts are of any kind, a batch is all or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.model.settle import settle
 from rota.model.state import State
 from rota.store.contract import Exchange, Refusal
 from rota.store.postgres import PostgresStore
-from rota.store.postgres.notify import _heard, _try_line
+from rota.store.postgres.notify import check_connection, received
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import T0, WORKER, a_job
 from rota.testing.store_suite.checks import check_store
@@ -36,9 +36,8 @@ class TestPrepared:
         with opened(partial(PostgresStore, f"{shared_url()}?pool=1", namespace=namespace)) as store:
             add(store, a_job(), a_job())
             claim(store, 1)
-            claim(store, 1)
-            held = store._database.call(lambda tx: tx.rows("SELECT name FROM pg_prepared_statements ORDER BY name"))
-        assert held == [("rota_add_ready_jobs",), ("rota_exchange",)]
+            store.exchange(Exchange(holder=WORKER, want=300, lease_for=1))
+            assert sorted(prepared(store)) == ["add_jobs", "exchange"]
 
     def test_what_was_prepared_may_be_gone(self, namespace):
         with opened(partial(PostgresStore, f"{shared_url()}?pool=1", namespace=namespace)) as store:
@@ -48,31 +47,24 @@ class TestPrepared:
             assert read(store, second).state is State.QUEUED
 
     def test_nothing_is_prepared_on_a_pool_of_the_callers(self, namespace):
-        with ConnectionPool(shared_url(), min_size=1, max_size=1) as pool:
-            with opened(partial(PostgresStore, pool, namespace=namespace)) as store:
-                add_job(store)
-                claim(store, 1)
-            with pool.connection() as connection:
-                assert connection.execute("SELECT name FROM pg_prepared_statements").fetchall() == []
+        with (
+            ConnectionPool(shared_url(), min_size=1, max_size=1) as pool,
+            opened(partial(PostgresStore, pool, namespace=namespace)) as store,
+        ):
+            add_job(store)
+            claim(store, 1)
+            assert prepared(store) == []
 
-
-class TestParking:
-    def test_the_connection_used_last_is_used_next(self, store):
-        with store._database.lease() as last, store._database.lease():
-            pass
-        assert {store._database.call(lambda tx: tx.connection) for _ in range(4)} == {last}
-
-    def test_nobody_waits_for_what_is_parked(self, namespace):
+    def test_threads_share_a_small_pool(self, namespace):
         with opened(partial(PostgresStore, f"{shared_url()}?pool=2", namespace=namespace)) as store:
             in_threads(lambda handle, _: [add_job(handle) for _ in range(20)], [store] * 8)
             assert len(claim(store, 200)) == 160
 
-    def test_a_closed_store_leaves_no_connection_behind(self, make_store):
-        with opened(make_store) as store:
-            add_job(store)
-            parked = [*store._database._parking._parked]
-        assert parked
-        assert all(connection.closed for connection in parked)
+
+def prepared(store):
+    """The functions whose calls are prepared on the connection."""
+    rows = store._database.call(lambda tx: tx.rows("SELECT statement FROM pg_prepared_statements"))
+    return [statement.partition("(")[0].rpartition(".")[2] for (statement,) in rows]
 
 
 class TestTexts:
@@ -128,15 +120,16 @@ class TestBatches:
 
     def test_two_connections_count_in_rows_of_their_own(self, store):
         with store._database.lease() as one, store._database.lease() as other:
-            assert store._database._slot_of(one) != store._database._slot_of(other)
-            assert store._database._slot_of(one) == store._database._slot_of(one)
+            first, second, again = (store._database._transaction(c).counter_slot for c in (one, other, one))
+        assert first != second
+        assert first == again
 
 
-class TestLine:
-    def test_what_is_told_while_the_line_is_tried_is_heard(self, sql, namespace):
-        with psycopg.connect(shared_url(), autocommit=True) as line:
-            line.execute(f'LISTEN "{namespace}_jobs"')
+class TestListening:
+    def test_a_notification_during_a_check_is_received(self, sql, namespace):
+        with psycopg.connect(shared_url(), autocommit=True) as connection:
+            connection.execute(f'LISTEN "{namespace}_jobs"')
             sql(f'NOTIFY "{namespace}_jobs"')
-            _try_line(line)
-            assert _heard(line, {f"{namespace}_jobs": "jobs"}) == {"jobs"}
-            assert _heard(line, {f"{namespace}_jobs": "jobs"}) == set()
+            check_connection(connection)
+            assert received(connection, {f"{namespace}_jobs": "jobs"}) == {"jobs"}
+            assert received(connection, {f"{namespace}_jobs": "jobs"}) == set()

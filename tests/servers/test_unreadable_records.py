@@ -94,7 +94,7 @@ def spoil(place, store) -> None:
                 connection.commit()
         case "postgres":
             with psycopg.connect(place.url) as connection:
-                run_sql(connection.execute, f"{place.namespace}.", ("note", "note"))
+                run_sql(connection.execute, f"{place.namespace}.", ("audit", "record"))
         case "redis":
             with redis.Redis.from_url(place.url) as client:
                 client.hset(f"{{{place.namespace}}}:node", "node-2", "{")

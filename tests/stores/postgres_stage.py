@@ -14,6 +14,7 @@ from psycopg.sql import SQL, Identifier
 
 from rota.errors import StoreUnavailable
 from rota.store.postgres import PostgresStore
+from rota.store.postgres.fast.calls import PreparedCalls
 from rota.store.postgres.transaction import Transaction
 from rota.testing.servers.postgres import PostgresServer, drop_schema, shared_url
 from rota.testing.store_suite.checks import check_store
@@ -61,14 +62,14 @@ def sql():
 def trips(monkeypatch):
     """The statements that are sent, each of which waits for its answer."""
     sent = []
-    for name in ("run", "rows", "call", "run_many", "copy"):
-        whole = getattr(Transaction, name)
+    for kind, name in ((Transaction, "run"), (Transaction, "rows"), (Transaction, "run_many"), (PreparedCalls, "call")):
+        whole = getattr(kind, name)
 
-        def counted(self, what, *rest, whole=whole):
-            sent.append(what)
-            return whole(self, what, *rest)
+        def counted(self, *args, whole=whole):
+            sent.append(next(arg for arg in args if isinstance(arg, str)))
+            return whole(self, *args)
 
-        monkeypatch.setattr(Transaction, name, counted)
+        monkeypatch.setattr(kind, name, counted)
     return sent
 
 

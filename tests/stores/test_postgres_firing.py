@@ -16,7 +16,6 @@ from rota.model.edit import disable
 from rota.model.firing import plan
 from rota.model.outcome import Failed
 from rota.store.contract import JobFilter, Seal
-from rota.store.postgres.calls import Function
 from rota.store.postgres.fast import firing as fast_firing
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
@@ -51,14 +50,15 @@ def crowd(store):
 
 
 def called(trips):
-    return [what.name.decode() if isinstance(what, Function) else what for what in trips]
+    """The functions that were called, by name."""
+    return [statement.partition("(")[0].rpartition(".")[2] for statement in trips]
 
 
 @contextmanager
 def by_turns(monkeypatch):
     """As if nothing were plain."""
     with monkeypatch.context() as patch:
-        patch.setattr(fast_firing, "are_plain", lambda _: False)
+        patch.setattr(fast_firing, "can_use_fast_path", lambda _: False)
         yield
 
 
@@ -69,19 +69,19 @@ class TestTrips:
         trips.clear()
         (fired,) = store.fire([firing], now=T0 + MINUTE)
         assert (fired.is_accepted, fired.jobs) == (True, [firing.shots[0].job.id])
-        assert called(trips) == ["rota_fire_ready"]
+        assert called(trips) == ["fire"]
 
     def test_a_crowd_is_one_call_and_one_commit(self, store, crowd, trips, sql, namespace):
         firings = crowd(T0 + MINUTE)
         trips.clear()
         answers = store.fire(firings, now=T0 + MINUTE)
-        assert called(trips) == ["rota_fire_ready"]
+        assert called(trips) == ["fire"]
         assert {(fired.is_accepted, len(fired.jobs), fired.skipped) for fired in answers} == {(True, 1, 0)}
         assert sql(f"SELECT count(DISTINCT xmin::text) FROM {namespace}.ready").fetchone() == (1,)
 
     def test_a_scheduler_by_the_servers_clock_asks_no_more_than_what_is_due(self, store, trips):
         add_schedule(store, now=store.now() - MINUTE)
-        store._clock.forget()
+        store._database.clock.forget()
         trips.clear()
         due = store.due_schedules(10)
         (schedule,) = due.schedules
@@ -114,12 +114,12 @@ class TestTrips:
         assert len(trips) == 1
 
     def test_behind_a_pooler_it_is_one_call_too(self, store, trips):
-        store._database._prepared.is_allowed = False
+        store._database._calls = None
         add_schedule(store)
         firing = planned(store, now=T0 + MINUTE)
         trips.clear()
         assert store.fire([firing], now=T0 + MINUTE)[0].is_accepted
-        assert called(trips) == ["rota_fire_ready"]
+        assert called(trips) == ["fire"]
 
 
 class TestSameAsByTurns:
@@ -236,7 +236,7 @@ class TestInTheWay:
     def test_a_clock_that_was_set_back_is_asked_again(self, store, crowd):
         """What is fired is never dated by a clock that was ahead of the server's."""
         firings = crowd(T0 + MINUTE)
-        store._clock.hear(store.now() + HOUR)
+        store._database.clock.set(store.now() + HOUR)
         assert {fired.is_accepted for fired in store.fire(firings)} == {True}
         assert {job.created_at <= store.now() for job in all_jobs(store)} == {True}
 
@@ -262,7 +262,7 @@ class TestLastRuns:
         firing = planned(store, now=T0 + 2 * MINUTE)
         trips.clear()
         assert len(store.fire([firing], now=T0 + 2 * MINUTE)[0].jobs) == 1
-        assert called(trips) == ["rota_fire_ready"]
+        assert called(trips) == ["fire"]
 
     def test_what_was_spoiled_by_hand_is_written_anew(self, store, sql, namespace):
         add_schedule(store)

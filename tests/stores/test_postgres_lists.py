@@ -1,4 +1,4 @@
-"""Lists by queue and task on PostgreSQL: what they look through is bounded, and no job goes without a mark."""
+"""Lists by queue and task on PostgreSQL: what they look through is bounded, and every job is in the block index."""
 # ruff: noqa: S608 - the names in the statements are the tests' own
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 from rota.model.state import State
 from rota.store.contract import JobFilter, Retention
 from rota.store.postgres import listing
-from rota.store.postgres.marks import BLOCK
+from rota.store.postgres.fast.block_index import BLOCK
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.fixtures import opened
@@ -30,7 +30,7 @@ def fill(store, number, **values):
 
 @pytest.fixture
 def near(monkeypatch):
-    """Almost nothing is found without marks."""
+    """Almost nothing is found without the block index."""
     monkeypatch.setattr(listing, "REACH", 2)
 
 
@@ -87,7 +87,7 @@ class TestBounds:
 
 @pytest.mark.usefixtures("near")
 class TestEveryWayIn:
-    """However a job came to be, its kind has a mark where it stands."""
+    """However a job was added, the block index has its queue and task."""
 
     @pytest.fixture(autouse=True)
     def newer(self, store):
@@ -145,7 +145,7 @@ class TestEveryWayIn:
         assert len(store.delete_jobs(ids(jobs))) == 30
         assert store.load(jobs) == 30
 
-    def test_while_others_draw_places(self, store, make_store):
+    def test_while_others_draw_positions(self, store, make_store):
         with opened(make_store) as rival:
             for number in range(20):
                 add(store, *[a_job(queue="mine", task="mine") for _ in range(70)])
@@ -161,7 +161,7 @@ def kept(store, kind, states=frozenset(State)):
 
 
 class TestWaiting:
-    def test_nobody_waits_for_the_marks_of_an_open_transaction(self, store):
+    def test_nobody_waits_for_the_index_entries_of_an_open_transaction(self, store):
         with closing(psycopg.connect(shared_url())) as connection:
             store.add_jobs_in(connection, [a_job(queue="mine", task="mine")])
             add_job(store, queue="mine", task="mine")
@@ -171,7 +171,7 @@ class TestWaiting:
         assert len(shown(store, JobFilter(queue="mine"))) == 33
 
     @pytest.mark.usefixtures("near")
-    def test_a_transaction_that_is_rolled_back_takes_no_mark_away(self, store):
+    def test_a_transaction_that_is_rolled_back_takes_no_entry_away(self, store):
         with closing(psycopg.connect(shared_url())) as connection:
             store.add_jobs_in(connection, [a_job(queue="mine", task="mine")])
             mine = add_job(store, queue="mine", task="mine")
@@ -180,35 +180,35 @@ class TestWaiting:
         assert shown(store, JobFilter(task="mine")) == [mine]
 
 
-class TestClearing:
-    """Marks go when no job stands behind them, and not while one may still come to stand there."""
+class TestPruning:
+    """Entries without a job are deleted, but not while a job may still be added to their block."""
 
     @pytest.fixture
-    def marked(self, namespace, sql):
+    def indexed(self, namespace, sql):
         def blocks(task="noop"):
-            query = f"SELECT DISTINCT block FROM {namespace}.mark WHERE task = '{task}' ORDER BY block"
+            query = f"SELECT DISTINCT block FROM {namespace}.block_index WHERE task = '{task}' ORDER BY block"
             return [block for (block,) in sql(query).fetchall()]
 
         return blocks
 
-    def test_what_is_gone_has_no_mark(self, store, marked):
+    def test_what_is_gone_has_no_entry(self, store, indexed):
         end_all(store, 3 * BLOCK, task="gone")
         fill(store, BLOCK // 2, task="stays")
-        assert marked("gone") == [0, 1, 2, 3]
+        assert indexed("gone") == [0, 1, 2, 3]
         prune(store)
-        assert marked("gone") == [3]  # where more may come
-        assert marked("stays") == [3]
+        assert indexed("gone") == [3]  # where more may come
+        assert indexed("stays") == [3]
 
-    def test_a_block_with_another_job_loses_only_the_mark_of_what_is_gone(self, store, marked):
+    def test_a_block_with_another_job_loses_only_the_entry_of_what_is_gone(self, store, indexed):
         stays = add_job(store, task="stays", queue="q")
         end_all(store, BLOCK, task="gone")
         fill(store, BLOCK)
         prune(store)
-        assert (marked("gone"), marked("stays")) == ([], [0])
+        assert (indexed("gone"), indexed("stays")) == ([], [0])
         assert shown(store, JobFilter(task="stays")) == [stays]
 
     @pytest.mark.usefixtures("near")
-    def test_a_job_that_comes_late_is_not_left_without_a_mark(self, store, marked):
+    def test_a_job_that_comes_late_is_not_left_without_an_entry(self, store, indexed):
         with closing(psycopg.connect(shared_url())) as connection:
             end_all(store, 1, task="mine")
             late = a_job(task="mine")
@@ -217,14 +217,14 @@ class TestClearing:
             prune(store)
             connection.commit()
         assert shown(store, JobFilter(task="mine")) == [late.id]
-        assert marked("mine") == [0]
+        assert indexed("mine") == [0]
 
-    def test_a_look_that_was_noted_on_another_server_does_not_last(self, store, marked, namespace, sql):
-        sql(f"UPDATE {namespace}.mark_upkeep SET coming = 7, since = '999999999999'")
+    def test_progress_of_another_server_does_not_last(self, store, indexed, namespace, sql):
+        sql(f"UPDATE {namespace}.block_index_upkeep SET coming = 7, since = '999999999999'")
         end_all(store, 2 * BLOCK, task="gone")
         fill(store, BLOCK)
         prune(store)
-        assert marked("gone") == []
+        assert indexed("gone") == []
 
 
 def end_all(store, number, **values):

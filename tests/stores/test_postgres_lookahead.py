@@ -12,8 +12,7 @@ from rota.model.audit_record import AuditRecord
 from rota.model.edit import register
 from rota.model.state import State
 from rota.store.contract import AuditFilter, ScheduleFilter
-from rota.store.postgres.records import notes_by
-from rota.store.postgres.schedules import found_by
+from rota.store.postgres import records, schedules
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.fixtures import opened
@@ -55,7 +54,7 @@ class TestTrips:
         assert ids(claimed) == ([plain] if now == T0 else [plain, due])
         assert len(trips) == 1
 
-    def test_a_note_of_each_edit_costs_no_trip_of_its_own(self, store, trips):
+    def test_an_audit_record_of_each_edit_costs_no_trip_of_its_own(self, store, trips):
         names = [f"s{number:03}" for number in range(200)]
         assert store.edit_schedules([new_schedule(name, tenant="acme") for name in names], now=T0) == []
         numbers = []
@@ -88,20 +87,20 @@ class TestIndexes:
         ],
     )
     def test_a_list_by_tenant_or_origin_goes_through_its_index(self, sql, namespace, where, index):
-        query, values = found_by(where, "s0100", 51)
+        query, values = schedules.found_by(where, "s0100", 51)
         assert index in explained(sql, query, values, namespace)
 
     @pytest.mark.usefixtures("filled")
     @pytest.mark.parametrize(
         ("where", "index"),
         [
-            (AuditFilter(subject="schedule:s7"), "note_subject"),
-            (AuditFilter(subject="schedule:s7", since=T0 + 50), "note_subject"),
-            (AuditFilter(until=T0 + 50), "note_at"),
+            (AuditFilter(subject="schedule:s7"), "audit_subject"),
+            (AuditFilter(subject="schedule:s7", since=T0 + 50), "audit_subject"),
+            (AuditFilter(until=T0 + 50), "audit_at"),
         ],
     )
-    def test_a_list_of_notes_goes_through_its_index(self, sql, namespace, where, index):
-        query, values = notes_by(where, f"{T0 + 100}-x", 51)
+    def test_a_list_of_audit_records_goes_through_its_index(self, sql, namespace, where, index):
+        query, values = records.found_by(where, f"{T0 + 100}-x", 51)
         assert index in explained(sql, query, values, namespace)
 
     def test_schedules_without_a_tenant_can_be_listed(self, store):
@@ -139,7 +138,7 @@ class TestRivals:
         assert ids(claim(store, 9, now=T0 + MINUTE)) == [first]
 
 
-def _reworded(schedule, note):
+def _reworded(schedule, record):
     spec = msgspec.structs.replace(schedule.spec, payload="[[2]]")
     edit = register(schedule, schedule.id, spec, schedule.origin, T0, fresh_id)
-    return msgspec.structs.replace(edit, audit=note)
+    return msgspec.structs.replace(edit, audit=record)

@@ -101,20 +101,20 @@ class TestPlans:
             assert store.list_schedules(ScheduleFilter(origin="code:shop")).items == []
             assert len(store.list_audit_records(AuditFilter(subject="s7")).items) == 5
             assert len(store.list_audit_records(AuditFilter(until=T0 + 7)).items) == 7
-            store._database.call(lambda tx: store._notes.prune(tx, T0 + 3, 10))
+            store._database.call(lambda tx: store._records.prune(tx, T0 + 3, 10))
 
     @pytest.mark.usefixtures("scans")
     def test_a_list_by_schedule_goes_through_its_index(self, namespace, sql):
         query = f"SELECT seq FROM {namespace}.job WHERE schedule_id = 'due1' ORDER BY seq DESC LIMIT 51"
         plan = "\n".join(line for (line,) in sql(f"EXPLAIN {query}").fetchall())
-        assert "job_made" in plan
+        assert "job_of_schedule" in plan
 
 
 def an_audit_record(number):
     return AuditRecord(id=f"n{number:05}", at=T0 + number, by="ann", verb="changed", subject=f"s{number % 1_000}")
 
 
-GROWING = {"note", "job", "ready", "later", "finished", "schedule", "occurrence", "log"}
+GROWING = {"audit", "job", "ready", "later", "finished", "schedule", "occurrence", "log"}
 
 
 def wait_until_told(sql):

@@ -10,7 +10,7 @@ import pytest
 
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError
 from rota.store.postgres import PostgresStore, from_url
-from rota.store.postgres.schema import VERSION, migration_to
+from rota.store.postgres.schema import VERSION
 from rota.testing.servers.postgres import PASSWORD, shared_url
 from rota.testing.store_suite.builders import MINUTE, T0, a_line
 from rota.testing.store_suite.checks import check_store
@@ -43,25 +43,6 @@ class TestSchemas:
         with pytest.raises(SchemaMismatch):
             make_store().pending_migrations()
         sql(f"UPDATE {namespace}.meta SET value = '{VERSION}' WHERE name = 'version'")
-
-    def test_what_the_first_version_made_is_brought_up(self, make_store, namespace, sql):
-        """A schedule's slot was a key, and a job made ahead waited for that."""
-        sql(f"CREATE SCHEMA {namespace}")
-        sql(migration_to(1, namespace).encode())
-        row = "created_at, priority, id, task, queue, schedule_id, fire_at, payload"
-        for number, name in enumerate(("live", "soon"), 1):
-            values = f"{T0}, 0, '{name}', 't', 'default', 'tick', {T0 + number}, ''"
-            sql(f"INSERT INTO {namespace}.job ({row}) VALUES ({values})")
-        ready = "seq, run_at, rank, queue, key"
-        sql(f"INSERT INTO {namespace}.ready ({ready}) VALUES (1, {T0}, 0, 'default', 'schedule:tick')")
-        sql(f"INSERT INTO {namespace}.unique_key VALUES ('schedule:tick', 1, 'live')")
-        later = "seq, run_at, rank, queue, waits_for, is_ahead"
-        sql(f"INSERT INTO {namespace}.later ({later}) VALUES (2, {T0 + 2}, 0, 'default', 'schedule:tick', true)")
-        with opened(make_store) as store:
-            live, soon = store.get_jobs(["live", "soon"])
-            assert (live.slot, live.key, soon.ahead, soon.waits_for) == ("tick", None, "", None)
-            assert add_job(store, key="schedule:tick") not in {"live", "soon"}
-            assert ids(claim(store, 9, queues=("default",), now=T0 + 1))[:1] == ["live"]
 
     def test_a_schema_of_somebody_else_is_refused(self, make_store, namespace, sql):
         sql(f"CREATE SCHEMA {namespace}")

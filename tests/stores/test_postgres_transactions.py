@@ -137,12 +137,12 @@ class TestEnqueuing:
             connection.commit()
         assert len(all_jobs(store)) == 2
 
-    def test_counters_that_transactions_left_are_folded_by_upkeep(self, store, connection, namespace):
+    def test_counters_that_transactions_left_are_merged_by_upkeep(self, store, connection, namespace):
         for _ in range(3):
             store.add_jobs_in(connection, [a_job()])
             connection.commit()
         store.prune(Retention(), 100)
-        (rows,) = connection.execute(f"SELECT count(*) FROM {namespace}.tally WHERE slot > 1000").fetchone()
+        (rows,) = connection.execute(f"SELECT count(*) FROM {namespace}.counter WHERE slot > 1000").fetchone()
         assert rows == 0
         assert store.recount() == {}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rota.store.postgres.arrays import literal
+from rota.store.postgres.codec import array_literal
 from rota.testing.servers.postgres import shared_url
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
@@ -22,12 +22,12 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00
         ([1, -2, 3], "{1,-2,3}"),
         ([1, None], "{1,NULL}"),
         (["a", "NULL", "", 'b"\\'], '{"a","NULL","","b\\"\\\\"}'),
-        ([True, False, None], "{t,f,NULL}"),
+        ([True, False, None], "{True,False,NULL}"),
         ([b"\x00\xff", b""], '{"\\\\x00ff","\\\\x"}'),
     ],
 )
 def test_a_list_is_one_text(values: list[Any], text: str):
-    assert literal(values) == text
+    assert array_literal(values) == text
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,14 @@ def connection():
     texts=st.lists(TEXT | st.none()),
     numbers=st.lists(st.integers(-(2**63), 2**63 - 1) | st.none()),
     blobs=st.lists(st.binary() | st.none()),
+    truths=st.lists(st.booleans() | st.none()),
 )
-def test_the_server_reads_what_was_meant(connection: psycopg.Connection, texts: list, numbers: list, blobs: list):
+def test_the_server_reads_what_was_meant(
+    connection: psycopg.Connection, texts: list, numbers: list, blobs: list, truths: list
+):
     row = connection.execute(
-        "SELECT %s::text[], %s::bigint[], %s::bytea[]", (literal(texts), literal(numbers), literal(blobs)), binary=True
+        "SELECT %s::text[], %s::bigint[], %s::bytea[], %s::boolean[]",
+        [array_literal(values) for values in (texts, numbers, blobs, truths)],
+        binary=True,
     ).fetchone()
-    assert row == (texts, numbers, blobs)
+    assert row == (texts, numbers, blobs, truths)

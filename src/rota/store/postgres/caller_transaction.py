@@ -1,4 +1,4 @@
-"""The caller's own transaction: whether a connection that is handed in may carry our writes.
+"""Checks whether a connection of the caller's may carry our writes in its own transaction.
 
 SQLAlchemy's and Django's connections are taken for what they wrap; neither library is imported.
 """
@@ -12,17 +12,29 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from rota.errors import BadOption
-from rota.store.postgres.connection import PLACE
+from rota.store.postgres.connection import IDENTITY
+from rota.store.postgres.transaction import Transaction
 
 if TYPE_CHECKING:
-    from rota.store.postgres.connection import Database
+    from collections.abc import Callable
+
+    from rota.store.postgres.connection import Database, Result
 
 _WRAPPED = ("driver_connection", "dbapi_connection", "connection")  # SQLAlchemy's, then SQLAlchemy's and Django's
 _DEEPEST = 6
 
 
+def write_in(database: Database, transaction: object, work: Callable[[Transaction, int], Result]) -> Result:
+    """Work in the caller's transaction. Its counters get a new row, so that nobody waits for its commit."""
+    tx = Transaction(check_transaction(transaction, database), database.namespace)
+    with database.translating():
+        result = work(tx, tx.rows("SELECT {ns}.micros()")[0][0])
+        tx.finish()
+    return result
+
+
 def check_transaction(transaction: object, database: Database) -> psycopg.Connection[Any]:
-    """The caller's connection, with a transaction begun: it must be on the store's own database."""
+    """The caller's connection, with a transaction begun, on the store's own database."""
     connection = psycopg_connection(transaction)
     if connection.closed:
         raise BadOption("tx= is a connection that is closed")
@@ -33,7 +45,12 @@ def check_transaction(transaction: object, database: Database) -> psycopg.Connec
         )
     if connection.info.transaction_status == TransactionStatus.INERROR:
         raise BadOption("tx= is a transaction that has failed already; roll it back first")
-    _check_place(connection, database)
+    identity = psycopg.Cursor(connection, row_factory=tuple_row).execute(IDENTITY, prepare=False).fetchone()
+    if identity != database.identity():  # one transaction needs the same cluster, and the same database in it
+        raise BadOption(
+            f"tx= is a connection to the database {connection.info.dbname} at {connection.info.host}, but the jobs are "
+            f"kept in {database.where}: one transaction needs one database"
+        )
     return connection
 
 
@@ -63,13 +80,3 @@ def _unwrapped(found: object) -> object:
         if inner is not None and inner is not found:
             return inner
     return None
-
-
-def _check_place(connection: psycopg.Connection[Any], database: Database) -> None:
-    """One transaction needs one database: the same cluster and the same name in it."""
-    theirs = psycopg.Cursor(connection, row_factory=tuple_row).execute(PLACE, prepare=False).fetchone()
-    if theirs != database.place():
-        raise BadOption(
-            f"tx= is a connection to the database {connection.info.dbname} at {connection.info.host}, but the jobs are "
-            f"kept in {database.where}: one transaction needs one database"
-        )

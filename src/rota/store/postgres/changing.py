@@ -1,4 +1,4 @@
-"""Changer of jobs: applied where the jobs still are what was decided on, with all that they set in motion."""
+"""Changes of jobs: applied if the jobs still are what was decided on, with the jobs that they release."""
 
 from __future__ import annotations
 
@@ -9,28 +9,58 @@ import msgspec
 from rota.model.occurrence import is_noted, is_record_of, noted, of_job
 from rota.model.settle import Change, apply_to, cancel, release, still_awaited
 from rota.model.state import State
-from rota.store.contract import Refusal
-from rota.store.postgres.codec import last_of, packed_last, text_of
-from rota.store.postgres.faults import StaleLook
-from rota.store.shared.matching import is_running
+from rota.store.postgres import job_rows, keys
+from rota.store.postgres.caller_transaction import write_in
+from rota.store.postgres.codec import last_from, packed_last, text_of
+from rota.store.postgres.faults import StaleRead
+from rota.store.shared.changing import check_changes
+from rota.store.shared.matching import has_lapsed, is_held_by, is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rota.model.job import Job
-    from rota.store.postgres.job_rows import JobRows
-    from rota.store.postgres.keys import Keys
+    from rota.store.contract import Refusal
+    from rota.store.postgres.connection import Database
     from rota.store.postgres.ledger import Ledger
     from rota.store.postgres.transaction import Transaction
 
 
 class Changer:
-    """One namespace's changes. Everybody locks in one order: schedules by id, jobs by place, counters last."""
+    """One namespace's changes. All transactions lock in one order: schedules by id, jobs by position, counters last."""
 
-    def __init__(self, jobs: JobRows, keys: Keys, ledger: Ledger) -> None:
-        self._jobs = jobs
-        self._keys = keys
+    def __init__(self, database: Database, ledger: Ledger) -> None:
+        self._database = database
         self._ledger = ledger
+
+    def change(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+        """Apply decisions made by hand."""
+
+        def still_holds(change: Change, job: Job) -> bool:
+            return is_same(change, job) and not is_running(job)
+
+        return self._database.write("change", lambda tx, at: self.settle(tx, changes, at, still_holds), now)
+
+    def rescue(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+        """Apply decisions about jobs whose lease expired; those that another transaction has locked are refused."""
+
+        def settle(tx: Transaction, at: int) -> list[Refusal]:
+            return self.settle(
+                tx, changes, at, lambda change, job: is_same(change, job) and has_lapsed(job, at), waits=False
+            )
+
+        return self._database.write("change", settle, now, is_allowed_when_sealed=True)
+
+    def delete(self, ids: Sequence[str], now: int | None) -> list[str]:
+        return self._database.write("delete", lambda tx, _: self.remove_ended(tx, ids), now)
+
+    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
+        """End a job with the caller's transaction; False if the lease was lost."""
+
+        def settle(tx: Transaction, at: int) -> list[Refusal]:
+            return self.settle(tx, [change], at, lambda change, job: is_held_by(holder, change, job))
+
+        return not write_in(self._database, transaction, settle)
 
     def settle(
         self,
@@ -41,47 +71,35 @@ class Changer:
         *,
         waits: bool = True,
     ) -> list[Refusal]:
-        """Apply changes where the jobs still are what was decided on; name the others. All are judged first."""
+        """Apply changes whose jobs still are what was decided on; returns the others. All are checked first."""
         lock_schedules(tx, [change.job.schedule_id for change in changes])
-        current = self._jobs.locked(tx, [change.job for change in changes], waits=waits)
-        refused: list[Refusal] = []
-        accepted: list[tuple[Change, Job]] = []
-        for change in changes:
-            job = current.get(change.job.seq)
-            if job is None or not still_holds(change, job):
-                refused.append(Refusal(change.id, "lease"))
-            elif is_running(job) and job.cancel_reason and not change.state.is_final:
-                refused.append(Refusal(change.id, "cancel", job.cancel_reason))
-            else:
-                accepted.append((change, job))
-                del current[job.seq]  # a second change of the same job is refused
-        self.apply(tx, accepted, now)
-        return refused
+        current = job_rows.locked(tx, [change.job for change in changes], waits=waits)
+        checked = check_changes(changes, lambda change: current.get(change.job.seq), still_holds)
+        self.apply(tx, checked.accepted, now)
+        return checked.refused
 
     def apply(self, tx: Transaction, changes: Sequence[tuple[Change, Job]], now: int) -> None:
-        """Write changes that were found to hold for the jobs beside them, and what they set in motion."""
+        """Write accepted changes of the jobs beside them, and what follows from them."""
         if not changes:
             return
-        self._jobs.take(tx, [job for _, job in changes])
+        job_rows.take(tx, [job for _, job in changes])
         after = [_changed(change, job) for change, job in changes]
-        self._jobs.put(tx, after)
-        self._keys.move(tx, [(before, job) for (_, before), job in zip(changes, after, strict=True)])
+        job_rows.put(tx, after)
+        keys.move(tx, [(before, job) for (_, before), job in zip(changes, after, strict=True)])
         tx.counts.move_all((change.job.queue, change.job.state, change.state) for change, _ in changes)
         if tx.counts.grew(*(job.state for job in after if job.is_live)):
             tx.notify("jobs")
         ended = [change for change, _ in changes if change.state.is_final]
         if ended:
-            self._let_go(tx, [change.id for change in ended], now)
-        self._note_last_runs(tx, [change for change, _ in changes])
-        if ended:
-            self.remove(tx, [job for job, (change, _) in zip(after, changes, strict=True) if change.is_removal])
+            self._release(tx, [change.id for change in ended], now)
+        _record_last_runs(tx, [change for change, _ in changes])
+        self.remove(tx, [job for job, (change, _) in zip(after, changes, strict=True) if change.is_removal])
 
     def stop(self, tx: Transaction, job_id: str, reason: str, now: int) -> None:
-        """Ask a running job to stop, or cancel one that waits; either lets go of what is held behind it."""
-        known = self._jobs.get(tx, [job_id])
-        current = list(self._jobs.locked(tx, known).values())
+        """Ask a running job to stop, or cancel a waiting one; either releases what is held behind it."""
+        current = list(job_rows.locked(tx, job_rows.get(tx, [job_id])).values())
         if not current:
-            raise StaleLook  # it moved on between the two looks: the whole transaction looks again
+            raise StaleRead  # it changed between the two reads
         (job,) = current
         if job.state is State.RUNNING:
             asked = "UPDATE {ns}.running SET cancel_reason = coalesce(cancel_reason, %s) WHERE seq = %s"
@@ -89,11 +107,11 @@ class Changer:
         else:
             self.apply(tx, [(cancel(job, now, reason), job)], now)
 
-    def unmake(self, tx: Transaction, jobs: Sequence[Job], now: int) -> None:
-        """Jobs that are locked go without a trace; what waited for them waits no more."""
+    def delete_unstarted(self, tx: Transaction, jobs: Sequence[Job], now: int) -> None:
+        """Delete locked jobs that leave no record, and release what waited for them."""
         if jobs:
-            self._jobs.delete(tx, jobs)
-            self._let_go(tx, [job.id for job in jobs], now)
+            job_rows.delete(tx, jobs)
+            self._release(tx, [job.id for job in jobs], now)
 
     def remove(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         """Delete ended jobs, whose schedules are locked; their occurrences stay in the ledger."""
@@ -104,49 +122,50 @@ class Changer:
         since: dict[str, int] = dict(rows)
         kept = [job for job in jobs if is_record_of(job, since.get(job.schedule_id or ""))]
         self._ledger.record(tx, [of_job(job) for job in kept])
-        self._jobs.delete(tx, jobs)
+        job_rows.delete(tx, jobs)
 
     def remove_ended(self, tx: Transaction, ids: Sequence[str]) -> list[str]:
-        """Delete those of the jobs that have ended; their schedules are locked before they are."""
-        known = [job for job in self._jobs.get(tx, list(dict.fromkeys(ids))) if job.state.is_final]
+        """Delete those of the jobs that have ended; locks their schedules first."""
+        known = [job for job in job_rows.get(tx, list(dict.fromkeys(ids))) if job.state.is_final]
         lock_schedules(tx, [job.schedule_id for job in known])
-        current = self._jobs.locked(tx, known)
+        current = job_rows.locked(tx, known)
         ended = [current[job.seq] for job in known if job.seq in current]
         self.remove(tx, ended)
         return [job.id for job in ended]
 
-    def _let_go(self, tx: Transaction, over: list[str], now: int) -> None:
-        """The jobs that waited for these go on, or wait for what a cancelled link of their chain waited for."""
-        rows = tx.rows("SELECT seq FROM {ns}.held WHERE waits_for = ANY(%s) ORDER BY seq FOR UPDATE", (over,))
-        for job in self._jobs.at(tx, [seq for (seq,) in rows]):
-            awaited = still_awaited(job, lambda job_id: next(iter(self._jobs.get(tx, [job_id])), None))
+    def _release(self, tx: Transaction, ended: list[str], now: int) -> None:
+        """Release the jobs that waited for these, or let them wait for what a cancelled link of their chain awaited."""
+        rows = tx.rows("SELECT seq FROM {ns}.held WHERE waits_for = ANY(%s) ORDER BY seq FOR UPDATE", (ended,))
+        for job in job_rows.at(tx, [seq for (seq,) in rows]):
+            awaited = still_awaited(job, lambda job_id: next(iter(job_rows.get(tx, [job_id])), None))
             if awaited is None:
                 self.apply(tx, [(release(job, now), job)], now)
             else:
                 tx.run("UPDATE {ns}.held SET waits_for = %s WHERE seq = %s", (awaited, job.seq))
 
-    def _note_last_runs(self, tx: Transaction, changes: Sequence[Change]) -> None:
-        """Record with the schedules how their jobs ended, or that an attempt failed."""
-        made = [change for change in changes if is_noted(change)]
-        if not made:
-            return
-        names = sorted({change.job.schedule_id or "" for change in made})
-        rows = tx.rows("SELECT id, last FROM {ns}.schedule WHERE id = ANY(%s)", (names,))
-        last = {name: last_of(packed) for name, packed in rows}
-        for change in made:
-            name = change.job.schedule_id or ""
-            if name in last:
-                last[name] = noted(last[name], change)
-        if last:
-            tx.run(
-                "UPDATE {ns}.schedule s SET last = w.last FROM unnest(%s::text[], %s::text[]) AS w (id, last) "
-                "WHERE s.id = w.id",
-                (list(last), [packed_last(run) for run in last.values()]),
-            )
+
+def _record_last_runs(tx: Transaction, changes: Sequence[Change]) -> None:
+    """Record with the schedules how their jobs ended, or that an attempt failed."""
+    made = [change for change in changes if is_noted(change)]
+    if not made:
+        return
+    names = sorted({change.job.schedule_id or "" for change in made})
+    rows = tx.rows("SELECT id, last FROM {ns}.schedule WHERE id = ANY(%s)", (names,))
+    last = {name: last_from(stored) for name, stored in rows}
+    for change in made:
+        name = change.job.schedule_id or ""
+        if name in last:
+            last[name] = noted(last[name], change)
+    if last:
+        tx.run(
+            "UPDATE {ns}.schedule s SET last = w.last FROM unnest(%s::text[], %s::text[]) AS w (id, last) "
+            "WHERE s.id = w.id",
+            (list(last), [packed_last(run) for run in last.values()]),
+        )
 
 
 def lock_schedules(tx: Transaction, names: Iterable[str | None]) -> None:
-    """Whoever writes to a schedule, its ledger or its jobs has this first."""
+    """Every write to a schedule, its ledger or its jobs needs this first."""
     wanted = sorted({name for name in names if name is not None})
     if wanted:
         tx.rows("SELECT FROM {ns}.schedule WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (wanted,))

@@ -1,31 +1,30 @@
-"""The server's clock as this side knows it: its last answer, plus what a clock that cannot be set says has passed."""
+"""Estimates the server's clock: its last answer, plus the time that has passed on a clock that cannot be set."""
 
 from __future__ import annotations
 
 import time
 
-STALE = 5.0  # seconds after which an answer is too old to go by: clocks drift, and can be set
+STALE = 5.0  # seconds after which an answer is too old: clocks drift, and can be set
 
 
 class ServerClock:
-    """Never ahead of the server's: an answer is a little old when it arrives."""
+    """Never ahead of the server's clock: an answer is a little old when it arrives."""
 
     def __init__(self) -> None:
-        self._heard: tuple[int, float] | None = None
+        self._answer: tuple[int, float] | None = None
 
-    def hear(self, now: int) -> None:
-        """An answer has just come that says what time it was."""
-        self._heard = (now, time.monotonic())
+    def set(self, now: int) -> None:
+        """An answer of the server with its time has just arrived."""
+        self._answer = (now, time.monotonic())
 
     def forget(self) -> None:
-        """The server was out of reach; it may be another one that comes back."""
-        self._heard = None
+        """The server was out of reach, and another one may come back; or its clock was set."""
+        self._answer = None
 
-    def guess(self) -> int | None:
-        """What time it is there, or None where that is not known well enough."""
-        heard = self._heard
-        if heard is None:
+    def estimate(self) -> int | None:
+        """The server's time, or None if it is not known well enough."""
+        if self._answer is None:
             return None
-        now, at = heard
+        now, at = self._answer
         passed = time.monotonic() - at
         return None if passed > STALE else now + int(passed * 1e6)

@@ -1,7 +1,8 @@
-"""Deadlines: a call that the server does not answer in time is ended from this side.
+"""Ends calls that the server does not answer in time, from this side.
 
-A frozen server or a half-open link keeps a socket quiet for hours, and a pooler takes no statement_timeout from us. So
-one thread looks at the calls that are under way: who is late is cancelled, and cut off where even that gets no answer.
+A frozen server or a half-open connection keeps a socket silent for hours, and a pooler accepts no statement_timeout. So
+one thread watches the calls in progress. It cancels a call that is late, and cuts the connection if even that gets no
+answer.
 """
 
 from __future__ import annotations
@@ -11,20 +12,16 @@ import os
 import socket
 import threading
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 TICK = 0.25
-GRACE = 1.0  # seconds between asking the server to stop and cutting the line
+GRACE = 1.0  # seconds between the cancel request and the cut
 
 
 class Call:
-    """One call under way."""
+    """One call in progress."""
 
     __slots__ = ("cut_at", "is_late", "until")
 
@@ -43,17 +40,15 @@ class Deadlines:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    @contextmanager
-    def within(self, connection: psycopg.Connection[Any], seconds: float) -> Iterator[Call]:
-        """The block's calls on this connection end after so many seconds, one way or the other."""
+    def begin(self, connection: psycopg.Connection[Any], seconds: float) -> Call:
+        """From here to `end`, all calls on this connection together may take so many seconds."""
         if self._thread is None:
             self._start()
-        call = Call(time.monotonic() + seconds)
-        self._calls[connection] = call
-        try:
-            yield call
-        finally:
-            self._calls.pop(connection, None)
+        call = self._calls[connection] = Call(time.monotonic() + seconds)
+        return call
+
+    def end(self, connection: psycopg.Connection[Any]) -> None:
+        self._calls.pop(connection, None)
 
     def close(self) -> None:
         self._closed.set()
@@ -65,9 +60,8 @@ class Deadlines:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
-                closed = self._closed
                 self._thread = threading.Thread(
-                    target=self._watch, args=(closed,), name="rota-postgres-deadlines", daemon=True
+                    target=self._watch, args=(self._closed,), name="rota-postgres-deadlines", daemon=True
                 )
                 self._thread.start()
 
@@ -76,9 +70,9 @@ class Deadlines:
             now = time.monotonic()
             for connection, call in list(self._calls.items()):
                 if call.until <= now:
-                    self._end(connection, call, now)
+                    self._stop(connection, call, now)
 
-    def _end(self, connection: psycopg.Connection[Any], call: Call, now: float) -> None:
+    def _stop(self, connection: psycopg.Connection[Any], call: Call, now: float) -> None:
         if not call.is_late:
             call.is_late = True
             threading.Thread(target=_cancel, args=(connection,), name="rota-postgres-cancel", daemon=True).start()
@@ -87,14 +81,14 @@ class Deadlines:
 
 
 def _cancel(connection: psycopg.Connection[Any]) -> None:
-    """Ask the server to stop; a frozen one never answers, nor is it waited for."""
+    """Ask the server to stop. A frozen one never answers, and nobody waits for it."""
     with contextlib.suppress(psycopg.Error, OSError):
         connection.cancel_safe(timeout=GRACE)
 
 
 def cut(connection: psycopg.Connection[Any]) -> None:
-    """Close the line under a call that waits for an answer: it ends with an error."""
+    """Shut the socket under a call that waits for an answer: the call ends with an error."""
     with contextlib.suppress(psycopg.Error, OSError, ValueError):
-        line = socket.socket(fileno=os.dup(connection.fileno()))
-        with line:
-            line.shutdown(socket.SHUT_RDWR)
+        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
+        with duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)

@@ -1,178 +1,142 @@
-"""Firing: jobs made and schedules advanced, a whole batch in a handful of statements, each under its version."""
+"""Fires schedules: adds their jobs and advances them under their versions, a batch in a handful of statements."""
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.firing import fired, place
 from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.model.state import State
 from rota.store.contract import Fired
+from rota.store.postgres import job_rows, keys
+from rota.store.postgres.fast import firing as fast
+from rota.store.shared.placing import advanced, place_firing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.firing import Firing, Shot
-    from rota.model.job import Job
-    from rota.model.slots import Skip
+    from rota.model.firing import Firing
+    from rota.model.job import Job, NewJob
     from rota.store.postgres.changing import Changer
-    from rota.store.postgres.job_rows import JobRows
-    from rota.store.postgres.keys import Keys
+    from rota.store.postgres.connection import Database
     from rota.store.postgres.ledger import Ledger
-    from rota.store.postgres.schedules import Guard, Schedules
+    from rota.store.postgres.schedules import Schedules
     from rota.store.postgres.transaction import Transaction
-
-REPLACED = "replaced by the next occurrence"
-
-
-class FiringSnapshot:
-    """What is known of the schedules' jobs while a batch is placed."""
-
-    def __init__(
-        self, live: dict[str, str], held: dict[str, str], made: set[tuple[str, int]], keys: dict[str, str]
-    ) -> None:
-        self.live = live  # schedule -> the job in its slot
-        self.held = held  # schedule -> the last job that is held
-        self.made = made  # occurrences that have a job already
-        self.keys = keys  # key -> the job that holds it
-
-    def note(self, name: str, job: Job) -> None:
-        if job.state is State.HELD:
-            self.held[name] = job.id
-        elif job.slot:
-            self.live[name] = job.id
-        if job.key:
-            self.keys[job.key] = job.id
-
-    def holder(self, firing: Firing) -> str | None:
-        """A job that holds a key which the firing asks for."""
-        return next((self.keys[key] for key in firing.keys if key in self.keys), None)
-
-    def must_wait(self, firing: Firing) -> bool:
-        return firing.must_wait(self.live.get(firing.schedule.id), self.holder(firing))
-
-
-class PendingFiring:
-    """What one firing comes to."""
-
-    def __init__(self, firing: Firing) -> None:
-        self.firing = firing
-        self.jobs: list[Job] = []
-        self.skips: list[Skip] = list(firing.skips)
-
-    @property
-    def made(self) -> list[str]:
-        return [job.id for job in self.jobs]
+    from rota.store.shared.placing import Placed
 
 
 class Firer:
     """One namespace's firings."""
 
-    def __init__(self, schedules: Schedules, jobs: JobRows, keys: Keys, changer: Changer, ledger: Ledger) -> None:
+    def __init__(self, database: Database, schedules: Schedules, changer: Changer, ledger: Ledger) -> None:
+        self._database = database
         self._schedules = schedules
-        self._jobs = jobs
-        self._keys = keys
         self._changer = changer
         self._ledger = ledger
 
-    def fire(self, tx: Transaction, firings: Sequence[Firing], now: int) -> list[Fired]:
-        """Fire what still is as it was when that was decided; a schedule that comes twice is fired once."""
+    def fire(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
+        if not firings:
+            return []
+        answers = fast.fire(self._database, firings, now)
+        return answers or self._database.write("fire", lambda tx, at: self._fire(tx, firings, at), now)
+
+    def _fire(self, tx: Transaction, firings: Sequence[Firing], now: int) -> list[Fired]:
+        """Fire the schedules that still are what was decided on; one that occurs twice is fired once."""
         guards = self._schedules.guards(tx, [firing.schedule.id for firing in firings])
-        holding: dict[str, PendingFiring] = {}
+        holding: dict[str, Firing] = {}
         for firing in firings:
             guard = guards.get(firing.schedule.id)
-            if guard is not None and firing.schedule.id not in holding and firing.holds_for(*guard[:2]):
-                holding[firing.schedule.id] = PendingFiring(firing)
-        snapshot = self._look(tx, list(holding.values()), now)
-        holding = {name: one for name, one in holding.items() if not snapshot.must_wait(one.firing)}
-        self._place(tx, list(holding.values()), snapshot, now)
-        self._advance(tx, holding, guards, now)
-        return [_told(firing, holding.get(firing.schedule.id)) for firing in firings]
-
-    def _place(self, tx: Transaction, batch: Sequence[PendingFiring], snapshot: FiringSnapshot, now: int) -> None:
-        """Make the jobs in the order given: most firings at once, and those that stop a live job shot by shot."""
-        for by_turns, group in groupby(batch, lambda pending: _replaces(pending.firing, snapshot)):
-            if by_turns:
-                for pending in group:
-                    self._place_by_turns(tx, pending, now)
-                snapshot.keys = self._holders(tx, batch, now)
-            else:
-                self._place_at_once(tx, list(group), snapshot, now)
-
-    def _place_at_once(
-        self, tx: Transaction, batch: Sequence[PendingFiring], snapshot: FiringSnapshot, now: int
-    ) -> None:
-        for pending in batch:
-            for shot in pending.firing.shots:
-                self._shoot(pending, shot, snapshot, now)
-        self._insert(tx, [job for pending in batch for job in pending.jobs])
-
-    def _place_by_turns(self, tx: Transaction, pending: PendingFiring, now: int) -> None:
-        for shot in pending.firing.shots:
-            snapshot = self._look(tx, [pending], now)
-            before = len(pending.jobs)
-            stopped = self._shoot(pending, shot, snapshot, now)
-            self._insert(tx, pending.jobs[before:])
-            if stopped is not None:
-                self._changer.stop(tx, stopped, REPLACED, now)
-
-    def _shoot(self, pending: PendingFiring, shot: Shot, snapshot: FiringSnapshot, now: int) -> str | None:
-        """Decide about one shot; gives the job that is to be stopped for it."""
-        name = pending.firing.schedule.id
-        if (name, shot.job.fire_at or 0) in snapshot.made:
-            return None  # made already, by a schedule of that name before the clock stepped back
-        holder = snapshot.keys.get(shot.job.key or "")
-        placement = place(shot, snapshot.live.get(name), snapshot.held.get(name), holder)
-        if placement.skip is not None:
-            pending.skips.append(placement.skip)
-        if placement.job is not None:
-            job = accept(placement.job, now)
-            pending.jobs.append(job)
-            snapshot.note(name, job)
-        return placement.cancels
-
-    def _look(self, tx: Transaction, batch: Sequence[PendingFiring], now: int) -> FiringSnapshot:
-        """Everything that the placing of a batch must know, in three questions, or four where keys are asked for."""
-        shots = [(pending.firing.schedule.id, shot) for pending in batch for shot in pending.firing.shots]
-        if not shots:
-            return FiringSnapshot({}, {}, set(), {})
-        made = self._jobs.made(tx, [(name, shot.job.fire_at) for name, shot in shots])
-        live = self._keys.live(tx, [name for name, shot in shots if shot.when_busy != "allow"])
-        return FiringSnapshot(live, self._jobs.last_held(tx, sorted(live)), made, self._holders(tx, batch, now))
-
-    def _holders(self, tx: Transaction, batch: Sequence[PendingFiring], now: int) -> dict[str, str]:
-        return self._keys.holders(tx, [key for pending in batch for key in pending.firing.keys], now)
-
-    def _insert(self, tx: Transaction, jobs: Sequence[Job]) -> None:
-        if jobs:
-            self._jobs.tell(tx, jobs)
-            placed = self._jobs.insert(tx, jobs)
-            self._keys.put(tx, placed)
-
-    def _advance(self, tx: Transaction, holding: dict[str, PendingFiring], guards: dict[str, Guard], now: int) -> None:
-        """Record the skips and write the schedules as they are after their firing."""
-        lines = [of_skip(name, skip) for name, pending in holding.items() for skip in pending.skips]
-        self._ledger.record(tx, lines)
+            if guard is not None and firing.holds_for(*guard[:2]):
+                holding.setdefault(firing.schedule.id, firing)
+        steps = FiringSteps(tx, self._changer, list(holding.values()), now)
+        placed = {name: place_firing(firing, steps) for name, firing in holding.items()}
+        steps.write()
+        accepted = {name: one for name, one in placed.items() if one is not None}
+        self._ledger.record(tx, [of_skip(name, skip) for name, one in accepted.items() for skip in one.skips])
         after = []
-        for name, pending in holding.items():  # their last run as it was: what is replaced here is none
-            schedule = msgspec.structs.replace(pending.firing.schedule, last=guards[name][2])
-            firing = msgspec.structs.replace(pending.firing, schedule=schedule)
-            after.append(fired(firing, len(pending.made), now, pending.made[-1] if pending.made else None))
+        for name, one in accepted.items():  # their last run as it was: a job that was replaced here is none
+            current = msgspec.structs.replace(holding[name].schedule, last=guards[name][2])
+            after.append(advanced(holding[name], current, one.jobs, now))
         self._schedules.update(tx, after)
+        return [_answer(firing, holding, accepted) for firing in firings]
 
 
-def _replaces(firing: Firing, snapshot: FiringSnapshot) -> bool:
-    """Whether a firing may stop a live job, whose end changes what the next shot meets."""
-    is_busy = firing.schedule.id in snapshot.live or len(firing.shots) > 1
-    return is_busy and any(shot.when_busy == "cancel" for shot in firing.shots)
+class Steps:
+    """What placing occurrences finds: read once for a batch, and again after a job was stopped."""
+
+    def __init__(
+        self, tx: Transaction, changer: Changer, names: Sequence[str], wanted: Sequence[str], now: int
+    ) -> None:
+        self._tx = tx
+        self._changer = changer
+        self._names = names
+        self._wanted = wanted  # keys
+        self._now = now
+        self._read()
+
+    def _read(self) -> None:
+        self._live = keys.live(self._tx, self._names)
+        self._held = job_rows.last_held(self._tx, sorted(self._live))
+        self._holders = keys.holders(self._tx, self._wanted, self._now)
+
+    def live_job(self, schedule_id: str) -> str | None:
+        return self._live.get(schedule_id)
+
+    def last_held(self, schedule_id: str) -> str | None:
+        return self._held.get(schedule_id)
+
+    def key_holder(self, key: str) -> str | None:
+        return self._holders.get(key)
+
+    def stop(self, job_id: str, reason: str) -> None:
+        self.write()
+        self._changer.stop(self._tx, job_id, reason, self._now)
+        self._read()
+
+    def write(self) -> None:
+        """Write what was placed since the last time, by the batch."""
+        raise NotImplementedError
+
+    def _add(self, job: Job) -> None:
+        """What the next decision finds."""
+        name = job.schedule_id or ""
+        if job.state is State.HELD:
+            self._held[name] = job.id
+        elif job.slot:
+            self._live[name] = job.id
+        if job.key:
+            self._holders[job.key] = job.id
 
 
-def _told(firing: Firing, pending: PendingFiring | None) -> Fired:
+class FiringSteps(Steps):
+    """Those of firings."""
+
+    def __init__(self, tx: Transaction, changer: Changer, firings: Sequence[Firing], now: int) -> None:
+        shots = [(firing.schedule.id, shot) for firing in firings for shot in firing.shots]
+        self._made = job_rows.made(tx, [(name, shot.job.fire_at) for name, shot in shots])
+        self._new: list[Job] = []
+        names = [name for name, shot in shots if shot.when_busy != "allow"]
+        super().__init__(tx, changer, names, [key for firing in firings for key in firing.keys], now)
+
+    def was_made(self, schedule_id: str, fire_at: int) -> bool:
+        return (schedule_id, fire_at) in self._made
+
+    def make(self, new: NewJob) -> None:
+        job = accept(new, self._now)
+        self._new.append(job)
+        self._add(job)
+
+    def write(self) -> None:
+        jobs, self._new = self._new, []
+        if jobs:
+            job_rows.notify(self._tx, jobs)
+            keys.put(self._tx, job_rows.insert(self._tx, jobs))
+
+
+def _answer(firing: Firing, holding: dict[str, Firing], accepted: dict[str, Placed]) -> Fired:
     name = firing.schedule.id
-    if pending is None or pending.firing is not firing:
+    if name not in accepted or holding[name] is not firing:
         return Fired(schedule_id=name, is_accepted=False)
-    return Fired.of(name, pending.made, pending.skips)
+    return Fired.of(name, accepted[name].jobs, accepted[name].skips)

@@ -1,21 +1,29 @@
-"""The ledger: ranges of occurrences whose jobs are gone or never were."""
+"""The occurrence ledger: ranges of occurrences whose jobs were deleted or never existed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import Occurrence, fold, of_job
-from rota.store.contract import Page
-from rota.store.postgres.codec import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
+from rota.store.postgres.codec import (
+    JOB_COLUMNS,
+    OCCURRENCE_COLUMNS,
+    OCCURRENCE_TYPES,
+    jobs_from,
+    occurrence_from,
+    occurrence_row,
+)
+from rota.store.shared.matching import check_cursor
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.store.contract import Retention
+    from rota.store.contract import Page, Retention
+    from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
 
-_WRITE = (
-    f"INSERT INTO {{ns}}.occurrence ({OCCURRENCE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s) "
+_REPLACE = (
     "ON CONFLICT (schedule_id, through_at) DO UPDATE SET after_at = excluded.after_at, count = excluded.count, "
     "outcome = excluded.outcome, reason = excluded.reason"
 )
@@ -29,33 +37,39 @@ _NEIGHBOURS = (
 
 
 class Ledger:
-    """One namespace's occurrences. Whoever records has locked the schedules first."""
+    """One namespace's occurrences. A transaction that writes here has locked the schedules first."""
 
-    def __init__(self) -> None:
-        self._looked_at = ""  # how far upkeep has come in its round
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._checked = ""  # the schedule that upkeep has checked last
 
-    def record(self, tx: Transaction, lines: Sequence[Occurrence]) -> None:
-        """Write lines, each joined to the ranges that it touches without a break: one look and one write for all."""
-        if not lines:
+    def page(self, schedule_id: str, start: int, end: int, cursor: str | None, limit: int) -> Page[Occurrence]:
+        check_cursor(cursor)
+        after = int(cursor) if cursor else start - 1
+        return self._database.read(lambda tx: _page(tx, schedule_id, after, end, limit))
+
+    def record(self, tx: Transaction, entries: Sequence[Occurrence]) -> None:
+        """Write entries, each joined to the ranges that it touches: one query and one write for all."""
+        if not entries:
             return
-        kept = self._neighbours(tx, lines)
+        kept = _neighbours(tx, entries)
         replaced: set[tuple[str, int]] = set()
         written: dict[tuple[str, int], Occurrence] = {}
-        for line in sorted(lines, key=lambda line: line.through_at):
-            joined, others = fold(line, *_beside(line, kept))
+        for entry in sorted(entries, key=lambda entry: entry.through_at):
+            joined, others = fold(entry, *_beside(entry, kept))
             for other in others:
-                place = (other.schedule_id, other.through_at)
-                kept.pop(place)
-                written.pop(place, None)
-                replaced.add(place)
+                key = (other.schedule_id, other.through_at)
+                kept.pop(key)
+                written.pop(key, None)
+                replaced.add(key)
             kept[joined.schedule_id, joined.through_at] = written[joined.schedule_id, joined.through_at] = joined
         tx.run_many(
             "DELETE FROM {ns}.occurrence WHERE schedule_id = %s AND through_at = %s", sorted(replaced - written.keys())
         )
-        tx.run_many(_WRITE, [row_of_occurrence(line) for line in written.values()])
+        tx.insert("occurrence", OCCURRENCE_TYPES, map(occurrence_row, written.values()), _REPLACE)
 
     def erase(self, tx: Transaction, schedule_id: str, ends: Sequence[int]) -> None:
-        """Drop the lines that end at these times."""
+        """Delete the entries that end at these times."""
         if ends:
             tx.run(
                 "DELETE FROM {ns}.occurrence WHERE schedule_id = %s AND through_at = ANY(%s)", (schedule_id, list(ends))
@@ -64,69 +78,54 @@ class Ledger:
     def forget(self, tx: Transaction, schedule_id: str) -> None:
         tx.run("DELETE FROM {ns}.occurrence WHERE schedule_id = %s", (schedule_id,))
 
-    def page(
-        self, tx: Transaction, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
-    ) -> Page[Occurrence]:
-        """Ranges and kept jobs together, oldest first, as they are at one instant."""
-        after = int(cursor) if cursor else start - 1
-        ranges = tx.rows(
-            f"SELECT {OCCURRENCE_COLUMNS} FROM {{ns}}.occurrence WHERE schedule_id = %s AND through_at > %s "
-            "AND CASE WHEN count = 1 THEN through_at ELSE after_at + 1 END < %s ORDER BY through_at LIMIT %s",
-            (schedule_id, after, end, limit + 1),
-        )
-        kept = tx.rows(
-            f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE schedule_id = %s AND fire_at < %s AND fire_at > %s "
-            "AND created_at >= coalesce((SELECT s.created_at FROM {ns}.schedule s WHERE s.id = %s), 0) "
-            "ORDER BY fire_at LIMIT %s",
-            (schedule_id, end, after, schedule_id, limit + 1),
-        )
-        lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
-        lines.sort(key=lambda line: line.through_at)
-        shown = lines[:limit]
-        return Page(shown, str(shown[-1].through_at) if len(lines) > limit else None)
-
     def prune(self, tx: Transaction, retention: Retention, now: int, limit: int) -> int:
-        """Drop what is too old, and what is too much per schedule; a bounded number of schedules at a time."""
+        """Delete what is too old, and what is too much per schedule, of a bounded number of schedules at a time."""
         old = tx.run(
             "DELETE FROM {ns}.occurrence WHERE (schedule_id, through_at) IN "
             "(SELECT schedule_id, through_at FROM {ns}.occurrence WHERE through_at <= %s LIMIT %s)",
             (now - retention.occurrences_for, limit),
         )
-        names = self._next(tx, limit)
-        return old + (self._thin(tx, names, retention.most_occurrences) if names else 0)
-
-    def _next(self, tx: Transaction, limit: int) -> list[str]:
-        """The schedules whose turn it is: upkeep goes round them all, call by call."""
         rows = tx.rows(
             "SELECT DISTINCT schedule_id FROM {ns}.occurrence WHERE schedule_id > %s ORDER BY schedule_id LIMIT %s",
-            (self._looked_at, limit),
+            (self._checked, limit),
         )
-        self._looked_at = rows[-1][0] if len(rows) == limit else ""
-        return [name for (name,) in rows]
-
-    def _thin(self, tx: Transaction, names: Sequence[str], most: int) -> int:
-        return tx.run(
+        self._checked = rows[-1][0] if len(rows) == limit else ""  # the next call goes on, or starts again
+        surplus = tx.run(
             "DELETE FROM {ns}.occurrence o USING (SELECT w.id, (SELECT c.through_at FROM {ns}.occurrence c "
             "WHERE c.schedule_id = w.id ORDER BY c.through_at DESC LIMIT 1 OFFSET %s) AS cut "
             "FROM unnest(%s::text[]) AS w (id)) x WHERE o.schedule_id = x.id AND o.through_at <= x.cut",
-            (most, list(names)),
+            (retention.most_occurrences, [name for (name,) in rows]),
         )
-
-    def _neighbours(self, tx: Transaction, lines: Sequence[Occurrence]) -> dict[tuple[str, int], Occurrence]:
-        """Of each line, the range that ends where it begins, and the first that ends after it."""
-        rows = tx.rows(
-            _NEIGHBOURS,
-            (
-                [line.schedule_id for line in lines],
-                [line.after_at for line in lines],
-                [line.through_at for line in lines],
-            ),
-        )
-        return {(line.schedule_id, line.through_at): line for line in map(occurrence_of, rows)}
+        return old + surplus
 
 
-def _beside(line: Occurrence, kept: dict[tuple[str, int], Occurrence]) -> list[Occurrence]:
-    before = kept.get((line.schedule_id, line.after_at))
-    later = [other for (name, at), other in kept.items() if name == line.schedule_id and at > line.through_at]
+def _page(tx: Transaction, schedule_id: str, after: int, end: int, limit: int) -> Page[Occurrence]:
+    """Ranges and kept jobs together, oldest first, as they are at one instant."""
+    ranges = tx.rows(
+        f"SELECT {OCCURRENCE_COLUMNS} FROM {{ns}}.occurrence WHERE schedule_id = %s AND through_at > %s "
+        "AND CASE WHEN count = 1 THEN through_at ELSE after_at + 1 END < %s ORDER BY through_at LIMIT %s",
+        (schedule_id, after, end, limit + 1),
+    )
+    kept = tx.rows(
+        f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE schedule_id = %s AND fire_at < %s AND fire_at > %s "
+        "AND created_at >= coalesce((SELECT s.created_at FROM {ns}.schedule s WHERE s.id = %s), 0) "
+        "ORDER BY fire_at LIMIT %s",
+        (schedule_id, end, after, schedule_id, limit + 1),
+    )
+    entries = [*map(occurrence_from, ranges), *map(of_job, jobs_from(kept))]
+    entries.sort(key=lambda entry: entry.through_at)
+    return page_of(entries, limit, lambda entry: str(entry.through_at))
+
+
+def _neighbours(tx: Transaction, entries: Sequence[Occurrence]) -> dict[tuple[str, int], Occurrence]:
+    """Of each entry, the range that ends where it begins, and the first that ends after it."""
+    names, starts = [entry.schedule_id for entry in entries], [entry.after_at for entry in entries]
+    rows = tx.rows(_NEIGHBOURS, (names, starts, [entry.through_at for entry in entries]))
+    return {(entry.schedule_id, entry.through_at): entry for entry in map(occurrence_from, rows)}
+
+
+def _beside(entry: Occurrence, kept: dict[tuple[str, int], Occurrence]) -> list[Occurrence]:
+    before = kept.get((entry.schedule_id, entry.after_at))
+    later = [other for (name, at), other in kept.items() if name == entry.schedule_id and at > entry.through_at]
     after = min(later, key=lambda other: other.through_at, default=None)
     return [other for other in (before, after) if other is not None]

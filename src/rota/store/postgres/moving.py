@@ -1,8 +1,8 @@
-"""Moving on PostgreSQL: the seal in a table of its own, parts read by their keys, records taken as they are."""
+"""Copies a store: the seal in a table of its own, parts read by their keys, records written as they are."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -13,213 +13,165 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
-from rota.store.postgres.codec import (
-    FOUND_BY,
-    JOB_COLUMNS,
-    OCCURRENCE_COLUMNS,
-    SCHEDULE_COLUMNS,
-    job_of,
-    occurrence_of,
-    row_of_occurrence,
-    row_of_schedule,
-    schedule_of,
-    text_of,
-)
-from rota.store.postgres.records import (
-    ENTRY_COLUMNS,
-    NOTE_COLUMNS,
-    audit_record_of,
-    entry_of,
-    row_of_entry,
-    row_of_note,
-)
+from rota.store.postgres import codec, job_rows, keys, records
+from rota.store.postgres.operations import queue_infos, write_pause
+from rota.store.postgres.transaction import columns_of
 from rota.store.shared.counting import lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rota.store.contract import Part, Record
-    from rota.store.postgres.job_rows import JobRows
-    from rota.store.postgres.keys import Keys
-    from rota.store.postgres.operations import Queues
-    from rota.store.postgres.transaction import Row, Transaction
+    from rota.store.postgres.codec import Row
+    from rota.store.postgres.connection import Database
+    from rota.store.postgres.transaction import Transaction
 
 Kind = TypeVar("Kind")
 
+_NEW = "ON CONFLICT DO NOTHING"
 _decode_cursor = msgspec.json.Decoder(list[str | int]).decode
-_LOG_COLUMNS = "j.id, g.number, g.at, g.level, g.text"
 
 
-def put_seal(tx: Transaction, seal: Seal | None) -> None:
-    """Whoever brings work has looked at the seal in its own transaction; the lock waits for all of them."""
+def _log_line(row: Row) -> LogLine:
+    return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
+
+
+def _lock_record(row: Row) -> LockRecord:
+    return LockRecord(name=row[0], number=row[1])
+
+
+# Of each part: the columns of its key, what else to select, from where, and what makes a record of the latter.
+_PARTS: dict[Part, tuple[tuple[str, ...], str, str, Callable[[Row], Record]]] = {
+    "jobs": (("seq",), codec.JOB_COLUMNS, "{ns}.jobs", codec.job_from),
+    "schedules": (("id",), codec.SCHEDULE_COLUMNS, "{ns}.schedule", codec.schedule_from),
+    "occurrences": (("schedule_id", "through_at"), codec.OCCURRENCE_COLUMNS, "{ns}.occurrence", codec.occurrence_from),
+    "logs": (
+        ("g.seq", "g.number"),
+        "j.id, g.number, g.at, g.level, g.text",
+        "{ns}.log g JOIN {ns}.job j ON j.seq = g.seq",
+        _log_line,
+    ),
+    "entries": (("kind", "name"), records.ENTRY_COLUMNS, "{ns}.entry", records.entry_from),
+    "audit_records": (("at", "id"), records.AUDIT_COLUMNS, "{ns}.audit", records.audit_record),
+    "locks": (("name",), "name, number", "{ns}.lock", _lock_record),
+}
+
+
+class Moving:
+    """Seals one namespace, exports its parts and imports those of another store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def seal(self, seal: Seal | None) -> None:
+        self._database.transact("", lambda tx: _write_seal(tx, seal))
+
+    def sealed(self) -> Seal | None:
+        row = self._database.call(lambda tx: tx.row("SELECT value FROM {ns}.seal"))
+        return None if row is None else msgspec.json.decode(row[0], type=Seal)
+
+    def dump(self, part: Part, cursor: str | None, limit: int) -> Page[Record]:
+        """A page of one part. A cursor is the key of the last record."""
+        after = _decode_cursor(cursor) if cursor else []
+        return self._database.read(lambda tx: (_queues if part == "queues" else _page)(tx, part, after, limit))
+
+    def load(self, given: Sequence[Record]) -> int:
+        """Write records as they are; returns how many were new. What exists is left alone."""
+        return self._database.transact("", lambda tx: _load(tx, given))
+
+
+def _write_seal(tx: Transaction, seal: Seal | None) -> None:
+    """Every transaction that brings work has read the seal; the lock waits for all of them."""
     tx.run("LOCK TABLE {ns}.seal IN ACCESS EXCLUSIVE MODE")
     tx.run("DELETE FROM {ns}.seal")
     if seal is not None:
         tx.run("INSERT INTO {ns}.seal VALUES (%s)", (msgspec.json.encode(seal).decode(),))
+    tx.notify("jobs")
+    tx.notify("schedules")
 
 
-def get_seal(tx: Transaction) -> Seal | None:
-    row = tx.row("SELECT value FROM {ns}.seal")
-    return None if row is None else unpacked(row[0])
+def _page(tx: Transaction, part: Part, after: Sequence[str | int], limit: int) -> Page[Record]:
+    key, columns, tables, record_from = _PARTS[part]
+    beyond = f"WHERE ({', '.join(key)}) > ({', '.join(['%s'] * len(key))})" if after else ""
+    query = f"SELECT {', '.join(key)}, {columns} FROM {tables} {beyond} ORDER BY {', '.join(key)} LIMIT %s"
+    rows = tx.rows(query, (*after, limit + 1))
+    shown = rows[:limit]
+    cursor = msgspec.json.encode(shown[-1][: len(key)]).decode() if len(rows) > limit else None
+    return Page(items=[record_from(row[len(key) :]) for row in shown], cursor=cursor)
 
 
-def unpacked(seal: str) -> Seal:
-    return msgspec.json.decode(seal, type=Seal)
+def _queues(tx: Transaction, _: Part, after: Sequence[str | int], limit: int) -> Page[Record]:
+    """Queues are few: all are summed, and those behind the cursor shown."""
+    found = [record for record in _queue_records(tx) if record.name > (after[0] if after else "")]  # type: ignore[operator]
+    shown = found[:limit]
+    return Page(items=[*shown], cursor=msgspec.json.encode([shown[-1].name]).decode() if len(found) > limit else None)
 
 
-class Dumper:
-    """All of one namespace, part by part. A cursor is the key of the last record."""
-
-    def __init__(self, queues: Queues) -> None:
-        self._queues = queues
-
-    def page(self, tx: Transaction, part: Part, cursor: str | None, limit: int) -> Page[Record]:
-        if part == "queues":
-            return self._queue_page(tx, cursor, limit)
-        keys, query = _query(part)
-        after = _decode_cursor(cursor) if cursor else []
-        beyond = f"WHERE ({', '.join(keys)}) > ({', '.join(['%s'] * len(keys))})" if after else ""
-        rows = tx.rows(f"{query} {beyond} ORDER BY {', '.join(keys)} LIMIT %s", (*after, limit + 1))
-        shown = rows[:limit]
-        width = len(keys)
-        more = msgspec.json.encode(shown[-1][:width]).decode() if len(rows) > limit else None
-        return Page([_record(part, row[width:]) for row in shown], more)
-
-    def _queue_page(self, tx: Transaction, cursor: str | None, limit: int) -> Page[Record]:
-        """Queues are few: all are summed, and those beyond the cursor shown."""
-        after = str(_decode_cursor(cursor)[0]) if cursor else ""
-        records: list[Record] = [record for record in queue_records(tx, self._queues) if record.name > after]
-        shown = records[:limit]
-        last = shown[-1] if shown else None
-        more = msgspec.json.encode([last.name]).decode() if len(records) > limit and last else None  # type: ignore[union-attr]
-        return Page(shown, more)
+def _queue_records(tx: Transaction) -> list[QueueRecord]:
+    return [QueueRecord(name=info.name, is_paused=info.is_paused, totals=info.totals) for info in queue_infos(tx)]
 
 
-def queue_records(tx: Transaction, queues: Queues) -> list[QueueRecord]:
-    return [QueueRecord(name=info.name, is_paused=info.is_paused, totals=info.totals) for info in queues.infos(tx)]
+def _load(tx: Transaction, given: Sequence[Record]) -> int:
+    return (
+        _load_queues(tx, _of(given, QueueRecord))
+        + _load_locks(tx, _of(given, LockRecord))
+        + tx.insert("schedule", codec.SCHEDULE_TYPES, map(codec.schedule_row, _of(given, Schedule)), _NEW)
+        + tx.insert("entry", records.ENTRY_TYPES, map(records.entry_row, _of(given, Entry)), _NEW)
+        + tx.insert("audit", records.AUDIT_TYPES, map(records.audit_row, _of(given, AuditRecord)), _NEW)
+        + tx.insert("occurrence", codec.OCCURRENCE_TYPES, map(codec.occurrence_row, _of(given, Occurrence)), _NEW)
+        + _load_jobs(tx, _of(given, Job))
+        + _load_logs(tx, _of(given, LogLine))
+    )
 
 
-def _query(part: Part) -> tuple[tuple[str, ...], str]:
-    """The columns of a part's key, and a query for them and then for the record's."""
-    match part:
-        case "jobs":
-            return ("seq",), f"SELECT seq, {JOB_COLUMNS} FROM {{ns}}.jobs"
-        case "schedules":
-            return ("id",), f"SELECT id, {SCHEDULE_COLUMNS} FROM {{ns}}.schedule"
-        case "occurrences":
-            keys = ("schedule_id", "through_at")
-            return keys, f"SELECT {', '.join(keys)}, {OCCURRENCE_COLUMNS} FROM {{ns}}.occurrence"
-        case "logs":
-            joined = "{ns}.log g JOIN {ns}.job j ON j.seq = g.seq"
-            return ("g.seq", "g.number"), f"SELECT g.seq, g.number, {_LOG_COLUMNS} FROM {joined}"
-        case "entries":
-            return ("kind", "name"), f"SELECT kind, name, {ENTRY_COLUMNS} FROM {{ns}}.entry"
-        case "audit_records":
-            return ("at", "id"), f"SELECT at, id, {NOTE_COLUMNS} FROM {{ns}}.note"
-        case "locks":
-            return ("name",), "SELECT name, name, number FROM {ns}.lock"
-        case "queues":
-            raise ValueError(part)
-        case _:
-            assert_never(part)
+def _load_jobs(tx: Transaction, jobs: Sequence[Job]) -> int:
+    """The lease of a running job is void: its worker is on the other store."""
+    known = {job.id for job in job_rows.get(tx, [job.id for job in jobs])}
+    fresh = {job.id: job for job in jobs if job.id not in known}
+    void = [
+        msgspec.structs.replace(job, lease_until=0) if job.state is State.RUNNING else job for job in fresh.values()
+    ]
+    placed = job_rows.insert(tx, void)
+    keys.put(tx, placed)
+    return len(placed)
 
 
-def _record(part: Part, row: Row) -> Record:
-    match part:
-        case "jobs":
-            return job_of(row)
-        case "schedules":
-            return schedule_of(row)
-        case "occurrences":
-            return occurrence_of(row)
-        case "logs":
-            return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
-        case "entries":
-            return entry_of(row)
-        case "audit_records":
-            return audit_record_of(row)
-        case "locks":
-            return LockRecord(name=row[0], number=row[1])
-        case "queues":
-            raise ValueError(part)
-        case _:
-            assert_never(part)
+def _load_logs(tx: Transaction, lines: Sequence[LogLine]) -> int:
+    if not lines:
+        return 0
+    highest = max(line.number for line in lines)  # the numbers of new lines are higher
+    tx.rows("SELECT setval('{ns}.log_number', %s) FROM {ns}.log_number WHERE last_value < %s", (highest, highest))
+    rows = [(line.job_id, line.number, line.at, line.level, codec.text_of(line.text)) for line in lines]
+    return tx.run(
+        "INSERT INTO {ns}.log (seq, number, at, level, text) SELECT j.seq, w.number, w.at, w.level, w.text "
+        "FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::text[], %s::text[]) "
+        "AS w (id, number, at, level, text) JOIN {ns}.job j ON j.id = w.id ON CONFLICT DO NOTHING",
+        columns_of(rows),
+    )
 
 
-class Loader:
-    """Records of another store, taken as they are; what is there already is left alone."""
-
-    def __init__(self, jobs: JobRows, keys: Keys, queues: Queues) -> None:
-        self._jobs = jobs
-        self._keys = keys
-        self._queues = queues
-
-    def load(self, tx: Transaction, records: Sequence[Record]) -> int:
-        """How many were new."""
-        return (
-            self._load_queues(tx, _of(records, QueueRecord))
-            + self._load_locks(tx, _of(records, LockRecord))
-            + self._load_rows(
-                tx, "schedule", f"{SCHEDULE_COLUMNS}, {FOUND_BY}", map(row_of_schedule, _of(records, Schedule))
-            )
-            + self._load_rows(tx, "entry", ENTRY_COLUMNS, map(row_of_entry, _of(records, Entry)))
-            + self._load_rows(tx, "note", NOTE_COLUMNS, map(row_of_note, _of(records, AuditRecord)))
-            + self._load_rows(tx, "occurrence", OCCURRENCE_COLUMNS, map(row_of_occurrence, _of(records, Occurrence)))
-            + self._load_jobs(tx, _of(records, Job))
-            + self._load_logs(tx, _of(records, LogLine))
-        )
-
-    def _load_jobs(self, tx: Transaction, jobs: Sequence[Job]) -> int:
-        """A running one's lease is void: its worker is on the store that was left."""
-        known = {job.id for job in self._jobs.get(tx, [job.id for job in jobs])}
-        fresh = {job.id: job for job in jobs if job.id not in known}
-        voided = [
-            msgspec.structs.replace(job, lease_until=0) if job.state is State.RUNNING else job for job in fresh.values()
-        ]
-        placed = self._jobs.insert(tx, voided)
-        self._keys.put(tx, placed)
-        return len(placed)
-
-    def _load_rows(self, tx: Transaction, table: str, columns: str, rows: Iterable[Row]) -> int:
-        marks = ", ".join(["%s"] * len(columns.split(", ")))
-        statement = f"INSERT INTO {{ns}}.{table} ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING"
-        return sum(tx.run(statement, row) for row in rows)
-
-    def _load_logs(self, tx: Transaction, lines: Sequence[LogLine]) -> int:
-        statement = (
-            "INSERT INTO {ns}.log (seq, number, at, level, text) SELECT j.seq, %s, %s, %s, %s FROM {ns}.job j "
-            "WHERE j.id = %s ON CONFLICT DO NOTHING"
-        )
-        rows = [(line.number, line.at, line.level, text_of(line.text), line.job_id) for line in lines]
-        highest = max((line.number for line in lines), default=0)
-        tx.rows(  # new lines come behind
-            "SELECT setval('{ns}.log_number', %s) FROM {ns}.log_number WHERE last_value < %s", (highest, highest)
-        )
-        return sum(tx.run(statement, row) for row in rows)
-
-    def _load_queues(self, tx: Transaction, queues: Sequence[QueueRecord]) -> int:
-        if not queues:
-            return 0
-        here = {record.name: record for record in queue_records(tx, self._queues)}
-        new = 0
-        for queue in queues:
-            found = here.get(queue.name, QueueRecord(name=queue.name))
-            is_news = queue.is_paused and not found.is_paused
-            if is_news:
-                self._queues.pause(tx, queue.name, paused=True)
-            missing = lacking(queue, found.totals)
-            for state, number in missing.items():
-                tx.counts.add_total(queue.name, state, number)
-            new += is_news or bool(missing)
-        return new
-
-    def _load_locks(self, tx: Transaction, locks: Sequence[LockRecord]) -> int:
-        statement = (
-            "INSERT INTO {ns}.lock AS l VALUES (%s, '', 0, %s) "
-            "ON CONFLICT (name) DO UPDATE SET number = excluded.number WHERE excluded.number > l.number"
-        )
-        return sum(tx.run(statement, (lock.name, lock.number)) for lock in locks)
+def _load_queues(tx: Transaction, queues: Sequence[QueueRecord]) -> int:
+    here = {record.name: record for record in _queue_records(tx)} if queues else {}
+    new = 0
+    for queue in queues:
+        found = here.get(queue.name, QueueRecord(name=queue.name))
+        is_news = queue.is_paused and not found.is_paused
+        if is_news:
+            write_pause(tx, queue.name, paused=True)
+        missing = lacking(queue, found.totals)
+        for state, number in missing.items():
+            tx.counts.add_total(queue.name, state, number)
+        new += is_news or bool(missing)
+    return new
 
 
-def _of(records: Iterable[Record], kind: type[Kind]) -> list[Kind]:
-    return [record for record in records if isinstance(record, kind)]
+def _load_locks(tx: Transaction, locks: Sequence[LockRecord]) -> int:
+    statement = (
+        "INSERT INTO {ns}.lock AS l VALUES (%s, '', 0, %s) "
+        "ON CONFLICT (name) DO UPDATE SET number = excluded.number WHERE excluded.number > l.number"
+    )
+    return sum(tx.run(statement, (lock.name, lock.number)) for lock in locks)
+
+
+def _of(given: Iterable[Record], kind: type[Kind]) -> list[Kind]:
+    return [record for record in given if isinstance(record, kind)]

@@ -13,9 +13,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.pq import ExecStatus
 
 from rota.errors import StoreError
-from rota.store.postgres.calls import checked
 from rota.store.postgres.deadlines import cut
 from rota.store.shared import forks
 from rota.store.shared.notify import LocalNotifier
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.store.postgres")
 
 CHANNELS: tuple[Channel, ...] = ("jobs", "schedules")
-QUIET = 15.0  # seconds after which the line is tried
+QUIET = 15.0  # seconds without a notification after which the connection is checked
 LONGEST_PAUSE = 5.0
-START_WITHIN = 5.0  # seconds that the first listener waits for the line
+START_WITHIN = 5.0  # seconds that the first listener waits for the connection
 
 
 class Notifier:
@@ -39,38 +39,38 @@ class Notifier:
 
     def __init__(self, namespace: str, connect: Callable[[], psycopg.Connection[Any] | None]) -> None:
         self._namespace = namespace
-        self._connect = connect  # None: nobody can listen there
-        self._line: psycopg.Connection[Any] | None = None
+        self._connect = connect  # gives None if listening is impossible
+        self._connection: psycopg.Connection[Any] | None = None
         self._begin()
 
     def _begin(self) -> None:
         self._local = LocalNotifier()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._hears = threading.Event()  # the line is up
-        self._tried = threading.Event()  # … or was found to be impossible, or out of reach
+        self._is_listening = threading.Event()
+        self._was_tried = threading.Event()  # listening, or impossible, or out of reach
         self._closed = threading.Event()
 
     def after_fork(self) -> None:
-        """In a child: the thread that listens is the parent's, and so is its connection."""
-        forks.abandon(self._line)
-        self._line = None
+        """In a child: the listening thread and its connection belong to the parent."""
+        forks.abandon(self._connection)
+        self._connection = None
         self._begin()
 
     def listen(self, channel: Channel) -> LocalListener:
-        """A listener that hears everybody from now on, where that is possible."""
+        """A listener for the writes of all processes, or of this one if listening is impossible."""
         listener = self._local.listen(channel)
         with self._lock:
             if self._thread is None:
                 self._closed = threading.Event()
                 self._thread = threading.Thread(target=self._listen, name="rota-postgres-listener", daemon=True)
                 self._thread.start()
-        self._tried.wait(START_WITHIN)
+        self._was_tried.wait(START_WITHIN)
         return listener
 
     def notify(self, channel: Channel) -> None:
-        """Wake who waits in this process; where the line is up, it says so to everybody."""
-        if not self._hears.is_set():
+        """Wake the listeners of this process, unless the listening connection does."""
+        if not self._is_listening.is_set():
             self._local.notify(channel)
 
     def close(self) -> None:
@@ -79,68 +79,71 @@ class Notifier:
             self._closed.set()
         if thread is None:
             return
-        line = self._line
-        if line is not None:
-            cut(line)
+        connection = self._connection
+        if connection is not None:
+            cut(connection)
         thread.join(START_WITHIN)
-        self._tried.clear()
-        self._hears.clear()
+        self._was_tried.clear()
+        self._is_listening.clear()
 
     def _listen(self) -> None:
-        """Hear until the store is closed; a broken line is mended with growing, jittered pauses."""
+        """Listen until the store is closed; reconnect after a fault with growing pauses and jitter."""
         faults = 0
         while not self._closed.is_set():
             try:
-                line = self._connect()
-                if line is None:
-                    self._tried.set()
+                connection = self._connect()
+                if connection is None:
                     return
-                with line:
-                    self._line = line
+                with connection:
+                    self._connection = connection
                     faults = 0
-                    self._hear(line)
+                    self._receive(connection)
             except (psycopg.Error, StoreError, OSError) as err:
                 if not self._closed.is_set():
-                    log.debug("the line that hears of new jobs is broken: %s", err)
+                    log.debug("the connection that listens for new jobs is broken: %s", err)
             finally:
-                self._line = None
-                self._hears.clear()
-                self._tried.set()
+                self._connection = None
+                self._is_listening.clear()
+                self._was_tried.set()
             faults += 1
             pause = min(LONGEST_PAUSE, 0.2 * 2 ** min(faults, 6))
-            self._closed.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads a crowd, guards nothing
+            self._closed.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads many clients, guards nothing
 
-    def _hear(self, line: psycopg.Connection[Any]) -> None:
+    def _receive(self, connection: psycopg.Connection[Any]) -> None:
         names: dict[str, Channel] = {f"{self._namespace}_{channel}": channel for channel in CHANNELS}
-        line.execute("; ".join(f'LISTEN "{name}"' for name in names).encode(), prepare=False)
-        self._hears.set()
-        self._tried.set()
+        connection.execute("; ".join(f'LISTEN "{name}"' for name in names).encode(), prepare=False)
+        self._is_listening.set()
+        self._was_tried.set()
         for channel in CHANNELS:
-            self._local.notify(channel)  # what came while nobody heard
+            self._local.notify(channel)  # notifications may have been missed before
         watch = select.poll()
-        watch.register(line.fileno(), select.POLLIN)
+        watch.register(connection.fileno(), select.POLLIN)
         while not self._closed.is_set():
-            for channel in _heard(line, names):
+            for channel in received(connection, names):
                 self._local.notify(channel)
             if not watch.poll(QUIET * 1000):
-                _try_line(line)
+                check_connection(connection)
 
 
-def _heard(line: psycopg.Connection[Any], names: dict[str, Channel]) -> set[Channel]:
-    """What has come in, without waiting for more; the driver's own way wakes up ten times a second."""
-    line.pgconn.consume_input()
-    heard = set()
-    while (notice := line.pgconn.notifies()) is not None:
-        heard.add(notice.relname.decode())
-    return {names[name] for name in heard & names.keys()}
+def received(connection: psycopg.Connection[Any], names: dict[str, Channel]) -> set[Channel]:
+    """The notifications that have arrived, without waiting. The driver's own iterator wakes up ten times a second."""
+    connection.pgconn.consume_input()
+    found = set()
+    while (notification := connection.pgconn.notifies()) is not None:
+        found.add(notification.relname.decode())
+    return {names[name] for name in found & names.keys()}
 
 
-def _try_line(line: psycopg.Connection[Any]) -> None:
-    """A half-open line is as quiet as an idle one: ask for a word, and cut it where none comes."""
-    timer = threading.Timer(QUIET, cut, (line,))
+def check_connection(connection: psycopg.Connection[Any]) -> None:
+    """A half-open connection is as silent as an idle one: ask for an answer, and cut it if none comes."""
+    timer = threading.Timer(QUIET, cut, (connection,))
     timer.daemon = True
     timer.start()
     try:
-        checked(line, line.pgconn.exec_(b"SELECT 1"))  # the driver would keep what is told meanwhile to itself
+        result = connection.pgconn.exec_(
+            b"SELECT 1"
+        )  # the driver's cursor would drop notifications that come meanwhile
+        if result.status != ExecStatus.TUPLES_OK:
+            raise psycopg.OperationalError("the listening connection is gone")
     finally:
         timer.cancel()

@@ -1,4 +1,4 @@
-"""Entries and notes as rows: what the system says of itself, and who changed what."""
+"""Entries (tenants, tokens) and audit records as rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.store.contract import AuditFilter, Page
 from rota.store.postgres.codec import text_of
 from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.paging import page_of
 from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
@@ -17,99 +17,99 @@ if TYPE_CHECKING:
 
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import EntryEdit
-    from rota.store.postgres.transaction import Row, Transaction
+    from rota.store.contract import AuditFilter, Page
+    from rota.store.postgres.codec import Row
+    from rota.store.postgres.connection import Database
+    from rota.store.postgres.transaction import Transaction
 
-ENTRY_COLUMNS = "kind, name, version, data"
-NOTE_COLUMNS = "id, at, subject, note"
+ENTRY_TYPES = {"kind": "text", "name": "text", "version": "bigint", "data": "text"}
+AUDIT_TYPES = {"id": "text", "at": "bigint", "subject": "text", "record": "text"}
+ENTRY_COLUMNS, AUDIT_COLUMNS = ", ".join(ENTRY_TYPES), ", ".join(AUDIT_TYPES)
 
-_encode = msgspec.json.encode
 
+class Records:
+    """One namespace's entries and audit records."""
 
-class Notes:
-    """One namespace's notes."""
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def add(self, tx: Transaction, notes: Iterable[AuditRecord]) -> None:
-        """Keep notes, however many, by one statement; always in one order, so that no two callers meet crosswise."""
+    def edit_entries(self, edits: Sequence[EntryEdit], now: int | None) -> list[str]:
+        """Apply edits in their order; returns the names of those whose version had moved on."""
+        return self._database.write("", lambda tx, _: self._edit_entries(tx, edits), now)
+
+    def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
+        if not names:
+            return []
+        query = f"SELECT {ENTRY_COLUMNS} FROM {{ns}}.entry WHERE kind = %s AND name = ANY(%s)"
+        values = (text_of(kind), [text_of(name) for name in names])
+        found = {row[1]: entry_from(row) for row in self._database.call(lambda tx: tx.rows(query, values))}
+        return [found[name] for name in names if name in found]
+
+    def list_entries(self, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
+        query = f"SELECT {ENTRY_COLUMNS} FROM {{ns}}.entry WHERE kind = %s AND name > %s ORDER BY name LIMIT %s"
+        values = (text_of(kind), text_of(cursor) or "", limit + 1)
+        found = [entry_from(row) for row in self._database.call(lambda tx: tx.rows(query, values))]
+        return page_of(found, limit, lambda entry: entry.name)
+
+    def add(self, records: Iterable[AuditRecord]) -> None:
+        self._database.call(lambda tx: self.write(tx, records))
+
+    def page(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
+        query, values = found_by(where, cursor, limit + 1)
+        found = [audit_record(row) for row in self._database.call(lambda tx: tx.rows(query, values))]
+        return page_of(found, limit, audit_cursor)
+
+    def write(self, tx: Transaction, records: Iterable[AuditRecord]) -> None:
+        """Add audit records by one statement, in one order, so that no two transactions block each other."""
         first: dict[str, AuditRecord] = {}
-        for note in notes:
-            first.setdefault(note.id, note)
-        rows = sorted(map(row_of_note, first.values()))
-        if rows:
-            tx.run(
-                f"INSERT INTO {{ns}}.note ({NOTE_COLUMNS}) "
-                "SELECT * FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::text[]) ON CONFLICT DO NOTHING",
-                [list(column) for column in zip(*rows, strict=True)],
-            )
-
-    def page(self, tx: Transaction, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
-        query, values = notes_by(where, cursor, limit + 1)
-        found = [audit_record_of(row) for row in tx.rows(query, values)]
-        return Page(found[:limit], audit_cursor(found[limit - 1]) if len(found) > limit else None)
+        for record in records:
+            first.setdefault(record.id, record)
+        tx.insert("audit", AUDIT_TYPES, sorted(map(audit_row, first.values())), "ON CONFLICT DO NOTHING")
 
     def prune(self, tx: Transaction, until: int, limit: int) -> int:
         return tx.run(
-            "DELETE FROM {ns}.note WHERE id = ANY(ARRAY(SELECT id FROM {ns}.note WHERE at <= %s "
+            "DELETE FROM {ns}.audit WHERE id = ANY(ARRAY(SELECT id FROM {ns}.audit WHERE at <= %s "
             "ORDER BY at, id LIMIT %s FOR UPDATE SKIP LOCKED))",
             (until, limit),
         )
 
-
-class Entries:
-    """One namespace's entries."""
-
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
-
-    def edit(self, tx: Transaction, edits: Sequence[EntryEdit]) -> list[str]:
-        """Apply edits in their order; the names of those refused because the version had moved on."""
-        taken = [edit for edit in edits if self._take(tx, edit)]
-        self._notes.add(tx, [edit.audit for edit in taken if edit.audit])
-        return [edit.name for edit in edits if not any(edit is other for other in taken)]
-
-    def get(self, tx: Transaction, kind: str, names: Sequence[str]) -> list[Entry]:
-        query = f"SELECT {ENTRY_COLUMNS} FROM {{ns}}.entry WHERE kind = %s AND name = ANY(%s)"
-        rows = tx.rows(query, (text_of(kind), [text_of(name) for name in names])) if names else []
-        found = {entry.name: entry for entry in map(entry_of, rows)}
-        return [found[name] for name in names if name in found]
-
-    def page(self, tx: Transaction, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
-        query = f"SELECT {ENTRY_COLUMNS} FROM {{ns}}.entry WHERE kind = %s AND name > %s ORDER BY name LIMIT %s"
-        rows = tx.rows(query, (text_of(kind), text_of(cursor) or "", limit + 1))
-        found = [entry_of(row) for row in rows]
-        return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
-
-    def _take(self, tx: Transaction, edit: EntryEdit) -> bool:
-        """Compare and set, by one statement; who comes second waits there for the first, and then is refused."""
-        place = (text_of(edit.kind), text_of(edit.name), edit.expect_version)
-        if edit.after is None and edit.expect_version == 0:
-            return tx.row("SELECT FROM {ns}.entry WHERE kind = %s AND name = %s", place[:2]) is None
-        if edit.after is None:
-            return bool(tx.run("DELETE FROM {ns}.entry WHERE kind = %s AND name = %s AND version = %s", place))
-        if edit.expect_version == 0:
-            made = f"INSERT INTO {{ns}}.entry ({ENTRY_COLUMNS}) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
-            return bool(tx.run(made, row_of_entry(edit.after)))
-        changed = "UPDATE {ns}.entry SET version = %s, data = %s WHERE kind = %s AND name = %s AND version = %s"
-        return bool(tx.run(changed, (*row_of_entry(edit.after)[2:], *place)))
+    def _edit_entries(self, tx: Transaction, edits: Sequence[EntryEdit]) -> list[str]:
+        accepted = [_apply(tx, edit) for edit in edits]
+        self.write(tx, [edit.audit for edit, is_in in zip(edits, accepted, strict=True) if is_in and edit.audit])
+        return [edit.name for edit, is_in in zip(edits, accepted, strict=True) if not is_in]
 
 
-def row_of_note(note: AuditRecord) -> Row:
-    return text_of(note.id), note.at, text_of(note.subject), _encode(note).decode()
+def _apply(tx: Transaction, edit: EntryEdit) -> bool:
+    """Compare and set by one statement. A second writer waits there for the first, and then is refused."""
+    key = (text_of(edit.kind), text_of(edit.name), edit.expect_version)
+    if edit.after is None and edit.expect_version == 0:
+        return tx.row("SELECT FROM {ns}.entry WHERE kind = %s AND name = %s", key[:2]) is None
+    if edit.after is None:
+        return bool(tx.run("DELETE FROM {ns}.entry WHERE kind = %s AND name = %s AND version = %s", key))
+    if edit.expect_version == 0:
+        return bool(tx.insert("entry", ENTRY_TYPES, [entry_row(edit.after)], "ON CONFLICT DO NOTHING"))
+    changed = "UPDATE {ns}.entry SET version = %s, data = %s WHERE kind = %s AND name = %s AND version = %s"
+    return bool(tx.run(changed, (*entry_row(edit.after)[2:], *key)))
 
 
-def audit_record_of(row: Row) -> AuditRecord:
+def audit_row(record: AuditRecord) -> Row:
+    return text_of(record.id), record.at, text_of(record.subject), msgspec.json.encode(record).decode()
+
+
+def audit_record(row: Row) -> AuditRecord:
     return audit_record_from(row[3], record_id=row[0], at=row[1], subject=row[2])
 
 
-def row_of_entry(entry: Entry) -> Row:
+def entry_row(entry: Entry) -> Row:
     return text_of(entry.kind), text_of(entry.name), entry.version, text_of(entry.data)
 
 
-def entry_of(row: Row) -> Entry:
+def entry_from(row: Row) -> Entry:
     return Entry(kind=row[0], name=row[1], version=row[2], data=row[3])
 
 
-def notes_by(where: AuditFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
-    """The query for the newest notes that a filter shows."""
+def found_by(where: AuditFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
+    """The query for the newest audit records that a filter shows."""
     wanted = (("subject = %s", text_of(where.subject)), ("at >= %s", where.since), ("at < %s", where.until))
     chosen = [(condition, value) for condition, value in wanted if value is not None]
     conditions: list[str] = [condition for condition, _ in chosen]
@@ -118,4 +118,7 @@ def notes_by(where: AuditFilter, cursor: str | None, limit: int) -> tuple[str, l
         conditions.append("(at, id) < (%s, %s)")
         values += audit_position(cursor)
     clause = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    return f"SELECT {NOTE_COLUMNS} FROM {{ns}}.note {clause}ORDER BY at DESC, id DESC LIMIT %s", [*values, limit]
+    return f"SELECT {AUDIT_COLUMNS} FROM {{ns}}.audit {clause}ORDER BY at DESC, id DESC LIMIT %s", [
+        *values,
+        limit,
+    ]

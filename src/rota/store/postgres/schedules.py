@@ -1,4 +1,4 @@
-"""Schedules as rows: edited under their version, found when due by the index alone, listed."""
+"""Schedules: edited under their version, found by an index when they are due, listed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 from rota.model.edit import audit_after, schedule_after
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
-from rota.store.contract import Due, Page
+from rota.store.contract import Due, ScheduleFilter
+from rota.store.postgres import job_rows
 from rota.store.postgres.codec import (
-    FOUND_BY,
     SCHEDULE_COLUMNS,
     SCHEDULE_TYPES,
-    last_of,
-    row_of_schedule,
-    schedule_of,
+    last_from,
+    schedule_from,
+    schedule_row,
     text_of,
 )
+from rota.store.postgres.transaction import columns_of, insert_statement
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,62 +26,70 @@ if TYPE_CHECKING:
     from rota.model.audit_record import AuditRecord
     from rota.model.edit import Edit
     from rota.model.schedule import LastRun, Schedule
-    from rota.store.contract import ScheduleFilter
+    from rota.store.contract import Page
     from rota.store.postgres.adding import Adder
     from rota.store.postgres.changing import Changer
-    from rota.store.postgres.job_rows import JobRows
+    from rota.store.postgres.codec import Row
+    from rota.store.postgres.connection import Database
     from rota.store.postgres.ledger import Ledger
-    from rota.store.postgres.records import Notes
-    from rota.store.postgres.transaction import Row, Transaction
+    from rota.store.postgres.records import Records
+    from rota.store.postgres.transaction import Transaction
 
 Guard = tuple[int, int, "LastRun"]  # version, created_at, last
 
-_COLUMNS = f"{SCHEDULE_COLUMNS}, {FOUND_BY}"
-_MARKS = ", ".join(["%s"] * len(_COLUMNS.split(", ")))
-_SETS = ", ".join(f"{name} = w.{name}" for name in _COLUMNS.split(", "))
-_ARRAYS = ", ".join(f"%s::{kind}[]" for kind in SCHEDULE_TYPES)
-_UPDATE = f"UPDATE {{ns}}.schedule s SET {_SETS} FROM unnest({_ARRAYS}) AS w ({_COLUMNS}) WHERE s.id = w.id"
+_UPDATE = (
+    f"UPDATE {{ns}}.schedule s SET {', '.join(f'{name} = w.{name}' for name in SCHEDULE_TYPES)} "
+    f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in SCHEDULE_TYPES.values())}) AS w ({SCHEDULE_COLUMNS}) "
+    "WHERE s.id = w.id"
+)
+_CREATE = insert_statement("schedule", SCHEDULE_TYPES, "ON CONFLICT (id) DO NOTHING RETURNING id")
+_BY_ID = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE id = ANY(%s)"
 
 
 class Schedules:
     """One namespace's schedules."""
 
-    def __init__(self, jobs: JobRows, adder: Adder, changer: Changer, ledger: Ledger, notes: Notes) -> None:
-        self._jobs = jobs
+    def __init__(self, database: Database, adder: Adder, changer: Changer, ledger: Ledger, records: Records) -> None:
+        self._database = database
         self._adder = adder
         self._changer = changer
         self._ledger = ledger
-        self._notes = notes
+        self._records = records
 
-    def edit(self, tx: Transaction, edits: Sequence[Edit], now: int) -> list[str]:
-        """Apply edits, each whole, or not at all where the version has moved on; the ids of those refused.
+    def edit(self, edits: Sequence[Edit], now: int | None) -> list[str]:
+        """Apply edits, each whole or not at all; returns the ids of those whose version had moved on."""
+        if not edits:
+            return []
+        return self._database.write("edit", lambda tx, at: self._edit(tx, edits, at), now)
 
-        However many they are, the schedules are written at once, and so are their notes.
-        """
-        current = self.guards(tx, [edit.id for edit in edits])
-        new = self._create(tx, [edit for edit in edits if edit.id not in current and edit.expect_version == 0])
-        batch = Batch(current, new)
-        refused = [edit.id for edit in edits if not self._take(tx, edit, batch, now)]
-        self.update(tx, list(batch.after.values()))
-        self._notes.add(tx, batch.notes)
-        return refused
+    def get(self, ids: Sequence[str]) -> list[Schedule]:
+        return self._database.call(lambda tx: self.read(tx, ids))
 
-    def _take(self, tx: Transaction, edit: Edit, batch: Batch, now: int) -> bool:
-        """Apply one edit, or say that it no longer holds."""
-        guard = batch.current.get(edit.id)
-        if guard is None and edit.expect_version == 0:
-            if batch.new.get(edit.id) is not edit and edit.id not in self._create(tx, [edit]):
-                return False  # somebody else makes it at this moment
-        elif not edit.holds_for(*(guard[:2] if guard else (None, None))):
-            return False
-        else:
-            self._clear_way(tx, edit, batch, now)
-        made = self._follow(tx, edit, now)
-        if not edit.is_removal:
-            batch.put(edit, schedule_after(edit, guard[2] if guard else None, made))
-        audit = audit_after(edit, made)
-        batch.notes += [audit] if audit else []
-        return True
+    def page(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
+        query, values = found_by(where or ScheduleFilter(), cursor, limit + 1)
+        found = [schedule_from(row) for row in self._database.call(lambda tx: tx.rows(query, values))]
+        return page_of(found, limit, lambda schedule: schedule.id)
+
+    def due(self, limit: int, now: int | None) -> Due:
+        """What is due, in order, and when the next is due. What cannot be read is set aside."""
+        due, unreadable = self._database.call(lambda tx: _due(tx, limit, now))
+        if now is None:
+            self._database.clock.set(due.now)
+        if unreadable:
+            rows = [(schedule.problem, schedule.id) for schedule in sorted(unreadable, key=lambda one: one.id)]
+            statement = "UPDATE {ns}.schedule SET due_at = NULL, problem = %s WHERE id = %s"
+            self._database.transact("", lambda tx: tx.run_many(statement, rows))
+        return due
+
+    # In a transaction.
+
+    def read(self, tx: Transaction, ids: Sequence[str]) -> list[Schedule]:
+        found = {row[0]: row for row in tx.rows(_BY_ID, (list(ids),))}
+        return [schedule_from(found[name]) for name in ids if name in found]
+
+    def take(self, tx: Transaction, ids: Sequence[str]) -> list[Schedule]:
+        """Those of the schedules that no other transaction has locked, locked until this one ends."""
+        return [schedule_from(row) for row in tx.rows(f"{_BY_ID} ORDER BY id FOR UPDATE SKIP LOCKED", (list(ids),))]
 
     def guards(self, tx: Transaction, ids: Sequence[str]) -> dict[str, Guard]:
         """What an edit or a firing must have been decided on, locked until the transaction ends."""
@@ -87,113 +97,75 @@ class Schedules:
             "SELECT id, version, created_at, last FROM {ns}.schedule WHERE id = ANY(%s) ORDER BY id FOR UPDATE",
             (sorted(set(ids)),),
         )
-        return {name: (version, created_at, last_of(last)) for name, version, created_at, last in rows}
+        return {name: (version, created_at, last_from(last)) for name, version, created_at, last in rows}
 
     def update(self, tx: Transaction, schedules: Sequence[Schedule]) -> None:
         if schedules:
-            columns = zip(*(row_of_schedule(schedule) for schedule in schedules), strict=True)
-            tx.run(_UPDATE, [list(column) for column in columns])
+            tx.run(_UPDATE, columns_of(map(schedule_row, schedules)))
 
-    def take(self, tx: Transaction, ids: Sequence[str]) -> list[Schedule]:
-        """Those of the schedules that nobody else has locked, locked until the transaction ends."""
-        query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
-        return [schedule_of(row) for row in tx.rows(query, (list(ids),))]
+    def _edit(self, tx: Transaction, edits: Sequence[Edit], now: int) -> list[str]:
+        """However many edits there are, the schedules are written by one statement, and so are the audit records."""
+        tx.notify("schedules")
+        tx.notify("jobs")
+        current = self.guards(tx, [edit.id for edit in edits])
+        batch = EditBatch(current, _create(tx, [e for e in edits if e.id not in current and e.expect_version == 0]))
+        refused = [edit.id for edit in edits if not self._apply(tx, edit, batch, now)]
+        self.update(tx, list(batch.after.values()))
+        self._records.write(tx, batch.audit)
+        return refused
 
-    def get(self, tx: Transaction, ids: Sequence[str]) -> list[Schedule]:
-        rows = tx.rows(f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE id = ANY(%s)", (list(ids),))
-        found = {row[0]: row for row in rows}
-        return [schedule_of(found[name]) for name in ids if name in found]
-
-    def page(self, tx: Transaction, where: ScheduleFilter, cursor: str | None, limit: int) -> Page[Schedule]:
-        query, values = found_by(where, cursor, limit + 1)
-        found = [schedule_of(row) for row in tx.rows(query, values)]
-        shown = found[:limit]
-        return Page(shown, shown[-1].id if len(found) > limit else None)
-
-    def due(self, tx: Transaction, limit: int, now: int | None) -> tuple[Due, list[tuple[str, str]]]:
-        """What is due, in order, and when the next is; and the rows that cannot be read, with the reason."""
-        rows = tx.rows(
-            f"SELECT clock.now, s.* FROM (SELECT coalesce(%s::bigint, {{ns}}.micros()) AS now) clock LEFT JOIN LATERAL "
-            f"(SELECT due_at, {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE due_at IS NOT NULL "
-            "ORDER BY due_at, id LIMIT %s) s ON true",
-            (now, limit + 1),
-        )
-        at = rows[0][0]
-        waiting = [row[1:] for row in rows if row[1] is not None]
-        is_due = [row for row in waiting[:limit] if row[0] <= at]
-        following = waiting[len(is_due)][0] if len(waiting) > len(is_due) else None
-        schedules, broken = _readable([row[1:] for row in is_due])
-        return Due(now=at, schedules=schedules, next_due_at=following), broken
-
-    def set_aside(self, tx: Transaction, broken: Sequence[tuple[str, str]]) -> None:
-        """Schedules that cannot be read are never due again, and say why."""
-        tx.run_many(
-            "UPDATE {ns}.schedule SET due_at = NULL, problem = %s WHERE id = %s",
-            [(problem, name) for name, problem in sorted(broken)],
-        )
-
-    def _create(self, tx: Transaction, edits: Sequence[Edit]) -> dict[str, Edit]:
-        """Insert new schedules, the first of each name; of two who make the same one, the other is refused."""
-        first: dict[str, Edit] = {}
-        for edit in edits:
-            if not edit.is_removal:
-                first.setdefault(edit.id, edit)
-        if not first:
-            return {}
-        rows = [row_of_schedule(first[name].after) for name in sorted(first)]
-        made = self._insert(tx, rows)
-        return {name: edit for name, edit in first.items() if name in made}
-
-    def _insert(self, tx: Transaction, rows: Sequence[Row]) -> set[str]:
-        made: set[str] = set()
-        for start in range(0, len(rows), 100):
-            chunk = rows[start : start + 100]
-            marks = ", ".join([f"({_MARKS})"] * len(chunk))
-            found = tx.rows(
-                f"INSERT INTO {{ns}}.schedule ({_COLUMNS}) VALUES {marks} ON CONFLICT (id) DO NOTHING RETURNING id",
-                [value for row in chunk for value in row],
-            )
-            made |= {name for (name,) in found}
-        return made
-
-    def _clear_way(self, tx: Transaction, edit: Edit, batch: Batch, now: int) -> None:
-        """What an edit ends: the jobs that it revokes, none of which was a run, and the schedule that it removes."""
-        if edit.revoke is not None:
-            self._revoke(tx, edit, edit.revoke, now)
+    def _apply(self, tx: Transaction, edit: Edit, batch: EditBatch, now: int) -> bool:
+        """Apply one edit; False if it no longer holds."""
+        guard = batch.current.get(edit.id)
+        if guard is None and edit.expect_version == 0:
+            if batch.new.get(edit.id) is not edit and edit.id not in _create(tx, [edit]):
+                return False  # another transaction creates it
+        elif not edit.holds_for(*(guard[:2] if guard else (None, None))):
+            return False
+        else:
+            self._revoke(tx, edit, now)
         if edit.is_removal:
             batch.drop(edit.id)
             tx.run("DELETE FROM {ns}.schedule WHERE id = %s", (edit.id,))
             self._ledger.forget(tx, edit.id)
+        made = self._follow(tx, edit, now)
+        if not edit.is_removal:
+            batch.put(edit, schedule_after(edit, guard[2] if guard else None, made))
+        audit = audit_after(edit, made)
+        batch.audit += [audit] if audit else []
+        return True
 
-    def _revoke(self, tx: Transaction, edit: Edit, reason: str, now: int) -> None:
-        """Cancel what waits; what was made ahead of its time goes without a trace."""
-        waiting = self._jobs.waiting_of(tx, edit.id)
-        self._changer.unmake(tx, [job for job in waiting if edit.unmakes(job)], now)
-        cancels = [(cancel(job, now, reason), job) for job in waiting if not edit.unmakes(job)]
+    def _revoke(self, tx: Transaction, edit: Edit, now: int) -> None:
+        """Cancel the jobs that wait; those of later occurrences are deleted without a record."""
+        if edit.revoke is None:
+            return
+        waiting = job_rows.waiting_of(tx, edit.id)
+        self._changer.delete_unstarted(tx, [job for job in waiting if edit.unmakes(job)], now)
+        cancels = [(cancel(job, now, edit.revoke), job) for job in waiting if not edit.unmakes(job)]
         self._changer.apply(tx, cancels, now)
 
     def _follow(self, tx: Transaction, edit: Edit, now: int) -> list[str]:
-        """What goes with an edit; gives the jobs that were made."""
+        """Write what goes with an edit; returns the jobs that were created."""
         self._ledger.erase(tx, edit.id, edit.reopens)
         self._ledger.record(tx, [of_skip(edit.id, skip) for skip in edit.skips])
         if not edit.jobs:
             return []
-        made = self._jobs.made(tx, [(edit.id, job.fire_at) for job in edit.jobs if job.fire_at is not None])
+        made = job_rows.made(tx, [(edit.id, job.fire_at) for job in edit.jobs if job.fire_at is not None])
         fresh = [job for job in edit.jobs if (edit.id, job.fire_at) not in made]
-        return [added.id for added in self._adder.add(tx, fresh, now) if not added.existed]
+        return [added.id for added in self._adder.write(tx, fresh, now) if not added.existed]
 
 
-class Batch:
-    """What a call's edits come to."""
+class EditBatch:
+    """What the edits of a call come to."""
 
     def __init__(self, current: dict[str, Guard], new: dict[str, Edit]) -> None:
         self.current = current  # the schedules as they are by now
-        self.new = new  # the edits that have made theirs
-        self.after: dict[str, Schedule] = {}  # to be written when all are through
-        self.notes: list[AuditRecord] = []
+        self.new = new  # the edits that have created their schedule
+        self.after: dict[str, Schedule] = {}  # to be written after all edits
+        self.audit: list[AuditRecord] = []
 
     def put(self, edit: Edit, after: Schedule) -> None:
-        """What an edit leaves; what was inserted as it is needs no other write."""
+        """What an edit leaves. A schedule that was inserted as it is needs no second write."""
         self.current[edit.id] = (after.version, after.created_at, after.last)
         if edit.expect_version or after != edit.after:
             self.after[edit.id] = after
@@ -203,19 +175,40 @@ class Batch:
         self.after.pop(schedule_id, None)
 
 
+def _create(tx: Transaction, edits: Sequence[Edit]) -> dict[str, Edit]:
+    """Insert new schedules, the first of each name; if another transaction inserts the same, one is refused."""
+    first: dict[str, Edit] = {}
+    for edit in edits:
+        if not edit.is_removal:
+            first.setdefault(edit.id, edit)
+    rows = [schedule_row(first[name].after) for name in sorted(first)]
+    made = {name for (name,) in tx.rows(_CREATE, columns_of(rows))} if rows else set()
+    return {name: edit for name, edit in first.items() if name in made}
+
+
+def _due(tx: Transaction, limit: int, now: int | None) -> tuple[Due, list[Schedule]]:
+    rows = tx.rows(
+        f"SELECT clock.now, s.* FROM (SELECT coalesce(%s::bigint, {{ns}}.micros()) AS now) clock LEFT JOIN LATERAL "
+        f"(SELECT due_at AS key, {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE due_at IS NOT NULL "
+        "ORDER BY due_at, id LIMIT %s) s ON true",
+        (now, limit + 1),
+    )
+    at = rows[0][0]
+    waiting: list[Row] = [row[1:] for row in rows if row[1] is not None]
+    is_due = [row for row in waiting[:limit] if row[0] <= at]
+    next_due_at = waiting[len(is_due)][0] if len(waiting) > len(is_due) else None
+    schedules = [schedule_from(row[1:]) for row in is_due]
+    readable = [schedule for schedule in schedules if not schedule.problem]
+    return Due(now=at, schedules=readable, next_due_at=next_due_at), [one for one in schedules if one.problem]
+
+
 def found_by(where: ScheduleFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
-    """The query for the schedules that a filter shows, by id; each index gives them in that order."""
+    """The query for the schedules that a filter shows, by id; each index has that order."""
     wanted = {"tenant": where.tenant, "origin_name": where.origin}
     given = {column: text_of(value) for column, value in wanted.items() if value is not None}
     conditions = [f"{column} = %s" for column in given]
     if where.tenant:
-        conditions.append("tenant <> ''")  # as the index says it
+        conditions.append("tenant <> ''")  # the condition of the index
     clause = " AND ".join([*conditions, "id > %s"])
     query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE {clause} ORDER BY id LIMIT %s"
     return query, [*given.values(), cursor or "", limit]
-
-
-def _readable(rows: Sequence[Row]) -> tuple[list[Schedule], list[tuple[str, str]]]:
-    schedules = [schedule_of(row) for row in rows]
-    broken = [(schedule.id, schedule.problem) for schedule in schedules if schedule.problem]
-    return [schedule for schedule in schedules if not schedule.problem], broken

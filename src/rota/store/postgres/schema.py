@@ -1,4 +1,4 @@
-"""The schema: made when missing, migrated when old, refused when newer than this code."""
+"""The schema: created when missing, migrated when old, refused when newer than this code."""
 
 from __future__ import annotations
 
@@ -8,25 +8,40 @@ from typing import TYPE_CHECKING
 from rota.errors import SchemaMismatch
 
 if TYPE_CHECKING:
+    from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
 
-VERSION = 3
-MIGRATIONS: dict[int, tuple[str, ...]] = {
-    1: ("0001_tables.sql",),
-    2: ("0002_slots.sql", "0002_verbs.sql"),
-    3: ("0003_lock_terms.sql",),
-}
-PATIENCE = 600.0  # seconds that a migration may take, with the wait for others who do the same
+VERSION = 1
+SCRIPTS: dict[int, tuple[str, ...]] = {1: ("schema.sql", "functions.sql")}  # what leads to each version
+MIGRATION_TIMEOUT = 600.0  # seconds, with the wait for other processes that migrate
 
-_MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS {ns};"
-_MAKE_META = "CREATE TABLE IF NOT EXISTS {ns}.meta (name text PRIMARY KEY, value text NOT NULL);"
-_REMEMBER = (
+_CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS {ns};"
+_CREATE_META = "CREATE TABLE IF NOT EXISTS {ns}.meta (name text PRIMARY KEY, value text NOT NULL);"
+_RECORD_VERSION = (
     "INSERT INTO {ns}.meta VALUES ('version', '{version}') ON CONFLICT (name) DO UPDATE SET value = excluded.value;"
 )
 
 
-def migrate(tx: Transaction, namespace: str) -> None:
-    """Bring the schema to this code's version; racing processes wait and find it done."""
+def open_schema(database: Database) -> None:
+    """Open the database, and bring its schema to this code's version."""
+    namespace = database.namespace
+    database.open()
+    try:
+        if database.call(lambda tx: current_version(tx, namespace)) != VERSION:
+            database.transact("", lambda tx: _migrate(tx, namespace), timeout=MIGRATION_TIMEOUT)
+    except BaseException:
+        database.close()
+        raise
+
+
+def pending_scripts(database: Database) -> list[str]:
+    """The SQL that opening the schema would run."""
+    version = database.visit(lambda tx: current_version(tx, database.namespace))
+    return scripts_after(version, database.namespace)
+
+
+def _migrate(tx: Transaction, namespace: str) -> None:
+    """Processes that race wait here, and find it done."""
     tx.rows("SELECT pg_advisory_xact_lock(hashtext('rota schema'), hashtext(%s))", (namespace,))
     for script in _missing(tx, namespace):
         tx.run(script)
@@ -36,9 +51,8 @@ def scripts_after(version: int, namespace: str) -> list[str]:
     """The SQL that leads from a version to this code's; an owner may run it by hand."""
     if version == VERSION:
         return []
-    first = [_filled(_MAKE_SCHEMA, namespace)] if version == 0 else []
-    steps = [migration_to(target, namespace) for target in range(version + 1, VERSION + 1)]
-    return [*first, *(f"{step}\n" for step in steps)]
+    first = [_filled(_CREATE_SCHEMA, namespace)] if version == 0 else []
+    return first + [f"{_migration_to(target, namespace)}\n" for target in range(version + 1, VERSION + 1)]
 
 
 def current_version(tx: Transaction, namespace: str) -> int:
@@ -54,13 +68,13 @@ def current_version(tx: Transaction, namespace: str) -> int:
 
 
 def _tables(tx: Transaction, namespace: str) -> set[str]:
-    """Read as rows: the quicker to_regclass() may go by what it knew before this transaction waited for its turn."""
+    """Read as rows: to_regclass() is faster, but may use what it knew before this transaction waited."""
     query = "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s"
     return {name for (name,) in tx.rows(query, (namespace,))}
 
 
 def namespaces(tx: Transaction) -> list[str]:
-    """The schemas of this database that Rota made."""
+    """The schemas of this database that Rota created."""
     query = """
         SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r', 'p') AND c.relname IN ('meta', 'job', 'schedule')
@@ -86,17 +100,17 @@ def _version_of(tx: Transaction, namespace: str) -> int:
 
 
 def _missing(tx: Transaction, namespace: str) -> list[str]:
-    """What is to be run. A schema that is there is not made: its user may lack the right to make one."""
+    """What must be run. An existing schema is not created: its user may lack the privilege."""
     scripts = scripts_after(current_version(tx, namespace), namespace)
     is_there = tx.rows("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)", (namespace,))[0][0]
     return [script for script in scripts if not (is_there and script.startswith("CREATE SCHEMA"))]
 
 
-def migration_to(target: int, namespace: str) -> str:
-    """The scripts of one version, and the note that it was reached."""
-    folder = resources.files(__package__).joinpath("migrations")
-    scripts = [folder.joinpath(name).read_text(encoding="utf-8") for name in MIGRATIONS[target]]
-    whole = "\n".join([_MAKE_META, *scripts, _REMEMBER.replace("{version}", str(target))])
+def _migration_to(target: int, namespace: str) -> str:
+    """The scripts of one version, and the record that it was reached."""
+    folder = resources.files(__package__)
+    scripts = [folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS[target]]
+    whole = "\n".join([_CREATE_META, *scripts, _RECORD_VERSION.replace("{version}", str(target))])
     return _filled(whole, namespace)
 
 

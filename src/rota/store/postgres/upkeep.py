@@ -1,19 +1,21 @@
-"""Upkeep: what was kept long enough goes, a bounded batch at a time."""
+"""Upkeep: prunes what was kept for its retention, a bounded batch at a time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rota.store.contract import Pruned
+from rota.store.postgres.fast import block_index
+from rota.store.postgres.operations import ended_jobs, merge_counters
 from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
     from rota.model.state import State
     from rota.store.contract import Retention
     from rota.store.postgres.changing import Changer
+    from rota.store.postgres.connection import Database
     from rota.store.postgres.ledger import Ledger
-    from rota.store.postgres.operations import Nodes, Queues
-    from rota.store.postgres.records import Notes
+    from rota.store.postgres.records import Records
     from rota.store.postgres.transaction import Transaction
 
 _ENDED = (
@@ -25,24 +27,28 @@ _ENDED = (
 class Upkeep:
     """One namespace's pruner; many may run at once."""
 
-    def __init__(self, changer: Changer, ledger: Ledger, queues: Queues, nodes: Nodes, notes: Notes) -> None:
+    def __init__(self, database: Database, changer: Changer, ledger: Ledger, records: Records) -> None:
+        self._database = database
         self._changer = changer
         self._ledger = ledger
-        self._queues = queues
-        self._nodes = nodes
-        self._notes = notes
+        self._records = records
 
-    def prune(self, tx: Transaction, retention: Retention, limit: int, now: int) -> Pruned:
-        ids = jobs_to_prune(retention, limit, now, self._queues.ended(tx), lambda *asked: _ended(tx, now, *asked))
+    def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
+        pruned = self._database.write("prune", lambda tx, at: self._prune(tx, retention, limit, at), now)
+        self._database.transact("", block_index.prune)  # on its own: it must read the sequence before it has an id
+        return pruned
+
+    def _prune(self, tx: Transaction, retention: Retention, limit: int, now: int) -> Pruned:
+        ids = jobs_to_prune(retention, limit, now, ended_jobs(tx), lambda *asked: _ended(tx, now, *asked))
         removed = self._changer.remove_ended(tx, ids)
-        lines = self._ledger.prune(tx, retention, now, limit)
-        nodes = self._nodes.prune(tx, now - retention.nodes_for)
-        notes = self._notes.prune(tx, now - retention.audit_for, limit)
-        self._queues.fold(tx)
-        return Pruned(len(removed), lines, nodes, notes)
+        entries = self._ledger.prune(tx, retention, now, limit)
+        nodes = tx.run("DELETE FROM {ns}.node WHERE beat_at <= %s", (now - retention.nodes_for,))
+        records = self._records.prune(tx, now - retention.audit_for, limit)
+        merge_counters(tx)
+        return Pruned(jobs=len(removed), occurrences=entries, nodes=nodes, audit_records=records)
 
 
 def _ended(tx: Transaction, now: int, state: State, through: int, limit: int) -> list[Ended]:
     """By the index of ended jobs."""
     rows = tx.rows(_ENDED, (state.value, through, now, limit))
-    return [Ended(finished_at, seq, job_id) for finished_at, seq, job_id in rows]
+    return [Ended(finished_at=finished_at, seq=seq, id=job_id) for finished_at, seq, job_id in rows]

@@ -1,8 +1,8 @@
-"""Salvos: firings that each just make a job which is ready at once, a whole batch by one call of the server."""
+"""Fires schedules that each just add a job which is ready now, a whole batch by one call of the server."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psycopg
@@ -14,96 +14,65 @@ from rota.model.job import accept
 from rota.model.schedule import LastRun
 from rota.model.state import State
 from rota.store.contract import Fired
-from rota.store.postgres.arrays import once
-from rota.store.postgres.calls import Function
-from rota.store.postgres.codec import packed, packed_last
-from rota.store.postgres.marks import BLOCK, Kinds
+from rota.store.postgres.codec import NEW_JOB_TYPES, new_job_columns, packed, packed_last
+from rota.store.postgres.transaction import function_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.firing import Firing
-    from rota.model.job import Job
     from rota.model.schedule import Schedule
     from rota.store.postgres.connection import Database
-    from rota.store.postgres.transaction import Transaction
 
-# What the server raises where an occurrence has its job already, or where a row was spoiled by hand.
-IN_THE_WAY = (psycopg.errors.UniqueViolation, psycopg.DataError)
-NONE_HOLDS, MISDATED = -1, -2  # instead of a place; 0 where one of them needs a closer look
+# What the server raises if an occurrence has its job already, or if a row was made unreadable by hand.
+BLOCKED = (psycopg.errors.UniqueViolation, psycopg.DataError)
 _NOT_KNOWN = LastRun()  # so that only what a firing says of the last run is sent
-_FIRE_READY = Function(
-    "fire_ready",
+_FIRE = function_call(
+    "fire",
     (
         *("bigint", "boolean", "bigint", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]"),
-        *("bigint[]", "bigint[]", "text[]", "text[]", "text[]", "text[]", "bigint[]", "bigint[]", "text[]", "text[]"),
-        *("text[]", "bigint[]"),
-        *("text[]", "bytea[]", "text[]", "smallint[]", "integer[]", "bytea[]", "bigint", "text[]", "text[]"),
-        *("integer[]", "integer[]"),
+        *("bigint[]", "bigint[]", "text[]", "text[]", *NEW_JOB_TYPES),
     ),
 )
 
 
-class FiringBatch(NamedTuple):
-    """Firings of which `are_plain` is true, decided for one instant, as they are sent."""
-
-    at: int
-    columns: list[list[Any] | None]
-    kinds: Kinds
-
-    @classmethod
-    def of(cls, firings: Sequence[Firing], at: int) -> FiringBatch | None:
-        """None where one of the jobs is not ready at that instant."""
-        jobs = [accept(firing.shots[0].job, at) for firing in firings]
-        if not all(map(_is_ready, jobs)):
-            return None
-        tasks, queues = once([job.task for job in jobs]), once([job.queue for job in jobs])
-        columns = [*_schedule_columns(firings, at), *_job_columns(jobs, tasks, queues)]
-        return cls(at, columns, Kinds.of(len(jobs), queues=queues, tasks=tasks))
-
-    def fire(self, database: Database, *, is_guessed: bool) -> int | None:
-        """The last job's place, or why there is none; None where the store is sealed."""
-        reach("fire.before_commit")
-        try:
-            return database.call(lambda tx: self._call(tx, is_guessed=is_guessed))
-        except StoreError as err:
-            if isinstance(err.__cause__, IN_THE_WAY):
-                return 0
-            raise
-
-    def _call(self, tx: Transaction, *, is_guessed: bool) -> int | None:
-        marked = tx.marked.block_with(self.kinds.all)
-        values = (self.at, is_guessed, tx.slot, *self.columns, marked, *self.kinds.columns)
-        place: int | None = tx.call(_FIRE_READY, values)[0][0]
-        if place is not None and place > 0:
-            tx.marked.note(place // BLOCK, self.kinds.last)
-        return place
-
-
-def are_plain(firings: Sequence[Firing]) -> bool:
-    """Whether all are plain, and no schedule and no key comes twice."""
+def can_use_fast_path(firings: Sequence[Firing]) -> bool:
+    """Whether each just adds its job, and no schedule and no key occurs twice."""
     names = {firing.schedule.id for firing in firings}
     keys = [key for firing in firings for key in firing.keys]
     return len(names) == len(firings) and len(set(keys)) == len(keys) and all(firing.is_plain for firing in firings)
 
 
-def told(firings: Sequence[Firing], *, is_accepted: bool) -> list[Fired]:
-    return [
-        Fired(
-            schedule_id=firing.schedule.id,
-            is_accepted=is_accepted,
-            jobs=[firing.shots[0].job.id] if is_accepted else [],
-        )
-        for firing in firings
-    ]
-
-
-def _is_ready(job: Job) -> bool:
-    return job.state is State.QUEUED
+def fire(database: Database, firings: Sequence[Firing], now: int | None) -> list[Fired] | None:
+    """None, and nothing is written, if one of them needs the ordinary path."""
+    if not can_use_fast_path(firings):
+        return None
+    at = database.estimated_now() if now is None else now
+    jobs = [accept(firing.shots[0].job, at) for firing in firings]
+    if any(job.state is not State.QUEUED for job in jobs):
+        return None
+    columns = [*_schedule_columns(firings, at), *new_job_columns(jobs)]
+    reach("fire.before_commit")
+    try:
+        rows = database.call(lambda tx: tx.call(_FIRE, (at, now is None, tx.counter_slot, *columns)))
+    except StoreError as err:
+        if isinstance(err.__cause__, BLOCKED):
+            return None
+        raise
+    match rows[0][0]:
+        case "fired":
+            reach("fire.after_commit")
+            database.notifier.notify("jobs")
+            return [Fired(schedule_id=job.schedule_id or "", is_accepted=True, jobs=[job.id]) for job in jobs]
+        case "outdated":
+            return [Fired(schedule_id=firing.schedule.id, is_accepted=False) for firing in firings]
+        case "clock":
+            database.clock.forget()
+    return None  # blocked, or sealed: the ordinary path says what to do
 
 
 def _schedule_columns(firings: Sequence[Firing], at: int) -> list[list[Any]]:
-    """The schedules before and after, by id: whoever locks some does it in that order."""
+    """The schedules before and after, by id: all transactions lock them in that order."""
     in_order = sorted(firings, key=lambda firing: firing.schedule.id)
     after = [_advanced(firing, at) for firing in in_order]
     return [
@@ -121,26 +90,5 @@ def _schedule_columns(firings: Sequence[Firing], at: int) -> list[list[Any]]:
 
 
 def _advanced(firing: Firing, at: int) -> Schedule:
-    bare = msgspec.structs.replace(firing.schedule, last=_NOT_KNOWN)
-    return fired(msgspec.structs.replace(firing, schedule=bare), 1, at, firing.shots[0].job.id)
-
-
-def _job_columns(jobs: Sequence[Job], tasks: list[str], queues: list[str]) -> list[list[Any] | None]:
-    """In the order of their places. What is the same throughout has one element, which is never empty."""
-    slots, keys = [job.slot for job in jobs], [job.key for job in jobs]
-    return [
-        [job.id for job in jobs],
-        [job.schedule_id for job in jobs],
-        [job.fire_at for job in jobs],
-        [job.after_at for job in jobs],
-        [job.made_by for job in jobs],
-        slots if any(slots) else None,
-        keys if any(keys) else None,
-        [job.key_until for job in jobs] if any(keys) else None,
-        tasks,
-        once([job.payload for job in jobs]),
-        queues,
-        once([job.priority for job in jobs]),
-        once([job.generation for job in jobs]),
-        once([job.past for job in jobs]),
-    ]
+    without_last = msgspec.structs.replace(firing.schedule, last=_NOT_KNOWN)
+    return fired(msgspec.structs.replace(firing, schedule=without_last), 1, at, firing.shots[0].job.id)
