@@ -36,7 +36,7 @@ def patience() -> float:
 def served(app, patience, monkeypatch):
     monkeypatch.setattr("rota.web.hub.PACE", 0.02)
     monkeypatch.setattr("rota.web.access.FIRST_DELAY", 0.0)
-    server = WebServer(app, port=0, patience=patience).start()
+    server = WebServer(app, port=0, request_timeout=patience).start()
     yield server
     server.stop()
 

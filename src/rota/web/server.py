@@ -12,7 +12,7 @@ import uvicorn
 from rota.errors import BadOption
 from rota.web.asgi import Web
 from rota.web.origins import is_loopback
-from rota.web.patience import PATIENCE, protocol_with
+from rota.web.request_timeout import REQUEST_TIMEOUT, ListeningSocket, RequestTimeout
 
 if TYPE_CHECKING:
     from rota.app import App
@@ -31,14 +31,15 @@ class WebServer:
         port: int = 8080,
         token: str | None = None,
         read_only: bool = False,
-        patience: float = PATIENCE,
+        request_timeout: float = REQUEST_TIMEOUT,
     ) -> None:
         check_address(host, anonymous=app.settings.web.anonymous == "read")
         self.web = Web(app, token=token, read_only=read_only)
-        self._socket = _bound(host, port)
+        limited = RequestTimeout(self.web, request_timeout)
+        self._socket = ListeningSocket(_bound(host, port), limited)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server = uvicorn.Server(_config(self.web, patience))
+        self._server = uvicorn.Server(_config(limited))
         self._thread = threading.Thread(target=self._run, name="rota-web", daemon=True)
 
     @property
@@ -77,11 +78,11 @@ def check_address(host: str, *, anonymous: bool) -> None:
         )
 
 
-def _config(web: Web, patience: float) -> uvicorn.Config:
+def _config(app: RequestTimeout) -> uvicorn.Config:
     return uvicorn.Config(
-        web,
+        app,
         access_log=False,
-        http=protocol_with(patience),
+        http="h11",
         lifespan="off",
         log_config=None,
         log_level="warning",
