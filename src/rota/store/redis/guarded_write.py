@@ -66,7 +66,7 @@ class GuardedWrite:
         self._imported: set[str] = set()  # new jobs with a past
         self._counts = Counts()
         self._holders: dict[Held, str | None] = {}  # after this write
-        self._guards: dict[str, tuple[Command, Any]] = {}
+        self._guards: dict[tuple[Any, ...], Any] = {}  # answers by command
         self._commands: list[Command] = []
         self._last_runs: list[tuple[str, list[Any]]] = []
         self._audit: list[tuple[Any, ...]] = []
@@ -299,15 +299,15 @@ class GuardedWrite:
 
     def guard(self, command: Command, answer: Any) -> None:
         """Write only if this still is the answer."""
-        self._guards[repr(command)] = (command, answer)
+        self._guards[tuple(command)] = answer
 
     def read(self, *commands: Command) -> list[Any]:
         """Read something, once; the write is guarded by the answer."""
-        new = [command for command in commands if repr(command) not in self._guards]
+        new = [command for command in commands if tuple(command) not in self._guards]
         if new:
             for command, answer in zip(new, self._reader.read(*new), strict=True):
                 self.guard(command, answer)
-        return [self._guards[repr(command)][1] for command in commands]
+        return [self._guards[tuple(command)] for command in commands]
 
     def add_command(self, *command: Any) -> None:
         self._commands.append(list(command))
@@ -337,7 +337,7 @@ class GuardedWrite:
         commands += [["HINCRBY", "count", f"{queue}|{name}", number] for queue, name, number in self._counts.rows()]
         return {
             "jobs": [(job_id, found.guard if found is not None else None) for job_id, found in self._snapshots.items()],
-            "guards": [(command, to_script(answer)) for command, answer in self._guards.values()],
+            "guards": [(command, to_script(answer)) for command, answer in self._guards.items()],
             "freed": freed,
             "commands": commands,
             "leases": leases,

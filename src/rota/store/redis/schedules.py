@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rota.store.redis.indexes import Command
 
 MOST_AT_ONCE = 250  # schedules in one call
-ALL, NONE = (0, -1), (1, 0)  # ranges of an index
 LONGEST_STEP = 500  # schedules read in one call if most of them do not match
 
 
@@ -46,16 +45,19 @@ class ScheduleRead(NamedTuple):
     fire_times: Sequence[int] = ()  # their nominal times
     known: Sequence[str] = ()  # jobs that exist, and that it may change
 
-    def commands(self) -> list[Command]:
+    def commands(self) -> dict[str, Command]:
+        """What reads all this, by name."""
         name = self.name
-        return [
-            ["HGET", "schedule", name],
-            ["HGET", "busy", name],
-            ["ZRANGE", f"live:{name}", *(ALL if self.needs_live else NONE)],
-            ["ZRANGE", f"soon:{name}", *(ALL if self.needs_soon else NONE)],
-            ["ZRANGEBYSCORE", f"ledger:{name}", self.ledger_from, "+inf"],
-            *(["ZCOUNT", f"slot:{name}", at, at] for at in self.fire_times),
-        ]
+        commands: dict[str, Command] = {
+            "schedule": ["HGET", "schedule", name],
+            "holder": ["HGET", "busy", name],
+            "ledger": ["ZRANGEBYSCORE", f"ledger:{name}", self.ledger_from, "+inf"],
+        }
+        if self.needs_live:
+            commands["live"] = ["ZRANGE", f"live:{name}", 0, -1]
+        if self.needs_soon:
+            commands["soon"] = ["ZRANGE", f"soon:{name}", 0, -1]
+        return commands | {f"at {at}": ["ZCOUNT", f"slot:{name}", at, at] for at in self.fire_times}
 
 
 class ScheduleSnapshot:
@@ -63,15 +65,15 @@ class ScheduleSnapshot:
 
     jobs: dict[str, JobSnapshot | None]
 
-    def __init__(self, wanted: ScheduleRead, answers: list[Any], positions: Iterator[int]) -> None:
-        packed, holder, live, soon, *_ = answers
-        self.name = wanted.name
-        self.schedule = None if packed is None else schedule_of(wanted.name, packed, [])
-        self._wanted = wanted
-        self._answers = answers
+    def __init__(self, wanted: ScheduleRead, found: Iterator[Any], positions: Iterator[int]) -> None:
+        self._commands = wanted.commands()
+        self._answers = {name: next(found) for name in self._commands}
         self._positions = positions
-        ids = [job_id.decode() for job_id in (*live, *soon, *([holder] if holder else []))]
-        self.job_ids = [*ids, *wanted.jobs, *wanted.known]
+        self.name = wanted.name
+        packed, holder = self._answers["schedule"], self._answers["holder"]
+        self.schedule = None if packed is None else schedule_of(wanted.name, packed, [])
+        ids = [*self._answers.get("live", ()), *self._answers.get("soon", ()), *([holder] if holder else [])]
+        self.job_ids = [*(job_id.decode() for job_id in ids), *wanted.jobs, *wanted.known]
 
     def was(self, job_id: str) -> Job | None:
         """A job in this snapshot."""
@@ -81,10 +83,10 @@ class ScheduleSnapshot:
     def write(self, writer: GuardedWriter, now: int) -> GuardedWrite:
         """A write that is guarded by this snapshot."""
         write = GuardedWrite(writer, now, self._positions)
-        for command, answer in zip(self._wanted.commands(), self._answers, strict=True):
-            write.guard(command, answer)
+        for name, command in self._commands.items():
+            write.guard(command, self._answers[name])
         write.add_snapshots(self.jobs)
-        write.add_ledger(self.name, self._answers[4])
+        write.add_ledger(self.name, self._answers["ledger"])
         return write
 
 
@@ -162,10 +164,10 @@ class Schedules:
         """Schedules, and then their jobs; the guards of a decision find what changes in between."""
         ids = [job_id for one in wanted for job_id in (*one.jobs, *one.known)]
         number = sum(len(one.jobs) for one in wanted)
-        commands = [command for one in wanted for command in one.commands()]
+        commands = [command for one in wanted for command in one.commands().values()]
         found = self._writer.snapshot(ids, *commands, reserve=number, now=now, is_work=True)
         answers = iter(found.answers)
-        snapshots = [ScheduleSnapshot(one, [next(answers) for _ in one.commands()], found.positions) for one in wanted]
+        snapshots = [ScheduleSnapshot(one, answers, found.positions) for one in wanted]
         others = {job_id for one in snapshots for job_id in one.job_ids}.difference(found.jobs)
         jobs = found.jobs | (self._writer.read_jobs(list(others)) if others else {})
         for one in snapshots:
