@@ -22,7 +22,7 @@ from rota.store.redis.codec import (
     unreadable,
     waiting_job,
 )
-from rota.store.redis.unreadable import fail_unreadable
+from rota.store.redis.upkeep import fail_unreadable
 from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:

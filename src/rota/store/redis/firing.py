@@ -1,15 +1,14 @@
-"""Fires schedules: those that only make their job in one round trip per batch, the others after reading them."""
+"""Makes the jobs of firings and advances their schedules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.failpoints import reach
 from rota.store.contract import Fired
-from rota.store.redis.adding import joined, request_of
-from rota.store.redis.codec import UNKNOWN_LAST, pack_last, pack_schedule, schedule_head
+from rota.store.redis.codec import UNKNOWN_LAST, pack_last
+from rota.store.redis.fast.plain_firing import fire_plain
 from rota.store.redis.schedules import MOST_AT_ONCE, ScheduleRead, put_schedule
 from rota.store.shared.placing import advanced, place_firing
 
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
     from rota.store.redis.guarded_writer import GuardedWriter
     from rota.store.redis.schedules import Schedules, ScheduleSnapshot
 
-MOST_TRIES = 2  # to fire without reading, before all schedules of a batch are read
-
 
 class Firer:
-    """Makes the jobs of firings and advances their schedules, unless those were changed meanwhile."""
+    """Fires schedules, unless they were changed meanwhile."""
 
     def __init__(self, writer: GuardedWriter, schedules: Schedules) -> None:
         self._writer = writer
@@ -39,33 +36,11 @@ class Firer:
         return results
 
     def _fire_batch(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
-        """First those up to the first that is blocked or does more than make its job, then the others: so positions
-        are in the order of firings."""
-        number = _number_plain(firings)
-        for _ in range(MOST_TRIES):
-            unblocked = self._fire_plain(firings[:number], now) if number else 0
-            if unblocked == number:
-                break
-            number = unblocked
-        else:
-            number = 0
+        """In the order of firings, so that positions are."""
+        number = fire_plain(self._writer.connection, firings, now, _advanced)
         done = [Fired.of(firing.schedule.id, [firing.shots[0].job.id], ()) for firing in firings[:number]]
         rest = [(_read_for(firing), firing) for firing in firings[number:]]
         return done + self._schedules.decide("fire", rest, self._decided, now)
-
-    def _fire_plain(self, firings: Sequence[Firing], now: int | None) -> int:
-        """Fire all or none; returns how many come before the first that is blocked."""
-        connection = self._writer.connection
-        while True:
-            request = _request(firings, connection.clock.now() if now is None else now)
-            reach("fire.before_commit")
-            reply = connection.call("fire", now=now, is_work=True, **request)
-            if reply.body[0] == b"blocked":
-                return int(reply.body[1]) - 1
-            if reply.body[0] == b"fired":
-                reach("fire.after_commit")
-                return len(firings)
-            connection.clock.reset(reply.now)
 
     def _decided(self, firing: Firing, found: ScheduleSnapshot, now: int) -> tuple[GuardedWrite | None, Fired]:
         schedule = found.schedule
@@ -82,33 +57,6 @@ class Firer:
         write.forget_last_runs(found.name)
         write.set_last_run(found.name, pack_last(after.last))
         return write, Fired.of(found.name, placed.jobs, placed.skips)
-
-
-def _number_plain(firings: Sequence[Firing]) -> int:
-    """How many of the first make one job each and do nothing else, and share no schedule or key."""
-    seen: set[tuple[str, str]] = set()
-    for number, firing in enumerate(firings):
-        names = {("schedule", firing.schedule.id), *(("key", key) for key in firing.keys)}
-        if not firing.is_plain or names & seen:
-            return number
-        seen |= names
-    return len(firings)
-
-
-def _request(firings: Sequence[Firing], at: int) -> dict[str, Any]:
-    """Firings as the script takes them: their jobs, and each schedule before and after."""
-    jobs = [firing.shots[0].job for firing in firings]
-    after = [_advanced(firing, firing.schedule, [job.id], at) for firing, job in zip(firings, jobs, strict=True)]
-    return {
-        **request_of(jobs, at),
-        **joined("schedules", [pack_schedule(schedule) for schedule in after]),
-        "names": [schedule.id for schedule in after],
-        "guards": [schedule_head(firing.schedule).decode() for firing in firings],
-        "fire_times": [job.fire_at for job in jobs],
-        "lasts": [pack_last(schedule.last) for schedule in after],
-        "dues": [part for schedule in after if schedule.due_at is not None for part in (schedule.due_at, schedule.id)],
-        "spent": [schedule.id for schedule in after if schedule.due_at is None],
-    }
 
 
 def _read_for(firing: Firing) -> ScheduleRead:

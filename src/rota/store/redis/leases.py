@@ -8,7 +8,7 @@ from rota.failpoints import reach
 from rota.model.state import State
 from rota.store.contract import Extended
 from rota.store.redis.codec import fence_of, job_of, snapshots_of
-from rota.store.redis.unreadable import fail_unreadable
+from rota.store.redis.upkeep import fail_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

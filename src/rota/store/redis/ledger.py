@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import is_record_of, of_job
-from rota.store.contract import Page
 from rota.store.redis.codec import job_of, occurrence_of, schedule_of
 from rota.store.shared.matching import check_cursor
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from rota.model.job import Job
     from rota.model.occurrence import Occurrence
+    from rota.store.contract import Page
     from rota.store.redis.guarded_writer import GuardedWriter
 
 
@@ -34,8 +35,7 @@ class Ledger:
         entries = [of_job(job) for job in self._kept_jobs(schedule_id, after, end, limit + 1, made_at)]
         entries += [entry for row in ranges if (entry := occurrence_of(schedule_id, row)).earliest_at < end]
         entries.sort(key=lambda entry: entry.through_at)
-        shown = entries[:limit]
-        return Page(shown, str(shown[-1].through_at) if len(entries) > limit else None)
+        return page_of(entries, limit, lambda entry: str(entry.through_at))
 
     def _kept_jobs(self, schedule_id: str, after: int, end: int, most: int, made_at: int) -> list[Job]:
         """The first jobs that are records of this schedule; an earlier schedule of that name is skipped."""

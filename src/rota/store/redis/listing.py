@@ -9,6 +9,7 @@ from rota.store.contract import Page
 from rota.store.redis.codec import job_of, jobs_of
 from rota.store.redis.indexes import HOUR
 from rota.store.shared.matching import check_cursor, matches
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ class Listing:
             if is_last:
                 break
             step = max(step, LONGEST_STEP)
-        return Page(shown[:limit], str(shown[limit - 1].seq) if len(shown) > limit else None)
+        return page_of(shown, limit, lambda job: str(job.seq))
 
     def read_step(
         self, sources: list[tuple[Any, ...]], below: int, least: int, number: int, *, is_rising: bool = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.store.contract import Page
 from rota.store.redis.codec import (
     TIME_WIDTH,
     audit_key,
@@ -16,13 +15,14 @@ from rota.store.redis.codec import (
 )
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry, EntryEdit
-    from rota.store.contract import AuditFilter
+    from rota.store.contract import AuditFilter, Page
     from rota.store.redis.guarded_writer import GuardedWriter
     from rota.store.redis.indexes import Command
 
@@ -50,7 +50,7 @@ class Records:
 
     def list_entries(self, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
         found = self.entries_after(kind, cursor, limit + 1)
-        return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+        return page_of(found, limit, lambda entry: entry.name)
 
     def kinds(self) -> list[str]:
         (found,) = self._writer.read(["ZRANGE", "kinds", 0, -1])
@@ -78,7 +78,7 @@ class Records:
         found = self._read_audit_records(
             ["ZREVRANGEBYLEX", index, f"({min(ends)}" if ends else "+", start, "LIMIT", 0, limit + 1]
         )
-        return Page(found[:limit], audit_cursor(found[limit - 1]) if len(found) > limit else None)
+        return page_of(found, limit, audit_cursor)
 
     def oldest_audit_records(self, after: str | None, limit: int) -> list[AuditRecord]:
         """Audit records in order of time, after a sort key."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rota.model.edit import audit_after, schedule_after
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
-from rota.store.contract import Due, Page
+from rota.store.contract import Due
 from rota.store.redis.codec import (
     UNKNOWN_LAST,
     JobSnapshot,
@@ -19,6 +19,7 @@ from rota.store.redis.codec import (
 )
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.matching import schedule_matches
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rota.model.edit import Edit
     from rota.model.job import Job
     from rota.model.schedule import Schedule
-    from rota.store.contract import ScheduleFilter
+    from rota.store.contract import Page, ScheduleFilter
     from rota.store.redis.guarded_writer import GuardedWriter
     from rota.store.redis.indexes import Command
 
@@ -199,8 +200,7 @@ class Schedules:
             if len(names) < step:
                 break
             after, step = names[-1], max(step, LONGEST_STEP)
-        shown = found[:limit]
-        return Page(shown, shown[-1].id if len(found) > limit else None)
+        return page_of(found, limit, lambda schedule: schedule.id)
 
     def due_schedules(self, limit: int, now: int | None) -> Due:
         """Due schedules, in order; one that cannot be read is dropped from the index."""

@@ -1,12 +1,19 @@
-"""Prunes what was kept long enough, and recounts."""
+"""Prunes what was kept long enough, recounts, and fails jobs whose records cannot be read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from rota.model.outcome import Undecodable
+from rota.model.retry import RetryPolicy
+from rota.model.settle import apply, claim, settle
 from rota.model.state import FINAL, State
 from rota.store.contract import Pruned
-from rota.store.redis.codec import TIME_WIDTH, audit_key
+from rota.store.redis.codec import TIME_WIDTH, audit_key, binary, lease_of, pack_record, standing_of
+from rota.store.redis.guarded_write import GuardedWrite
+from rota.store.redis.indexes import index_commands
 from rota.store.redis.listing import ALL_JOBS, BEYOND
 from rota.store.redis.operations import counts_of
 from rota.store.shared.pruning import Ended, jobs_to_prune
@@ -14,6 +21,7 @@ from rota.store.shared.pruning import Ended, jobs_to_prune
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.job import Job
     from rota.store.contract import Retention
     from rota.store.redis.changing import Changer
     from rota.store.redis.guarded_writer import GuardedWriter
@@ -84,3 +92,27 @@ def _number_ended(rows: Sequence[bytes]) -> int:
     states = {state.value.encode() for state in FINAL}
     pairs = zip(rows[::2], rows[1::2], strict=True)
     return sum(int(number) for name, number in pairs if name.rpartition(b"|")[2] in states)
+
+
+def fail_unreadable(writer: GuardedWriter, job: Job, record: bytes | None, now: int) -> None:
+    """Fail a job under the lease that it was claimed with, so that the others go on. Its stored record becomes its
+    payload: nothing is lost."""
+    (lease,) = writer.read(["HGET", "lease", job.id])
+    if lease is None:
+        return
+    held = lease_of(lease)
+    queued = msgspec.structs.replace(
+        job, payload=record or b"", state=State.QUEUED, created_at=now, run_at=now, finished_at=None, error=None
+    )
+    running = msgspec.structs.replace(claim(queued, held.holder, now, now), lease_no=held.number)
+    failed = apply(settle(running, Undecodable(job.error or ""), RetryPolicy(), now, 0.0))
+    write = GuardedWrite(writer, now)
+    write.guard(["HGET", "lease", job.id], lease)
+    write.count_end(running, failed)
+    write.add_command("HSET", "job", job.id, binary(b"%d" % job.seq + pack_record(queued)))
+    write.add_command("HSET", "end", job.id, binary(standing_of(failed)))
+    for name in ("state", "lease", "cancel", "ready_at"):
+        write.add_command("HDEL", name, job.id)
+    for command in index_commands(job.id, None, failed):
+        write.add_command(*command)
+    writer.commit("change", [write], is_work=False)
