@@ -48,12 +48,7 @@ class Moving:
     """The verbs of contract.moving."""
 
     def __init__(
-        self,
-        writer: GuardedWriter,
-        listing: Listing,
-        schedules: Schedules,
-        records: Records,
-        operations: Operations,
+        self, writer: GuardedWriter, listing: Listing, schedules: Schedules, records: Records, operations: Operations
     ) -> None:
         self._writer = writer
         self._listing = listing

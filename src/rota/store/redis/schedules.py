@@ -8,15 +8,7 @@ from rota.model.edit import audit_after, schedule_after
 from rota.model.schedule import LastRun
 from rota.model.settle import cancel
 from rota.store.contract import Due
-from rota.store.redis.codec import (
-    UNKNOWN_LAST,
-    JobSnapshot,
-    binary,
-    job_of,
-    pack_last,
-    pack_schedule,
-    schedule_of,
-)
+from rota.store.redis.codec import UNKNOWN_LAST, JobSnapshot, binary, job_of, pack_last, pack_schedule, schedule_of
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.matching import schedule_matches
 from rota.store.shared.paging import page_of
