@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.model.occurrence import of_job
-from rota.store.redis.guarded_write import GuardedWrite, neighbours
+from rota.store.redis.guarded_write import GuardedWrite, neighbours, waits_for
 from rota.store.shared.changing import check_changes
 from rota.store.shared.matching import has_lapsed, is_running, is_same
 
@@ -70,7 +70,7 @@ class Changer:
         write.add_snapshots({change.id: found.jobs[change.id] for change in group})
         for change in group:
             if change.id not in awaited:
-                write.guard_no_waiting(change.id)
+                write.guard(waits_for(change.id), [])
         write.apply(group)
         return write
 

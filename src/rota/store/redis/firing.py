@@ -54,8 +54,7 @@ class Firer:
             write.record_skip(found.name, skip)
         after = _advanced(firing, schedule, placed.jobs, now)
         put_schedule(write, after, schedule)
-        write.forget_last_runs(found.name)
-        write.set_last_run(found.name, pack_last(after.last))
+        write.set_last_run(found.name, pack_last(after.last), is_own=True)
         return write, Fired.of(found.name, placed.jobs, placed.skips)
 
 

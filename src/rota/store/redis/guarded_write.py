@@ -185,7 +185,7 @@ class GuardedWrite:
             (packed,) = self.read(["HGET", "schedule", job.schedule_id])
             made_at = None if packed is None else schedule_of(job.schedule_id, packed, []).created_at
             if is_record_of(job, made_at):
-                self.record(of_job(job))
+                self._record(of_job(job))
         self._delete(job)
 
     def _delete(self, job: Job) -> None:
@@ -204,13 +204,9 @@ class GuardedWrite:
         held = [job for job in known if job and job.schedule_id == schedule_id and job.state is State.HELD]
         return max(held, key=lambda job: job.seq).id if held else None
 
-    def guard_no_waiting(self, job_id: str) -> None:
-        """No job waits for this one: that was read before."""
-        self.guard(_waits(job_id), [])
-
     def unmake(self, *jobs: Job) -> None:
         """Delete jobs and leave no record of them; jobs that waited for them wait no more."""
-        self.read(*(_waits(job.id) for job in jobs))
+        self.read(*(waits_for(job.id) for job in jobs))
         for job in jobs:
             self._delete(job)
         for job in jobs:
@@ -226,7 +222,7 @@ class GuardedWrite:
                 self._put(msgspec.structs.replace(job, waits_for=awaited))
 
     def _waiting(self, job_id: str) -> list[Job]:
-        stored = [found.decode() for found in self.read(_waits(job_id))[0]]
+        stored = [found.decode() for found in self.read(waits_for(job_id))[0]]
         new = [found for found in stored if found not in self._snapshots]
         if new:
             self.add_snapshots(self._reader.read_jobs(new))
@@ -241,22 +237,21 @@ class GuardedWrite:
         return bool(self.read(["ZCOUNT", f"slot:{schedule_id}", fire_at, fire_at])[0])
 
     def record_skip(self, schedule_id: str, skip: Skip) -> None:
-        self.record(of_skip(schedule_id, skip))
+        self._record(of_skip(schedule_id, skip))
 
-    def set_last_run(self, schedule_id: str, fields: list[Any]) -> None:
+    def set_last_run(self, schedule_id: str, fields: list[Any], *, is_own: bool = False) -> None:
+        """`is_own`: by a firing or an edit of this schedule, for which the jobs that it ended itself are no runs."""
+        if is_own:
+            self._last_runs = [run for run in self._last_runs if run[0] != schedule_id]
         if fields:
             self._last_runs.append((schedule_id, fields))
-
-    def forget_last_runs(self, schedule_id: str) -> None:
-        """A firing or an edit writes the last run as it was read: the jobs that it ended itself are no runs."""
-        self._last_runs = [run for run in self._last_runs if run[0] != schedule_id]
 
     def add_audit_record(self, record: AuditRecord | None) -> None:
         """Add an audit record, unless it exists."""
         if record is not None:
             self._audit.append(pack_audit_record(record))
 
-    def record(self, entry: Occurrence) -> None:
+    def _record(self, entry: Occurrence) -> None:
         """Add an entry to a ledger, joined to the ranges that it touches without a break."""
         near = self._entries_near(entry)
         joined, replaced = fold(entry, *near.values())
@@ -387,7 +382,7 @@ def _lease_moves(before: Job | None, after: Job | None) -> Iterable[tuple[str, i
         yield after.holder or "", 1, after.lease_until or 0
 
 
-def _waits(job_id: str) -> Command:
+def waits_for(job_id: str) -> Command:
     """What finds the jobs that wait for one."""
     return ["ZRANGE", f"waits:{job_id}", 0, -1]
 

@@ -239,7 +239,7 @@ def _revoke(write: GuardedWrite, edit: Edit, reason: str, found: list[Job | None
     waiting = [job for job in made if job.state.is_waiting]
     write.unmake(*(job for job in waiting if edit.unmakes(job)))
     write.apply(cancel(job, write.now, reason) for job in waiting if not edit.unmakes(job))
-    write.forget_last_runs(edit.id)
+    write.set_last_run(edit.id, [], is_own=True)
 
 
 def _add_jobs(write: GuardedWrite, edit: Edit, found: ScheduleSnapshot) -> list[str]:
