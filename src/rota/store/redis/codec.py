@@ -237,7 +237,7 @@ def waiting_job(job_id: str, packed: bytes, standing: bytes | None) -> Job:
         changed = msgspec.structs.asdict(_standing(rest))
         if changed["run_at"] is None:
             del changed["run_at"]
-        values |= changed | {"lease_no": int(lease_no)}
+        values.update(changed, lease_no=int(lease_no))
     return Job(id=job_id, seq=int(position), priority=int(priority), **values)
 
 

@@ -30,11 +30,14 @@ if TYPE_CHECKING:
 
     from rota.model.job import Job
     from rota.model.settle import Change
+    from rota.model.state import State
     from rota.store.contract import Exchange
     from rota.store.redis.changing import Changer
     from rota.store.redis.connection import Reply
     from rota.store.redis.guarded_writer import GuardedWriter
     from rota.store.redis.lookahead import LookaheadJudge
+
+    Kinds = dict[tuple[int, str, State, int], int]  # lease number, queue, state and priority: their number in a request
 
 MOST_CLAIMED = 2_000  # jobs in one call: a script must not block the server for long
 
@@ -77,14 +80,16 @@ class Exchanger:
     def _call(
         self, request: Exchange, settled: Sequence[Change], want: int, now: int | None, *, has_judged: bool = False
     ) -> Reply:
-        first_fence = fence_of(1, request.holder)
+        kinds: Kinds = {}
+        rows = [_settled(change, kinds) for change in settled]
         reach("exchange.before_commit")
         reply = self._writer.connection.call(
             "exchange",
             now=now,
             is_work=request.want > 0,
             holder=request.holder,
-            settled=[_settled(change, request.holder, first_fence) for change in settled],
+            kinds=[(fence_of(number, request.holder), *kind) for number, *kind in kinds],
+            settled=rows,
             want=min(want, MOST_CLAIMED),
             queues=list(dict.fromkeys(request.queues)),
             lease_for=request.lease_for,
@@ -137,18 +142,15 @@ def _take(names: set[tuple[str, ...]], change: Change, holder: str) -> bool:
     return is_left
 
 
-def _settled(change: Change, holder: str, first_fence: str) -> tuple[Any, ...]:
-    """A change as the script takes it; the last part only if there is something in it."""
+def _settled(change: Change, kinds: Kinds) -> tuple[Any, ...]:
+    """A change as the script takes it, with the number of its kind; the last part only if there is something in it."""
     job, finished_at = change.job, change.finished_at
     settled = (
         job.id,
-        first_fence if job.lease_no == 1 else fence_of(job.lease_no, holder),
-        job.queue,
-        change.state,
+        kinds.setdefault((job.lease_no, job.queue, change.state, job.priority), len(kinds) + 1),
         binary(pack_standing(change, job, None if finished_at is None else job.holder)),
         change.run_at if finished_at is None else finished_at,
         job.seq,
-        job.priority,
     )
     if job.schedule_id is None and job.key is None and job.slot is None and not change.is_removal:
         return settled

@@ -26,8 +26,18 @@ local function count(queue, name, number)
   counts[name] = (counts[name] or 0) + number
 end
 
--- A change is {id, fence, queue, state, standing, at (finished_at or run_at), position, priority}; after these, where one
--- of them is set: {freed key, schedule, last run, task of a job that is deleted, freed slot}.
+-- Jobs of one kind ended their run under leases of one number, in one queue, of one priority, in the same state.
+local kinds = {}
+for n, kind in ipairs(ask.kinds) do
+  local fence, queue, state, priority = unpack(kind)
+  kinds[n] = {
+    fence = fence, queue = queue, state = state, priority = priority, is_final = FINAL[state],
+    deleted = 0, by_position = {}, by_time = {},
+  }
+end
+
+-- A change is {id, kind, standing, at (finished_at or run_at), position}; after these, if one of them is set: {freed key,
+-- schedule, last run, task of a job that is deleted, freed slot}.
 local function check(changes)
   local ids = {}
   for n, change in ipairs(changes) do
@@ -37,19 +47,19 @@ local function check(changes)
   local cancels = has.cancel and many_read('HMGET', 'cancel', ids) or {}
   local taken, accepted = {}, {}
   for n, change in ipairs(changes) do
-    local id, lease, state, cancel = ids[n], leases[n], change[4], cancels[n]
-    if taken[id] or not lease or fence_of(lease) ~= change[2] then
+    local id, lease, cancel, kind = ids[n], leases[n], cancels[n], kinds[change[2]]
+    if taken[id] or not lease or fence_of(lease) ~= kind.fence then
       refused[#refused + 1] = { id, 'lease', '' }
-    elseif cancel and not FINAL[state] then
+    elseif cancel and not kind.is_final then
       refused[#refused + 1] = { id, 'cancel', cancel }
     else
       taken[id] = true
-      local more = change[9]
+      local more = change[6]
       local schedule = more and more[2]
-      local is_awaited = has.held and FINAL[state] and redis.call('EXISTS', P .. 'waits:' .. id) == 1
-      local is_late = cancel and state == 'succeeded' and not (more and more[4])
+      local is_awaited = has.held and kind.is_final and redis.call('EXISTS', P .. 'waits:' .. id) == 1
+      local is_late = cancel and kind.state == 'succeeded' and not (more and more[4])
       if is_awaited or is_late or (schedule and is_separate[schedule]) then
-        separate[#separate + 1] = { id, change[2], state }
+        separate[#separate + 1] = { id, kind.fence, kind.state }
         if schedule then
           is_separate[schedule] = true
         end
@@ -93,52 +103,39 @@ local function add_ready(queue, priority, entries)
   return add_priority(queue, priority)
 end
 
--- Index the jobs of one queue that got one state: by position, by time, and ready ones by priority.
-local function index(group)
-  local queue, state = group.queue, group.state
-  local number = #group.by_position / 2
-  count(queue, 'running', -number - group.deleted)
+local function index(kind)
+  local queue, state, number = kind.queue, kind.state, #kind.by_position / 2
+  count(queue, 'running', -number - kind.deleted)
   count(queue, state, number)
-  if FINAL[state] then
-    count(queue, 'total:' .. state, number + group.deleted)
-    many('ZADD', 'ended:' .. state, group.by_time)
+  if kind.is_final then
+    count(queue, 'total:' .. state, number + kind.deleted)
+    many('ZADD', 'ended:' .. state, kind.by_time)
   end
   if state == 'scheduled' then
-    has_news = add_by_time('due:' .. queue, group.by_time) or has_news
+    has_news = add_by_time('due:' .. queue, kind.by_time) or has_news
   end
   if state == 'queued' then
-    for priority, entries in pairs(group.by_priority) do
-      has_news = add_ready(queue, priority, entries) or has_news
-    end
+    has_news = add_ready(queue, kind.priority, kind.by_position) or has_news
   else
-    many('ZADD', 'in:' .. queue .. ':' .. state, group.by_position)
+    many('ZADD', 'in:' .. queue .. ':' .. state, kind.by_position)
   end
 end
 
 local function record(changes)
-  local ids, standing, ended, groups = {}, {}, {}, {}
+  local ids, standing, ended = {}, {}, {}
   for n, change in ipairs(changes) do
-    local id, queue, state, position, more = change[1], change[3], change[4], change[7], change[9]
+    local id, kind, more = change[1], kinds[change[2]], change[6]
     ids[n] = id
-    local key = queue .. '|' .. state
-    local group = groups[key]
-    if not group then
-      group = { queue = queue, state = state, deleted = 0, by_position = {}, by_time = {}, by_priority = {} }
-      groups[key] = group
-    end
     if more then
-      record_more(id, FINAL[state], unpack(more, 1, 5))
+      record_more(id, kind.is_final, unpack(more, 1, 5))
     end
     if more and more[4] then
-      group.deleted = group.deleted + 1
+      kind.deleted = kind.deleted + 1
     else
-      local kept, last = FINAL[state] and ended or standing, #group.by_position
-      kept[#kept + 1], kept[#kept + 2] = id, change[5]
-      group.by_position[last + 1], group.by_position[last + 2] = position, id
-      group.by_time[last + 1], group.by_time[last + 2] = change[6], id
-      if state == 'queued' then
-        push(group.by_priority, change[8], position, id)
-      end
+      local kept, last = kind.is_final and ended or standing, #kind.by_position
+      kept[#kept + 1], kept[#kept + 2] = id, change[3]
+      kind.by_position[last + 1], kind.by_position[last + 2] = change[5], id
+      kind.by_time[last + 1], kind.by_time[last + 2] = change[4], id
     end
   end
   many('HDEL', 'lease', ids)
@@ -147,8 +144,10 @@ local function record(changes)
   many('HSET', 'state', standing)
   many('HSET', 'end', ended)
   has.state = has.state or #standing > 0
-  for _, group in pairs(groups) do
-    index(group)
+  for _, kind in ipairs(kinds) do
+    if kind.deleted > 0 or #kind.by_position > 0 then
+      index(kind)
+    end
   end
 end
 
