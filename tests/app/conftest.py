@@ -28,6 +28,6 @@ def clock(make_app, kind, monkeypatch) -> Clock:
     if kind == "memory":
         make_app().open().clock = clock
     else:
-        monkeypatch.setattr("rota.store.sqlite.store.wall_now", clock)
-        monkeypatch.setattr("rota.store.sqlite.store.lease_now", lambda now: (clock() if now is None else now, "boot"))
+        monkeypatch.setattr("rota.store.sqlite.clock.wall_now", clock)
+        monkeypatch.setattr("rota.store.sqlite.clock.lease_now", lambda now: (clock() if now is None else now, "boot"))
     return clock

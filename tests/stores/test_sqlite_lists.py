@@ -64,7 +64,7 @@ def test_the_same_count_shows_a_walk(store):
     assert steps_of(store, JobFilter(until=T0)) > 2 * BOUND
 
 
-def test_marks_go_with_the_jobs_that_they_lead_to(tmp_path):
+def test_block_entries_go_with_their_jobs(tmp_path):
     with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
         add(store, *[a_job(task="early") for _ in range(2_000)])
         for _ in range(20):
@@ -76,17 +76,17 @@ def test_marks_go_with_the_jobs_that_they_lead_to(tmp_path):
         with store._database.read() as connection:
             kinds = connection.execute("SELECT min(block) FROM rota_kind_block").fetchone()
             successes = connection.execute("SELECT min(block) FROM rota_success_block").fetchone()
-        assert kinds == successes == (2,)  # the first that is kept has place 2,001
+        assert kinds == successes == (2,)  # the first that is kept has position 2,001
 
 
 def test_jobs_in_callers_own_transactions_leave_nothing_in_memory(tmp_path):
     with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store, store._database.write() as connection:
         for number in range(20):
             store.add_jobs_in(connection, [a_job(task=f"task-{number}")])
-        assert len(store._guest_marks.fresh()) == 1
+        assert store._blocks.fresh() == []
 
 
-def test_marks_are_looked_through_once_a_block(tmp_path):
+def test_block_entries_are_read_once_a_block(tmp_path):
     with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
         add(store, *[a_job() for _ in range(20)])
         for job in claim(store, 20, now=T0):

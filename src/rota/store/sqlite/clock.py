@@ -23,6 +23,11 @@ def wall_now() -> int:
     return utc_micros()
 
 
+def at(injected: int | None) -> int:
+    """The instant of a call: the wall clock, unless a test injects one."""
+    return wall_now() if injected is None else injected
+
+
 def lease_now(injected: int | None) -> tuple[int, str]:
     """The lease clock and the boot that it counts from."""
     if injected is not None:

@@ -16,13 +16,13 @@ from rota.errors import SchemaMismatch, StoreError, StoreReplaced, StoreUnavaila
 from rota.store.shared import forks
 from rota.store.shared.files import file_system_of
 from rota.store.shared.forks import abandon
-from rota.store.sqlite.identity import FileWatch, is_there
+from rota.store.sqlite.file_identity import FileWatch, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rota.store.sqlite.identity import Epoch
+    from rota.store.sqlite.file_identity import Epoch
 
 log = logging.getLogger("rota.store.sqlite")
 

@@ -1,4 +1,5 @@
-"""Firings: those that just make their job are written by the batch, the others one by one, all in one transaction."""
+"""Fires schedules: firings that just make their job are written by the batch, the others one by one, all in one
+transaction."""
 
 from __future__ import annotations
 
@@ -10,30 +11,31 @@ from rota.model.job import accept
 from rota.model.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.shared.placing import advanced, place_firing
-from rota.store.sqlite.rows import ADVANCED, advanced_row, last_of
+from rota.store.sqlite.codec import ADVANCED, advanced_row, last_of
+from rota.store.sqlite.transaction import LARGEST_IN, rows_in
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rota.model.firing import Firing
     from rota.model.job import NewJob
-    from rota.store.shared.counting import Counts
-    from rota.store.sqlite.jobs import JobTable
+    from rota.store.sqlite.adding import Adder
+    from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
+    from rota.store.sqlite.transaction import Transaction, Transactions
 
     Guard = tuple[int, int, str]  # a schedule's version, its creation, and its last run
 
 
-class Sight(NamedTuple):
-    """What the firings of a batch meet, looked at once for all of them."""
+class FiringSnapshot(NamedTuple):
+    """What the firings of a batch meet, read once for all of them."""
 
     guards: dict[str, Guard]
     made: set[tuple[str, int]]  # occurrences that have a job
-    busy: set[str]  # schedules whose slot is taken
+    busy: set[str]  # schedules whose overlap slot is taken
 
     def is_simple(self, firing: Firing) -> bool:
-        """Whether it makes one job that nothing stands in the way of."""
+        """Whether it makes one job that nothing prevents."""
         if len(firing.shots) != 1:
             return False
         name, job = firing.schedule.id, firing.shots[0].job
@@ -43,98 +45,119 @@ class Sight(NamedTuple):
 class Firer:
     """One namespace's firings."""
 
-    def __init__(self, namespace: str, jobs: JobTable, ledger: Ledger) -> None:
-        self._name = f"{namespace}_schedule"
-        self._jobs = jobs
+    def __init__(
+        self, namespace: str, transactions: Transactions, adder: Adder, changer: Changer, ledger: Ledger
+    ) -> None:
+        self._transactions = transactions
+        self._adder = adder
+        self._changer = changer
         self._ledger = ledger
+        self._name = f"{namespace}_schedule"
+        self._jobs = f"{namespace}_job"
         columns = ", ".join(f"{column} = ?" for column in ADVANCED)
         self._advance = f"UPDATE {self._name} SET {columns} WHERE id = ?"
 
-    def fire(self, connection: sqlite3.Connection, firings: Sequence[Firing], now: int, counts: Counts) -> list[Fired]:
+    def fire(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
         """Make the jobs of firings and advance their schedules, except those that somebody else changed first."""
         results: list[Fired] = []
         rest = list(firings)
-        while rest:
-            batch, rest = _without_doubles(rest)
-            results += self._fire_batch(connection, batch, now, counts)
+        with self._transactions.work("fire", now) as tx:
+            tx.notify("jobs")
+            while rest:
+                batch, rest = _without_doubles(rest)
+                results += self._fire_batch(tx, batch)
         return results
 
-    def _fire_batch(
-        self, connection: sqlite3.Connection, firings: Sequence[Firing], now: int, counts: Counts
-    ) -> list[Fired]:
-        sight = self._look(connection, firings)
+    def _fire_batch(self, tx: Transaction, firings: Sequence[Firing]) -> list[Fired]:
+        snapshot = self._look(tx, firings)
         results: list[Fired] = []
         simple: list[Firing] = []
         for firing in firings:
-            guard = sight.guards.get(firing.schedule.id)
+            guard = snapshot.guards.get(firing.schedule.id)
             if guard is None or not firing.holds_for(*guard[:2]):
                 results.append(Fired(schedule_id=firing.schedule.id, is_accepted=False))
                 continue
             current = _with_last(firing, guard)
-            if sight.is_simple(firing):
+            if snapshot.is_simple(firing):
                 simple.append(current)
                 results.append(Fired.of(firing.schedule.id, [firing.shots[0].job.id], firing.skips))
-            else:  # in their order: places in line go by it
-                self._fire_simple(connection, simple, now, counts)
+            else:  # in their order: positions go by it
+                self._fire_simple(tx, simple)
                 simple = []
-                results.append(self._fire_one(connection, current, now, counts))
-        self._fire_simple(connection, simple, now, counts)
+                results.append(self._fire_one(tx, current))
+        self._fire_simple(tx, simple)
         return results
 
-    def _look(self, connection: sqlite3.Connection, firings: Sequence[Firing]) -> Sight:
+    def _look(self, tx: Transaction, firings: Sequence[Firing]) -> FiringSnapshot:
         names = [firing.schedule.id for firing in firings]
-        query = f"SELECT id, version, created_at, last FROM {self._name} WHERE id IN "
-        guards = {row[0]: row[1:] for row in self._jobs.found_among(connection, query, names)}
+        query = f"SELECT id, version, created_at, last FROM {self._name} WHERE id IN"
+        guards = {row[0]: row[1:] for row in rows_in(tx.connection, query, names)}
         wanted = {(firing.schedule.id, shot.job.fire_at or 0) for firing in firings for shot in firing.shots}
-        return Sight(guards, self._jobs.made(connection, wanted), self._jobs.slots_in_use(connection, names))
+        slots = rows_in(tx.connection, f"SELECT slot FROM {self._jobs} WHERE slot IN", names)
+        return FiringSnapshot(guards, self._made(tx, wanted), {slot for (slot,) in slots})
 
-    def _fire_simple(self, connection: sqlite3.Connection, firings: Sequence[Firing], now: int, counts: Counts) -> None:
+    def _made(self, tx: Transaction, occurrences: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of the occurrences (schedule and time) that have a job."""
+        wanted = list(occurrences)
+        found: set[tuple[str, int]] = set()
+        for start in range(0, len(wanted), LARGEST_IN):
+            chunk = wanted[start : start + LARGEST_IN]
+            query = (
+                f"WITH wanted (name, at) AS (VALUES {', '.join(['(?, ?)'] * len(chunk))}) SELECT name, at FROM wanted "
+                f"WHERE EXISTS (SELECT 1 FROM {self._jobs} WHERE schedule_id = name AND fire_at = at)"
+            )
+            found.update(tx.connection.execute(query, [value for pair in chunk for value in pair]))
+        return found
+
+    def _fire_simple(self, tx: Transaction, firings: Sequence[Firing]) -> None:
         if not firings:
             return
-        self._jobs.insert(connection, [accept(firing.shots[0].job, now) for firing in firings], counts)
-        self._ledger.record(
-            connection, [of_skip(firing.schedule.id, skip) for firing in firings for skip in firing.skips]
-        )
-        after = [advanced(firing, firing.schedule, [firing.shots[0].job.id], now) for firing in firings]
-        connection.executemany(self._advance, [(*advanced_row(schedule), schedule.id) for schedule in after])
+        self._adder.insert(tx, [accept(firing.shots[0].job, tx.now) for firing in firings])
+        skips = [of_skip(firing.schedule.id, skip) for firing in firings for skip in firing.skips]
+        self._ledger.record(tx.connection, skips)
+        after = [advanced(firing, firing.schedule, [firing.shots[0].job.id], tx.now) for firing in firings]
+        tx.connection.executemany(self._advance, [(*advanced_row(schedule), schedule.id) for schedule in after])
 
-    def _fire_one(self, connection: sqlite3.Connection, firing: Firing, now: int, counts: Counts) -> Fired:
+    def _fire_one(self, tx: Transaction, firing: Firing) -> Fired:
         name = firing.schedule.id
-        placed = place_firing(firing, Steps(connection, self._jobs, now, counts))
+        placed = place_firing(firing, PlacingSteps(tx, self._jobs, self._adder, self._changer))
         if placed is None:
             return Fired(schedule_id=name, is_accepted=False)
-        self._ledger.record(connection, [of_skip(name, skip) for skip in placed.skips])
-        after = advanced(firing, firing.schedule, placed.jobs, now)
-        connection.execute(self._advance, (*advanced_row(after), name))
+        self._ledger.record(tx.connection, [of_skip(name, skip) for skip in placed.skips])
+        after = advanced(firing, firing.schedule, placed.jobs, tx.now)
+        tx.connection.execute(self._advance, (*advanced_row(after), name))
         return Fired.of(name, placed.jobs, placed.skips)
 
 
-class Steps:
+class PlacingSteps:
     """What placing occurrences reads and writes within one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, jobs: JobTable, now: int, counts: Counts) -> None:
-        self._connection = connection
-        self._jobs = jobs
-        self._now = now
-        self._counts = counts
+    def __init__(self, tx: Transaction, jobs: str, adder: Adder, changer: Changer) -> None:
+        self._tx = tx
+        self._jobs = jobs  # the table
+        self._adder = adder
+        self._changer = changer
 
     def live_job(self, schedule_id: str) -> str | None:
-        return self._jobs.slot_holder(self._connection, schedule_id)
+        return self._adder.slot_holder(self._tx.connection, schedule_id)
 
     def last_held(self, schedule_id: str) -> str | None:
-        return self._jobs.last_held(self._connection, schedule_id)
+        query = f"SELECT id FROM {self._jobs} WHERE schedule_id = ? AND state = 'held' ORDER BY seq DESC LIMIT 1"
+        row = self._tx.connection.execute(query, (schedule_id,)).fetchone()
+        return row[0] if row else None
 
     def key_holder(self, key: str) -> str | None:
-        return self._jobs.key_holder(self._connection, key, self._now)
+        return self._adder.key_holder(self._tx, key)
 
     def was_made(self, schedule_id: str, fire_at: int) -> bool:
-        return self._jobs.has_occurrence(self._connection, schedule_id, fire_at)
+        query = f"SELECT 1 FROM {self._jobs} WHERE schedule_id = ? AND fire_at = ?"
+        return self._tx.connection.execute(query, (schedule_id, fire_at)).fetchone() is not None
 
     def make(self, new: NewJob) -> None:
-        self._jobs.insert(self._connection, [accept(new, self._now)], self._counts)
+        self._adder.insert(self._tx, [accept(new, self._tx.now)])
 
     def stop(self, job_id: str, reason: str) -> None:
-        self._jobs.stop(self._connection, job_id, reason, self._now, self._counts)
+        self._changer.stop(self._tx, job_id, reason)
 
 
 def _without_doubles(firings: Sequence[Firing]) -> tuple[list[Firing], list[Firing]]:

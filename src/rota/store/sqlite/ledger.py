@@ -1,33 +1,36 @@
-"""The ledger: ranges of occurrences whose jobs are gone or never were."""
+"""The occurrence ledger: ranges of occurrences whose jobs were deleted or never existed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import Occurrence, fold, of_job
+from rota.store.shared.matching import check_cursor
 from rota.store.shared.paging import page_of
-from rota.store.sqlite.rows import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
+from rota.store.sqlite.codec import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
     from rota.store.contract import Page, Retention
+    from rota.store.sqlite.transaction import Transactions
 
 
 class Ledger:
     """One namespace's occurrences."""
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, transactions: Transactions) -> None:
+        self._transactions = transactions
         self._name = f"{namespace}_occurrence"
         self._jobs = f"{namespace}_job"
         self._schedules = f"{namespace}_schedule"
-        self._looked_at = ""  # how far upkeep has come in its round
+        self._pruned_through = ""  # the schedule whose entries were pruned last
 
-    def record(self, connection: sqlite3.Connection, lines: Sequence[Occurrence]) -> None:
-        """Write lines, each joined to the range that it follows without a break."""
-        for line in sorted(lines, key=lambda line: line.through_at):
-            joined, replaced = fold(line, *self._neighbours(connection, line))
+    def record(self, connection: sqlite3.Connection, entries: Sequence[Occurrence]) -> None:
+        """Write entries, each joined to the range that it follows without a break."""
+        for entry in sorted(entries, key=lambda entry: entry.through_at):
+            joined, replaced = fold(entry, *self._neighbours(connection, entry))
             connection.executemany(
                 f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?",
                 [(other.schedule_id, other.through_at) for other in replaced],
@@ -38,7 +41,7 @@ class Ledger:
             )
 
     def erase(self, connection: sqlite3.Connection, schedule_id: str, ends: Sequence[int]) -> None:
-        """Drop the lines that end at these times."""
+        """Delete the entries that end at these times."""
         connection.executemany(
             f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?", [(schedule_id, end) for end in ends]
         )
@@ -46,37 +49,38 @@ class Ledger:
     def forget(self, connection: sqlite3.Connection, schedule_id: str) -> None:
         connection.execute(f"DELETE FROM {self._name} WHERE schedule_id = ?", (schedule_id,))
 
-    def page(
-        self, connection: sqlite3.Connection, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
+    def list_occurrences(
+        self, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
     ) -> Page[Occurrence]:
         """Ranges and kept jobs together, oldest first."""
-        after = int(cursor) if cursor else start - 1
-        ranges = connection.execute(
-            f"SELECT {OCCURRENCE_COLUMNS} FROM {self._name} "
-            "WHERE schedule_id = ? AND through_at > ? AND iif(count = 1, through_at, after_at + 1) < ? "
-            "ORDER BY through_at LIMIT ?",
-            (schedule_id, after, end, limit + 1),
-        ).fetchall()
-        kept = connection.execute(
-            f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
-            "WHERE schedule_id = ? AND fire_at > ? AND fire_at < ? AND created_at >= ? ORDER BY fire_at LIMIT ?",
-            (schedule_id, after, end, self._since(connection, schedule_id), limit + 1),
-        ).fetchall()
-        lines = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
-        lines.sort(key=lambda line: line.through_at)
-        return page_of(lines, limit, lambda line: str(line.through_at))
+        after = int(cursor) if check_cursor(cursor) and cursor else start - 1
+        with self._transactions.read() as connection:
+            ranges = connection.execute(
+                f"SELECT {OCCURRENCE_COLUMNS} FROM {self._name} "
+                "WHERE schedule_id = ? AND through_at > ? AND iif(count = 1, through_at, after_at + 1) < ? "
+                "ORDER BY through_at LIMIT ?",
+                (schedule_id, after, end, limit + 1),
+            ).fetchall()
+            kept = connection.execute(
+                f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
+                "WHERE schedule_id = ? AND fire_at > ? AND fire_at < ? AND created_at >= ? ORDER BY fire_at LIMIT ?",
+                (schedule_id, after, end, self._since(connection, schedule_id), limit + 1),
+            ).fetchall()
+        entries = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
+        entries.sort(key=lambda entry: entry.through_at)
+        return page_of(entries, limit, lambda entry: str(entry.through_at))
 
     def _since(self, connection: sqlite3.Connection, schedule_id: str) -> int:
-        """When the schedule was made: jobs of an earlier namesake are none of its records."""
+        """When the schedule was created: jobs of an earlier namesake are none of its records."""
         query = f"SELECT created_at FROM {self._schedules} WHERE id = ?"
         row = connection.execute(query, (schedule_id,)).fetchone()
         return row[0] if row else 0
 
     def prune(self, connection: sqlite3.Connection, retention: Retention, now: int, limit: int) -> int:
-        """Drop what is too old, and what is too much per schedule; a bounded number of schedules at a time."""
+        """Delete what is too old, and what is too much per schedule; a bounded number of schedules per call."""
         old = connection.execute(
             f"DELETE FROM {self._name} WHERE (schedule_id, through_at) IN "
-            f"(SELECT schedule_id, through_at FROM {self._name} WHERE through_at <= ? LIMIT ?)",
+            f"(SELECT schedule_id, through_at FROM {self._name} WHERE through_at <= ? ORDER BY through_at LIMIT ?)",
             (now - retention.occurrences_for, limit),
         ).rowcount
         return old + sum(
@@ -84,12 +88,12 @@ class Ledger:
         )
 
     def _next(self, connection: sqlite3.Connection, limit: int) -> list[str]:
-        """The schedules whose turn it is: upkeep goes round them all, call by call."""
+        """The schedules whose turn it is: upkeep visits them all, call by call."""
         rows = connection.execute(
             f"SELECT DISTINCT schedule_id FROM {self._name} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?",
-            (self._looked_at, limit),
+            (self._pruned_through, limit),
         ).fetchall()
-        self._looked_at = rows[-1][0] if len(rows) == limit else ""
+        self._pruned_through = rows[-1][0] if len(rows) == limit else ""
         return [name for (name,) in rows]
 
     def _thin(self, connection: sqlite3.Connection, schedule_id: str, most: int) -> int:
@@ -103,12 +107,12 @@ class Ledger:
             f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at <= ?", (schedule_id, cut[0])
         ).rowcount
 
-    def _neighbours(self, connection: sqlite3.Connection, line: Occurrence) -> list[Occurrence]:
-        """The range that ends where this line begins, and the first that ends after it."""
+    def _neighbours(self, connection: sqlite3.Connection, entry: Occurrence) -> list[Occurrence]:
+        """The range that ends where this entry begins, and the first that ends after it."""
         rows = connection.execute(
             f"SELECT {OCCURRENCE_COLUMNS} FROM {self._name} WHERE schedule_id = :id AND through_at = :before UNION ALL "
             f"SELECT * FROM (SELECT {OCCURRENCE_COLUMNS} FROM {self._name} "
             "WHERE schedule_id = :id AND through_at > :through ORDER BY through_at LIMIT 1)",
-            {"id": line.schedule_id, "before": line.after_at, "through": line.through_at},
+            {"id": entry.schedule_id, "before": entry.after_at, "through": entry.through_at},
         )
         return [occurrence_of(row) for row in rows]

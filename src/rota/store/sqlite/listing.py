@@ -1,4 +1,4 @@
-"""Lists of jobs, the newest first: each goes by what leads to its jobs, however many others lie between them."""
+"""Reads jobs: by id, and in lists, the newest first, each by an index however many other jobs lie between."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rota.model.state import State
+from rota.store.shared.matching import check_cursor
 from rota.store.shared.paging import page_of
-from rota.store.sqlite.marks import BLOCK
-from rota.store.sqlite.rows import JOB_COLUMNS, jobs_of
+from rota.store.sqlite.block_index import BLOCK
+from rota.store.sqlite.codec import JOB_COLUMNS, jobs_of
+from rota.store.sqlite.transaction import rows_in
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rota.model.job import Job
     from rota.store.contract import JobFilter, Page
-    from rota.store.sqlite.marks import Marks
+    from rota.store.sqlite.block_index import BlockIndex
+    from rota.store.sqlite.transaction import Transactions
 
     Row = tuple[Any, ...]
     Conditions = tuple[list[str], list[Any]]
 
-FAR = 2**62  # beyond every place
+FAR = 2**62  # beyond every position
 INDEXES = {  # of the states that have one for lists; of running jobs there are no more than workers have slots
     State.RUNNING: "leased",
     State.SCHEDULED: "scheduled",
@@ -33,15 +36,31 @@ INDEXES = {  # of the states that have one for lists; of running jobs there are 
 
 
 class Listing:
-    """One namespace's jobs, for whoever looks through them."""
+    """Reads one namespace's jobs."""
 
-    def __init__(self, namespace: str, marks: Marks) -> None:
+    def __init__(self, namespace: str, transactions: Transactions, blocks: BlockIndex) -> None:
+        self._transactions = transactions
         self._name = f"{namespace}_job"
-        self._marks = marks
+        self._blocks = blocks
 
-    def page(self, connection: sqlite3.Connection, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
-        before = FAR if cursor is None else int(cursor)
-        jobs = jobs_of(islice(self._newest(connection, where, before), limit + 1))
+    def get_jobs(self, ids: Sequence[str]) -> list[Job]:
+        with self._transactions.read() as connection:
+            return self.get(connection, ids)
+
+    def get(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[Job]:
+        """Those of the jobs that exist, in the order asked for."""
+        rows = rows_in(connection, f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE id IN", ids)
+        found = {job.id: job for job in jobs_of(rows)}
+        return [found[job_id] for job_id in ids if job_id in found]
+
+    def at(self, connection: sqlite3.Connection, positions: Sequence[int]) -> list[Job]:
+        """Those of the jobs that exist."""
+        return jobs_of(rows_in(connection, f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE seq IN", positions))
+
+    def list_jobs(self, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
+        before = FAR if check_cursor(cursor) is None else int(cursor or 0)
+        with self._transactions.snapshot() as connection:
+            jobs = jobs_of(islice(self._newest(connection, where, before), limit + 1))
         return page_of(jobs, limit, lambda job: str(job.seq))
 
     def _newest(self, connection: sqlite3.Connection, where: JobFilter, before: int) -> Iterator[Row]:
@@ -53,36 +72,36 @@ class Listing:
             found = [self._in_state(connection, state, where, before) for state in states]
             return found[0] if len(found) == 1 else merge(*found, key=_seq, reverse=True)
         if kind[0]:
-            blocks = self._marks.of_kinds(connection, *kind, before)
+            blocks = self._blocks.of_kinds(connection, *kind, before)
             return self._in_blocks(connection, blocks, _all(kind, rest), before)
         return self._walk(connection, rest, before)
 
     def _in_state(self, connection: sqlite3.Connection, state: State, where: JobFilter, before: int) -> Iterator[Row]:
         kind, conditions = _kind(where), _all(([f"state = '{state.value}'"], []), _kind(where), _rest(where))
         if state is State.QUEUED and where.task is None:
-            return self._in_line(connection, where, conditions, before)
+            return self._ready(connection, where, conditions, before)
         if state in INDEXES:
             return self._walk(connection, conditions, before, f"INDEXED BY {{}}_{INDEXES[state]}")
-        blocks = self._marks.of_successes(connection, before) if state is State.SUCCEEDED else None
+        blocks = self._blocks.of_successes(connection, before) if state is State.SUCCEEDED else None
         if kind[0]:
-            blocks = _in_both(blocks, self._marks.of_kinds(connection, *kind, before))
+            blocks = _in_both(blocks, self._blocks.of_kinds(connection, *kind, before))
         return self._in_blocks(connection, blocks or iter(()), conditions, before)
 
-    def _in_line(
+    def _ready(
         self, connection: sqlite3.Connection, where: JobFilter, conditions: Conditions, before: int
     ) -> Iterator[Row]:
         """Ready jobs: the index has them in order for each queue and priority."""
-        queues = self._queues_in_line(connection) if where.queue is None else [where.queue]
-        lines = [(queue, priority) for queue in queues for priority in self._priorities(connection, queue)]
+        queues = self._ready_queues(connection) if where.queue is None else [where.queue]
+        parts = [(queue, priority) for queue in queues for priority in self._priorities(connection, queue)]
         found = [
             self._walk(
-                connection, _all((["queue = ?", "priority = ?"], [*line]), conditions), before, "INDEXED BY {}_ready"
+                connection, _all((["queue = ?", "priority = ?"], [*part]), conditions), before, "INDEXED BY {}_ready"
             )
-            for line in lines
+            for part in parts
         ]
         return merge(*found, key=_seq, reverse=True)
 
-    def _queues_in_line(self, connection: sqlite3.Connection) -> list[str]:
+    def _ready_queues(self, connection: sqlite3.Connection) -> list[str]:
         ready = f"SELECT min(queue) FROM {self._name} WHERE state = 'queued'"
         return _steps(connection, ready, f"{ready} AND queue > ?", [])
 
@@ -93,12 +112,12 @@ class Listing:
     def _walk(
         self, connection: sqlite3.Connection, conditions: Conditions, before: int, index: str = "", first: int = 0
     ) -> Iterator[Row]:
-        """From a place on, the newest first."""
+        """From a position on, the newest first."""
         clauses, values = conditions
-        places = ["seq < ?", *(["seq >= ?"] if first else [])]
+        bounds = ["seq < ?", *(["seq >= ?"] if first else [])]
         query = (
             f"SELECT {JOB_COLUMNS} FROM {self._name} {index.format(self._name)} "
-            f"WHERE {' AND '.join([*clauses, *places])} ORDER BY seq DESC"
+            f"WHERE {' AND '.join([*clauses, *bounds])} ORDER BY seq DESC"
         )
         return iter(connection.execute(query, [*values, before, *([first] if first else [])]))
 

@@ -5,50 +5,62 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import of_skip
+from rota.store.contract import MOST_PROMOTED
+from rota.store.shared.claiming import due_order
 from rota.store.shared.placing import place_due
-from rota.store.sqlite.firing import Steps
+from rota.store.sqlite.codec import IS_AHEAD, JOB_COLUMNS, jobs_of
+from rota.store.sqlite.firing import PlacingSteps
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
     from rota.model.job import Job
     from rota.model.slots import Skip
-    from rota.store.shared.counting import Counts
-    from rota.store.sqlite.jobs import JobTable
+    from rota.store.sqlite.adding import Adder
+    from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
-    from rota.store.sqlite.schedules import ScheduleTable
+    from rota.store.sqlite.schedules import Schedules
+    from rota.store.sqlite.transaction import Transaction
 
 
 class LookaheadJudge:
     """One namespace's jobs that were created ahead."""
 
-    def __init__(self, schedules: ScheduleTable, jobs: JobTable, ledger: Ledger) -> None:
+    def __init__(self, namespace: str, schedules: Schedules, adder: Adder, changer: Changer, ledger: Ledger) -> None:
+        self._jobs = f"{namespace}_job"
         self._schedules = schedules
-        self._jobs = jobs
+        self._adder = adder
+        self._changer = changer
         self._ledger = ledger
 
-    def judge_due(self, connection: sqlite3.Connection, queues: Sequence[str], now: int, counts: Counts) -> None:
+    def judge_due(self, tx: Transaction, queues: Sequence[str]) -> None:
         """Decide about the due jobs of these queues, a bounded number of them, in the order of their times."""
-        for job in self._jobs.due_ahead(connection, queues, now):
-            schedule = next(iter(self._schedules.get(connection, [job.schedule_id or ""])), None)
-            place_due(job, schedule, _Steps(connection, self._jobs, self._ledger, now, counts), now)
+        for job in self._due(tx, queues):
+            schedule = next(iter(self._schedules.get(tx.connection, [job.schedule_id or ""])), None)
+            steps = _Steps(tx, self._jobs, self._adder, self._changer, self._ledger)
+            place_due(job, schedule, steps, tx.now)
+
+    def _due(self, tx: Transaction, queues: Sequence[str]) -> list[Job]:
+        query = (
+            f"SELECT {JOB_COLUMNS} FROM {self._jobs} WHERE state = 'scheduled' AND {IS_AHEAD} "
+            "AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?"
+        )
+        found = (tx.connection.execute(query, (queue, tx.now, MOST_PROMOTED)) for queue in queues)
+        return sorted((job for rows in found for job in jobs_of(rows)), key=due_order)
 
 
-class _Steps(Steps):
+class _Steps(PlacingSteps):
     """What deciding about a job reads and writes."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, jobs: JobTable, ledger: Ledger, now: int, counts: Counts
-    ) -> None:
-        super().__init__(connection, jobs, now, counts)
+    def __init__(self, tx: Transaction, jobs: str, adder: Adder, changer: Changer, ledger: Ledger) -> None:
+        super().__init__(tx, jobs, adder, changer)
         self._ledger = ledger
 
     def put(self, before: Job, after: Job) -> None:
-        self._jobs.put(self._connection, before, after, self._counts)
+        self._changer.put(self._tx, before, after)
 
     def unmake(self, job: Job) -> None:
-        self._jobs.unmake(self._connection, [job], self._now, self._counts)
+        self._changer.unmake(self._tx, [job])
 
     def record_skip(self, schedule_id: str, skip: Skip) -> None:
-        self._ledger.record(self._connection, [of_skip(schedule_id, skip)])
+        self._ledger.record(self._tx.connection, [of_skip(schedule_id, skip)])

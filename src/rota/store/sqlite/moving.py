@@ -1,4 +1,4 @@
-"""Moving on SQLite: the seal beside the schema's version, parts read by their keys, records taken as they are."""
+"""Seals the store for a copy, gives out its records part by part, and takes in those of another store."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from rota.model.job import Job
 from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
-from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
+from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
 from rota.store.shared.counting import TOTAL, lacking
-from rota.store.sqlite.records import audit_record_of, entry_of, row_of_audit, row_of_entry
-from rota.store.sqlite.rows import (
+from rota.store.sqlite.codec import (
+    FOUND_BY,
     JOB_COLUMNS,
     OCCURRENCE_COLUMNS,
     SCHEDULE_COLUMNS,
+    audit_record_of,
+    entry_of,
     job_of,
+    log_line_of,
     occurrence_of,
+    row_of_audit_record,
+    row_of_entry,
+    row_of_log_line,
     row_of_occurrence,
     row_of_schedule,
     schedule_of,
@@ -30,50 +36,51 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
-    from rota.store.contract import Part, Record
-    from rota.store.shared.counting import Counts
-    from rota.store.sqlite.jobs import JobTable
+    from rota.store.contract import Part, Record, Seal
+    from rota.store.sqlite.adding import Adder
+    from rota.store.sqlite.listing import Listing
+    from rota.store.sqlite.transaction import Seals, Transaction, Transactions
 
 Kind = TypeVar("Kind")
 
 _decode_cursor = msgspec.json.Decoder(list[str | int]).decode
 
 
-class Seals:
-    """The seal of one namespace, which every write that brings or wants work looks at in its own transaction."""
+class Moving:
+    """Copies one namespace out and in. A cursor is the key of the last record."""
 
-    def __init__(self, namespace: str) -> None:
-        self._meta = f"{namespace}_meta"
-        self._select = f"SELECT value FROM {self._meta} WHERE name = 'seal'"
-
-    def put(self, connection: sqlite3.Connection, seal: Seal | None) -> None:
-        connection.execute(f"DELETE FROM {self._meta} WHERE name = 'seal'")
-        if seal is not None:
-            packed = msgspec.json.encode(seal).decode()
-            connection.execute(f"INSERT INTO {self._meta} VALUES ('seal', ?)", (packed,))
-
-    def get(self, connection: sqlite3.Connection) -> Seal | None:
-        row = connection.execute(self._select).fetchone()
-        return None if row is None else msgspec.json.decode(row[0], type=Seal)
-
-
-class Dumper:
-    """All of one namespace, part by part. A cursor is the key of the last record."""
-
-    def __init__(self, namespace: str) -> None:
+    def __init__(
+        self, namespace: str, transactions: Transactions, seals: Seals, listing: Listing, adder: Adder
+    ) -> None:
+        self._transactions = transactions
+        self._seals = seals
+        self._listing = listing
+        self._adder = adder
         self._ns = namespace
 
-    def page(self, connection: sqlite3.Connection, part: Part, cursor: str | None, limit: int) -> Page[Record]:
+    def seal(self, seal: Seal | None) -> None:
+        with self._transactions.write("seal") as tx:
+            tx.notify("jobs", "schedules")
+            self._seals.put(tx.connection, seal)
+
+    def sealed(self) -> Seal | None:
+        with self._transactions.read() as connection:
+            return self._seals.get(connection)
+
+    # Out.
+
+    def dump(self, part: Part, cursor: str | None, limit: int) -> Page[Record]:
         keys, query = self._query(part)
         marks = ", ".join("?" * len(keys))
         after = _decode_cursor(cursor) if cursor else []
         beyond = f"WHERE ({', '.join(keys)}) > ({marks})" if after else ""
         ordered = f"SELECT * FROM ({query}) {beyond} ORDER BY {', '.join(keys)} LIMIT ?"
-        rows = connection.execute(ordered, (*after, limit + 1)).fetchall()
-        shown = rows[:limit]
-        width = len(keys)
-        more = msgspec.json.encode(shown[-1][:width]).decode() if len(rows) > limit else None
-        return Page([self._record(connection, part, row[width:]) for row in shown], more)
+        with self._transactions.read() as connection:
+            rows = connection.execute(ordered, (*after, limit + 1)).fetchall()
+            shown = rows[:limit]
+            width = len(keys)
+            more = msgspec.json.encode(shown[-1][:width]).decode() if len(rows) > limit else None
+            return Page([self._record(connection, part, row[width:]) for row in shown], more)
 
     def _query(self, part: Part) -> tuple[tuple[str, ...], str]:
         """The columns of a part's key, and a query for them and then for the record's."""
@@ -109,9 +116,9 @@ class Dumper:
             case "occurrences":
                 return occurrence_of(row)
             case "logs":
-                return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
+                return log_line_of(row)
             case "queues":
-                return self.queue(connection, row[0])
+                return self._queue(connection, row[0])
             case "entries":
                 return entry_of(row)
             case "audit_records":
@@ -121,65 +128,61 @@ class Dumper:
             case _:
                 assert_never(part)
 
-    def queue(self, connection: sqlite3.Connection, name: str) -> QueueRecord:
+    def _queue(self, connection: sqlite3.Connection, name: str) -> QueueRecord:
         query = f"SELECT 1 FROM {self._ns}_queue WHERE name = ? AND is_paused"
         is_paused = connection.execute(query, (name,)).fetchone() is not None
         kept = connection.execute(f"SELECT name, n FROM {self._ns}_count WHERE queue = ? AND n <> 0", (name,))
         totals = {total.removeprefix(TOTAL): number for total, number in kept if total.startswith(TOTAL)}
         return QueueRecord(name=name, is_paused=is_paused, totals=totals)
 
+    # In.
 
-class Loader:
-    """Records of another store, taken as they are; what is there already is left alone."""
+    def load(self, records: Sequence[Record]) -> int:
+        """Take records as they are; what is there already is left alone. How many were new."""
+        with self._transactions.write("load") as tx:
+            return (
+                self._load_jobs(tx, _of(records, Job))
+                + self._load_rows(
+                    tx, f"schedule ({SCHEDULE_COLUMNS}, {FOUND_BY})", map(row_of_schedule, _of(records, Schedule))
+                )
+                + self._load_rows(tx, "occurrence", map(row_of_occurrence, _of(records, Occurrence)))
+                + self._load_rows(tx, "entry", map(row_of_entry, _of(records, Entry)))
+                + self._load_rows(tx, "audit", map(row_of_audit_record, _of(records, AuditRecord)))
+                + self._load_rows(tx, "log", map(row_of_log_line, _of(records, LogLine)))
+                + sum(self._load_queue(tx, record) for record in _of(records, QueueRecord))
+                + self._load_locks(tx, _of(records, LockRecord))
+            )
 
-    def __init__(self, namespace: str, jobs: JobTable) -> None:
-        self._ns = namespace
-        self._jobs = jobs
-        self._dumper = Dumper(namespace)
-
-    def load(self, connection: sqlite3.Connection, records: Sequence[Record], counts: Counts) -> int:
-        """How many were new."""
-        return (
-            self._load_jobs(connection, _of(records, Job), counts)
-            + self._load_rows(connection, "schedule", map(row_of_schedule, _of(records, Schedule)))
-            + self._load_rows(connection, "occurrence", map(row_of_occurrence, _of(records, Occurrence)))
-            + self._load_rows(connection, "entry", map(row_of_entry, _of(records, Entry)))
-            + self._load_rows(connection, "audit", map(row_of_audit, _of(records, AuditRecord)))
-            + self._load_rows(connection, "log", map(_row_of_line, _of(records, LogLine)))
-            + sum(self._load_queue(connection, record, counts) for record in _of(records, QueueRecord))
-            + self._load_locks(connection, _of(records, LockRecord))
-        )
-
-    def _load_jobs(self, connection: sqlite3.Connection, jobs: Sequence[Job], counts: Counts) -> int:
-        """A running one's lease is void: its worker is on the store that was left."""
-        known = {job.id for job in self._jobs.get(connection, [job.id for job in jobs])}
+    def _load_jobs(self, tx: Transaction, jobs: Sequence[Job]) -> int:
+        """A running one's lease has expired: its worker is on the store that was left."""
+        known = {job.id for job in self._listing.get(tx.connection, [job.id for job in jobs])}
         fresh = {job.id: job for job in jobs if job.id not in known}
-        voided = [
+        expired = [
             msgspec.structs.replace(job, lease_until=0) if job.state is State.RUNNING else job for job in fresh.values()
         ]
-        self._jobs.insert(connection, voided, counts)
-        return len(voided)
+        self._adder.insert(tx, expired)
+        return len(expired)
 
-    def _load_rows(self, connection: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
+    def _load_rows(self, tx: Transaction, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
         new = 0
         for row in rows:
-            marks = ", ".join("?" * len(row))
-            new += connection.execute(f"INSERT OR IGNORE INTO {self._ns}_{table} VALUES ({marks})", row).rowcount
+            values = ", ".join("?" * len(row))
+            new += tx.connection.execute(f"INSERT OR IGNORE INTO {self._ns}_{table} VALUES ({values})", row).rowcount
         return new
 
-    def _load_queue(self, connection: sqlite3.Connection, queue: QueueRecord, counts: Counts) -> bool:
-        here = self._dumper.queue(connection, queue.name)
+    def _load_queue(self, tx: Transaction, queue: QueueRecord) -> bool:
+        here = self._queue(tx.connection, queue.name)
         is_news = queue.is_paused and not here.is_paused
         if is_news:
-            connection.execute(f"INSERT OR REPLACE INTO {self._ns}_queue VALUES (?, 1)", (queue.name,))
+            tx.connection.execute(f"INSERT OR REPLACE INTO {self._ns}_queue VALUES (?, 1)", (queue.name,))
         missing = lacking(queue, here.totals)
         for state, number in missing.items():
-            counts.add_total(queue.name, state, number)
+            tx.counts.add_total(queue.name, state, number)
         return is_news or bool(missing)
 
-    def _load_locks(self, connection: sqlite3.Connection, locks: Sequence[LockRecord]) -> int:
+    def _load_locks(self, tx: Transaction, locks: Sequence[LockRecord]) -> int:
         return sum(
-            connection.execute(
+            tx.connection.execute(
                 f"INSERT INTO {self._ns}_lock VALUES (?, '', 0, '', ?) "
                 "ON CONFLICT (name) DO UPDATE SET number = excluded.number WHERE excluded.number > number",
                 (lock.name, lock.number),
@@ -190,7 +193,3 @@ class Loader:
 
 def _of(records: Iterable[Record], kind: type[Kind]) -> list[Kind]:
     return [record for record in records if isinstance(record, kind)]
-
-
-def _row_of_line(line: LogLine) -> tuple[Any, ...]:
-    return line.job_id, line.number, line.at, line.level, line.text

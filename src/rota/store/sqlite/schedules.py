@@ -1,4 +1,4 @@
-"""The schedule table: reading, and edits that are guarded by the schedule's version inside one transaction."""
+"""Edits schedules under their version, and reads them."""
 
 from __future__ import annotations
 
@@ -7,111 +7,142 @@ from typing import TYPE_CHECKING, Any
 from rota.model.edit import audit_after, schedule_after
 from rota.model.occurrence import of_skip
 from rota.model.settle import cancel
-from rota.store.contract import Due
+from rota.store.contract import Due, ScheduleFilter
 from rota.store.shared.paging import page_of
-from rota.store.sqlite.rows import FOUND_BY, SCHEDULE_COLUMNS, last_of, row_of_schedule, schedule_of
+from rota.store.sqlite import clock
+from rota.store.sqlite.codec import (
+    FOUND_BY,
+    JOB_COLUMNS,
+    SCHEDULE_COLUMNS,
+    jobs_of,
+    last_of,
+    row_of_schedule,
+    schedule_of,
+)
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rota.model.edit import Edit
     from rota.model.schedule import Schedule
-    from rota.store.contract import Page, ScheduleFilter
-    from rota.store.shared.counting import Counts
-    from rota.store.sqlite.jobs import JobTable
+    from rota.store.contract import Page
+    from rota.store.sqlite.adding import Adder
+    from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
-    from rota.store.sqlite.records import AuditTable
+    from rota.store.sqlite.records import Records
+    from rota.store.sqlite.transaction import Transaction, Transactions
 
 
-class ScheduleTable:
+class Schedules:
     """One namespace's schedules."""
 
-    def __init__(self, namespace: str, jobs: JobTable, ledger: Ledger, audit_records: AuditTable) -> None:
-        self._name = f"{namespace}_schedule"
-        self._jobs = jobs
+    def __init__(
+        self,
+        namespace: str,
+        transactions: Transactions,
+        adder: Adder,
+        changer: Changer,
+        ledger: Ledger,
+        records: Records,
+    ) -> None:
+        self._transactions = transactions
+        self._adder = adder
+        self._changer = changer
         self._ledger = ledger
-        self._audit = audit_records
+        self._records = records
+        self._name = f"{namespace}_schedule"
+        self._jobs = f"{namespace}_job"
         columns = f"{SCHEDULE_COLUMNS}, {FOUND_BY}"
-        marks = ", ".join("?" * len(columns.split(",")))
-        self._replace = f"INSERT OR REPLACE INTO {self._name} ({columns}) VALUES ({marks})"
+        values = ", ".join("?" * len(columns.split(",")))
+        self._replace = f"INSERT OR REPLACE INTO {self._name} ({columns}) VALUES ({values})"
 
-    def edit(self, connection: sqlite3.Connection, edit: Edit, now: int, counts: Counts) -> bool:
-        """Apply an edit whole, or not at all where the version has moved on."""
-        current = self._guard(connection, edit.id)
+    # Editing.
+
+    def edit_schedules(self, edits: Sequence[Edit], now: int | None) -> list[str]:
+        with self._transactions.work("edit", now) as tx:
+            tx.notify("schedules", "jobs")
+            return [edit.id for edit in edits if not self._edit(tx, edit)]
+
+    def _edit(self, tx: Transaction, edit: Edit) -> bool:
+        """Apply an edit whole, or not at all if the version has moved on."""
+        query = f"SELECT version, created_at, last FROM {self._name} WHERE id = ?"
+        current = tx.connection.execute(query, (edit.id,)).fetchone()
         if not edit.holds_for(*(current[:2] if current else (None, None))):
             return False
         if edit.revoke is not None:
-            self._revoke(connection, edit, edit.revoke, now, counts)
+            self._revoke(tx, edit, edit.revoke)
         made: list[str] = []
         if edit.is_removal:
-            connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
-            self._ledger.forget(connection, edit.id)
+            tx.connection.execute(f"DELETE FROM {self._name} WHERE id = ?", (edit.id,))
+            self._ledger.forget(tx.connection, edit.id)
         else:
-            made = self._add_jobs(connection, edit, now, counts)
-            self._put(connection, schedule_after(edit, last_of(current[2]) if current else None, made))
+            made = self._add_jobs(tx, edit)
+            after = schedule_after(edit, last_of(current[2]) if current else None, made)
+            tx.connection.execute(self._replace, row_of_schedule(after))
         audit = audit_after(edit, made)
-        self._audit.add(connection, [audit] if audit else [])
-        self._ledger.erase(connection, edit.id, edit.reopens)
-        self._ledger.record(connection, [of_skip(edit.id, skip) for skip in edit.skips])
+        self._records.add(tx.connection, [audit] if audit else [])
+        self._ledger.erase(tx.connection, edit.id, edit.reopens)
+        self._ledger.record(tx.connection, [of_skip(edit.id, skip) for skip in edit.skips])
         return True
 
-    def _add_jobs(self, connection: sqlite3.Connection, edit: Edit, now: int, counts: Counts) -> list[str]:
+    def _add_jobs(self, tx: Transaction, edit: Edit) -> list[str]:
         """The jobs that go with an edit; gives those that were made."""
-        fresh = [new for new in edit.jobs if not self._jobs.has_occurrence(connection, edit.id, new.fire_at)]
-        return [added.id for added in self._jobs.add(connection, fresh, now, counts) if not added.existed]
+        query = f"SELECT 1 FROM {self._jobs} WHERE schedule_id = ? AND fire_at = ?"
+        fresh = [new for new in edit.jobs if tx.connection.execute(query, (edit.id, new.fire_at)).fetchone() is None]
+        return [added.id for added in self._adder.add(tx, fresh) if not added.existed]
 
-    def _revoke(self, connection: sqlite3.Connection, edit: Edit, reason: str, now: int, counts: Counts) -> None:
-        waiting = self._jobs.waiting_of(connection, edit.id)
-        self._jobs.unmake(connection, [job for job in waiting if edit.unmakes(job)], now, counts)
-        cancels = [cancel(job, now, reason) for job in waiting if not edit.unmakes(job)]
-        self._jobs.apply(connection, cancels, now, counts)
+    def _revoke(self, tx: Transaction, edit: Edit, reason: str) -> None:
+        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""
+        query = (
+            f"SELECT {JOB_COLUMNS} FROM {self._jobs} WHERE schedule_id = ? AND fire_at IS NOT NULL "
+            "AND state IN ('scheduled', 'queued', 'held')"
+        )
+        waiting = jobs_of(tx.connection.execute(query, (edit.id,)))
+        self._changer.unmake(tx, [job for job in waiting if edit.unmakes(job)])
+        self._changer.apply(tx, [cancel(job, tx.now, reason) for job in waiting if not edit.unmakes(job)])
+
+    # Reading.
+
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
+        with self._transactions.read() as connection:
+            return self.get(connection, ids)
 
     def get(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[Schedule]:
         query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE id = ?"
         rows = (connection.execute(query, (name,)).fetchone() for name in ids)
         return [schedule_of(row) for row in rows if row is not None]
 
-    def page(
-        self, connection: sqlite3.Connection, where: ScheduleFilter, cursor: str | None, limit: int
-    ) -> Page[Schedule]:
-        wanted = {"tenant": where.tenant, "origin_name": where.origin}
-        conditions = {column: value for column, value in wanted.items() if value is not None}
+    def list_schedules(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
+        wanted = ScheduleFilter() if where is None else where
+        named = {"tenant": wanted.tenant, "origin_name": wanted.origin}
+        conditions = {column: value for column, value in named.items() if value is not None}
         clause = " AND ".join(f"{column} = ?" for column in conditions) or "TRUE"
         query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE {clause} AND id > ? ORDER BY id LIMIT ?"
-        rows = connection.execute(query, (*conditions.values(), cursor or "", limit + 1))
+        with self._transactions.read() as connection:
+            rows = connection.execute(query, (*conditions.values(), cursor or "", limit + 1))
+            return page_of([schedule_of(row) for row in rows], limit, lambda schedule: schedule.id)
+
+    def due_schedules(self, limit: int, now: int | None) -> Due:
+        """What is due, in order, by the index alone. Rows that cannot be read are set aside with the reason."""
+        at = clock.at(now)
+        with self._transactions.read() as connection:
+            rows = connection.execute(
+                f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE due_at <= ? ORDER BY due_at, id LIMIT ?",
+                (at, limit),
+            ).fetchall()
+            following = connection.execute(
+                f"SELECT due_at FROM {self._name} WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT 1 OFFSET ?",
+                (len(rows),),
+            ).fetchone()
         found = [schedule_of(row) for row in rows]
-        return page_of(found, limit, lambda schedule: schedule.id)
+        broken = [schedule for schedule in found if schedule.problem]
+        if broken:
+            self._set_aside(broken)
+        schedules = [schedule for schedule in found if not schedule.problem]
+        return Due(now=at, schedules=schedules, next_due_at=following[0] if following else None)
 
-    def due(self, connection: sqlite3.Connection, limit: int, now: int) -> tuple[Due, list[tuple[str, str]]]:
-        """What is due, in order, by the index alone; and the rows that cannot be read, with the reason."""
-        rows = connection.execute(
-            f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE due_at <= ? ORDER BY due_at, id LIMIT ?", (now, limit)
-        ).fetchall()
-        following = connection.execute(
-            f"SELECT due_at FROM {self._name} WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT 1 OFFSET ?",
-            (len(rows),),
-        ).fetchone()
-        schedules, broken = _readable(rows)
-        return Due(now=now, schedules=schedules, next_due_at=following[0] if following else None), broken
-
-    def set_aside(self, connection: sqlite3.Connection, broken: Iterable[tuple[str, str]]) -> None:
-        """Keep rows that cannot be read, with the reason, out of the schedulers' way."""
-        connection.executemany(
-            f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ?",
-            [(problem, schedule_id) for schedule_id, problem in broken],
-        )
-
-    def _guard(self, connection: sqlite3.Connection, schedule_id: str) -> tuple[Any, ...] | None:
-        query = f"SELECT version, created_at, last FROM {self._name} WHERE id = ?"
-        row: tuple[Any, ...] | None = connection.execute(query, (schedule_id,)).fetchone()
-        return row
-
-    def _put(self, connection: sqlite3.Connection, schedule: Schedule) -> None:
-        connection.execute(self._replace, row_of_schedule(schedule))
-
-
-def _readable(rows: Sequence[tuple[Any, ...]]) -> tuple[list[Schedule], list[tuple[str, str]]]:
-    schedules = [schedule_of(row) for row in rows]
-    broken = [(schedule.id, schedule.problem) for schedule in schedules if schedule.problem]
-    return [schedule for schedule in schedules if not schedule.problem], broken
+    def _set_aside(self, broken: Sequence[Schedule]) -> None:
+        rows: list[tuple[Any, ...]] = [(schedule.problem, schedule.id) for schedule in broken]
+        with self._transactions.write("aside") as tx:
+            tx.connection.executemany(f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ?", rows)

@@ -1,4 +1,4 @@
-"""The schema: made when missing, migrated when old, refused when newer than this code."""
+"""Creates the tables when they are missing, migrates them when they are old, and refuses those of a newer Rota."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ if TYPE_CHECKING:
 
     from rota.store.sqlite.connection import Database
 
-VERSION = 2
-MIGRATIONS: dict[int, str] = {
-    1: "schema.sql",
-    2: "slots.sql",
-}  # version reached -> script that leads there from the one before
+MIGRATIONS: dict[int, str] = {1: "schema.sql"}  # schema version -> the script that leads there from the one before
+VERSION = max(MIGRATIONS)
 
 
 def migrate(database: Database, namespace: str) -> None:

@@ -1,7 +1,7 @@
--- Version 1. {ns} is the namespace, a checked identifier.
+-- Schema version 1. {ns} is the namespace, a checked identifier. The columns of a job carry the names of its fields.
 
 CREATE TABLE {ns}_job (
-    seq           INTEGER PRIMARY KEY AUTOINCREMENT,  -- a place in line is never given twice
+    seq           INTEGER PRIMARY KEY AUTOINCREMENT,  -- a position is never given twice
     id            TEXT    NOT NULL,
     task          TEXT    NOT NULL,
     payload       BLOB    NOT NULL,
@@ -26,34 +26,37 @@ CREATE TABLE {ns}_job (
     deaths        INTEGER NOT NULL,
     lease_no      INTEGER NOT NULL,
     holder        TEXT,
-    lease_until   INTEGER,   -- by the lease clock, which no wall clock can move
+    lease_until   INTEGER,   -- by the lease clock, which nobody can set
     cancel_reason TEXT,
     error         TEXT,
     result        BLOB,
     past          BLOB    NOT NULL,
     progress      TEXT,
-    lease_boot    TEXT       -- the boot that the lease clock counts from; another boot voids the lease
+    slot          TEXT,      -- of its schedule, while it is the live job that an overlap would meet
+    ahead         TEXT,      -- created ahead of its time: the unique key that it asks for when it is due, or ''
+    lease_boot    TEXT       -- the boot that the lease clock counts from; a lease of another boot has expired
 );
 
 CREATE UNIQUE INDEX {ns}_job_id ON {ns}_job (id);
 CREATE INDEX {ns}_job_ready ON {ns}_job (queue, priority DESC, seq) WHERE state = 'queued';
 CREATE INDEX {ns}_job_due ON {ns}_job (queue, run_at) WHERE state = 'scheduled';
-CREATE INDEX {ns}_job_ahead ON {ns}_job (queue, run_at) WHERE state = 'scheduled' AND waits_for IS NOT NULL;
+CREATE INDEX {ns}_job_ahead ON {ns}_job (queue, run_at) WHERE state = 'scheduled' AND ahead IS NOT NULL;
 CREATE INDEX {ns}_job_leased ON {ns}_job (lease_until) WHERE state = 'running';
 CREATE INDEX {ns}_job_ended ON {ns}_job (state, finished_at) WHERE finished_at IS NOT NULL;
--- What seldom happens to a job, for lists. One index each: a condition with IN would cost every change of any job.
+-- For lists of states that few jobs have. One index each: a condition with IN would cost every change of any job.
 CREATE INDEX {ns}_job_scheduled ON {ns}_job (seq) WHERE state = 'scheduled';
 CREATE INDEX {ns}_job_waiting ON {ns}_job (seq) WHERE state = 'held';
 CREATE INDEX {ns}_job_failed ON {ns}_job (seq) WHERE state = 'failed';
 CREATE INDEX {ns}_job_cancelled ON {ns}_job (seq) WHERE state = 'cancelled';
 CREATE INDEX {ns}_job_held ON {ns}_job (waits_for) WHERE state = 'held';
 CREATE UNIQUE INDEX {ns}_job_key ON {ns}_job (key) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX {ns}_job_slot ON {ns}_job (slot) WHERE slot IS NOT NULL;
 CREATE INDEX {ns}_job_made ON {ns}_job (schedule_id, seq) WHERE schedule_id IS NOT NULL;
--- The last word on "each occurrence makes exactly one job", whatever the code above it does.
+-- Each occurrence makes exactly one job, whatever the code above does.
 CREATE UNIQUE INDEX {ns}_job_occurrence ON {ns}_job (schedule_id, fire_at) WHERE fire_at IS NOT NULL;
 
--- Which blocks of a thousand places hold jobs of a queue and task, and which some that succeeded: what leads a list past
--- the others. An index would cost an entry per job.
+-- The block index: which blocks of 1,000 positions hold jobs of a queue and task, and which hold successes. A usual
+-- index would cost an entry per job.
 CREATE TABLE {ns}_kind_block (
     queue TEXT    NOT NULL,
     task  TEXT    NOT NULL,

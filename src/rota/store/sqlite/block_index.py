@@ -1,7 +1,8 @@
-"""Marks: which blocks of a thousand places hold jobs of a queue and task, or jobs that succeeded.
+"""The block index: which blocks of 1,000 positions hold jobs of a queue and task, or jobs that succeeded.
 
-An index would cost an entry per job; a mark costs one per block, and leads a list past the blocks that have nothing for
-it. A mark may be stale, never missing: a job's queue, task and place never change, and success is noted as it happens.
+A usual index would cost an entry per job. This one costs an entry per block, and a list skips the blocks that have
+nothing for it. An entry may be stale and is never missing: the queue, task and position of a job never change, and a
+success is added as it happens.
 """
 
 from __future__ import annotations
@@ -12,32 +13,32 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
 
-    Mark = tuple[str, str, int]
+    Entry = tuple[str, str, int]
 
 BLOCK = 1_000
 MOST_KNOWN = 10_000
 
 
-def blocks_of(places: range) -> range:
-    return range(places.start // BLOCK, (places.stop - 1) // BLOCK + 1)
+def blocks_of(positions: range) -> range:
+    return range(positions.start // BLOCK, (positions.stop - 1) // BLOCK + 1)
 
 
-class Marks:
-    """One namespace's marks."""
+class BlockIndex:
+    """One namespace's blocks."""
 
     def __init__(self, namespace: str) -> None:
         self._jobs = f"{namespace}_job"
         self._kinds = f"{namespace}_kind_block"
         self._successes = f"{namespace}_success_block"
-        self._known: set[Mark] = set()  # they go only with blocks that no new job comes to
-        self._fresh: list[Mark] = []
-        self._first = 0  # the block that the last cleaning began at
+        self._known: set[Entry] = set()  # they are deleted only with blocks that get no new job
+        self._fresh: list[Entry] = []
+        self._first = 0  # the first block that the last deletion kept
 
-    def note_kinds(self, connection: sqlite3.Connection, kinds: Iterable[tuple[str, str]], places: range) -> None:
-        """These places were given to jobs of these queues and tasks."""
-        blocks = blocks_of(places)
-        marks = [(queue, task, block) for queue, task in kinds for block in blocks]
-        unknown = [mark for mark in marks if mark not in self._known]
+    def add_kinds(self, connection: sqlite3.Connection, kinds: Iterable[tuple[str, str]], positions: range) -> None:
+        """These positions were given to jobs of these queues and tasks."""
+        blocks = blocks_of(positions)
+        entries = [(queue, task, block) for queue, task in kinds for block in blocks]
+        unknown = [entry for entry in entries if entry not in self._known]
         if unknown:
             connection.executemany(f"INSERT OR IGNORE INTO {self._kinds} VALUES (?, ?, ?)", unknown)
             self._fresh += unknown
@@ -48,27 +49,27 @@ class Marks:
         self._fresh, self._first = [], 0
 
     def begin(self) -> None:
-        """A transaction begins: what an earlier one noted in vain is forgotten."""
+        """A transaction begins: what one that was rolled back added is forgotten."""
         self._fresh = []
 
-    def fresh(self) -> list[Mark]:
-        """What was noted since it began."""
+    def fresh(self) -> list[Entry]:
+        """What was added since it began."""
         return self._fresh
 
-    def keep(self, marks: list[Mark]) -> None:
-        """They are written for good, and need not be again."""
-        if not marks:
+    def keep(self, entries: list[Entry]) -> None:
+        """They are committed, and need not be written again."""
+        if not entries:
             return
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
-        self._known.update(marks)
+        self._known.update(entries)
 
-    def note_successes(self, connection: sqlite3.Connection, blocks: Iterable[int]) -> None:
-        marks = [(block,) for block in blocks]
-        connection.executemany(f"INSERT OR IGNORE INTO {self._successes} VALUES (?)", marks)
+    def add_successes(self, connection: sqlite3.Connection, blocks: Iterable[int]) -> None:
+        rows = [(block,) for block in blocks]
+        connection.executemany(f"INSERT OR IGNORE INTO {self._successes} VALUES (?)", rows)
 
     def forget(self, connection: sqlite3.Connection) -> None:
-        """Blocks below the first job's will never hold one again. It looks through all marks of kinds: once a block."""
+        """Delete blocks below the first job's, which get no job again. It reads all entries of kinds, once a block."""
         (first,) = connection.execute(f"SELECT min(seq) FROM {self._jobs}").fetchone()
         block = 0 if first is None else first // BLOCK
         if block > self._first:
@@ -76,7 +77,7 @@ class Marks:
             connection.execute(f"DELETE FROM {self._successes} WHERE block < ?", (block,))
             self._first = block
 
-    # Reading: the blocks worth a look, the newest first.
+    # Reading: the blocks that may have what is asked for, the newest first.
 
     def of_kinds(
         self, connection: sqlite3.Connection, conditions: list[str], values: list[Any], before: int

@@ -1,0 +1,284 @@
+"""Converts between values and rows: jobs, changes, schedules, occurrences, entries and audit records.
+
+The columns of a job carry the names of its fields, and every row is read and written by these names. A field that the
+model adds needs a column in schema.sql and nothing here.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.model.entry import Entry
+from rota.model.job import Job
+from rota.model.occurrence import Occurrence
+from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
+from rota.model.settle import Change
+from rota.model.state import State
+from rota.store.contract import LogLine
+from rota.store.shared.unpacking import audit_record_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rota.model.audit_record import AuditRecord
+
+    Row = tuple[Any, ...]
+
+JOB_FIELDS = Job.__struct_fields__
+JOB_COLUMNS = ", ".join(JOB_FIELDS)
+
+# Of a scheduled job: whether it was created ahead and is yet to be judged, as the model's is_ahead says.
+IS_AHEAD = "ahead IS NOT NULL AND lease_no = 0"
+
+_STATES = {state.value: state for state in State}
+_encode = msgspec.json.encode
+_decode_origin = msgspec.json.Decoder(Origin).decode
+_decode_pause = msgspec.json.Decoder(Pause).decode
+_decode_ahead = msgspec.json.Decoder(Ahead).decode
+_decode_last = msgspec.json.Decoder(LastRun).decode
+
+
+# Jobs.
+
+
+def job_of(row: Sequence[Any]) -> Job:
+    """A row as a job; one that cannot be read is shown as failed, with the reason."""
+    values = dict(zip(JOB_FIELDS, row, strict=True))
+    stored = values["state"]
+    values["state"] = state_of(stored)
+    if stored not in _STATES:
+        values["error"] = f"the stored job cannot be read: it has the state {stored!r}"
+    return Job(**values)
+
+
+def jobs_of(rows: Iterable[Row]) -> list[Job]:
+    return [job_of(row) for row in rows]
+
+
+def state_of(stored: str) -> State:
+    """One that no version knows was written by hand: such a job is shown as failed."""
+    return _STATES.get(stored, State.FAILED)
+
+
+NEW_FIELDS = tuple(name for name in JOB_FIELDS if name != "seq")  # the database gives the position
+_new_values = attrgetter(*NEW_FIELDS)
+
+
+def row_of_new_job(job: Job) -> Row:
+    """The values of NEW_FIELDS."""
+    row: Row = _new_values(job)
+    return row
+
+
+# Most claimed jobs never ran before: a third of the columns tells all of them, and reading less is quicker.
+FRESH_FIELDS = ("id", "seq", "task", "payload", "queue", "priority", "created_at", "run_at", "lease_no")
+FRESH_COLUMNS = ", ".join(FRESH_FIELDS)
+CLAIMED_FIELDS = ("state", "started_at", "holder", "lease_until")  # what a claim sets
+
+
+def _is_fresh() -> str:
+    """A condition: all other fields have their defaults."""
+    names = JOB_FIELDS[len(JOB_FIELDS) - len(Job.__struct_defaults__) :]
+    others = {
+        name: default
+        for name, default in zip(names, Job.__struct_defaults__, strict=True)
+        if name not in {*FRESH_FIELDS, *CLAIMED_FIELDS}
+    }
+    empty = [name for name, default in others.items() if default is None]
+    told = [
+        f"length({name}) = 0" if default == b"" else f"{name} = {default}"
+        for name, default in others.items()
+        if default is not None
+    ]
+    return " AND ".join([*told, f"coalesce({', '.join(empty)}) IS NULL"])
+
+
+IS_FRESH = _is_fresh()
+
+
+def fresh_job_of(row: Row, now: int, holder: str, lease_until: int) -> Job:
+    """A job that was claimed for the first time."""
+    job_id, seq, task, payload, queue, priority, created_at, run_at, lease_no, _ = row
+    return Job(
+        id=job_id,
+        seq=seq,
+        task=task,
+        payload=payload,
+        state=State.RUNNING,
+        queue=queue,
+        priority=priority,
+        created_at=created_at,
+        run_at=run_at,
+        started_at=now,
+        lease_no=lease_no,
+        holder=holder,
+        lease_until=lease_until,
+    )
+
+
+# Changes of jobs. What differs from the fields of a Change: a cancel request may stay, and the lease ends.
+
+_PLAIN = tuple(name for name in Change.__struct_fields__ if name not in {"job", "cancel_reason", "is_removal"})
+SET_CHANGE = (
+    f"{', '.join(f'{name} = ?' for name in _PLAIN)}, holder = ?, "
+    "cancel_reason = coalesce(?, CASE WHEN ? THEN cancel_reason END), lease_until = NULL, lease_boot = NULL"
+)
+_plain_values = attrgetter(*_PLAIN)
+
+
+def row_of_change(change: Change) -> Row:
+    """The values of SET_CHANGE."""
+    holder = change.job.holder if change.state.is_final else None
+    return (*_plain_values(change), holder, change.cancel_reason, change.keeps_cancel)
+
+
+BARE_END = ("state", "finished_at", "attempts", "result")  # all that most ends set, beside the lease
+_bare_values = attrgetter(*BARE_END)
+
+
+def row_of_end(change: Change) -> Row:
+    """The values of BARE_END."""
+    row: Row = _bare_values(change)
+    return row
+
+
+# Schedules.
+
+SCHEDULE_COLUMNS = (
+    "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "
+    "run_count, last, problem, tenant_pause, ahead"
+)
+FOUND_BY = "due_at, tenant, origin_name"
+ADVANCED = ("version", "next_at", "fired_through", "run_count", "pause", "tenant_pause", "ahead", "last", "due_at")
+
+
+def schedule_of(row: Row) -> Schedule:
+    """A row as a schedule; one that cannot be read is shown with the reason, and is never due."""
+    try:
+        return _readable_schedule(row)
+    except (msgspec.MsgspecError, TypeError, ValueError) as err:
+        return Schedule(
+            id=str(row[0]),
+            spec=ScheduleSpec(trigger="", task="unreadable"),
+            version=row[3],
+            created_at=row[5],
+            updated_at=row[6],
+            fired_through=row[10],
+            problem=f"the stored schedule cannot be read: {err}",
+        )
+
+
+def _readable_schedule(row: Row) -> Schedule:
+    return Schedule(
+        id=row[0],
+        spec=unpack_spec(row[1]),
+        origin=_decode_origin(row[2]),
+        version=row[3],
+        generation=row[4],
+        created_at=row[5],
+        updated_at=row[6],
+        is_enabled=bool(row[7]),
+        pause=None if row[8] is None else _decode_pause(row[8]),
+        next_at=row[9],
+        fired_through=row[10],
+        run_count=row[11],
+        last=_decode_last(row[12]),
+        problem=row[13],
+        tenant_pause=None if row[14] is None else _decode_pause(row[14]),
+        ahead=None if row[15] is None else _decode_ahead(row[15]),
+    )
+
+
+def row_of_schedule(schedule: Schedule) -> Row:
+    """The columns of SCHEDULE_COLUMNS, then those of FOUND_BY."""
+    return (
+        schedule.id,
+        pack_spec(schedule.spec).decode(),
+        _encode(schedule.origin).decode(),
+        schedule.version,
+        schedule.generation,
+        schedule.created_at,
+        schedule.updated_at,
+        int(schedule.is_enabled),
+        _packed(schedule.pause),
+        schedule.next_at,
+        schedule.fired_through,
+        schedule.run_count,
+        packed_last(schedule.last),
+        schedule.problem,
+        _packed(schedule.tenant_pause),
+        _packed(schedule.ahead),
+        schedule.due_at,
+        schedule.spec.tenant or None,
+        schedule.origin.name,
+    )
+
+
+def advanced_row(schedule: Schedule) -> Row:
+    """The columns of ADVANCED: all that a firing changes."""
+    return (
+        schedule.version,
+        schedule.next_at,
+        schedule.fired_through,
+        schedule.run_count,
+        _packed(schedule.pause),
+        _packed(schedule.tenant_pause),
+        _packed(schedule.ahead),
+        packed_last(schedule.last),
+        schedule.due_at,
+    )
+
+
+def _packed(value: Pause | Ahead | None) -> str | None:
+    return None if value is None else _encode(value).decode()
+
+
+def packed_last(last: LastRun) -> str:
+    return _encode(last).decode()
+
+
+def last_of(packed: str) -> LastRun:
+    return _decode_last(packed)
+
+
+# Occurrences, entries, audit records and log lines.
+
+OCCURRENCE_COLUMNS = "schedule_id, through_at, after_at, count, outcome, reason"
+
+
+def occurrence_of(row: Row) -> Occurrence:
+    schedule_id, through_at, after_at, count, outcome, reason = row
+    return Occurrence(
+        schedule_id=schedule_id, after_at=after_at, through_at=through_at, count=count, outcome=outcome, reason=reason
+    )
+
+
+def row_of_occurrence(entry: Occurrence) -> Row:
+    return entry.schedule_id, entry.through_at, entry.after_at, entry.count, entry.outcome, entry.reason
+
+
+def row_of_entry(entry: Entry) -> Row:
+    return entry.kind, entry.name, entry.version, entry.data
+
+
+def entry_of(row: Row) -> Entry:
+    return Entry(kind=row[0], name=row[1], version=row[2], data=row[3])
+
+
+def row_of_audit_record(record: AuditRecord) -> Row:
+    return record.at, record.id, record.subject, _encode(record).decode()
+
+
+def audit_record_of(row: Row) -> AuditRecord:
+    return audit_record_from(row[3], at=row[0], record_id=row[1], subject=row[2])
+
+
+def row_of_log_line(line: LogLine) -> Row:
+    return line.job_id, line.number, line.at, line.level, line.text
+
+
+def log_line_of(row: Row) -> LogLine:
+    return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
