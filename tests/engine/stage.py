@@ -108,7 +108,7 @@ class Stage:
         return time.monotonic() + self._skipped
 
     def skip(self, seconds: float) -> None:
-        """Let time pass, for the store and for whoever measures it."""
+        """Let time pass, for the store and for every clock."""
         self._skipped += seconds
         self.still.time += int(seconds * SECOND)
 

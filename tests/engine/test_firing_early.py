@@ -308,7 +308,7 @@ def test_two_of_one_time_begin_in_their_order(stage):
 
 
 def test_a_worker_whose_bell_is_quiet_waits_for_the_very_moment(any_stage, monkeypatch):
-    """Bells are told to end a little earlier, and the rest is waited for without one."""
+    """Listeners are told to end a little earlier; the rest of the wait needs none."""
     monkeypatch.setattr(worker_module, "NEAR", 0.05)
     worker = any_stage.a_worker(poll=60.0)
     for _ in range(2):

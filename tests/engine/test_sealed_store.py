@@ -145,7 +145,7 @@ def test_the_pruner_leaves_a_sealed_store_as_it_is(stage, ran):
 
 
 def test_a_task_that_needs_its_store_while_it_is_moved_spends_nothing(stage, ran):
-    """It enqueues another job, or takes a lock, after the seal: it starts anew in the other store."""
+    """It enqueues another job, or takes a lock, after the seal: it starts again in the other store."""
     note, _ = ran
 
     @stage.app.task(name="engine.parent", retries=0)
@@ -190,8 +190,7 @@ def test_a_node_on_a_sealed_store_is_healthy_and_says_that_it_is_moved(stage):
     node = Node(store, internals(stage.app).registry, stage.events, NodeSettings())
     node.start()
     try:
-        bell = node.worker.is_idle
-        assert bell.wait(10)
+        assert node.worker.is_idle.wait(10)
         assert (node.is_sealed, node.is_healthy) == (True, True)
     finally:
         node.stop()

@@ -1,4 +1,4 @@
-"""A queue of runs: nobody sleeps while there is work, and no crowd is woken for what one can do."""
+"""A queue of runs: no slot waits while there is work, and no more slots are woken than are needed."""
 
 from __future__ import annotations
 

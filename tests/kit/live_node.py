@@ -124,7 +124,7 @@ class LiveNode:
 
 
 class _WatchedWorker(Worker):
-    """The real worker; whoever waits for its runs hears of their ends."""
+    """The real worker, which notifies the thread that waits for its runs."""
 
     moved: threading.Condition
 

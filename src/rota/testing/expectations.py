@@ -1,4 +1,4 @@
-"""Expectations: which jobs a test asks for, and what it is told where they are not there."""
+"""Compares the jobs that a test expects with those that were enqueued, and describes the difference."""
 
 from __future__ import annotations
 

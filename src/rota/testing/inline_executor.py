@@ -1,4 +1,4 @@
-"""The inline executor: runs a task before submit() returns, to its end or until it lets time pass beside another."""
+"""Runs a task before submit() returns, to its end, or until it lets time pass at the same time as another task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kit: an app under test. Its jobs and schedules run step by step in the test's own thread, on the test's clock.
+"""Runs the jobs and schedules of an app under test, step by step, in the test's own thread, on the test's clock.
 
 The engine is the real one; only time, the store and the threads are the test's. What happens at one instant happens
 in this order: lost jobs are rescued, schedules fire, jobs run.

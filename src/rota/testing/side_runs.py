@@ -1,4 +1,4 @@
-"""Runs that last while another one lasts: each has a thread of its own, and only one thread moves at a time.
+"""Runs jobs at the same time as another one: each has a thread of its own, and only one thread moves at a time.
 
 A task says how long it takes by letting time pass (`kit.travel`). The task that the test started does that in the
 test's thread. Jobs that begin meanwhile run here: when one of them lets time pass, it sleeps until the clock is there.

@@ -1,4 +1,4 @@
-"""The simulated executor: runs take simulated time, and the seed decides when and how each ends."""
+"""Runs jobs in simulated time; the seed decides when and how each ends."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Active:
 
 
 class SimulatedExecutor:
-    """As many slots as threads, one shared line, like the real one; but the simulation ends the runs."""
+    """As many slots as threads and one shared queue, like the real one; but the simulation ends the runs."""
 
     def __init__(self, slots: int, clock: SimulatedClock, endings: Endings) -> None:
         self._slots = slots

@@ -1,4 +1,4 @@
-"""Faults: what may happen to a process at every call of its store.
+"""Injects faults into the calls that a process makes to its store.
 
 Before or after the commit its process may die or the link may break; the call may be sent twice; the caller may be held
 up for a moment while others go on, or its whole process may stand still for longer than a lease.
@@ -28,7 +28,7 @@ _REPEATABLE = frozenset(
 
 
 class Crash(BaseException):
-    """The process is gone. (Not an Exception: nothing in it may catch this.)"""
+    """The process has died. (Not an Exception: nothing in it may catch this.)"""
 
 
 class Rates(NamedTuple):
@@ -47,7 +47,7 @@ QUIET = Rates(0, 0, 0, 0, 0, 0, 0)
 
 
 class Process:
-    """A simulated process: what dies, stands still and is cut off together."""
+    """A simulated process: its services die, freeze and lose their connection together."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -61,23 +61,23 @@ class Process:
 
 
 class Meanwhile(Protocol):
-    """How others go on while a process is held up."""
+    """Lets other processes go on while one is delayed."""
 
     def delay(self, process: Process) -> None: ...
 
     def freeze(self, process: Process) -> None: ...
 
 
-class Weather:
-    """Which faults happen: one for the whole simulation, so that they can be stopped."""
+class FaultPlan:
+    """Decides which faults occur: one for the whole simulation, so that they can be stopped."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self.rates = Rates()
-        self.is_out = False  # nobody reaches the store
+        self.is_out = False  # no process reaches the store
         self.seen: dict[str, int] = {}
 
-    def strikes(self, fault: str, rate: float) -> bool:
+    def occurs(self, fault: str, rate: float) -> bool:
         if not rate or self.random.random() >= rate:
             return False
         self.seen[fault] = self.seen.get(fault, 0) + 1
@@ -85,15 +85,15 @@ class Weather:
 
 
 class FaultyStore(Relay):
-    """The store as one process reaches it."""
+    """The store as one process sees it."""
 
     def __init__(
-        self, inner: Recorder, process: Process, weather: Weather, clock: SimulatedClock, meanwhile: Meanwhile
+        self, inner: Recorder, process: Process, fault_plan: FaultPlan, clock: SimulatedClock, meanwhile: Meanwhile
     ) -> None:
         super().__init__(inner)
         self._recorder = inner
         self._process = process
-        self._weather = weather
+        self._fault_plan = fault_plan
         self._clock = clock
         self._meanwhile = meanwhile
         self.listeners: dict[str, SimulatedListener] = {}  # by the service that listens
@@ -108,31 +108,31 @@ class FaultyStore(Relay):
         return listener
 
     def relay(self, verb: str, args: tuple[Any, ...], call: Callable[[], Reply]) -> Reply:  # noqa: ARG002 - for others
-        rates = self._weather.rates
+        rates = self._fault_plan.rates
         self._hold_up(rates)
         self._break("before", rates.crash_before, rates.cut_before)
         reply = self._call(call)
-        if verb in _REPEATABLE and self._weather.strikes("repeat", rates.repeat):
+        if verb in _REPEATABLE and self._fault_plan.occurs("repeat", rates.repeat):
             reply = self._call(call)
         self._hold_up(rates)
         self._break("after", rates.crash_after, rates.cut_after)
         return reply
 
     def _call(self, call: Callable[[], Reply]) -> Reply:
-        self._clock.advance(1 + int(self._weather.random.random() * LATENCY))
+        self._clock.advance(1 + int(self._fault_plan.random.random() * LATENCY))
         self._recorder.actor = self._process.caller
         return call()
 
     def _hold_up(self, rates: Rates) -> None:
-        if self._weather.strikes("freeze", rates.freeze):
+        if self._fault_plan.occurs("freeze", rates.freeze):
             self._meanwhile.freeze(self._process)
-        elif self._weather.strikes("delay", rates.delay):
+        elif self._fault_plan.occurs("delay", rates.delay):
             self._meanwhile.delay(self._process)
         if self._process.is_dead:
             raise Crash
 
     def _break(self, when: str, crash: float, cut: float) -> None:
-        if self._weather.strikes(f"crash {when}", crash):
+        if self._fault_plan.occurs(f"crash {when}", crash):
             raise Crash
-        if self._weather.is_out or self._weather.strikes(f"cut {when}", cut):
+        if self._fault_plan.is_out or self._fault_plan.occurs(f"cut {when}", cut):
             raise StoreUnavailable(f"the link broke {when} the commit")

@@ -1,7 +1,7 @@
-"""The history of a store: every call that reached it, its true reply, and what it changed, in order.
+"""Records every call that reached a store, its reply, and what it changed, in order.
 
-The recorder stands right before the store, behind all faults: it sees what was committed even where the caller never
-got the reply. Checkers are plain functions over what it wrote down.
+The recorder wraps the store itself, behind all faults: it sees what was committed even if the caller never got the
+reply. Checkers are plain functions over the recorded history.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Recorder(Relay):
         super().__init__(inner)
         self.history = History()
         self.actor = ""  # who calls, and
-        self.step = 0  # at which step: told by the simulation
+        self.step = 0  # at which step; the simulation sets both
         self._watch = watch
         self._clock = clock
 

@@ -1,4 +1,4 @@
-"""Relay: a store in front of another, where every call passes through one place."""
+"""Wraps a store, so that every call passes through one method."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ READS = frozenset(
 
 
 class Relay(Store):
-    """Hands every call on. Subclasses say what happens around it (`relay`) and at what time (`at`)."""
+    """Forwards every call. Subclasses say what happens around it (`relay`) and at what time (`at`)."""
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner

@@ -19,10 +19,10 @@ from rota.testing.simulation.checks.progress import NEVER_FAILS, NOT_STUCK
 from rota.testing.simulation.checks.violation import Violation
 from rota.testing.simulation.clock import START, SimulatedClock
 from rota.testing.simulation.executor import NEVER, Endings
-from rota.testing.simulation.faults import QUIET, Crash, FaultyStore, Process, Weather
-from rota.testing.simulation.hand import EVERYWHERE, QUEUES, Hand, registry_of
+from rota.testing.simulation.faults import QUIET, Crash, FaultPlan, FaultyStore, Process
 from rota.testing.simulation.history import Recorder, WatchedMemoryStore
 from rota.testing.simulation.nodes import LEASE, Actor, Node, Role
+from rota.testing.simulation.operations import EVERYWHERE, QUEUES, Operator, registry_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,26 +56,26 @@ class Simulation:
         self.clock = SimulatedClock()
         self.store = WatchedMemoryStore(self.clock.now)
         self.recorder = Recorder(self.store, self.store, self.clock.now)
-        self.weather = Weather(self.random)
+        self.fault_plan = FaultPlan(self.random)
         self.endings = Endings(self.random)
         self.events = Events()
         self.faults: list[Violation] = []  # what the engine must never do, seen while it ran
         self.refused = 0  # writes that came too late, by the workers' own account
         self.calm_from = NEVER  # no more faults
         self.quiet_from = NEVER  # nor their consequences
-        self._births = 0
+        self._started = 0
         self._depth = 0
         self._steps_left = 0
         self._trace = trace
-        self.hand = Hand(self._reach(Process("hand")), self.clock, self.random)
-        self.nodes: list[Node] = [self._bear(number) for number in range(len(ROLES))]
+        self.operator = Operator(self._reach(Process("operator")), self.clock, self.random)
+        self.nodes: list[Node] = [self._start_node(number) for number in range(len(ROLES))]
         self.events.on("job.refused", self._note_refusal)
 
     def run(self, steps: int) -> None:
         """Chaos for so many steps, then quiet, then dry."""
         with in_silence(logging.getLogger("rota")):
             self._steps_left = steps
-            self.hand.prepare()
+            self.operator.prepare()
             while self._steps_left > 0:
                 self.take_step()
             self._calm_down()
@@ -88,11 +88,11 @@ class Simulation:
         self._steps_left -= 1
         chance = self.random.random()
         if chance < 0.12:
-            self._say("hand acts")
-            self.hand.act()
-        elif chance < (0.22 if self.weather.is_out else 0.122):
-            self.weather.is_out = not self.weather.is_out
-            self._say(f"the store is {'out of reach' if self.weather.is_out else 'back'}")
+            self._say("operator acts")
+            self.operator.act()
+        elif chance < (0.22 if self.fault_plan.is_out else 0.122):
+            self.fault_plan.is_out = not self.fault_plan.is_out
+            self._say(f"the store is {'out of reach' if self.fault_plan.is_out else 'back'}")
         elif chance > 0.99:
             self._kill(self.random.choice(self.nodes))
         else:
@@ -178,18 +178,18 @@ class Simulation:
         return pause
 
     def _look_after(self, actor: Actor) -> None:
-        """What runs is known to its worker, and what has ended is reported soon."""
+        """Check that a worker knows its runs, and reports those that have ended."""
         node = actor.node
         texts = [f"{node.name} runs job {run.job.id} and has forgotten it" for run in node.forgotten()]
         if actor is node.actors[0]:
             texts += [f"{node.name} keeps job {run.job.id}, which has ended there" for run in node.unreported()]
         self.faults += [Violation(NOT_STUCK, self.step, text) for text in texts]
 
-    # Processes come and go.
+    # Processes start and die.
 
-    def _bear(self, number: int) -> Node:
-        self._births += 1
-        process = Process(f"node{number}.{self._births}")
+    def _start_node(self, number: int) -> Node:
+        self._started += 1
+        process = Process(f"node{number}.{self._started}")
         tasks = (*EVERYWHERE, "rare") if number == 0 else EVERYWHERE
         return Node(
             process,
@@ -208,12 +208,12 @@ class Simulation:
         self._say(f"{node.name} dies")
         node.die()
         number = self.nodes.index(node)
-        self.nodes[number] = self._bear(number)
+        self.nodes[number] = self._start_node(number)
 
     def _reach(self, process: Process) -> FaultyStore:
-        return FaultyStore(self.recorder, process, self.weather, self.clock, self)
+        return FaultyStore(self.recorder, process, self.fault_plan, self.clock, self)
 
-    # While a process is held up.
+    # While a process is delayed.
 
     def delay(self, process: Process) -> None:
         """One thread waits for its reply; all others go on."""
@@ -224,12 +224,12 @@ class Simulation:
                     self.take_step()
 
     def freeze(self, process: Process) -> None:
-        """A process stands still, often past its leases."""
+        """A process freezes, often for longer than its leases."""
         with self._deeper() as may:
             if not may or process.is_frozen:
                 return
             until = self.clock.now() + int(self.random.uniform(0.2, 2.5) * LEASE)
-            self._say(f"{process.name} stands still")
+            self._say(f"{process.name} freezes")
             process.is_frozen = True
             steps = 60
             while steps and self._steps_left > 0 and self.clock.now() < until:
@@ -249,20 +249,20 @@ class Simulation:
     # The end.
 
     def _calm_down(self) -> None:
-        """Faults stop. What stands still for ever is replaced, and the system has a while to itself."""
-        self.weather.rates = QUIET
-        self.weather.is_out = False
+        """Stop all faults, replace every node, and let the system run undisturbed."""
+        self.fault_plan.rates = QUIET
+        self.fault_plan.is_out = False
         self.endings.are_calm = True
         for node in list(self.nodes):
             self._kill(node)
-        self.hand.open_everything()
+        self.operator.open_everything()
         self.calm_from = self.clock.now()
         self.quiet_from = self.calm_from + HEALED_AFTER
         while self.clock.now() < self.quiet_from + QUIET_FOR:
             self._calm_step()
 
     def _run_dry(self) -> None:
-        self.hand.close_schedules()
+        self.operator.close_schedules()
         end = self.clock.now() + DRY_FOR
         steps = MOST_DRY_STEPS
         while self.clock.now() < end and steps and self.store.has_live_jobs:
@@ -285,7 +285,7 @@ class Simulation:
 
 @contextmanager
 def in_silence(logger: logging.Logger) -> Iterator[None]:
-    """Thousands of staged faults are no news to anybody."""
+    """Thousands of injected faults need no log lines."""
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:

@@ -1,4 +1,4 @@
-"""The tally: how much of what matters a simulation has seen. A run without faults proves nothing."""
+"""Counts what a simulation has seen: jobs, schedules and faults by kind. A run without faults proves nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPECTED = (
 def tally_of(simulation: Simulation) -> Counter[str]:
     """Counts by name: what happened to jobs and schedules, and the faults by kind."""
     history = simulation.recorder.history
-    counts = Counter(simulation.weather.seen)
+    counts = Counter(simulation.fault_plan.seen)
     counts["steps"] = simulation.step
     counts["calls"] = len(history.pulses)
     counts["refused writes"] = count_refused(history)

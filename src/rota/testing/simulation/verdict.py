@@ -1,4 +1,4 @@
-"""The verdict: all checkers over one simulation."""
+"""Runs all checkers over one simulation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rota.testing.simulation.checks.progress import check_not_stuck
 from rota.testing.simulation.checks.tenants import check_tenants
 from rota.testing.simulation.checks.timeliness import check_lateness, check_spin
 from rota.testing.simulation.checks.violation import Violation
-from rota.testing.simulation.hand import RETRIES
 from rota.testing.simulation.history import all_occurrences
 from rota.testing.simulation.nodes import LEASE
+from rota.testing.simulation.operations import RETRIES
 
 if TYPE_CHECKING:
     from rota.testing.simulation.simulation import Simulation

@@ -52,14 +52,14 @@ def registry_of(names: tuple[str, ...]) -> Registry:
 
 
 class Operation(NamedTuple):
-    """Something that the hand may do, and how often."""
+    """One thing that an operator may do, and how often."""
 
     weight: int
     do: Callable[[], object]
 
 
-class Hand:
-    """Somebody with the API in hand."""
+class Operator:
+    """A person or program that uses the API."""
 
     def __init__(self, store: Store, clock: SimulatedClock, random: Random) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class Hand:
         self._deeds = [operation.do for operation in operations]
 
     def act(self) -> None:
-        """One operation; that it may be refused, or not get through, is part of life."""
+        """One random operation. It may be refused, or fail to reach the store."""
         (deed,) = self._random.choices(self._deeds, self._weights)
         self.attempt(deed)
 
@@ -85,7 +85,7 @@ class Hand:
             return
 
     def prepare(self) -> None:
-        """Something to begin with."""
+        """Make the first tenants, schedules and jobs."""
         for name in TENANTS:
             self.attempt(lambda name=name: self._tenants.put(name, tz="UTC"))  # type: ignore[misc]
         for _ in range(4):
@@ -93,7 +93,7 @@ class Hand:
             self.attempt(self.enqueue)
 
     def open_everything(self) -> None:
-        """End all pauses, so that what waits can go on."""
+        """End all pauses, so that every job can run."""
         for queue in QUEUES:
             self._store.pause_queue(queue, paused=False)
         for name in TENANTS:
