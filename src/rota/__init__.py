@@ -5,146 +5,65 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rota.app import App
-    from rota.client.walking import walk
-    from rota.engine.events import Event
-    from rota.engine.executors.run import current_job
-    from rota.errors import (
-        BadCron,
-        BadCronField,
-        BadDuration,
-        BadInterval,
-        BadName,
-        BadOption,
-        BadPayload,
-        BadResult,
-        BadStoreUrl,
-        BadTarget,
-        BadTrigger,
-        CollectionNotFound,
-        DuplicateName,
-        JobFailed,
-        JobNotFound,
-        LeaseLost,
-        LockHeld,
-        LockLost,
-        NaiveDatetime,
-        NotFound,
-        PayloadTooLarge,
-        Refused,
-        ResultTimeout,
-        RotaError,
-        ScheduleNotFound,
-        SchemaMismatch,
-        SourceNotFound,
-        StoreError,
-        StoreUnavailable,
-        TaskNotFound,
-        TenantNotFound,
-        TokenNotFound,
-        UnknownTask,
-        UnknownZone,
-        UnlawfulMove,
-        VersionConflict,
-    )
-    from rota.model.redaction import Secret
-    from rota.model.retry import backoff
-    from rota.tasks.job import Job
-    from rota.tasks.signals import Cancel, Retry, Snooze
-    from rota.tasks.task import Task
-    from rota.triggers import Caveat, Trigger, calendar, cron, every, once, trigger_from_text
+if TYPE_CHECKING:  # what type checkers see; at run time, _PUBLIC says the same
+    from rota.app import App as App
+    from rota.client.walking import walk as walk
+    from rota.engine.events import Event as Event
+    from rota.engine.executors.run import current_job as current_job
+    from rota.errors import *  # noqa: F403 - every error is public
+    from rota.model.redaction import Secret as Secret
+    from rota.model.retry import backoff as backoff
+    from rota.tasks.job import Job as Job
+    from rota.tasks.signals import Cancel as Cancel
+    from rota.tasks.signals import Retry as Retry
+    from rota.tasks.signals import Snooze as Snooze
+    from rota.tasks.task import Task as Task
+    from rota.triggers import Caveat as Caveat
+    from rota.triggers import Trigger as Trigger
+    from rota.triggers import calendar as calendar
+    from rota.triggers import cron as cron
+    from rota.triggers import every as every
+    from rota.triggers import once as once
+    from rota.triggers import trigger_from_text as trigger_from_text
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "App",
-    "BadCron",
-    "BadCronField",
-    "BadDuration",
-    "BadInterval",
-    "BadName",
-    "BadOption",
-    "BadPayload",
-    "BadResult",
-    "BadStoreUrl",
-    "BadTarget",
-    "BadTrigger",
-    "Cancel",
-    "Caveat",
-    "CollectionNotFound",
-    "DuplicateName",
-    "Event",
-    "Job",
-    "JobFailed",
-    "JobNotFound",
-    "LeaseLost",
-    "LockHeld",
-    "LockLost",
-    "NaiveDatetime",
-    "NotFound",
-    "PayloadTooLarge",
-    "Refused",
-    "ResultTimeout",
-    "Retry",
-    "RotaError",
-    "ScheduleNotFound",
-    "SchemaMismatch",
-    "Secret",
-    "Snooze",
-    "SourceNotFound",
-    "StoreError",
-    "StoreUnavailable",
-    "Task",
-    "TaskNotFound",
-    "TenantNotFound",
-    "TokenNotFound",
-    "Trigger",
-    "UnknownTask",
-    "UnknownZone",
-    "UnlawfulMove",
-    "VersionConflict",
-    "backoff",
-    "calendar",
-    "cron",
-    "current_job",
-    "every",
-    "once",
-    "trigger_from_text",
-    "walk",
-]
-
-_PUBLIC = {  # module -> what it gives; loaded when it is first asked for, so that a command hears signals before that
+_PUBLIC = {  # module -> its names; loaded when first used, so that a command handles signals before it imports much
     "rota.app": "App",
     "rota.client.walking": "walk",
     "rota.engine.events": "Event",
     "rota.engine.executors.run": "current_job",
-    "rota.errors": (
-        "BadCron BadCronField BadDuration BadInterval BadName BadOption BadPayload BadResult BadStoreUrl "
-        "BadTarget BadTrigger CollectionNotFound DuplicateName JobFailed JobNotFound LeaseLost LockHeld LockLost "
-        "NaiveDatetime NotFound PayloadTooLarge Refused ResultTimeout RotaError ScheduleNotFound "
-        "SchemaMismatch SourceNotFound StoreError StoreUnavailable TaskNotFound TenantNotFound TokenNotFound "
-        "UnknownTask UnknownZone UnlawfulMove VersionConflict"
-    ),
-    "rota.tasks.job": "Job",
     "rota.model.redaction": "Secret",
     "rota.model.retry": "backoff",
+    "rota.tasks.job": "Job",
     "rota.tasks.signals": "Cancel Retry Snooze",
     "rota.tasks.task": "Task",
     "rota.triggers": "Caveat Trigger calendar cron every once trigger_from_text",
 }
 _WHERE = {name: module for module, names in _PUBLIC.items() for name in names.split()}
-_MODULES = {module.split(".")[1] for module in _PUBLIC}
+_MODULES = {"errors", *(module.split(".")[1] for module in _PUBLIC)}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"rota.{name}")
-    if name not in _WHERE:
+    if name == "__all__":
+        value: Any = sorted({*_WHERE, *_errors()})
+    elif name in _WHERE:
+        value = getattr(import_module(_WHERE[name]), name)
+    elif name in (errors := _errors()):
+        value = errors[name]
+    else:
         raise AttributeError(f"module 'rota' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_WHERE, *_errors()})
+
+
+def _errors() -> dict[str, type]:
+    """Every error that Rota raises on purpose."""
+    errors = import_module("rota.errors")
+    return {name: kind for name, kind in vars(errors).items() if getattr(kind, "__module__", None) == "rota.errors"}

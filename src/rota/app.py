@@ -79,16 +79,8 @@ class App:
         refuse_unknown("App()", unknown, App.__init__.__annotations__.keys() - {"unknown", "return"}, FOR_APP)
         code = from_code(store=store, namespace=namespace, tz=tz, lease=lease, retention=retention, redact=redact)
         self._wiring = Wiring(store, name=name, version=version, code=code, retention=retention)
-
-    @property
-    def name(self) -> str:
-        """The app's name. Schedules that its code declares belong to it."""
-        return self._wiring.name
-
-    @property
-    def version(self) -> str:
-        """Its version; an older one never overwrites the schedules of a newer one."""
-        return self._wiring.version
+        self.name = self._wiring.name  # the schedules that the code declares belong to it
+        self.version = version  # an older one never overwrites the schedules of a newer one
 
     @property
     def jobs(self) -> Jobs:

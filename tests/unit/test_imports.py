@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import rota
 
 LOOK = """
 import json, sys, threading
@@ -67,3 +71,16 @@ def test_all_public_names_exist_and_are_listed(tmp_path):
 def test_importing_leaves_logging_alone(tmp_path):
     code = "import logging; before = list(logging.getLogger().handlers); import rota; "
     look(code + "assert logging.getLogger().handlers == before; assert logging.getLogger().level == 30", tmp_path)
+
+
+def test_type_checkers_see_what_there_is_at_run_time():
+    tree = ast.parse(Path(rota.__file__).read_text("utf-8"))
+    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        (alias.name, node.module) for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert seen == {*rota._WHERE.items(), ("*", "rota.errors")}
+
+
+def test_a_star_import_brings_every_public_name(tmp_path):
+    look("from rota import *; App, cron, RotaError, StoreReplaced, walk", tmp_path)
