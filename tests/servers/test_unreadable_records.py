@@ -98,7 +98,7 @@ def spoil(place, store) -> None:
         case "redis":
             with redis.Redis.from_url(place.url) as client:
                 client.hset(f"{{{place.namespace}}}:node", "node-2", "{")
-                client.hset(f"{{{place.namespace}}}:note", "record-3", "{")
+                client.hset(f"{{{place.namespace}}}:audit", "record-3", "{")
         case "mongo" | "mongo-replica":
             store._connection.space.nodes.update_one({"_id": "node-2"}, {"$set": {"data": "{"}})
             store._connection.space.notes.update_one({"_id": "record-3"}, {"$set": {"note": "{"}})
