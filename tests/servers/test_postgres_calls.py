@@ -55,6 +55,10 @@ class TestPrepared:
             claim(store, 1)
             assert prepared(store) == []
 
+    def test_one_thread_uses_one_connection(self, store):
+        add_job(store)
+        assert len({store._database.call(lambda tx: tx.connection) for _ in range(6)}) == 1
+
     def test_threads_share_a_small_pool(self, namespace):
         with opened(partial(PostgresStore, f"{shared_url()}?pool=2", namespace=namespace)) as store:
             in_threads(lambda handle, _: [add_job(handle) for _ in range(20)], [store] * 8)
