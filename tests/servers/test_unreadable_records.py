@@ -100,8 +100,8 @@ def spoil(place, store) -> None:
                 client.hset(f"{{{place.namespace}}}:node", "node-2", "{")
                 client.hset(f"{{{place.namespace}}}:audit", "record-3", "{")
         case "mongo" | "mongo-replica":
-            store._connection.space.nodes.update_one({"_id": "node-2"}, {"$set": {"data": "{"}})
-            store._connection.space.notes.update_one({"_id": "record-3"}, {"$set": {"note": "{"}})
+            store._connection.db.nodes.update_one({"_id": "node-2"}, {"$set": {"data": "{"}})
+            store._connection.db.audit.update_one({"_id": "record-3"}, {"$set": {"record": "{"}})
 
 
 def run_sql(execute, head: str, audit: tuple[str, str]) -> None:

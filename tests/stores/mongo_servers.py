@@ -17,7 +17,7 @@ from rota.testing.servers.mongo import REPLICA_SET_VARIABLE, URL_VARIABLE, Mongo
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - what a busy disk takes for each commit is no part of these tests
 FOLDER = MEMORY if os.access(MEMORY, os.W_OK) else None
-NAMESPACE = f"test{os.getpid()}"  # one per process: making its indexes anew for each test would take most of the time
+NAMESPACE = f"test{os.getpid()}"  # one per process: creating its indexes for each test would take most of the time
 
 
 @pytest.fixture(autouse=True)

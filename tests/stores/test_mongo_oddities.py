@@ -162,7 +162,7 @@ class TestServersThatGoAway:
             listener = store.listen("jobs")
             waiting = pool.submit(listener.wait, 60)
             own_server.restart()
-            assert waiting.result()  # it hangs anew: something may have been missed
+            assert waiting.result()  # a notification may have been missed
             waiting = pool.submit(listener.wait, 60)
             add_job(store)
             assert waiting.result()
@@ -302,23 +302,23 @@ class TestDocumentsWrittenByHand:
         assert store.edit_schedules([edit], now=T0 + MINUTE) == []
 
     def test_a_schedule_that_cannot_be_read_is_set_aside_with_the_reason(self, store):
-        for name in ("good", "spoiled"):
+        for name in ("good", "broken"):
             add_schedule(store, name)
-        documents(store).schedules.update_one({"_id": "spoiled"}, {"$set": {"spec": "not JSON"}})
+        documents(store).schedules.update_one({"_id": "broken"}, {"$set": {"spec": "not JSON"}})
         assert [fired.schedule_id for fired in fire_due(store, now=T0 + MINUTE)] == ["good"]
         assert store.due_schedules(9, now=T0 + MINUTE).schedules == []
-        assert "cannot be read" in (read_schedule(store, "spoiled").problem or "")
+        assert "cannot be read" in (read_schedule(store, "broken").problem or "")
 
-    def test_a_spoiled_outbox_stops_nobody_else(self, store):
-        for name in ("good", "spoiled"):
+    def test_an_unreadable_outbox_stops_nobody_else(self, store):
+        for name in ("good", "broken"):
             add_schedule(store, name)
-        documents(store).schedules.update_one({"_id": "spoiled"}, {"$set": {"outbox": b"?"}})
+        documents(store).schedules.update_one({"_id": "broken"}, {"$set": {"outbox": b"?"}})
         assert [fired.schedule_id for fired in fire_due(store, now=T0 + MINUTE)] == ["good"]
-        assert "cannot be read" in (read_schedule(store, "spoiled").problem or "")
+        assert "cannot be read" in (read_schedule(store, "broken").problem or "")
 
 
 class TestCrashesWithoutTransactions:
-    """Each process dies at one place; what it left half done is finished by whoever comes next."""
+    """Each process dies at one place; what it left half done is finished by the next process."""
 
     def test_a_firing_that_was_cut_short_makes_its_one_job(self, store, make_store, crash_at):
         add_schedule(store)

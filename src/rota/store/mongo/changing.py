@@ -304,7 +304,7 @@ def remove(step: Step, jobs: Sequence[Job]) -> list[str]:
     """Remove those of the ended jobs that have not been retried meanwhile; their ids."""
     ended = list({job.id: job for job in jobs}.values())
     _record(step, ended)
-    removed = _delete(step, ended, {"finished_at": {"$exists": True}}, bury)
+    removed = _delete(step, ended, {"finished_at": {"$exists": True}}, tombstone)
     unscheduled = [job.id for job in removed if job.schedule_id is None]
     if unscheduled and not step.is_atomic:
         step.jobs.delete_many({"_id": {"$in": unscheduled}, "gone_at": {"$exists": True}}, hint="_id_")
@@ -335,8 +335,8 @@ def _record(step: Step, jobs: Sequence[Job]) -> None:
         record_entries(step, [of_job(job) for job in mine], since)
 
 
-def _delete(step: Step, jobs: Sequence[Job], still: Document, bury_with: Any) -> list[Job]:
-    """Delete or bury the documents, and the logs; the jobs that this step, and no other, has removed."""
+def _delete(step: Step, jobs: Sequence[Job], still: Document, tombstone_of: Any) -> list[Job]:
+    """Delete the documents, or make tombstones of them, and delete the logs; the jobs that this step has removed."""
     ids = [job.id for job in jobs]
     query: Document = {"_id": {"$in": ids}, **still}
     removed = list(jobs)
@@ -346,7 +346,7 @@ def _delete(step: Step, jobs: Sequence[Job], still: Document, bury_with: Any) ->
         step.jobs.delete_many(query, hint="_id_")
     else:
         token = secrets.token_hex(8)
-        if step.jobs.update_many(query, bury_with(token), hint="_id_").modified_count != len(ids):
+        if step.jobs.update_many(query, tombstone_of(token), hint="_id_").modified_count != len(ids):
             written = step.jobs.written(ids, token)
             removed = [job for job in jobs if job.id in written]
     for job in removed:
@@ -361,7 +361,7 @@ def creation_times(step: Step, schedule_ids: Iterable[str | None]) -> dict[str, 
     return {document["_id"]: int(document["created_at"]) for document in found}
 
 
-def bury(token: str | None = None, *, owed: list[Any] | None = None) -> list[Document]:
+def tombstone(token: str | None = None, *, owed: list[Any] | None = None) -> list[Document]:
     """The update that makes a tombstone. With `owed`, it stays until that ledger entry is written."""
     rest: Document = {"gone_at": "$$NOW"}
     if owed is not None:

@@ -39,7 +39,7 @@ log = logging.getLogger("rota.store")
 NOW = {"$multiply": [{"$toLong": "$$NOW"}, 1000]}  # the server's clock in microseconds
 STEP = 1_000  # microseconds: the resolution of that clock
 DEAD_AFTER = int((DEADLINE + 2) * SECOND)  # the process of a token this old has died
-LOOK_AGAIN = 0.005  # seconds between two reads of a process that seals the store
+READ_AGAIN = 0.005  # seconds between two reads of a process that seals the store
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -64,12 +64,12 @@ class ControlDocument:
         self._connection = connection
         self._describe = describe
 
-    def look(self, now: int | None) -> Turn:
+    def turn(self, now: int | None) -> Turn:
         """The state of the store, for a verb that a seal does not refuse."""
         return _turn_of(self._read(), now)
 
     def now(self, now: int | None) -> int:
-        return self.look(None).now if now is None else now
+        return self.turn(None).now if now is None else now
 
     @contextmanager
     def work(self, now: int | None) -> Iterator[Turn]:
@@ -101,7 +101,7 @@ class ControlDocument:
             self._read()  # creates it if somebody emptied the database
             db.meta.update_one(CONTROL, {"$set": {"seal": packed}})
         while seal is not None and self._is_busy():
-            time.sleep(LOOK_AGAIN)
+            time.sleep(READ_AGAIN)
         notify.send(self._connection, "jobs", "schedules")
 
     def sealed(self) -> Seal | None:

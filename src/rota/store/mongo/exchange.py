@@ -107,7 +107,7 @@ class Exchanger:
             return Exchanged(now=at, refused=refused, claimed=claimed, next_due_at=last.next_due_at)
 
     def _settle_only(self, ask: Exchange, now: int | None) -> Exchanged:
-        turn = self._steps.control.look(now)
+        turn = self._steps.control.turn(now)
         refused = self._settle(ask, turn.now)
         seen = self._look(ask, open_queues(ask.queues, turn.paused), now)
         return Exchanged(now=seen.now, refused=refused, next_due_at=seen.next_due_at)

@@ -14,7 +14,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bson.min_key import MinKey
-from pymongo.errors import OperationFailure
 
 from rota.model.state import State
 from rota.store.contract import JobFilter, Page
@@ -22,7 +21,7 @@ from rota.store.mongo.codec import jobs_of, position_of, seq_of
 from rota.store.shared.matching import check_cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rota.model.job import Job
     from rota.store.mongo.connection import Connection
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 EXISTING = {"state": {"$exists": True}}  # no tombstone of a removed job
 MOST_MERGED = 200  # ranges of an index that a server merges; it reads and sorts the whole if there are more
-BAD_HINT = 2  # the server's code for a value that it cannot use
 ANY = {"$gte": MinKey()}  # for the first field of an index: the server skips from each of its values to the next
 
 _INDEXES = {
@@ -55,10 +53,10 @@ def find_job(db: Database, job_id: str) -> Job | None:
 
 
 class _Read(NamedTuple):
-    """One query; without a hint the server chooses the index."""
+    """One query, and the index for it."""
 
     query: Document
-    hint: str | None
+    hint: str
 
 
 class Listing:
@@ -75,7 +73,7 @@ class Listing:
         """The newest jobs that match the filter, below the cursor."""
         query = conditions(where, check_cursor(cursor))
         with self._connection.call() as db:
-            found = _found(db, lambda: _reads(db, where, query), query, limit + 1, -1)
+            found = _read(db, _reads(db, where, query), limit + 1, -1)
         jobs = jobs_of(found[:limit])
         return Page(jobs, str(jobs[-1].seq) if len(found) > limit else None)
 
@@ -83,7 +81,7 @@ class Listing:
 def oldest_jobs(db: Database, after: int, limit: int) -> list[Job]:
     """The oldest of all jobs, beyond a position."""
     query: Document = {"seq": {"$gt": position_of(after)}, **EXISTING}
-    return jobs_of(_found(db, lambda: _by_kind(db, JobFilter(), query), query, limit, 1))
+    return jobs_of(_read(db, _by_kind(db, JobFilter(), query), limit, 1))
 
 
 def conditions(where: JobFilter, cursor: str | None) -> Document:
@@ -110,18 +108,6 @@ def conditions(where: JobFilter, cursor: str | None) -> Document:
 def _starts_with(prefix: str) -> Document:
     """A range, which an index can answer, up to the first text after all those with this prefix."""
     return {"$gte": prefix, "$lt": prefix + "\U0010ffff"}
-
-
-def _found(
-    db: Database, reads: Callable[[], list[_Read]], query: Document, limit: int, direction: int
-) -> list[Document]:
-    """What the reads find. All jobs are read if an index is missing: it was dropped, or is being created."""
-    try:
-        return _read(db, reads(), limit, direction)
-    except OperationFailure as err:
-        if err.code != BAD_HINT:
-            raise
-        return _read(db, [_Read(query, None)], limit, direction)
 
 
 def _read(db: Database, reads: Sequence[_Read], limit: int, direction: int) -> list[Document]:

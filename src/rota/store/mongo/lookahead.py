@@ -26,7 +26,7 @@ from rota.model.lookahead import is_ahead, judge
 from rota.model.occurrence import of_skip
 from rota.model.state import State
 from rota.store.mongo.adding import key_holders, last_held, live_in_slots
-from rota.store.mongo.changing import OWING, bury, creation_times, release_if_free, release_waiting
+from rota.store.mongo.changing import OWING, creation_times, release_if_free, release_waiting, tombstone
 from rota.store.mongo.codec import changed, entries_of, readable_job, row_of, schedule_of
 from rota.store.mongo.ledger import record_entries
 from rota.store.mongo.operations import forget_logs
@@ -112,7 +112,7 @@ class LookaheadJudge:
         """Replace skipped jobs by tombstones, release the jobs that waited for them, and write the ledger entries."""
         token = secrets.token_hex(8)
         rows = [(job, _row_of(job, became.skip)) for job, became in decisions if became.skip is not None]
-        gone = _written(self._step, [(job, row, bury(token, owed=row)) for job, row in rows], token)
+        gone = _written(self._step, [(job, row, tombstone(token, owed=row)) for job, row in rows], token)
         for job, _ in gone:
             self._step.counts.remove(job.queue, job.state)
         release_waiting(self._step, [job.id for job, _ in gone], self._now)
@@ -130,7 +130,7 @@ def record_owed(step: Step, tombstones: Sequence[Document]) -> None:
     record_entries(step, entries, since)
     ids = [document["_id"] for document in tombstones]
     forget_logs(step, ids)
-    step.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, bury(), hint="_id_")
+    step.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, tombstone(), hint="_id_")
 
 
 def owing(db: Database, limit: int) -> list[Document]:

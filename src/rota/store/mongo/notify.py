@@ -1,8 +1,8 @@
 """Notifications: a notification is a document in a small capped collection; a listener waits at its end.
 
 If the connection breaks, the listener wakes for nothing when it is back: a notification may have been missed. A client
-of the user's without socketTimeoutMS could wait for ever for a frozen server, so there the listener looks several times
-a second instead.
+of the caller's without socketTimeoutMS could wait forever for a frozen server, so a listener on such a client reads the
+last notification several times a second instead.
 """
 
 from __future__ import annotations
@@ -27,11 +27,17 @@ if TYPE_CHECKING:
     from rota.store.mongo.database import Document
 
 SLICE = 1.0  # seconds of one wait at the server
-LOOK_EVERY = 0.2  # seconds between two looks, where waiting there is not safe
-OPEN_WITHIN = 4.0  # seconds until an attempt to open the cursor is given up
+READ_EVERY = 0.2  # seconds between two reads, if waiting at the server is not safe
+OPEN_WITHIN = 4.0  # seconds for an attempt to open the cursor
 PAUSE = 0.5  # seconds between two attempts
-AT_ONCE = 1  # ms: what a look at the end takes, where nothing is awaited
+AT_ONCE = 1  # ms: the shortest wait at the server
 BATCH = 1_000
+
+
+def send(connection: Connection, *channels: str) -> None:
+    """Wake the listeners of all processes. A failure is ignored, since listeners also poll."""
+    with contextlib.suppress(PyMongoError, StoreError):
+        connection.sent.notifications.insert_many([{"channel": channel} for channel in channels])
 
 
 class MongoListener(Listener):
@@ -57,7 +63,7 @@ class MongoListener(Listener):
             if left <= 0:
                 return False
             if self._is_open:
-                if self._hears(min(left, SLICE)):
+                if self._wait_there(min(left, SLICE)):
                     return True
             elif self._open():
                 self._is_open = True
@@ -70,32 +76,31 @@ class MongoListener(Listener):
             must_send, self._is_waiting = self._is_waiting, False
             self._woken.set()
         if must_send:
-            with contextlib.suppress(PyMongoError, StoreError):
-                self._connection.sent.notifications.insert_many([{"channel": self._name}])
+            send(self._connection, self._name)
 
     def close(self) -> None:
         self._woken.set()
-        self._end.leave()
+        self._end.close()
 
     def _open(self) -> bool:
         try:
             with pymongo.timeout(OPEN_WITHIN):
-                return self._end.go_there()
+                return self._end.open()
         except (PyMongoError, StoreError):
-            self._end.leave()
+            self._end.close()
             return False
 
-    def _hears(self, seconds: float) -> bool:
+    def _wait_there(self, seconds: float) -> bool:
         """Wait at the end of the collection; whether a notification came."""
         with self._lock:
             if self._woken.is_set():
                 return False
             self._is_waiting = True
         try:
-            return self._end.hears(seconds)
+            return self._end.wait(seconds)
         except (PyMongoError, StoreError):
             self._is_open = False
-            self._end.leave()
+            self._end.close()
             return False
         finally:
             with self._lock:
@@ -112,50 +117,48 @@ class _Tail:
         self._session: ClientSession | None = None
         del woken  # wake() sends a notification, too
 
-    def go_there(self) -> bool:
+    def open(self) -> bool:
         """Open the cursor and read the notifications before; False if the collection is gone."""
-        self.leave()
-        db = self._connection.db
+        self.close()
         self._session = self._connection.client.start_session()
         mine = {"channel": {"$in": self._channels}}
-        options = {"tailable": True, "awaitData": True, "batchSize": BATCH}
-        find = {"find": db.notifications.raw.name, "filter": mine, **options}
-        reply = db.database.command(find, session=self._session)
-        self._cursor = reply["cursor"]["id"]
-        found = reply["cursor"]["firstBatch"]
+        cursor = self._command("find", filter=mine, tailable=True, awaitData=True, batchSize=BATCH)
+        self._cursor, found = cursor["id"], cursor["firstBatch"]
         while self._cursor and found:
             with pymongo.timeout(None):
                 found = self._more(AT_ONCE)
         return bool(self._cursor)
 
-    def hears(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> bool:
         return bool(self._more(max(AT_ONCE, int(seconds * 1000))))
 
-    def leave(self) -> None:
+    def close(self) -> None:
         cursor, self._cursor = self._cursor, 0
         session, self._session = self._session, None
-        if session is None:
-            return
-        with contextlib.suppress(PyMongoError, StoreError), session:
-            if cursor:
-                db = self._connection.db
-                with pymongo.timeout(1):
-                    kill = {"killCursors": db.notifications.raw.name, "cursors": [cursor]}
-                    db.database.command(kill, session=session)
+        if session is not None:
+            with contextlib.suppress(PyMongoError, StoreError), session, pymongo.timeout(1):
+                if cursor:
+                    db = self._connection.db
+                    command = {"killCursors": db.notifications.raw.name, "cursors": [cursor]}
+                    db.database.command(command, session=session)
 
     def _more(self, wait_ms: int) -> list[Document]:
-        db = self._connection.db
-        name = db.notifications.raw.name
-        command = {"getMore": self._cursor, "collection": name, "batchSize": BATCH, "maxTimeMS": wait_ms}
-        cursor = db.database.command(command, session=self._session)["cursor"]
+        name = self._connection.db.notifications.raw.name
+        cursor = self._command("getMore", self._cursor, collection=name, batchSize=BATCH, maxTimeMS=wait_ms)
         if not cursor["id"]:
             raise StoreError("the notifications were overwritten, or their collection was dropped")
         found: list[Document] = cursor["nextBatch"]
         return found
 
+    def _command(self, name: str, value: Any = None, **options: Any) -> Document:
+        db = self._connection.db
+        command = {name: db.notifications.raw.name if value is None else value, **options}
+        cursor: Document = db.database.command(command, session=self._session)["cursor"]
+        return cursor
+
 
 class _Poll:
-    """A look at the last notification, several times a second."""
+    """Reads the last notification several times a second."""
 
     def __init__(self, connection: Connection, channels: list[str], woken: Event) -> None:
         self._connection = connection
@@ -163,28 +166,21 @@ class _Poll:
         self._woken = woken
         self._seen: Any = None
 
-    def go_there(self) -> bool:
-        self._seen = self._last()
+    def open(self) -> bool:
+        self._read()
         return True
 
-    def hears(self, seconds: float) -> bool:
-        self._woken.wait(min(seconds, LOOK_EVERY))
+    def wait(self, seconds: float) -> bool:
+        self._woken.wait(min(seconds, READ_EVERY))
         with pymongo.timeout(OPEN_WITHIN):
-            last = self._last()
-        is_new = bool(last != self._seen)
-        self._seen = last
-        return is_new
+            return self._read()
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Nothing is held open."""
 
-    def _last(self) -> Any:
+    def _read(self) -> bool:
+        """Whether there is a notification that was not seen yet."""
         mine = {"channel": {"$in": self._channels}}
-        found = self._connection.db.notifications.find_one(mine, sort=[("$natural", -1)])
-        return found["_id"] if found else None
-
-
-def send(connection: Connection, *channels: Channel) -> None:
-    """Wake those who listen, of every process; a failure is ignored, since listeners also poll."""
-    with contextlib.suppress(PyMongoError, StoreError):
-        connection.sent.notifications.insert_many([{"channel": channel} for channel in channels])
+        found = self._connection.db.notifications.find_one(mine, {"_id": 1}, sort=[("$natural", -1)])
+        seen, self._seen = self._seen, found and found["_id"]
+        return bool(seen != self._seen)

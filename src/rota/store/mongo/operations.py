@@ -41,7 +41,7 @@ class Operations:
 
     def list_queues(self) -> list[QueueInfo]:
         with self._steps.call() as db:
-            paused = self._steps.control.look(None).paused
+            paused = self._steps.control.turn(None).paused
             counts = self._counters.read(db)
             return [
                 counts.info(name, is_paused=name in paused, oldest_at=_oldest_ready(db, name))

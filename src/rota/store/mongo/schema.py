@@ -22,7 +22,6 @@ OLDEST_SERVER = (5, 0)
 TOMBSTONES_FOR = 24 * 3600  # seconds that a removed job of a schedule keeps its occurrence, see outbox.py
 NOTIFICATIONS_SIZE = 64 * 1024  # bytes of the capped collection; the oldest notifications are overwritten
 NAMESPACE_EXISTS = 48
-PLAIN = ("count", "lock", "log")  # collections without further indexes; a transaction cannot always create them
 
 
 class Index(NamedTuple):
@@ -118,8 +117,6 @@ def create(db: Database) -> None:
     """Create all that is missing."""
     with suppress(DuplicateKeyError):  # another process was faster
         db.meta.update_one(CONTROL, {"$setOnInsert": {"version": 0, "paused": []}}, upsert=True)
-    for name in PLAIN:
-        _create_collection(db, name)
     for name in sorted({index.collection for index in INDEXES}):
         models = [
             IndexModel(list(index.keys.items()), **index.options) for index in INDEXES if index.collection == name
