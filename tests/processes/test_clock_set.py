@@ -12,7 +12,7 @@ from rota.app import internals
 from rota.engine.node import Node
 from rota.engine.services import NodeSettings
 from rota.store.sqlite import SqliteStore
-from rota.store.sqlite import store as store_module
+from rota.store.sqlite import clock as clock_module
 from rota.store.sqlite.clock import wall_now
 
 SECOND = 1_000_000
@@ -38,9 +38,9 @@ def test_a_schedule_goes_on_when_the_clock_is_right_again(tmp_path, monkeypatch,
         node.start()
         try:
             wait_until(runs, "the first run")
-            monkeypatch.setattr(store_module, "wall_now", lambda: wall_now() + HOUR)
+            monkeypatch.setattr(clock_module, "wall_now", lambda: wall_now() + HOUR)
             wait_until(lambda: any(at > wall_now() + HOUR // 2 for at in runs()), "a run an hour ahead")
-            monkeypatch.setattr(store_module, "wall_now", wall_now)
+            monkeypatch.setattr(clock_module, "wall_now", wall_now)
             right_at = wall_now()
             wait_until(lambda: any(right_at < at < right_at + HOUR // 2 for at in runs()), "a run of the true time")
         finally:

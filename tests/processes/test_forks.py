@@ -15,7 +15,7 @@ from rota import App
 from rota.app import internals
 from rota.errors import StoreReplaced
 from rota.store.shared import forks
-from rota.store.sqlite import SqliteStore, connection, identity
+from rota.store.sqlite import SqliteStore, connection, file_identity
 from rota.store.urls import store_from_url
 
 
@@ -96,7 +96,7 @@ def test_a_fork_while_another_thread_uses_the_store(app, use):
 
 
 def test_processes_that_write_in_turn_do_not_take_each_other_for_a_restored_backup(app, monkeypatch):
-    monkeypatch.setattr(identity, "RENEW", 0.0)
+    monkeypatch.setattr(file_identity, "RENEW", 0.0)
     enqueue(app, "before")
 
     def work():

@@ -12,7 +12,7 @@ from rota.engine.heartbeat import Heartbeat
 from rota.model.settle import rescue
 from rota.store.contract import Exchange
 from rota.store.sqlite import SqliteStore
-from rota.store.sqlite import store as store_module
+from rota.store.sqlite import clock as clock_module
 from rota.store.sqlite.clock import lease_now, wall_now
 from rota.testing.store_suite.builders import a_job
 
@@ -31,7 +31,7 @@ def store(tmp_path):
 @pytest.fixture
 def move_wall(monkeypatch):
     """Have the store's wall clock stand so far from the true one."""
-    return lambda by: monkeypatch.setattr(store_module, "wall_now", lambda: wall_now() + by)
+    return lambda by: monkeypatch.setattr(clock_module, "wall_now", lambda: wall_now() + by)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def move_leases(monkeypatch):
             at, true_boot = lease_now(injected)
             return at + by, boot or true_boot
 
-        monkeypatch.setattr(store_module, "lease_now", moved)
+        monkeypatch.setattr(clock_module, "lease_now", moved)
 
     return move
 
@@ -97,7 +97,7 @@ def test_a_lease_of_an_earlier_boot_is_void(store, move_leases):
 
 def test_a_lease_runs_out_while_the_wall_clock_stands_still(store, monkeypatch):
     stopped_at = wall_now()
-    monkeypatch.setattr(store_module, "wall_now", lambda: stopped_at)
+    monkeypatch.setattr(clock_module, "wall_now", lambda: stopped_at)
     claimed(store, SECOND // 10)
     wait_until(lambda: store.lapsed_jobs(10), "the end of the lease")
     assert store.now() == stopped_at

@@ -14,7 +14,7 @@ from kill_harness import wait_until
 
 from rota import App
 from rota.errors import StoreReplaced, StoreUnavailable
-from rota.store.sqlite import SqliteStore, identity, schema
+from rota.store.sqlite import SqliteStore, file_identity, schema
 from rota.store.sqlite.clock import parse_offset
 from rota.testing.store_suite.builders import a_job
 from rota.testing.store_suite.steps import all_jobs, ids
@@ -22,8 +22,8 @@ from rota.testing.store_suite.steps import all_jobs, ids
 
 @pytest.fixture(autouse=True)
 def _renewed_in_every_transaction(monkeypatch):
-    monkeypatch.setattr(identity, "RENEW", 0.0)
-    monkeypatch.setattr(identity, "LOOK", 0.0)
+    monkeypatch.setattr(file_identity, "RENEW", 0.0)
+    monkeypatch.setattr(file_identity, "LOOK", 0.0)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_reader_notices_and_reads_the_new_file(store, way):
 @pytest.fixture
 def seldom_renewed(monkeypatch):
     """As in a handle's first second, and in one that only reads."""
-    monkeypatch.setattr(identity, "RENEW", 600.0)
+    monkeypatch.setattr(file_identity, "RENEW", 600.0)
 
 
 @pytest.mark.usefixtures("seldom_renewed")
@@ -347,7 +347,7 @@ def test_a_checkpoint_is_no_replacement(store, open_store):
 
 
 def test_a_handle_that_lives_for_less_than_a_second_leaves_no_row(open_store, monkeypatch):
-    monkeypatch.setattr(identity, "RENEW", 600.0)
+    monkeypatch.setattr(file_identity, "RENEW", 600.0)
     store = open_store()
     add(store, "job")
     with closing(sqlite3.connect(store.path)) as connection:
@@ -355,7 +355,7 @@ def test_a_handle_that_lives_for_less_than_a_second_leaves_no_row(open_store, mo
 
 
 def test_rows_of_handles_that_are_gone_go_after_a_week(store, open_store, monkeypatch):
-    monkeypatch.setattr(identity, "KEPT", -1.0)
+    monkeypatch.setattr(file_identity, "KEPT", -1.0)
     add(open_store(), "another")
     with closing(sqlite3.connect(store.path)) as connection:
         rows = connection.execute("SELECT count(*) FROM rota_meta WHERE name LIKE 'epoch:%'").fetchone()

@@ -33,7 +33,7 @@ from rota.model.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE
 from rota.model.state import State, check_move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Iterable
 
     from rota.model.retry import RetryPolicy
 
@@ -352,6 +352,21 @@ def apply_to(current: Job, change: Change) -> Job:
         progress=current.progress,
         waits_for=current.waits_for,
     )
+
+
+def open_queues(queues: Iterable[str], paused: Container[str]) -> list[str]:
+    """The queues that a claim looks at: those of the request, once each, without those that are paused."""
+    return [queue for queue in dict.fromkeys(queues) if queue not in paused]
+
+
+def claim_order(job: Job) -> tuple[int, int]:
+    """Ready jobs are claimed higher priority first, then older first; several queues are one merged order."""
+    return -job.priority, job.seq
+
+
+def due_order(job: Job) -> tuple[int, int]:
+    """Scheduled jobs become ready, and jobs that were created ahead are judged, in the order of their times."""
+    return job.run_at, job.seq
 
 
 def claim(job: Job, holder: str, now: int, lease_until: int) -> Job:

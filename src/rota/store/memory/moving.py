@@ -1,4 +1,4 @@
-"""How the memory store is sealed, gives out all that it holds, and takes in what another one held."""
+"""Seals the store for a copy, gives out its records part by part, and takes in those of another store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.model.occurrence import Occurrence
 from rota.model.schedule import Schedule
 from rota.model.state import State
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
-from rota.store.memory.state import MemoryState
+from rota.store.memory.operations import Operations
 from rota.store.shared.counting import lacking
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ Key = TypeVar("Key")
 Kept = TypeVar("Kept")
 
 
-class MemoryMoving(MemoryState):
-    """The verbs of contract.moving. A cursor is a number of records: what is being left stands still."""
+class Moving(Operations):
+    """Copies the store out and in. A cursor is a number of records: a sealed store does not change."""
 
     def seal(self, seal: Seal | None) -> None:
         with self._lock:

@@ -1,25 +1,24 @@
-"""What the memory store keeps for those who operate it: queues, nodes, logs, locks, counters and upkeep."""
+"""Queues and their counters, nodes, logs and locks."""
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rota.model.state import State
-from rota.store.contract import LogLine, Node, Pruned, QueueInfo, Retention
-from rota.store.memory.state import MemoryState
-from rota.store.shared.pruning import Ended, jobs_to_prune
+from rota.store.contract import LARGEST_PAGE
+from rota.store.memory.connection import Database
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.job import Job
+    from rota.store.contract import LogLine, Node, QueueInfo
 
 
-class MemoryOperations(MemoryState):
-    """The verbs of contract.operations."""
+class Operations(Database):
+    """What the store keeps for its operators."""
 
     def pause_queue(self, queue: str, *, paused: bool) -> None:
         with self._lock:
@@ -55,7 +54,13 @@ class MemoryOperations(MemoryState):
                 self._logs.append(line)
 
     def list_logs(
-        self, job_id: str, *, after: int = 0, start: int | None = None, end: int | None = None, limit: int = 200
+        self,
+        job_id: str,
+        *,
+        after: int = 0,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = LARGEST_PAGE,
     ) -> list[LogLine]:
         with self._lock:
             lines = [line for line in self._logs.of(job_id) if line.number > after]
@@ -74,39 +79,6 @@ class MemoryOperations(MemoryState):
     def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
         with self._lock:
             return self._locks.release(name, token, self._at(now))
-
-    def recount(self) -> dict[str, int]:
-        with self._lock:
-            return self._counts.differences((job.queue, job.state) for job in self._jobs.values())
-
-    def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
-        with self._lock:
-            self._check_open()
-            at = self._at(now)
-            old = self._old_jobs(retention, limit, at)
-            for job_id in old:
-                self._remove(self._jobs[job_id])
-            lines = self._ledger.prune(retention, at)
-            silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
-            for node_id in silent:
-                del self._nodes[node_id]
-            return Pruned(len(old), lines, len(silent), self._prune_audit(at - retention.audit_for, limit))
-
-    def _prune_audit(self, until: int, limit: int) -> int:
-        old = sorted((record.at, record.id) for record in self._audit.values() if record.at <= until)[:limit]
-        for _, record_id in old:
-            del self._audit[record_id]
-        return len(old)
-
-    def _old_jobs(self, retention: Retention, limit: int, now: int) -> list[str]:
-        ended = [job for job in self._jobs.values() if job.finished_at]
-        free = sorted(Ended(job.finished_at or 0, job.seq, job.id) for job in ended if job.key_until <= now)
-
-        def find(state: State, through: int, most: int) -> list[Ended]:
-            found = (one for one in free if one.finished_at <= through and self._jobs[one.id].state is state)
-            return list(islice(found, most))
-
-        return jobs_to_prune(retention, limit, now, len(ended), find)
 
     def _oldest(self, queue: str) -> int | None:
         first: dict[int, Job] = {}  # in line, by priority

@@ -1,10 +1,10 @@
-"""What the memory store keeps about the system itself: entries, and audit records of who changed what."""
+"""Entries (tenants, tokens) under their version, and audit records of who changed what."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.store.memory.state import MemoryState
+from rota.store.memory.connection import Database
 from rota.store.shared.matching import audit_cursor, audit_matches, audit_position
 from rota.store.shared.paging import page_of
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rota.store.contract import AuditFilter, Page
 
 
-class MemoryRecords(MemoryState):
-    """The verbs of contract.records."""
+class Records(Database):
+    """Entries and audit records."""
 
     def edit_entries(self, edits: Sequence[EntryEdit], *, now: int | None = None) -> list[str]:
         del now
@@ -35,9 +35,9 @@ class MemoryRecords(MemoryState):
             rest = [self._entries[kind, name] for name in mine if cursor is None or name > cursor]
         return page_of(rest, limit, lambda entry: entry.name)
 
-    def add_audit_records(self, audit_records: Sequence[AuditRecord]) -> None:
+    def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
         with self._lock:
-            self._keep_audit(audit_records)
+            self._keep_audit(records)
 
     def list_audit_records(
         self, where: AuditFilter, *, cursor: str | None = None, limit: int = 50

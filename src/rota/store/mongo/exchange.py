@@ -15,7 +15,7 @@ import msgspec
 from pymongo import UpdateMany
 
 from rota.failpoints import reach
-from rota.model.settle import claim, promote
+from rota.model.settle import claim, open_queues, promote
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchanged
 from rota.store.mongo import notify
@@ -24,7 +24,6 @@ from rota.store.mongo.codec import readable_job, seq_of
 from rota.store.mongo.control import NOW, paused_in
 from rota.store.mongo.lookahead import ABOUT, LookaheadJudge, is_unjudged
 from rota.store.mongo.schema import CONTROL
-from rota.store.shared.claiming import open_queues
 from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:

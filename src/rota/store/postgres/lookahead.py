@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rota.model.lookahead import is_ahead
 from rota.model.occurrence import of_skip
+from rota.model.settle import due_order
 from rota.store.contract import MOST_PROMOTED
 from rota.store.postgres import job_rows, keys
 from rota.store.postgres.firing import Steps
-from rota.store.shared.claiming import due_order
 from rota.store.shared.placing import place_due
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.model.lookahead import is_ahead
+from rota.model.settle import due_order
 from rota.store.redis.codec import job_of, snapshots_of
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.redis.schedules import ScheduleRead
-from rota.store.shared.claiming import due_order
 from rota.store.shared.placing import place_due
 
 if TYPE_CHECKING:

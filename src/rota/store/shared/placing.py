@@ -26,42 +26,42 @@ REPLACED = "replaced by the next occurrence"  # why a live job is asked to stop
 class Snapshot(Protocol):
     """What the next decision about a schedule meets, with all that earlier decisions of the same step wrote."""
 
-    def live_job(self, schedule_id: str) -> str | None:
+    def live_job(self, schedule_id: str, /) -> str | None:
         """The live job in the schedule's overlap slot."""
 
-    def last_held(self, schedule_id: str) -> str | None:
+    def last_held(self, schedule_id: str, /) -> str | None:
         """The newest job of the schedule that is held."""
 
-    def key_holder(self, key: str) -> str | None:
+    def key_holder(self, key: str, /) -> str | None:
         """The job that holds a unique key; one whose period is over holds it no more."""
 
 
 class FiringSteps(Snapshot, Protocol):
     """What placing a firing reads and writes."""
 
-    def was_made(self, schedule_id: str, fire_at: int) -> bool:
+    def was_made(self, schedule_id: str, fire_at: int, /) -> bool:
         """Whether the occurrence has, or had, a job."""
 
-    def make(self, new: NewJob) -> None:
+    def make(self, new: NewJob, /) -> None:
         """Accept a job."""
 
-    def stop(self, job_id: str, reason: str) -> None:
+    def stop(self, job_id: str, reason: str, /) -> None:
         """Ask a running job to stop; cancel one that waits, and release what is held behind it."""
 
 
 class LookaheadSteps(Snapshot, Protocol):
     """What judging a due job reads and writes."""
 
-    def put(self, before: Job, after: Job) -> None:
+    def put(self, before: Job, after: Job, /) -> None:
         """Write a job that is ready or held from now on."""
 
-    def unmake(self, job: Job) -> None:
+    def unmake(self, job: Job, /) -> None:
         """Delete a waiting job without a record, and release what waited for it."""
 
-    def record_skip(self, schedule_id: str, skip: Skip) -> None:
+    def record_skip(self, schedule_id: str, skip: Skip, /) -> None:
         """Write a skip to the occurrence ledger."""
 
-    def stop(self, job_id: str, reason: str) -> None:
+    def stop(self, job_id: str, reason: str, /) -> None:
         """As in FiringSteps."""
 
 

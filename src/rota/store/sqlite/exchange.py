@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rota.model.settle import claim_order, due_order, open_queues
 from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged
-from rota.store.shared.claiming import claim_order, open_queues
 from rota.store.shared.matching import is_held_by
 from rota.store.sqlite import clock
 from rota.store.sqlite.batches import Update, all_or_none
@@ -16,8 +16,10 @@ from rota.store.sqlite.codec import (
     FRESH_COLUMNS,
     IS_AHEAD,
     IS_FRESH,
+    JOB_COLUMNS,
     SET_CHANGE,
     fresh_job_of,
+    jobs_of,
     row_of_change,
     row_of_end,
 )
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.listing import Listing
     from rota.store.sqlite.lookahead import LookaheadJudge
-    from rota.store.sqlite.operations import Operations
     from rota.store.sqlite.transaction import Transaction, Transactions
 
 
@@ -46,14 +47,13 @@ class Exchanger:
         listing: Listing,
         changer: Changer,
         lookahead: LookaheadJudge,
-        operations: Operations,
     ) -> None:
         self._transactions = transactions
         self._listing = listing
         self._changer = changer
         self._lookahead = lookahead
-        self._operations = operations
         self._name = f"{namespace}_job"
+        self._queues = f"{namespace}_queue"
         fence = "seq = ? AND id = ? AND state = 'running' AND lease_no = ? AND holder = ?"
         self._end = f"UPDATE {self._name} SET {SET_CHANGE} WHERE {fence}"
         self._end_barely = Update(
@@ -72,10 +72,10 @@ class Exchanger:
         begin = self._transactions.work if ask.want > 0 else self._transactions.write
         with begin("exchange", now) as tx:
             refused = self._settle(tx, ask.holder, ask.settled)
-            queues = open_queues(ask.queues, self._operations.paused(tx.connection))
+            queues = self._open_queues(tx.connection, ask.queues)
             claimed: list[Job] = []
             if ask.want > 0:
-                self._lookahead.judge_due(tx, queues)
+                self._judge_due(tx, queues)
                 self._promote(tx, queues, ask.ahead)
                 claimed = self._claim(tx, ask, queues, clock.lease_now(now))
             next_due = self._next_due(tx.connection, queues)
@@ -93,7 +93,7 @@ class Exchanger:
         with self._transactions.read() as connection:
             if ask.want > 0:
                 self._transactions.check_open(connection)
-            queues = open_queues(ask.queues, self._operations.paused(connection))
+            queues = self._open_queues(connection, ask.queues)
             if queues and ask.want > 0 and self._has_work(connection, queues, now + ask.ahead):
                 return None
             return Exchanged(now=now, next_due_at=self._next_due(connection, queues))
@@ -126,6 +126,20 @@ class Exchanger:
         return are_over
 
     # Claiming.
+
+    def _open_queues(self, connection: sqlite3.Connection, queues: Sequence[str]) -> list[str]:
+        paused = {name for (name,) in connection.execute(f"SELECT name FROM {self._queues} WHERE is_paused")}
+        return open_queues(queues, paused)
+
+    def _judge_due(self, tx: Transaction, queues: Sequence[str]) -> None:
+        """Decide about due jobs that were created ahead, a bounded number of them, in the order of their times."""
+        query = (
+            f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE state = 'scheduled' AND {IS_AHEAD} "
+            "AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?"
+        )
+        found = [row for queue in queues for row in tx.connection.execute(query, (queue, tx.now, MOST_PROMOTED))]
+        if found:
+            self._lookahead.judge(tx, sorted(jobs_of(found), key=due_order))
 
     def _promote(self, tx: Transaction, queues: Sequence[str], ahead: int) -> None:
         """Make jobs of these queues ready that are due, or will be within `ahead`; a bounded number of them."""

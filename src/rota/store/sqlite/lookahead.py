@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.occurrence import of_skip
-from rota.store.contract import MOST_PROMOTED
-from rota.store.shared.claiming import due_order
 from rota.store.shared.placing import place_due
-from rota.store.sqlite.codec import IS_AHEAD, JOB_COLUMNS, jobs_of
 from rota.store.sqlite.firing import PlacingSteps
 
 if TYPE_CHECKING:
@@ -33,20 +30,12 @@ class LookaheadJudge:
         self._changer = changer
         self._ledger = ledger
 
-    def judge_due(self, tx: Transaction, queues: Sequence[str]) -> None:
-        """Decide about the due jobs of these queues, a bounded number of them, in the order of their times."""
-        for job in self._due(tx, queues):
+    def judge(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+        """Decide about due jobs, one after another: the first may be what the next would overlap with."""
+        for job in jobs:
             schedule = next(iter(self._schedules.get(tx.connection, [job.schedule_id or ""])), None)
             steps = _Steps(tx, self._jobs, self._adder, self._changer, self._ledger)
             place_due(job, schedule, steps, tx.now)
-
-    def _due(self, tx: Transaction, queues: Sequence[str]) -> list[Job]:
-        query = (
-            f"SELECT {JOB_COLUMNS} FROM {self._jobs} WHERE state = 'scheduled' AND {IS_AHEAD} "
-            "AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?"
-        )
-        found = (tx.connection.execute(query, (queue, tx.now, MOST_PROMOTED)) for queue in queues)
-        return sorted((job for rows in found for job in jobs_of(rows)), key=due_order)
 
 
 class _Steps(PlacingSteps):

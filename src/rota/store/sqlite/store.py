@@ -65,7 +65,7 @@ class SqliteStore(c.Store):
         self._schedules = Schedules(name, transactions, self._adder, self._changer, self._ledger, self._records)
         self._firer = Firer(name, transactions, self._adder, self._changer, self._ledger)
         lookahead = LookaheadJudge(name, self._schedules, self._adder, self._changer, self._ledger)
-        self._exchanger = Exchanger(name, transactions, self._listing, self._changer, lookahead, self._operations)
+        self._exchanger = Exchanger(name, transactions, self._listing, self._changer, lookahead)
         self._upkeep = Upkeep(name, transactions, self._changer, self._ledger, self._operations, self._records)
         self._moving = Moving(name, transactions, seals, self._listing, self._adder)
 

@@ -1,4 +1,4 @@
-"""What the memory store holds, and the few things that all its verbs do with it."""
+"""What the memory store holds, and what all its verbs do with it. It takes the place of a connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from rota.clock import utc_micros
-from rota.model.occurrence import is_record_of, of_job
 from rota.store.contract import Store
 from rota.store.memory.ledger import Ledger
 from rota.store.memory.locks import Locks
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Node, Seal
 
 
-class MemoryState(Store):
+class Database(Store):
     """Everything in this process. Each verb holds the lock, so each is one atomic step."""
 
     def __init__(self) -> None:
@@ -89,13 +88,6 @@ class MemoryState(Store):
     def _keep_audit(self, audit_records: Iterable[AuditRecord]) -> None:
         for audit in audit_records:
             self._audit.setdefault(audit.id, audit)
-
-    def _remove(self, job: Job) -> None:
-        """A job goes; its occurrence stays, folded into a range."""
-        schedule = self._schedules.get(job.schedule_id or "")
-        if is_record_of(job, schedule.created_at if schedule else None):
-            self._ledger.record(of_job(job))
-        self._drop(job)
 
     def _drop(self, job: Job) -> None:
         """A job goes without a trace."""

@@ -1,0 +1,61 @@
+"""Decides about due jobs that their schedules created ahead, in the step of the claim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.model.job import accept
+from rota.model.occurrence import of_skip
+from rota.model.state import State
+from rota.store.memory.adding import Adder
+from rota.store.memory.changing import Changer
+from rota.store.shared.placing import place_due
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rota.model.job import Job, NewJob
+    from rota.model.slots import Skip
+
+
+class PlacingSteps(NamedTuple):
+    """What placing occurrences reads and writes."""
+
+    live_job: Callable[[str], str | None]
+    last_held: Callable[[str], str | None]
+    key_holder: Callable[[str], str | None]
+    was_made: Callable[[str, int], bool]
+    make: Callable[[NewJob], None]
+    put: Callable[[Job, Job], None]
+    unmake: Callable[[Job], None]
+    record_skip: Callable[[str, Skip], None]
+    stop: Callable[[str, str], None]
+
+
+class LookaheadJudge(Adder, Changer):
+    """Jobs that were created ahead. The lock is held."""
+
+    def _judge(self, job: Job, now: int) -> None:
+        """A job that was created ahead is due: it is ready, held behind the run before it, or goes."""
+        place_due(job, self._schedules.get(job.schedule_id or ""), self._steps(now), now)
+
+    def _steps(self, now: int) -> PlacingSteps:
+        def put(before: Job, after: Job) -> None:
+            self._counts.move(before.queue, before.state, after.state)
+            self._put(after)
+
+        return PlacingSteps(
+            live_job=self._slots.get,
+            last_held=self._last_held,
+            key_holder=lambda key: self._key_holder(key, now),
+            was_made=lambda name, fire_at: (name, fire_at) in self._made,
+            make=lambda new: self._insert(accept(new, now, self._next_seq())),
+            put=put,
+            unmake=lambda job: self._unmake([job], now),
+            record_skip=lambda name, skip: self._ledger.record(of_skip(name, skip)),
+            stop=lambda job_id, reason: self._stop(job_id, reason, now),
+        )
+
+    def _last_held(self, schedule_id: str) -> str | None:
+        held = [job for job in self._jobs.values() if job.schedule_id == schedule_id and job.state is State.HELD]
+        return max(held, key=lambda job: job.seq).id if held else None
