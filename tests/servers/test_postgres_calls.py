@@ -105,20 +105,20 @@ class TestBatches:
 
     def test_ends_of_every_kind_go_in_one_call(self, store):
         add(store, *[a_job() for _ in range(3)], a_job(key="k"))
-        plain, failed, told, keyed = claim(store, 4)
+        plain, failed, with_result, keyed = claim(store, 4)
         settled = [
             ended(plain),
             ended(failed, Failed("no", may_retry=False)),
-            ended(told, Succeeded(b"7"), T0 + 5),
+            ended(with_result, Succeeded(b"7"), T0 + 5),
             ended(keyed),
         ]
         assert store.exchange(Exchange(holder=WORKER, settled=settled), now=T0 + 5).refused == []
-        assert [read(store, job.id).state.value for job in (plain, failed, told)] == [
+        assert [read(store, job.id).state.value for job in (plain, failed, with_result)] == [
             "succeeded",
             "failed",
             "succeeded",
         ]
-        assert (read(store, told.id).result, read(store, told.id).finished_at) == (b"7", T0 + 5)
+        assert (read(store, with_result.id).result, read(store, with_result.id).finished_at) == (b"7", T0 + 5)
         assert add_job(store, key="k") != keyed.id
         check_store(store)
 

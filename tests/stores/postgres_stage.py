@@ -22,7 +22,7 @@ from rota.testing.store_suite.fixtures import opened
 
 __all__ = ["make_store", "namespace", "sql", "store", "trips"]
 
-NAMESPACE = f"t{os.getpid()}"  # one per process: making a schema anew for each test would take most of the time
+NAMESPACE = f"t{os.getpid()}"  # one per process: creating a schema for each test would take most of the time
 PATIENCE = "60s"  # who still holds a lock then has been left behind by a test
 RELATIONS = """
 SELECT relname, relkind FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace

@@ -264,7 +264,7 @@ class TestLastRuns:
         assert len(store.fire([firing], now=T0 + 2 * MINUTE)[0].jobs) == 1
         assert called(trips) == ["fire"]
 
-    def test_what_was_spoiled_by_hand_is_written_anew(self, store, sql, namespace):
+    def test_what_was_made_unreadable_by_hand_is_replaced(self, store, sql, namespace):
         add_schedule(store)
         firing = planned(store, now=T0 + MINUTE)
         sql(f"UPDATE {namespace}.schedule SET last = 'nonsense'")
@@ -314,7 +314,7 @@ def written_of(sql, namespace, name, seq):
 
 
 def wait_for_a_lock(other):
-    """Until somebody waits for what this open transaction has written."""
+    """Until another transaction waits for what this open transaction has written."""
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
     while other.execute(waiting).fetchone() == (0,):
         other.execute("SELECT pg_sleep(0.01)")

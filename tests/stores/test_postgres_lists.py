@@ -17,7 +17,7 @@ from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, fire_due, ids, new_schedule, succeed
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
-from stores.test_postgres_plans import wait_until_told
+from stores.test_postgres_plans import wait_until_reported
 
 
 def fill(store, number, **values):
@@ -40,7 +40,7 @@ class TestBounds:
     @pytest.fixture
     def rows_read(self, namespace, sql):
         def counted():
-            wait_until_told(sql)
+            wait_until_reported(sql)
             query = (
                 "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_user_tables "
                 f"WHERE schemaname = '{namespace}'"

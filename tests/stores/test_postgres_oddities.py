@@ -93,7 +93,7 @@ class TestServersThatGoAway:
                 begun = time.monotonic()
                 with pytest.raises(StoreUnavailable, match="did not answer within 1 s"):
                     store.get_jobs([kept])
-                with pytest.raises(StoreUnavailable):  # and so is the attempt to connect anew
+                with pytest.raises(StoreUnavailable):  # and so is the attempt to reconnect
                     store.get_jobs([kept])
                 assert time.monotonic() - begun < 15
                 server.thaw()
@@ -137,11 +137,11 @@ class TestRefusedConnections:
         ],
         ids=["password", "database", "user", "port", "host"],
     )
-    def test_a_wrong_address_is_told_and_no_secret_with_it(self, spoil, error, words):
+    def test_a_wrong_address_is_reported_without_its_secret(self, spoil, error, words):
         store = PostgresStore(spoil(shared_server().url()))
-        with pytest.raises(error, match=words) as told:
+        with pytest.raises(error, match=words) as raised:
             store.open()
-        assert PASSWORD not in str(told.value)
+        assert PASSWORD not in str(raised.value)
         assert PASSWORD not in store.describe()
 
     def test_a_store_that_failed_to_open_can_be_opened_later(self, namespace):
@@ -237,7 +237,7 @@ class TestSpoiledRows:
 
 class TestOtherPeoplesLocks:
     def test_a_process_stopped_in_a_transaction_does_not_stop_the_others(self, make_store):
-        """Its transaction is ended by the server, and it is told when it wakes up."""
+        """Its transaction is ended by the server, and it learns that when it wakes up."""
         stopped, go_on = threading.Event(), threading.Event()
 
         def stop(name):
@@ -249,9 +249,9 @@ class TestOtherPeoplesLocks:
             try:
                 frozen.fire([firing], now=T0 + 2 * MINUTE)
             except StoreUnavailable as err:
-                told.append(err)
+                errors.append(err)
 
-        told = []
+        errors = []
         failpoints.install(stop)
         try:
             with (
@@ -266,7 +266,7 @@ class TestOtherPeoplesLocks:
                 assert fire(other, now=T0 + 2 * MINUTE).jobs != []
                 go_on.set()
                 thread.join()
-                assert len(told) == 1
+                assert len(errors) == 1
                 assert len(all_jobs(other)) == 1
         finally:
             failpoints.install(None)

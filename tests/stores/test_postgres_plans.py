@@ -33,7 +33,7 @@ class TestPlans:
     @pytest.fixture
     def scans(self, make_store, namespace, sql):
         def counted():
-            wait_until_told(sql)
+            wait_until_reported(sql)
             rows = sql(f"SELECT relname, seq_scan FROM pg_stat_user_tables WHERE schemaname = '{namespace}'")
             return dict(rows.fetchall())
 
@@ -117,7 +117,7 @@ def an_audit_record(number):
 GROWING = {"audit", "job", "ready", "later", "finished", "schedule", "occurrence", "log"}
 
 
-def wait_until_told(sql):
+def wait_until_reported(sql):
     """Connections tell their numbers when they close, and that takes them a moment."""
     while sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rota'").fetchone() != (0,):
         time.sleep(0.02)  # a connection that ends sends no signal

@@ -148,7 +148,7 @@ class TestBehindAPooler:
 
 
 class TestWakingUp:
-    def test_a_busy_line_is_not_told_of_each_job(self, store, namespace):
+    def test_a_busy_queue_notifies_nobody_of_each_job(self, store, namespace):
         """A worker that is at work comes back by itself; a listener costs every commit of every caller."""
         add_job(store)
         with psycopg.connect(shared_url(), autocommit=True) as line:
@@ -161,7 +161,7 @@ class TestWakingUp:
             add_job(store)
             assert len(list(line.notifies(timeout=5, stop_after=1))) == 1
 
-    def test_what_is_due_before_all_others_is_told(self, store):
+    def test_a_job_that_is_due_before_all_others_notifies(self, store):
         add_job(store, delay=HOUR)
         with listener_on(store, "jobs") as listener:
             while listener.wait(0.3):

@@ -1,4 +1,4 @@
-"""Where the database is: a URL taken apart, told to people without its password, and what its server must be."""
+"""Parses the URL of a database, describes it without its password, and checks its server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Address(Struct, frozen=True, kw_only=True):
     """How to reach a database, and how to use it."""
 
     conninfo: str
-    listen: str | None = None  # where to LISTEN, where that is not the same place
+    listen: str | None = None  # where to LISTEN, if not at the same address
     timeout: float = TIMEOUT
     pool: int = MOST_CONNECTIONS
 
@@ -51,7 +51,7 @@ def parse(url: str) -> Address:
 
 
 def describe(parameters: Mapping[str, object]) -> str:
-    """A place for people: no user, no password."""
+    """A database for people: no user, no password."""
     host = parameters.get("host") or parameters.get("hostaddr") or "localhost"
     port = parameters.get("port") or 5432
     name = parameters.get("dbname") or parameters.get("user") or "?"

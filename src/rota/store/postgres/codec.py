@@ -1,4 +1,4 @@
-"""Values and rows: the one place that says which column keeps which field."""
+"""Values and rows: the only module that knows which column keeps which field."""
 
 from __future__ import annotations
 

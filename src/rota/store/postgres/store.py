@@ -75,18 +75,18 @@ class PostgresStore(Store, forks.Forked):
 
     def __init__(
         self,
-        place: str | ConnectionPool[Any],
+        server: str | ConnectionPool[Any],
         *,
         namespace: str = "rota",
         listen_url: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """`place` is a URL, or a psycopg_pool.ConnectionPool of yours, which is used and never closed."""
+        """`server` is a URL, or a psycopg_pool.ConnectionPool of the caller: it is used, and never closed."""
         self.namespace = check_namespace(namespace)
-        address = parse(place) if isinstance(place, str) else None
-        pool = place if isinstance(place, ConnectionPool) else None
+        address = parse(server) if isinstance(server, str) else None
+        pool = server if isinstance(server, ConnectionPool) else None
         if address is None and pool is None:
-            raise BadStoreUrl(_no_place(place))
+            raise BadStoreUrl(_not_a_server(server))
         seconds = timeout or (address.timeout if address else TIMEOUT)
         listen = parse(listen_url).conninfo if listen_url else (address.listen if address else None)
         self._database = database = Database(address, pool, self.namespace, seconds, listen)
@@ -277,7 +277,7 @@ class PostgresStore(Store, forks.Forked):
         return self._moving.load(records)
 
 
-def _no_place(place: object) -> str:
-    if isinstance(place, AsyncConnectionPool):
+def _not_a_server(server: object) -> str:
+    if isinstance(server, AsyncConnectionPool):
         return "an AsyncConnectionPool cannot carry the store, which works in threads; give a ConnectionPool or a URL"
-    return f"a PostgreSQL store takes a URL or a psycopg_pool.ConnectionPool, got {type(place).__name__}"
+    return f"a PostgreSQL store takes a URL or a psycopg_pool.ConnectionPool, got {type(server).__name__}"
