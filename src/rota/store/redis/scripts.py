@@ -1,4 +1,4 @@
-"""The Lua scripts of this package: read once, told to the server by their digest."""
+"""Loads the Lua scripts of this package, and computes the digests by which the server knows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARED = {
 
 
 class Script(NamedTuple):
-    """One transition: what it does, and the name that the server knows it by."""
+    """A script, and the digest by which the server knows it."""
 
     name: str
     source: str

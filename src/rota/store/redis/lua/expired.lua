@@ -1,6 +1,6 @@
--- Jobs whose lease has run out, the longest first. While no holder's bound has passed, which is nearly always, there is
--- nothing to look at. When one has, all leases are gone through once, and every bound is made exact again; so they are
--- where the holders' numbers do not add up, which only a hand from outside can bring about.
+-- Jobs whose lease has expired, the oldest end first. While no holder's bound has passed, which is nearly always, no lease
+-- is read. When one has, all leases are read once, and every bound is made exact again. The same happens if the holders'
+-- numbers do not add up, which only a write from outside Rota can cause.
 
 local due = redis.call('ZRANGEBYSCORE', P .. 'holders', '-inf', NOW, 'LIMIT', 0, 1)
 local known = 0
@@ -11,13 +11,13 @@ if #due == 0 and known == redis.call('HLEN', P .. 'lease') then
   return reply(raw_jobs({}))
 end
 
-local lapsed, bounds, numbers = {}, {}, {}
+local expired, bounds, numbers = {}, {}, {}
 local leases = redis.call('HGETALL', P .. 'lease')
 for n = 1, #leases, 2 do
   local ends = tonumber(string.sub(leases[n + 1], 33, 64)) or 0
   local holder = string.match(fence_of(leases[n + 1]), '^%d+|(.*)$') or ''
   if ends <= tonumber(NOW) then
-    lapsed[#lapsed + 1] = { ends, leases[n] }
+    expired[#expired + 1] = { ends, leases[n] }
   end
   bounds[holder] = math.min(bounds[holder] or ends, ends)
   numbers[holder] = (numbers[holder] or 0) + 1
@@ -26,11 +26,11 @@ redis.call('DEL', P .. 'holders', P .. 'holding')
 for holder, bound in pairs(bounds) do
   add_leases(holder, numbers[holder], string.format('%.0f', bound))
 end
-table.sort(lapsed, function(one, other)
+table.sort(expired, function(one, other)
   return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
 end)
 local ids = {}
-for n = 1, math.min(#lapsed, ask.limit) do
-  ids[n] = lapsed[n][2]
+for n = 1, math.min(#expired, ask.limit) do
+  ids[n] = expired[n][2]
 end
 return reply(raw_jobs(ids))

@@ -1,4 +1,4 @@
--- Renew exactly the leases that are named, and say which of the holder's jobs were asked to stop.
+-- Renew exactly the named leases, and report which of the holder's jobs were asked to stop.
 
 local lost, renewed = {}, {}
 if #ask.ids > 0 then

@@ -1,4 +1,4 @@
--- A node says that it is alive.
+-- Store a node's heartbeat.
 
 redis.call('HSET', P .. 'node', ask.id, ask.node)
 redis.call('ZADD', P .. 'beats', NOW, ask.id)

@@ -1,4 +1,4 @@
--- A lock: who has it, until when and for which term, and the number that rises with every new owner.
+-- A lock: its owner's token, its end, its term, and the number that rises with every new owner.
 
 local TERM = string.format('%.0f', ask.ttl)
 
@@ -19,7 +19,7 @@ if ask.act == 'acquire' and (owner == '' or owner == ask.token) then
   return reply(keep(ask.token, later(ask.ttl), TERM, owner == ask.token and number or number + 1))
 end
 if ask.act == 'acquire' then
-  -- As the model's lock_end says: it was taken by a clock that stood ahead.
+  -- As in the model's lock_end: it was taken while the clock was ahead.
   local rest = tonumber(term)
   if rest and tonumber(till) > tonumber(NOW) + rest + ask.tolerance then
     keep(owner, later(rest), term, number)
