@@ -1,13 +1,18 @@
-"""The table of all routes: the ASGI app, the OpenAPI document, the tests of access and the docs are made of it."""
+"""The table of all routes: the ASGI app, the OpenAPI document, the tests of access and the docs are made from it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from rota.web.api import catalogue, collections, documents, health, jobs, operate, schedules, tenants
+from rota.web.api import catalogue, collections, health, jobs, operate, schedules, tenants
+from rota.web.route import Ask, Route
 
-if TYPE_CHECKING:
-    from rota.web.route import Route
+
+def get_openapi(ask: Ask) -> dict[str, Any]:
+    from rota.web.openapi import openapi_document  # noqa: PLC0415 - only this answer needs it
+
+    return openapi_document(ROUTES, ask.mounted)
+
 
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
@@ -17,5 +22,12 @@ ROUTES: tuple[Route, ...] = (
     *operate.ROUTES,
     *catalogue.ROUTES,
     *health.ROUTES,
-    *documents.ROUTES,
+    Route(
+        method="GET",
+        path="/api/v1/openapi.json",
+        role=None,
+        handle=get_openapi,
+        says="This document.",
+        answer=dict[str, Any],
+    ),
 )
