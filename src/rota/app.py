@@ -110,7 +110,7 @@ class App:
 
     @cached_property
     def queues(self) -> Queues:
-        """The lines that jobs wait in, and the verbs about them."""
+        """The queues that jobs wait in, and the verbs about them."""
         from rota.client.queues import Queues  # noqa: PLC0415 - likewise
 
         return Queues(self.open)
@@ -276,7 +276,7 @@ class App:
         return wiring.node
 
     def stop(self, *, drain: float | None = None) -> None:
-        """Stop the services: wait for running jobs (25 s by default), hand back what is left."""
+        """Stop the services: wait for running jobs (25 s by default), then return the others to their queues."""
         node, self._wiring.node = self._wiring.node, None
         if node is not None:
             node.stop(drain_for=drain)
@@ -318,7 +318,7 @@ class App:
         return self._wiring.open()
 
     def close(self) -> None:
-        """Stop what runs and let go of the store."""
+        """Stop the services and close the store."""
         self.stop()
         self._wiring.close()
 

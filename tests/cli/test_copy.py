@@ -209,7 +209,7 @@ def test_what_outlives_the_wait_is_told(full, started, store):
     started("worker", "jobs.py").wait_for("holding")
     said = full("copy", *SURE, "--wait", "1s")
     gate.touch()
-    assert "1 job still ran after the wait and will start anew there" in said.stdout
+    assert "1 job still ran after the wait and will start again there" in said.stdout
     assert full.data("jobs", "show", job, "--store", TO)["state"] == "queued"
     assert store.sealed().is_done
 

@@ -72,7 +72,7 @@ def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
 
 
 RETRY = Verb(
-    "retry", "retried", FINAL - {State.SUCCEEDED}, _retry, "a job that succeeded is run again by enqueuing it anew"
+    "retry", "retried", FINAL - {State.SUCCEEDED}, _retry, "to run a job that succeeded again, enqueue it again"
 )
 CANCEL = Verb("cancel", "cancelled", WAITING | {State.RUNNING}, _cancel, "a job that has ended can only be deleted")
 DELETE = Verb("delete", "deleted", FINAL, _delete, "cancel a job first, then delete it")

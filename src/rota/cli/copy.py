@@ -56,7 +56,7 @@ class CopyFacts(Struct, kw_only=True):
     entries: int = 0  # tenants, and what else has a name
     audit_records: int = 0  # of who changed what
     copied: int = 0  # records, by this run; an earlier one that was stopped may have copied others
-    given_back: int = 0  # jobs that still ran after the wait: they start anew in the target
+    given_back: int = 0  # jobs that still ran after the wait: they start again in the target
     still_in_source: list[str] = []  # other namespaces of the source, which this copy did not touch
     seconds: float = 0.0
 
@@ -72,7 +72,7 @@ class CopyFacts(Struct, kw_only=True):
     default="60s",
     callback=check_duration,
     metavar="DURATION",
-    help="Let running jobs end for so long; what is left starts anew in the target.  [default: 60s]",
+    help="Let running jobs end for so long; the rest starts again in the target.  [default: 60s]",
 )
 @click.option(
     "--namespace", metavar="NAME", help="Which to copy; one at a time.  [default: as in rota.yaml, else rota]"
@@ -177,7 +177,7 @@ def _facts(
 def _lines(facts: CopyFacts, namespace: str) -> Iterator[str]:
     yield f"moved {_sentence(facts)} from {facts.source} to {facts.target} in {span(facts.seconds)}"
     if facts.given_back:
-        yield f"{count(facts.given_back, 'job')} still ran after the wait and will start anew there"
+        yield f"{count(facts.given_back, 'job')} still ran after the wait and will start again there"
     yield f"restart everything with the URL of {facts.target}, and namespace {namespace}"
     if facts.still_in_source:
         others = listed([f"namespace {name}" for name in facts.still_in_source])
@@ -244,7 +244,7 @@ def _opened(store: Store) -> Iterator[Store]:
 
 @contextmanager
 def _told_how_to_go_on(source: Store) -> Iterator[None]:
-    """Whoever stops a copy on its way leaves two sealed stores, and should know what that means."""
+    """A copy that is stopped leaves two sealed stores; say what that means."""
     try:
         yield
     except (KeyboardInterrupt, StoreError):

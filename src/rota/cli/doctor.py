@@ -58,7 +58,7 @@ def _checks(store: Store, app: App | None, *, recounts_all: bool) -> Iterator[Ch
         yield Check("store", "ok", f"{store.describe()} answers; its tables are current")
         yield from examine(Examination(store, app), recounts_all=recounts_all)
     except StoreError as err:
-        yield Check("store", "problem", str(err), "see to the store, then ask again")
+        yield Check("store", "problem", str(err), "repair the store, then run it again")
     finally:
         store.close()
 

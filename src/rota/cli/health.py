@@ -1,4 +1,4 @@
-"""health: one answer, yes or no, for whoever restarts things."""
+"""health: one answer, yes or no, for supervisors and deployments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_NODE = {"store": OK, "nodes": "none is alive"}
 @click.option(
     "--ready",
     is_flag=True,
-    help="Also ask for live nodes that take what waits: a worker for each queue, a scheduler for schedules.",
+    help="Also ask for live nodes for all work: a worker for each queue with jobs, a scheduler for schedules.",
 )
 @app_option
 @store_option

@@ -1,7 +1,7 @@
 """Sees that a process ends when its work is done, whatever its jobs have left behind.
 
 Python waits at its end for every thread that is no daemon, and for its exit handlers. A job that leaves such a thread,
-or a process that its handlers wait for, would keep a stopped worker for ever, until somebody kills it.
+or a process that its handlers wait for, would keep a stopped worker alive until somebody kills it.
 """
 
 from __future__ import annotations

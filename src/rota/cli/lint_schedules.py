@@ -1,4 +1,4 @@
-"""The rules of lint about schedules: what would surprise whoever declared them, in code or in rota.yaml."""
+"""The rules of lint about schedules: what would surprise their author, in code or in rota.yaml."""
 
 from __future__ import annotations
 

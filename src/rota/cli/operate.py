@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def queues() -> None:
-    """Look at queues; pause or resume them."""
+    """List, pause and resume queues."""
 
 
 @queues.command("list")
@@ -49,7 +49,7 @@ def list_queues(app: App, out: Output) -> None:
 @on_a_store
 @output_option
 def pause_queues(app: App, names: tuple[str, ...], by: str, out: Output) -> None:
-    """Let no worker take jobs from queues; what runs goes on."""
+    """Pause queues: workers claim no jobs from them; running jobs continue."""
     _pause(app, names, by, out, paused=True)
 
 
@@ -59,13 +59,13 @@ def pause_queues(app: App, names: tuple[str, ...], by: str, out: Output) -> None
 @on_a_store
 @output_option
 def resume_queues(app: App, names: tuple[str, ...], by: str, out: Output) -> None:
-    """Let workers take jobs from queues again."""
+    """Resume queues."""
     _pause(app, names, by, out, paused=False)
 
 
 @click.group(cls=Group)
 def nodes() -> None:
-    """Look at the processes that do the work."""
+    """List the processes that run jobs and fire schedules."""
 
 
 @nodes.command("list")
@@ -84,7 +84,7 @@ def list_nodes(app: App, out: Output) -> None:
 @app_option
 @store_option
 def migrate(target: str | None, store_url: str | None, *, plan: bool) -> None:
-    """Make the store's tables, or bring them up to date."""
+    """Create the store's tables, or migrate them to the current schema version."""
     store = store_of(target, store_url)
     scripts = store.pending_migrations()
     if not scripts:

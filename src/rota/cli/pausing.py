@@ -1,4 +1,4 @@
-"""Pausing: what every command that stops something for a while can be told, and when that is over."""
+"""The options of every command that pauses something, and the end of the pause."""
 
 from __future__ import annotations
 

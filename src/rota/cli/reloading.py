@@ -1,4 +1,4 @@
-"""Reloading: notices that the code or its settings have changed, and starts this process anew with them."""
+"""Restarts this process when its code or settings have changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _forget_compiled(path: str) -> None:
 
 
 def folder_of(target: str) -> Path:
-    """Where a target's code is: beside the file, or in the package; here, where that cannot be told."""
+    """Where a target's code is: beside the file, or in the package; the current folder if that is unknown."""
     place = target.partition(":")[0]
     if place.endswith(".py") or "/" in place:
         return Path(place).resolve().parent
@@ -70,7 +70,7 @@ def folder_of(target: str) -> Path:
 
 
 def was_reloaded() -> bool:
-    """Whether this process was started anew; asked once, so that its children do not inherit the word."""
+    """Whether this process is a restart; asked once, so that its children do not inherit the mark."""
     return os.environ.pop(_AGAIN, "") == "1"
 
 

@@ -50,7 +50,7 @@ def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, .
 @by_option
 @on_a_store
 def edit_schedule(app: App, schedule_id: str, by: str, **options: Any) -> None:
-    """Change what is given; all else stays. New times hold from now on.
+    """Change the given options; the others stay. New times hold from now on.
 
     An empty text takes something back: --lookahead '' makes jobs when they are due again, --tenant '' leaves the
     tenant, and --tz '' lets the tenant say the zone.

@@ -1,4 +1,4 @@
-"""What a schedule can be told on the command line: the options, and how they make or change its definition."""
+"""The options of a schedule on the command line, and how they make or change its definition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FOLLOWED = ("tz", "queue", "priority")  # what a tenant may say
 
 
 def rule_options(function: Callable[..., None]) -> Callable[..., None]:
-    """What a schedule can be told, besides its task."""
+    """The options of a schedule, besides its task."""
     options = [
         click.option("--cron", metavar="TEXT", help='Such as "0 9 * * mon-fri".'),
         click.option("--every", metavar="DURATION", help="Such as 90s or 1h30m."),

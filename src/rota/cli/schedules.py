@@ -125,7 +125,7 @@ def remove_schedules(app: App, ids: tuple[str, ...], by: str, *, force: bool) ->
 def pause_schedules(
     app: App, ids: tuple[str, ...], until: str | None, span: str | None, reason: str, by: str, out: Output
 ) -> None:
-    """Stop firing until resumed; what waits is cancelled."""
+    """Stop firing until resumed; waiting jobs are cancelled."""
     end = end_of_pause(datetime_of(app.open().now()), until, span)
     for shown in _read(app, ids):
         app.schedules.pause(shown.id, until=end, reason=reason, by=by)

@@ -38,7 +38,7 @@ class Stopping:
     def __init__(self) -> None:
         self._news: SimpleQueue[int] = SimpleQueue()
         self._asked_by = ""
-        self.on_replaced: Callable[[], object] = lambda: None  # what a successor needs of this process, it lets go of
+        self.on_replaced: Callable[[], object] = lambda: None  # frees what a successor needs, such as the port
 
     def listen(self) -> None:
         for number in HEEDED:

@@ -62,7 +62,7 @@ def target_from(found: Resolved) -> str | None:
 
 
 def check_tasks(target: Target) -> None:
-    """Refuse an app that has nothing to run: a worker for it would idle for ever."""
+    """Refuse an app that has nothing to run: a worker for it would never get a job."""
     if not len(internals(target.app).registry):
         raise BadTarget(
             f"{target.name} has no task, so there is nothing to run; decorate a function with @app.task, "

@@ -121,7 +121,7 @@ def put_tenant(app: App, name: str, by: str, out: Output, **options: Any) -> Non
 @on_a_store
 @output_option
 def pause_tenant(app: App, name: str, until: str | None, span: str | None, reason: str, by: str, out: Output) -> None:
-    """Stop all its schedules until resumed; what waits is cancelled."""
+    """Pause all its schedules until resumed; their waiting jobs are cancelled."""
     _read(app, name)
     end = end_of_pause(datetime_of(app.open().now()), until, span)
     tenant = app.tenants.pause(name, until=end, reason=reason, by=by)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.cli")
 
 BEAT = 1.0  # seconds
-TRY_AGAIN = 2.0  # seconds, where the store cannot be told of a death
+TRY_AGAIN = 2.0  # seconds, if a death cannot be recorded in the store
 
 
 class Tether:

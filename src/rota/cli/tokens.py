@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group("token", cls=Group)
 def tokens() -> None:
-    """Let people and programs in over HTTP, and out again."""
+    """Create, list and revoke API tokens."""
 
 
 @tokens.command("create")
@@ -39,13 +39,13 @@ def tokens() -> None:
     help="read, operate (changes, too) or admin (tokens, too).  [default: read]",
 )
 @click.option(
-    "--ttl", metavar="DURATION", callback=check_duration, help="How long it is good, such as 90d.  [default: for ever]"
+    "--ttl", metavar="DURATION", callback=check_duration, help="How long it is valid, such as 90d.  [default: no limit]"
 )
 @by_option
 @on_a_store_to_be
 @output_option
 def create_token(app: App, name: str, role: Role, ttl: str | None, by: str, out: Output) -> None:
-    """Make a token; its secret is shown this once."""
+    """Create a token; its secret is shown this once."""
     made = app.tokens.create(name, role=role, ttl=ttl, by=by)
     out.page(new_token_facts(made, app.open().now()), lambda: [made.secret])
     say(f"this is all that will ever be shown of it: the store keeps its hash alone (id {made.id})")
@@ -72,7 +72,7 @@ def list_tokens(app: App, out: Output) -> None:
 @by_option
 @on_a_store
 def revoke_tokens(app: App, ids: tuple[str, ...], by: str) -> None:
-    """Let nobody in with these any more."""
+    """Revoke tokens; it takes effect at once."""
     for token_id in ids:
         app.tokens.get(token_id)  # all are there, or none is revoked
     gone = [token_id for token_id in ids if app.tokens.revoke(token_id, by=by)]

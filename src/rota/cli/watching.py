@@ -35,7 +35,7 @@ class Watching(Stopping):
         drain = min(reload_drain, node.settings.drain_for) if first == CHANGED else node.settings.drain_for
         words = _sentence(first, node, drain)
         if node.worker is not None:
-            node.worker.drain()  # before a second signal can come: what that hands back must not be claimed anew
+            node.worker.drain()  # before a second signal can come: jobs that it returns must not be claimed again
         say(words)
         threading.Thread(target=self._stop_within, args=(app, drain), name="rota-stop", daemon=True).start()
         while (news := self.news()) != STOPPED:

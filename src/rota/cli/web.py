@@ -43,7 +43,7 @@ port_option = click.option(
     metavar="PORT",
     help=f"0 is any free one.  [default: {PORT}]",
 )
-@click.option("--read-only", is_flag=True, help="Change nothing, whoever asks.")
+@click.option("--read-only", is_flag=True, help="Refuse every change, also from admins.")
 @app_option
 @store_option
 @click.option(

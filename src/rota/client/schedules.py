@@ -225,7 +225,7 @@ class Schedules:
         by: str = "",
         expect_version: int | None = None,
     ) -> ScheduleView:
-        """Stop firing until resumed, or until an instant; what waits is cancelled."""
+        """Stop firing until resumed, or until an instant; waiting jobs are cancelled."""
         end = optional_instant("until", until)
 
         def decide(schedule: Schedule, now: int) -> Edit:
@@ -249,7 +249,7 @@ class Schedules:
         return self._change(schedule_id, edits.enable, "enabled", by, expect_version)
 
     def disable(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
-        """Turn it off until it is enabled, whatever is deployed; what waits is cancelled."""
+        """Turn it off until it is enabled, also across deployments; waiting jobs are cancelled."""
         return self._change(schedule_id, edits.disable, "disabled", by, expect_version)
 
     def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:

@@ -102,7 +102,7 @@ class Tenants:
         by: str = "",
         expect_version: int | None = None,
     ) -> TenantView:
-        """Stop all its schedules, whatever their own pauses say; what waits is cancelled."""
+        """Pause all its schedules, besides their own pauses; their waiting jobs are cancelled."""
         end = optional_instant("until", until)
 
         def decide(before: Tenant | None, now: int) -> Tenant | None:

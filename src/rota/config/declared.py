@@ -1,6 +1,6 @@
 """What a rota.yaml declares beside settings: schedules, tenants and sources, read and checked, each with its line.
 
-Tasks are names here: which app has them, and whether the arguments fit, is looked at by whoever has the app.
+Tasks are names here: which app has them, and whether the arguments fit, is checked by the code that has the app.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FileTenant(Struct, frozen=True, kw_only=True):
 
 
 class FileCollection(Struct, frozen=True, kw_only=True):
-    """One collection of a source; what is None is left to whoever keeps it in sync."""
+    """One collection of a source; None leaves a value to the defaults of the sync."""
 
     name: str
     place: str

@@ -73,7 +73,7 @@ def sample(app: str) -> str:
 
 
 def _comment(key: Key) -> Iterator[str]:
-    """What it means. Two signs, so that a line to be uncommented can be told from one to be read."""
+    """What it means. Two signs, so that a line to uncomment differs from one to read."""
     otherwise = f" Default: {key.otherwise}." if key.otherwise and key.otherwise not in {"none", key.example} else ""
     text = f"{key.meaning}{otherwise}".replace("`", "")
     yield from (f"## {line}" for line in textwrap.wrap(text, WIDTH))

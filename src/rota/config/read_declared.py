@@ -1,6 +1,6 @@
 """Reading what rota.yaml declares: schedules, tenants and sources. All that is wrong is told, each with its line.
 
-A declaration with a complaint is left out; the file as a whole is refused by whoever reads the complaints.
+A declaration with a complaint is left out; the file as a whole is refused by the code that reads the complaints.
 """
 
 from __future__ import annotations

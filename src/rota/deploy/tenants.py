@@ -113,7 +113,7 @@ def _read(store: Store, declared: Sequence[FileTenant]) -> Iterator[tuple[FileTe
 
 
 def _mark(store: Store, name: str, mark: Entry | None, origin: Origin) -> None:
-    """Say whose it is, and of which version; whoever was quicker is as good."""
+    """Record which app and version it belongs to; if another process was first, its record is as good."""
     owner = _origin_decoder.decode(mark.data) if mark else None
     if owner is not None and (owner.app != origin.app or not is_older(owner.version, origin.version)):
         return

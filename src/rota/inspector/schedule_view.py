@@ -62,7 +62,7 @@ class ScheduleView:
         return self.record.next_at if not self.record.has_jobs_ahead else coming_slot(self.record, self._now)
 
     def explain(self) -> str:
-        """Its times in one sentence, or why they cannot be told."""
+        """Its times in one sentence, or why they cannot be read."""
         try:
             return self.trigger.explain()
         except BadTrigger as err:

@@ -42,7 +42,7 @@ class KeptMetrics:
             families = [*_of_queues(store.list_queues(), now), *_of_nodes(store.list_nodes(), now)]
             families += self._census.families(store, now)
         except StoreError as err:
-            log.warning("the store's own numbers cannot be told: %s", err)
+            log.warning("the numbers of the store cannot be read: %s", err)
             is_up = False
         yield gauge("rota_store_up", "Whether the store answers.", (), {(): float(is_up)})
         yield from families

@@ -55,7 +55,7 @@ class Metrics:
         return self.own_told().text
 
     def told(self, accept: str = "") -> Told:
-        """The text, for whoever serves it: `accept` is the request's header, which may ask for OpenMetrics."""
+        """The text to serve: `accept` is the request's header, which may ask for OpenMetrics."""
         return _told(self._all, accept)
 
     def own_told(self, accept: str = "") -> Told:

@@ -1,4 +1,4 @@
-"""What this process has seen: attempts, times, losses, skips. Counted from events; it begins anew with the process."""
+"""Counts what this process did, from events: attempts, times, losses, skips. It starts at zero with the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Port: a worker's or scheduler's own small HTTP server, for whoever scrapes and probes it. It only reads."""
+"""Serves metrics and health of one worker or scheduler on a port of its own. It only reads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Port:
         self._thread.start()
 
     def close(self) -> None:
-        """Let go of the port, so that a successor can have it."""
+        """Close the port, so that a successor can use it."""
         self._closing.set()
         server = self._server
         if server is not None:
@@ -115,4 +115,4 @@ def _told(tell: Tell, accept: str) -> Answer:
         return tell(accept)
     except Exception:
         log.exception("a scrape failed")
-        return Answer(503, "text/plain", b"it cannot be told now; the log says why\n")
+        return Answer(503, "text/plain", b"the metrics cannot be read now; the log says why\n")

@@ -14,7 +14,7 @@ _KEYWORD = re.compile(  # as libpq writes them, and as people do
 
 
 def without_secrets(text: str) -> str:
-    """The text with *** for each secret that can be told by its form. Most texts have none, and cost two looks."""
+    """The text with *** for each secret that its form gives away. Most texts have none, and cost two searches."""
     if "://" in text:
         text = _URL.sub(lambda found: masked(found[0]), text)
     return _KEYWORD.sub(r"\1***", text) if "=" in text else text

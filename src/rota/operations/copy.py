@@ -2,7 +2,7 @@
 
 The store that is left is sealed first: it takes no more work, and what runs there comes to its end. Once nothing runs
 it stands still and is copied, part by part; the other store is sealed too until all has arrived and was compared. Only
-then is the first store marked as moved, and the second one opened. Whoever is killed on the way leaves both sealed, and
+then is the first store marked as moved, and the second one opened. A copy that is killed leaves both sealed, and
 the same call goes on: what has arrived is left alone.
 """
 
@@ -55,7 +55,7 @@ class Moved(NamedTuple):
 
     records: dict[str, int]  # by part: what is in both stores now
     copied: int  # of them, by this call; an earlier one that was killed may have copied others
-    given_back: int  # jobs that still ran at the end of the wait, and start anew in the other store
+    given_back: int  # jobs that still ran at the end of the wait, and start again in the other store
 
 
 Tell: TypeAlias = Callable[[Step], None]
@@ -65,7 +65,7 @@ def move(source: Store, target: Store, *, wait: int = WAIT, tell: Tell = lambda 
     """Bring everything from one open store to another, or go on where an earlier call was stopped.
 
     `wait` (microseconds) is how long what runs may take to end; what is left then is given back, spends nothing, and
-    starts anew in the target. `tell` hears how far it is.
+    starts again in the target. `tell` is called with the progress.
     """
     seal = _begin(source, target)
     if seal.is_done:  # all was there, but for the target's opening
@@ -158,7 +158,7 @@ def _begin(source: Store, target: Store) -> Seal:
 def _check_ours(source: Store, seal: Seal) -> None:
     now = source.sealed()
     if now is None or now.id != seal.id:
-        what = "called off" if now is None else f"begun anew, to {now.target}"
+        what = "called off" if now is None else f"started again, to {now.target}"
         raise Refused(f"the move of {source.describe()} was {what} meanwhile; this one ends here, unfinished")
 
 
@@ -335,7 +335,7 @@ def _digest(records: list[Record], before: Sent) -> int:
 
 
 def _plain(record: Record, number: int) -> Record:
-    """A job with its place in line, instead of the number that each store gives anew."""
+    """A job with its position in the queue, instead of the number that each store assigns."""
     return msgspec.structs.replace(record, seq=number) if isinstance(record, Job) else record
 
 

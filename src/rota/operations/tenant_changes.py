@@ -68,7 +68,7 @@ def let_follow(store: Store, schedules: Sequence[Schedule], by: str, new_id: Cal
 
 
 def settle_tenant(store: Store, mark: Entry, by: str, new_id: Callable[[], str]) -> bool:
-    """Let all schedules of a marked tenant follow it, a page at a time; the mark goes unless it was set anew."""
+    """Let all schedules of a marked tenant follow it, a page at a time; the mark is removed unless it was set again."""
     cursor, is_last, is_settled = None, False, True
     while not is_last:
         page = store.list_schedules(ScheduleFilter(tenant=mark.name), cursor=cursor, limit=LARGEST_PAGE)

@@ -28,7 +28,7 @@ class JobReader(Protocol):
 
 
 class Job(Generic[R_co]):
-    """One request to run a task. What is shown was read when first asked for; refresh() reads it anew."""
+    """One request to run a task. Fields are read from the store when first used; refresh() reads them again."""
 
     __slots__ = ("_jobs", "_record", "existed", "id")
 
@@ -46,7 +46,7 @@ class Job(Generic[R_co]):
         return self._record
 
     def refresh(self) -> Job[R_co]:
-        """Read it anew, and answer itself."""
+        """Read it again, and return itself."""
         self._record = self._jobs.read(self.id)
         return self
 
@@ -62,7 +62,7 @@ class Job(Generic[R_co]):
 
     @property
     def queue(self) -> str:
-        """The line that it waits in."""
+        """The queue that it waits in."""
         return self.record.queue
 
     @property
@@ -131,7 +131,7 @@ class Job(Generic[R_co]):
         return self.record.error
 
     def result(self, timeout: str | timedelta | float | None = None) -> R_co:
-        """What the task returned; waits for it, for ever or for a time: `"10s"`, or a number of seconds.
+        """What the task returned; waits for it without a limit, or for a time: `"10s"`, or a number of seconds.
 
         JobFailed if it has none to give, ResultTimeout if it does not come in time.
         """

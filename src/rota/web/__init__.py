@@ -1,1 +1,1 @@
-"""HTTP: everything that Python can do with a running system, for whoever has a token. Needs the extra `web`."""
+"""HTTP: what the Python API can do with a running system, for clients with a token. Needs the extra `web`."""

@@ -1,4 +1,4 @@
-"""Access: who asks. A credential is checked in constant time; whoever guesses is slowed down, then turned away."""
+"""Finds out who asks. Credentials are compared in constant time; repeated failures are throttled, then refused."""
 
 from __future__ import annotations
 

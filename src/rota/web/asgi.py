@@ -48,7 +48,7 @@ class WebOptions(TypedDict, total=False):
 
     token: str | None  # an admin's, beside those that the store has
     read_only: bool
-    anonymous: bool  # whoever can reach the loopback address may read
+    anonymous: bool  # clients on the loopback address may read without a token
 
 
 class Web:

@@ -38,7 +38,7 @@ def read_params(route: Route, given: Mapping[str, str]) -> Any:
 
 
 def read_query(route: Route, pairs: Sequence[tuple[str, str]]) -> Any:
-    """The query's parameters; an unknown one or one given twice is refused, lest it be thought to count."""
+    """The query's parameters; an unknown one or one given twice is refused, so that a typing mistake is not silent."""
     kinds = _kinds(route.query) if route.query is not None else {}
     values: dict[str, Any] = {}
     for name, text in pairs:

@@ -85,7 +85,7 @@ class NewScheduleBody(ScheduleBody, frozen=True, kw_only=True):
 
 
 class SchedulePatch(Body, frozen=True, kw_only=True):
-    """What is to be changed; all else stays."""
+    """The fields to change; the others stay."""
 
     task: Name | UnsetType = UNSET
     args: Arguments | UnsetType = UNSET
@@ -167,7 +167,7 @@ def read_bound(name: str, text: str | None) -> date | None:
 
 
 def patched(app: App, schedule: Schedule, patch: SchedulePatch) -> tuple[Request, Trigger, ScheduleKeywords]:
-    """What app.schedules.put takes for the schedule with what is said here, and all else as it was."""
+    """What app.schedules.put takes for the schedule with the fields that are given; the others stay as they were."""
     spec = schedule.spec
     said = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     request = _patched_call(app, schedule, said)

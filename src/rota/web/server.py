@@ -44,7 +44,7 @@ class WebServer:
 
     @property
     def url(self) -> str:
-        """Where it is, for whoever is on this machine."""
+        """Its URL on this machine."""
         shown = "127.0.0.1" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104 - every address is meant
         return f"http://[{shown}]:{self.port}" if ":" in shown else f"http://{shown}:{self.port}"
 
@@ -53,7 +53,7 @@ class WebServer:
         return self
 
     def stop(self) -> None:
-        """End the streams, let requests come to their end, and let go of the address."""
+        """End the streams, let requests finish, and close the listening socket."""
         self._server.should_exit = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.web.hub.close)

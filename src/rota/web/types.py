@@ -39,7 +39,7 @@ class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is sent. A field that nobody knows is refused, lest it be thought to count."""
+    """What is sent. An unknown field is refused, so that a typing mistake is not silent."""
 
 
 class NumbersQuery(Query, frozen=True, kw_only=True):

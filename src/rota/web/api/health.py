@@ -1,4 +1,4 @@
-"""Whether this process is alive and ready, and its metrics: for whoever restarts and watches things."""
+"""Answers whether this process is alive and ready, and its metrics, for supervisors and monitoring."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ ROUTES = (
     Route(method="GET", path="/ready", role=None, handle=get_ready, answer=HealthFacts, also=_FAILING,
           says="Whether it can do its part: the store answers."),
     Route(method="GET", path="/metrics", role="read", handle=get_metrics, answer=str,
-          media="text/plain", says="What Prometheus reads; as OpenMetrics to who accepts that.",
+          media="text/plain", says="What Prometheus reads; as OpenMetrics to clients that accept it.",
           also={404: "The extra for metrics is not installed."}),
 )  # fmt: skip

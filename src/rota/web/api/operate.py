@@ -52,7 +52,7 @@ class ChangesQuery(NotesQuery, frozen=True, kw_only=True):
 
 
 class NewTokenBody(Body, frozen=True, kw_only=True):
-    """For whom, what they may do, and for how long."""
+    """A name, a role, and how long the token is valid."""
 
     name: Name
     role: Role = "read"
@@ -143,9 +143,9 @@ ROUTES = (
     Route(method="GET", path=f"{_API}/queues", role="read", handle=list_queues, answer=QueuesFacts,
           says="Queues in numbers."),
     Route(method="POST", path=f"{_API}/queues/{{queue}}/pause", role="operate", handle=pause_queue, params=QueuePath,
-          answer=QueueFacts, says="Let no worker take jobs from a queue; what runs goes on."),
+          answer=QueueFacts, says="Pause a queue: workers claim no jobs from it; running jobs continue."),
     Route(method="POST", path=f"{_API}/queues/{{queue}}/resume", role="operate", handle=resume_queue,
-          params=QueuePath, answer=QueueFacts, says="Let workers take jobs from a queue again."),
+          params=QueuePath, answer=QueueFacts, says="Resume a queue."),
     Route(method="GET", path=f"{_API}/nodes", role="read", handle=list_nodes, answer=NodesFacts, says="All nodes."),
     Route(method="GET", path=f"{_API}/stats", role="read", handle=get_stats, answer=StatsFacts,
           says="The store in numbers."),
@@ -156,7 +156,7 @@ ROUTES = (
     Route(method="GET", path=f"{_API}/tokens", role="admin", handle=list_tokens, query=NamesQuery,
           answer=Page[TokenFacts], says="Tokens, without their secrets."),
     Route(method="POST", path=f"{_API}/tokens", role="admin", handle=create_token, body=NewTokenBody, status=201,
-          answer=NewTokenFacts, says="Make a token; its secret is shown this once."),
+          answer=NewTokenFacts, says="Create a token; its secret is shown this once."),
     Route(method="DELETE", path=f"{_API}/tokens/{{token_id}}", role="admin", handle=revoke_token, params=TokenPath,
-          status=204, says="Let nobody in with a token any more."),
+          status=204, says="Revoke a token; it takes effect at once."),
 )  # fmt: skip

@@ -42,7 +42,7 @@ class NewTenantBody(TenantBody, frozen=True, kw_only=True):
 
 
 class TenantPatch(Body, frozen=True, kw_only=True):
-    """What is to be changed; all else stays."""
+    """The fields to change; the others stay."""
 
     tz: Zone | UnsetType = UNSET
     queue: Name | UnsetType | None = UNSET
@@ -135,9 +135,9 @@ ROUTES = (
           says="A tenant; its version is its ETag."),
     Route(method="PUT", path=_ONE, role="operate", handle=put_tenant, params=TenantPath, body=TenantBody,
           answer=TenantFacts, is_versioned=True, also={201: "Created"},
-          says="Make a tenant, or say anew all that it is; its schedules follow at once."),
+          says="Create a tenant, or replace it; its schedules follow at once."),
     Route(method="PATCH", path=_ONE, role="operate", handle=patch_tenant, params=TenantPath, body=TenantPatch,
-          answer=TenantFacts, is_versioned=True, says="Change what is given of a tenant; all else stays."),
+          answer=TenantFacts, is_versioned=True, says="Change the given fields of a tenant; the others stay."),
     Route(method="DELETE", path=_ONE, role="operate", handle=delete_tenant, params=TenantPath, status=204,
           is_versioned=True, says="Remove a tenant that no schedule follows."),
     Route(method="POST", path=f"{_ONE}/pause", role="operate", handle=pause_tenant, params=TenantPath, body=PauseBody,
