@@ -16,23 +16,23 @@ from rota.model.entry import EntryEdit
 from rota.model.state import State
 from rota.model.tenant import UNSETTLED
 from rota.store.contract import Extended
-from rota.store.memory import MemoryStore
-from rota.store.memory import store as memory
+from rota.store.memory import MemoryStore, exchange
 from rota.store.shared.counting import Counts
+from rota.store.shared.matching import is_same
 
 replace = msgspec.structs.replace
 
 
 def settle_without_the_lease(patch):
     """A worker's late report overwrites what the next worker has done."""
-    patch.setattr(memory, "is_held_by", lambda _holder, _change, job: job.state is State.RUNNING)
+    patch.setattr(exchange, "is_held_by", lambda _holder, _change, job: job.state is State.RUNNING)
 
 
 def rescue_a_renewed_lease(patch):
     """The rescuer takes a job whose worker renewed its lease after the look and before the write."""
 
     def rescue_jobs(self, changes, *, now=None):
-        return self._change_all(changes, self._at(now), memory.is_same)
+        return self._change_all(changes, self._at(now), is_same)
 
     patch.setattr(MemoryStore, "rescue_jobs", rescue_jobs)
 
@@ -142,8 +142,8 @@ def renew_by_holder(patch):
 
 def claim_under_the_old_number(patch):
     """The lease number does not rise: the fence stands open."""
-    claim = memory.claim
-    patch.setattr(memory, "claim", lambda job, *rest: replace(claim(job, *rest), lease_no=max(1, job.lease_no)))
+    claim = exchange.claim
+    patch.setattr(exchange, "claim", lambda job, *rest: replace(claim(job, *rest), lease_no=max(1, job.lease_no)))
 
 
 def replay_everything_missed(patch):
