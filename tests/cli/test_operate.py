@@ -64,7 +64,7 @@ def test_migrate_makes_the_tables_once(rota):
     assert "CREATE TABLE rota_job" in plan.stdout
     assert "nothing was changed" in plan.stderr
     assert not (rota.folder / ".rota").exists()
-    assert "is up to date now: 2 steps done" in rota("migrate").stderr
+    assert "is up to date now: 1 step done" in rota("migrate").stderr
     assert "there is nothing to do" in rota("migrate").stderr
     assert rota("migrate", "--plan").stdout == ""
 
@@ -84,7 +84,7 @@ def test_migrate_uses_the_namespace_and_the_store_of_the_app(rota):
     (rota.folder / "own.py").write_text("from rota import App\napp = App('sqlite:///own.db', namespace='shop')\n")
     assert "CREATE TABLE shop_job" in rota("migrate", "--plan", "--app", "own.py", "--store", "sqlite:///x.db").stdout
     assert "CREATE TABLE shop_job" in rota("migrate", "--plan", "--app", "own.py").stdout
-    assert "is up to date now: 2 steps done" in rota("migrate", "--app", "own.py").stderr
+    assert "is up to date now: 1 step done" in rota("migrate", "--app", "own.py").stderr
     with sqlite3.connect(rota.folder / "own.db") as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     connection.close()

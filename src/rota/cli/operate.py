@@ -84,7 +84,7 @@ def list_nodes(app: App, out: Output) -> None:
 @app_option
 @store_option
 def migrate(target: str | None, store_url: str | None, *, plan: bool) -> None:
-    """Create the store's tables, or migrate them to the current schema version."""
+    """Create or migrate the store's tables."""
     store = store_of(target, store_url)
     scripts = store.pending_migrations()
     if not scripts:
