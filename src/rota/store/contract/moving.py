@@ -1,4 +1,4 @@
-"""How a store is left for another: it is sealed, gives out all that it holds, and the other takes it in.
+"""How a store is copied to another: it is sealed, gives out its records, and the other store takes them in.
 
 A sealed store takes no more work and lets nobody change what waits in it; what runs may still come to its end. Once
 nothing runs, it stands still, so that it can be copied page by page, and a copy that was killed can go on. The store
@@ -38,7 +38,7 @@ class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int = 0
 
     def refusal(self, store: str) -> StoreMoved:
-        """What a sealed store answers to whoever brings or wants work."""
+        """What a sealed store answers to a call that brings or wants work."""
         if self.source:
             return StoreMoved(
                 f"{store} is being filled from {self.source} and takes no work before all is there; wait until "

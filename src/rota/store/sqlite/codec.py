@@ -88,12 +88,12 @@ def _is_fresh() -> str:
         if name not in {*FRESH_FIELDS, *CLAIMED_FIELDS}
     }
     empty = [name for name, default in others.items() if default is None]
-    told = [
+    others_set = [
         f"length({name}) = 0" if default == b"" else f"{name} = {default}"
         for name, default in others.items()
         if default is not None
     ]
-    return " AND ".join([*told, f"coalesce({', '.join(empty)}) IS NULL"])
+    return " AND ".join([*others_set, f"coalesce({', '.join(empty)}) IS NULL"])
 
 
 IS_FRESH = _is_fresh()

@@ -1,4 +1,4 @@
-"""The database file: opened safely, written by one transaction at a time, its faults told in Rota's words."""
+"""The database file: opened safely, written by one transaction at a time, its faults translated into Rota's errors."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class _Reader:
             self.connection.close()
 
 
-class Told:
-    """SQLite's faults in our words at the border: what happened, and what to do next."""
+class Translated:
+    """Translates SQLite's faults at the border: what happened, and what to do next."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -118,7 +118,7 @@ class Writing:
         if not self._database.write_lock.acquire(timeout=LOCK_PATIENCE):  # its holder waits for another process
             raise self._database.locked()
         try:
-            with self._database.told:
+            with self._database.translated:
                 self._connection = self._database.begin(deadline)
         except BaseException:
             self._database.write_lock.release()
@@ -126,11 +126,11 @@ class Writing:
         return self._connection
 
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, trace: object) -> None:
-        told = self._database.told
+        translated = self._database.translated
         try:
-            with told:
+            with translated:
                 self._end(is_kept=err is None)
-            told.__exit__(kind, err, trace)
+            translated.__exit__(kind, err, trace)
         finally:
             self._database.write_lock.release()
 
@@ -156,7 +156,7 @@ class Database(forks.Forked):
     def __init__(self, path: Path, reopened: Callable[[], None] = lambda: None) -> None:
         self.path = path
         self.write_lock = threading.RLock()
-        self.told = Told(self)
+        self.translated = Translated(self)
         self._epoch: Epoch | None = None
         self._reopened = reopened
         self._watch = FileWatch(path)
@@ -174,7 +174,7 @@ class Database(forks.Forked):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or newer is needed")
         if self._writer is not None:
             return
-        with self.told:
+        with self.translated:
             self._make_folder()
             refuse_network(self.path.parent)
             if not is_there(self.path):
@@ -206,7 +206,7 @@ class Database(forks.Forked):
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection for reading, which never waits for writers."""
-        with self.told:
+        with self.translated:
             reader = self._reader()
             while not reader.begin():  # closed for a fork meanwhile
                 reader = self._reader()
@@ -228,7 +228,7 @@ class Database(forks.Forked):
     @contextmanager
     def look(self, how: str = "mode=ro") -> Iterator[sqlite3.Connection]:
         """A look at a file that is not open, and that another program may have made: nothing about it is changed."""
-        with self.told, self.write_lock:  # no fork happens meanwhile
+        with self.translated, self.write_lock:  # no fork happens meanwhile
             place = f"{self.path.as_uri()}?{how}"
             connection = sqlite3.connect(place, uri=True, isolation_level=None, timeout=LOCK_PATIENCE)
             try:

@@ -71,9 +71,9 @@ class Moving:
 
     def dump(self, part: Part, cursor: str | None, limit: int) -> Page[Record]:
         keys, query = self._query(part)
-        marks = ", ".join("?" * len(keys))
+        values = ", ".join("?" * len(keys))
         after = _decode_cursor(cursor) if cursor else []
-        beyond = f"WHERE ({', '.join(keys)}) > ({marks})" if after else ""
+        beyond = f"WHERE ({', '.join(keys)}) > ({values})" if after else ""
         ordered = f"SELECT * FROM ({query}) {beyond} ORDER BY {', '.join(keys)} LIMIT ?"
         with self._transactions.read() as connection:
             rows = connection.execute(ordered, (*after, limit + 1)).fetchall()
