@@ -45,7 +45,8 @@ def test_a_copy_tells_apart_the_namespaces_of_a_server(kind, tmp_path, monkeypat
     both = ("copy", "--from", place.url, "--to", "sqlite:///new.db", "-y")
     refused = rota(*both, "--namespace", "misspelt")
     assert (refused.exit_code, (tmp_path / "new.db").exists()) == (6, False)
-    assert "namespace misspelt of" in refused.stderr
+    assert "namespace misspelt" in refused.stderr
+    assert "holds nothing to copy" in refused.stderr
     assert place.namespace in refused.stderr
     assert "misspelt" not in place.make().namespaces()
     first = json.loads(rota(*both, "--namespace", place.namespace, "-o", "json").stdout)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 LAPSED = "stopped renewing its lease"
 
 
-class Change(Struct, frozen=True, gc=False):
-    """One move of one job: what it was decided on, and every field that it sets. (Positional: it is made per job.)"""
+class Change(Struct, frozen=True, kw_only=True, gc=False):
+    """One move of one job: what it was decided on, and every field that it sets."""
 
     job: Job  # as it was when this was decided
     state: State
@@ -262,22 +262,22 @@ def _finish(
     ended = job.attempts + 1 if deaths is None else job.attempts
     key = None if job.key is None else _kept_key(job, now)  # most have none
     return Change(
-        job,
-        state,
-        job.run_at,
-        ended if attempts is None else attempts,
-        job.failures if failures is None else failures,
-        job.deaths if deaths is None else deaths,
-        job.past,
-        key,
-        None,
-        job.queued_at,
-        job.started_at,
-        now,
-        cancel_reason,
-        error,
-        result,
-        is_removal and key is None,  # a key that still holds needs its job
+        job=job,
+        state=state,
+        run_at=job.run_at,
+        attempts=ended if attempts is None else attempts,
+        failures=job.failures if failures is None else failures,
+        deaths=job.deaths if deaths is None else deaths,
+        past=job.past,
+        key=key,
+        slot=None,
+        queued_at=job.queued_at,
+        started_at=job.started_at,
+        finished_at=now,
+        cancel_reason=cancel_reason,
+        error=error,
+        result=result,
+        is_removal=is_removal and key is None,  # a key that still holds needs its job
     )
 
 
