@@ -90,6 +90,8 @@ def _ended_jobs(store: Store) -> None:
     failed_job(store, queue="mail", key="gone")
     cancelled_job(store, queue="mail")
     succeeded_job(store, key="once a day", key_for=DAY)
+    add_job(store, queue="slow", delay=MINUTE)
+    assert succeed(store, claim_one(store, queues=("slow",), now=T0 + 2 * MINUTE), now=T0 + 2 * MINUTE + 1) == []
     again = failed_job(store, queue="slow")
     store.change_jobs([retry_by_hand(read(store, again), T0 + 1, "again, by ann")], now=T0 + 1)
     rescued = claim_one(store, queues=("slow",), now=T0 + 1)

@@ -105,7 +105,7 @@ class TestDumping:
         given = {queue.name: (queue.is_paused, queue.totals) for queue in dumped(store, "queues")}
         assert given == said
         assert given["empty"] == (True, {})
-        assert given["slow"][1] == {"succeeded": 4, "failed": 2}
+        assert given["slow"][1] == {"succeeded": 5, "failed": 2}
 
     def test_locks_come_with_their_last_numbers(self, store: Store) -> None:
         furnish(store)
