@@ -228,7 +228,7 @@ def test_thousands_are_changed_in_batches(rota, store):
 def test_a_filter_that_fits_no_job_of_the_kind_is_refused(worked):
     said = worked("jobs", "retry", "--where", "state:succeeded", code=6).stderr
     assert "succeeded jobs cannot be retried, only failed or cancelled ones" in said
-    assert "enqueuing it anew" in said
+    assert "enqueue it again" in said
 
 
 @pytest.mark.parametrize(

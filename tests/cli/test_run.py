@@ -56,7 +56,7 @@ def test_a_drain_ends_when_its_time_is_over(rota, started, store):
     process.wait_for("holding")
     process.signal(signal.SIGTERM)
     assert process.end() == 0
-    assert "still running after 1 s, and handed back" in process.stderr
+    assert "still running after 1 s; returning them to their queues" in process.stderr
     assert store.get_jobs([job_id])[0].state is State.QUEUED
 
 

@@ -42,9 +42,10 @@ def steps_of(store, where):
         nonlocal steps
         steps += 100
 
-    with store._database.read() as connection:
+    with store._database.read() as connection:  # the one that this thread reads with
         connection.set_progress_handler(count, 100)
-        store.list_jobs(where)
+    store.list_jobs(where)
+    with store._database.read() as connection:
         connection.set_progress_handler(None, 0)
     return steps
 
