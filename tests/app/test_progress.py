@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rota import App, current_job
+from rota.testing import Kit, ManualClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,3 +40,16 @@ def test_progress_is_seen_while_the_job_runs(kind: str, tmp_path: Path):
 def test_progress_outside_a_job_is_refused():
     with pytest.raises(LookupError, match="inside a running job"):
         current_job.progress(1, 2)
+
+
+def test_a_note_in_the_place_of_the_total_is_told():
+    app = App("memory://")
+
+    @app.task(retries=0)
+    def works() -> None:
+        current_job.progress(0.5, "half")  # type: ignore[arg-type]
+
+    with Kit(app, ManualClock()) as kit:
+        job = works.enqueue()
+        kit.run_due()
+        assert "write progress(done, note='half')" in job.refresh().error

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 OK: Literal["ok"] = "ok"
-SEALED = "sealed: it is being moved"
+SEALED = "sealed: it is being copied to another store, or was"
 UNANSWERED = "it does not answer"
 ROLES = ("worker", "scheduler")
 

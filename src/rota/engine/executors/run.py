@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from rota.clock import utc_micros
-from rota.errors import BadPayload, BadResult, LeaseLost, StoreMoved
+from rota.errors import BadOption, BadPayload, BadResult, LeaseLost, StoreMoved
 from rota.failpoints import reach
 from rota.model.micros import optional_datetime
 from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
@@ -303,6 +303,8 @@ class CurrentJob:
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far it is: `current_job.progress(3, 10)`. It is kept within a second, the last word counts."""
+        if isinstance(total, str):
+            raise BadOption(f"progress(done, total) takes numbers, got {total!r}; write progress(done, note={total!r})")
         share = f"{done:g}/{total:g}" if total is not None else f"{done:g}"
         run = self._run
         run.progress = run.hide(f"{share} {note}".strip())[:200]

@@ -30,11 +30,13 @@ class Trimmer(Service):
         self._seen: dict[str, int | None] = {}  # when a task of each had last ended, as of the last turn
 
     def turn(self) -> float:
-        before, self._seen = self._seen, {}
+        seen: dict[str, int | None] = {}
         for schedule in sync_schedules(self._store):
-            ended_at = self._seen[schedule.id] = schedule.last.finished_at
-            if schedule.id not in before or before[schedule.id] != ended_at:
-                trim(self._store, schedule)
+            ended_at = schedule.last.finished_at
+            is_same = schedule.id in self._seen and self._seen[schedule.id] == ended_at
+            if is_same or trim(self._store, schedule) < MOST_AT_ONCE:
+                seen[schedule.id] = ended_at
+        self._seen = seen  # set last: what failed, or was too much for one turn, is trimmed again
         return PAUSE
 
 

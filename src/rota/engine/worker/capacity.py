@@ -59,7 +59,7 @@ class HeldRuns(dict[str, Run]):
 
     @property
     def not_started(self) -> list[Run]:
-        return [run for run in self.values() if run.started is None and not run.is_over]
+        return [run for run in list(self.values()) if run.started is None and not run.is_over]
 
 
 class PrefetchLimit:

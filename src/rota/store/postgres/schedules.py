@@ -76,8 +76,9 @@ class Schedules:
         if now is None:
             self._database.clock.set(due.now)
         if unreadable:
-            rows = [(schedule.problem, schedule.id) for schedule in sorted(unreadable, key=lambda one: one.id)]
-            statement = "UPDATE {ns}.schedule SET due_at = NULL, problem = %s WHERE id = %s"
+            broken = sorted(unreadable, key=lambda one: one.id)
+            rows = [(schedule.problem, schedule.id, schedule.version) for schedule in broken]
+            statement = "UPDATE {ns}.schedule SET due_at = NULL, problem = %s WHERE id = %s AND version = %s"
             self._database.transact("", lambda tx: tx.run_many(statement, rows))
         return due
 

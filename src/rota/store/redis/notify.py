@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Channel
     from rota.store.redis.connection import Connection
 
-QUIET = 30.0  # seconds without a message after which the server is asked for a sign of life
+QUIET = 30.0  # seconds without a message after which the server is sent a PING
 DEADLINE = 5.0  # seconds for an answer
 PAUSE = 1.0  # seconds between two attempts to subscribe again
 
@@ -66,13 +66,17 @@ class ChannelListener(Listener):
     def _read(self) -> None:
         """Until the listener is closed or the connection breaks."""
         while not self._closed.is_set():
-            message = self._subscription.get_message(timeout=QUIET)
-            if message is not None and message["type"] == "message":
-                self._woken.set()
-            elif message is None:
+            if self._next_message(QUIET) is None:
                 self._subscription.ping()
-                if self._subscription.get_message(timeout=DEADLINE) is None:
+                if self._next_message(DEADLINE) is None:  # any message says that the connection works
                     raise OSError("no answer to PING")
+
+    def _next_message(self, timeout: float) -> dict[str, Any] | None:
+        """Wake the caller if it is a notification, or if the driver has subscribed again: some may have been missed."""
+        message: dict[str, Any] | None = self._subscription.get_message(timeout=timeout)
+        if message is not None and message["type"] in {"message", "subscribe"}:
+            self._woken.set()
+        return message
 
     def _subscribe(self) -> Any:
         """Subscribe, and wait for the answer: from here on, no notification is missed."""

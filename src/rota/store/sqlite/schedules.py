@@ -143,6 +143,8 @@ class Schedules:
         return Due(now=at, schedules=schedules, next_due_at=following[0] if following else None)
 
     def _set_aside(self, broken: Sequence[Schedule]) -> None:
-        rows: list[tuple[Any, ...]] = [(schedule.problem, schedule.id) for schedule in broken]
+        rows: list[tuple[Any, ...]] = [(schedule.problem, schedule.id, schedule.version) for schedule in broken]
         with self._transactions.write("aside") as tx:
-            tx.connection.executemany(f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ?", rows)
+            tx.connection.executemany(
+                f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ? AND version = ?", rows
+            )
