@@ -172,17 +172,20 @@ def part_of(detour: Detour, after: int, through: int) -> Detour:
 def silenced(schedule: Schedule, through: int, why: str) -> tuple[Schedule, list[Skip]]:
     """The schedule after a silence up to `through`, and the skips of what fell into it.
 
-    What was missed before the silence stays open: catch-up decides about it.
+    What was missed before the silence stays open: catch-up decides about it. The silence decides on the times that fell
+    into it and on no other, for the time after the last of them may be another one by another zone's clock.
     """
     since = schedule.quiet_since
     if through <= since:
         return schedule, []  # it was over before it began
     skips = skip_range(schedule, through, "skipped", why, since=since)
+    if not skips:
+        return schedule, []
+    last = skips[-1].through_at
     first = next_slot(schedule, schedule.made_through)
     if first is not None and first <= since:
-        return with_detour(schedule, Detour(since, through)), skips
-    passed = msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, through))
-    return trimmed(passed), skips
+        return with_detour(schedule, Detour(since, last)), skips
+    return trimmed(msgspec.structs.replace(schedule, fired_through=max(schedule.fired_through, last))), skips
 
 
 def _next(schedule: Schedule, after: int) -> int | None:

@@ -68,7 +68,7 @@ def why(schedule: Schedule, at: int, records: Records, around: Around) -> Verdic
         return _not_expected(schedule, at, records.changes.later, around)
     if at > schedule.fired_through and not _is_passed(schedule, at):
         return _verdict(schedule, at, _open(schedule, at, around))
-    return _verdict(schedule, at, changed_answer(schedule, at, records.changes))
+    return _verdict(schedule, at, changed_answer(schedule, at, records.changes, around.now))
 
 
 def why_removed(schedule_id: str, at: int | None, audit: AuditRecord) -> Verdict:

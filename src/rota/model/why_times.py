@@ -37,12 +37,17 @@ class Changes(Struct, frozen=True, kw_only=True):
     instead: Instead | None = None
 
 
-def changed_answer(schedule: Schedule, at: int, changes: Changes) -> Answer:
-    """About a time of the present rule that lies behind, and that the ledger has no line of."""
+def changed_answer(schedule: Schedule, at: int, changes: Changes, now: int) -> Answer:
+    """About a time of the present rule that is decided on, and that the ledger has no line of."""
     if changes.instead is not None:
         return _stood_for(schedule, at, changes.instead)
     if changes.later is not None:
         return Answer(outcome="not expected", words=f"The schedule was not due then. {change_words(changes.later)}")
+    if at > now and schedule.generation > 1:
+        words = (
+            "The schedule is not due then. Its zone or its times were changed, and another run stands for this time."
+        )
+        return Answer(outcome="not expected", words=words)
     words = "No record of this time is kept."
     fix = "Occurrences are kept for 400 days or the last 1,000; the settings under retention: change that."
     return Answer(outcome="forgotten", words=words, fix=fix)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from rota.model.edit import follow_spec, pause, register, resume
+from rota.model.edit import disable, enable, follow_pause, follow_spec, pause, register, resume
 from rota.model.firing import fired, plan
 from rota.model.micros import SECOND, datetime_of, micros_of
-from rota.model.schedule import Origin, ScheduleSpec
+from rota.model.schedule import Origin, Pause, ScheduleSpec
 from unit.model.values import some_id
 
 HOUR = 3600 * SECOND
@@ -249,3 +249,66 @@ def test_a_date_that_ran_two_zones_ago_does_not_run_again():
     schedule = ran(made(monthly, "Pacific/Marquesas", "2026-01-01 09:00"), "2026-01-01 10:00")
     between = moved(schedule, "Africa/Johannesburg", "2026-01-25 23:00").after
     assert shown(moved(between, "Pacific/Pago_Pago", "2026-01-31 12:00").after.next_at) == "2026-02-01 11:30"
+
+
+NIGHTLY = "cron 30 2 * * *"
+SILENCES = {
+    "pause": (lambda it, now: pause(it, now, reason="", by="", until=None), resume),
+    "tenant": (lambda it, now: follow_pause(it, Pause(now), now), lambda it, now: follow_pause(it, None, now)),
+    "disable": (disable, enable),
+}
+every_silence = pytest.mark.parametrize("kind", list(SILENCES))
+
+
+def silent(schedule, kind: str, since: str, until: str):
+    stop, start = SILENCES[kind]
+    return start(stop(schedule, at(since)).after, at(until)).after
+
+
+@every_silence
+def test_a_silence_that_no_time_fell_into_leaves_the_schedule_as_it_was(kind):
+    schedule = made(NIGHTLY, "Europe/Paris", "2026-11-16 17:52")
+    after = silent(schedule, kind, "2026-11-16 17:53:00", "2026-11-16 17:53:20")
+    assert (after.fired_through, after.next_at, after.ahead) == (schedule.fired_through, schedule.next_at, None)
+
+
+@every_silence
+def test_a_date_that_never_ran_is_still_to_come_after_a_silence_and_two_moves(kind):
+    """By the clock of the zone between, it lay before the schedule was made."""
+    schedule = made(NIGHTLY, "Europe/Paris", "2026-11-16 17:52")
+    schedule = silent(schedule, kind, "2026-11-16 17:53:00", "2026-11-16 17:53:20")
+    between = moved(schedule, "Asia/Tokyo", "2026-11-16 17:54").after
+    assert shown(between.next_at) == "2026-11-17 17:30"
+    assert shown(moved(between, "Europe/Paris", "2026-11-16 17:55").after.next_at) == "2026-11-17 01:30"
+
+
+@every_silence
+def test_a_date_that_is_caught_up_after_a_silence_has_the_time_of_its_rule(kind):
+    schedule = ran(made(NIGHTLY, "Europe/Paris", "2026-11-15 17:52"), "2026-11-16 01:30")
+    schedule = silent(schedule, kind, "2026-11-16 17:53:00", "2026-11-16 17:53:20")
+    after = moved(schedule, "Asia/Tokyo", "2026-11-16 17:54").after
+    assert after.next_at == at("2026-11-16 17:30")
+    (shot,) = plan(after, at("2026-11-16 17:54"), some_id).shots
+    assert (shot.job.fire_at, shot.job.made_by) == (after.next_at, "catchup")
+
+
+@every_silence
+def test_a_date_that_fell_into_a_silence_is_done_in_every_zone(kind):
+    schedule = made(NIGHTLY, "Europe/Paris", "2026-11-15 17:52")
+    schedule = silent(schedule, kind, "2026-11-15 18:00", "2026-11-16 17:53")
+    assert schedule.fired_through == at("2026-11-16 01:30")
+    assert shown(moved(schedule, "Europe/London", "2026-11-16 17:54").after.next_at) == "2026-11-17 02:30"
+    assert shown(moved(schedule, "Asia/Tokyo", "2026-11-16 17:54").after.next_at) == "2026-11-16 17:30"
+
+
+def test_what_was_missed_before_a_silence_is_caught_up_in_another_zone():
+    schedule = made(NIGHTLY, "Europe/Paris", "2026-11-15 17:52")
+    schedule = silent(schedule, "pause", "2026-11-16 10:00", "2026-11-16 10:01")
+    assert shown(moved(schedule, "Europe/London", "2026-11-16 10:02").after.next_at) == "2026-11-16 02:30"
+
+
+def test_a_silence_after_a_kept_run_does_not_bring_its_date_back():
+    schedule = made(NIGHTLY, "Europe/Paris", "2026-11-16 17:52")
+    kept = moved(schedule, "Europe/London", "2026-11-16 18:00", keeps_next=True).after
+    after = silent(ran(kept, "2026-11-17 01:30"), "pause", "2026-11-17 01:40", "2026-11-17 03:00")
+    assert shown(after.next_at) == "2026-11-18 02:30"

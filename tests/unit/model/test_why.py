@@ -450,6 +450,15 @@ def test_a_local_time_that_ran_before_a_move_is_not_forgotten():
     assert ask(schedule).outcome == "forgotten"
 
 
+def test_a_time_to_come_that_a_change_left_out_is_not_forgotten():
+    schedule = msgspec.structs.replace(a_schedule(), fired_through=NOW + HOUR, generation=2)
+    verdict = ask(schedule, SLOT + 10 * MINUTE)
+    assert verdict.outcome == "not expected"
+    assert verdict.sentence.endswith(
+        "The schedule is not due then. Its zone or its times were changed, and another run stands for this time."
+    )
+
+
 def test_a_removed_schedule_names_who_removed_it_and_when():
     note = AuditRecord(id="n", at=NOON, by="ann", verb="removed", subject="schedule:tick")
     verdict = why_removed("tick", None, note)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from rota.model.edit import disable, enable, follow_pause, pause, resume
+from rota.model.edit import disable, enable, follow_pause, pause, register, resume
 from rota.model.schedule import Pause
-from rota.testing.store_suite.builders import MINUTE, T0
+from rota.testing.store_suite.builders import MINUTE, T0, fresh_id
 from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, ledger, read_schedule
 
 if TYPE_CHECKING:
@@ -110,4 +111,23 @@ class TestSilences:
         fire(store, now=T0 + 5 * MINUTE)
         silenced(store, disable, enable)
         after = read_schedule(store)
-        assert (after.ahead, after.fired_through, after.next_at) == (None, STARTED, T0 + 9 * MINUTE)
+        assert (after.ahead, after.fired_through, after.next_at) == (None, T0 + 8 * MINUTE, T0 + 9 * MINUTE)
+
+    @stopping
+    def test_one_that_no_time_fell_into_decides_on_no_date_of_another_zone(
+        self,
+        store: Store,
+        stop: Callable[[Schedule, int], Edit | None],
+        start: Callable[[Schedule, int], Edit | None],
+        why: str,
+    ) -> None:
+        """The schedule never ran: the date that was announced before the silence is still announced after two moves."""
+        add_schedule(store, trigger="cron 30 2 * * *", tz="Europe/Paris", now=STOPPED - MINUTE)
+        announced = read_schedule(store).next_at
+        silenced(store, stop, start)
+        for number, zone in enumerate(("Asia/Tokyo", "Europe/Paris"), start=1):
+            before, now = read_schedule(store), STARTED + number * MINUTE
+            spec = msgspec.structs.replace(before.spec, tz=zone)
+            change_schedule(store, register(before, "tick", spec, before.origin, now, fresh_id), now=now)
+        assert read_schedule(store).next_at == announced
+        assert why not in {line.reason for line in ledger(store)}
