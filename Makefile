@@ -34,7 +34,7 @@ check: setup  ## Format, lint, types, layers, and whether all tests can be colle
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --collect-only -qq >/dev/null  # two test files of one name, for instance, cannot
 
-test: setup  ## Run all tests: at most 14 minutes of CPU, about 8 on two cores (options: args="-k cron", samples=200000)
+test: setup  ## Run all tests (the budget is 14 minutes of CPU, today it is 28; options: args="-k cron", samples=200000)
 	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto --dist worksteal $(args)
 
 test-cost: setup  ## Run all tests and show how much CPU they take, and which take the most
