@@ -60,7 +60,8 @@ def repair_schedule(schedule: Schedule, lines: Sequence[Occurrence], now: int, *
     spans = [(max(line.earliest_at - 1, now), line.through_at) for line in rest]
     if not is_whole and lines and lines[-1].through_at < end:
         spans.append((lines[-1].through_at, end))
-    taken = _joined(schedule, sorted([*spans, *schedule.taken]))
+    before = _without(schedule.taken, reopened)  # an earlier repair may have kept a job that was skipped since
+    taken = _joined(schedule, sorted([*spans, *before]))
     return _moved_back(schedule, reopened, taken, now)
 
 
@@ -165,6 +166,16 @@ def _moved_back(schedule: Schedule, reopened: Sequence[Occurrence], taken: tuple
         expect_created_at=schedule.created_at,
         reopens=[line.through_at for line in reopened],
     )
+
+
+def _without(spans: Sequence[Span], reopened: Sequence[Occurrence]) -> list[Span]:
+    """What is left of the spans if these occurrences are open again."""
+    left = list(spans)
+    for line in reopened:
+        low, high = line.earliest_at - 1, line.through_at
+        parts = [part for after, through in left for part in ((after, min(through, low)), (max(after, high), through))]
+        left = [(after, through) for after, through in parts if after < through]
+    return left
 
 
 def _joined(schedule: Schedule, spans: Sequence[Span]) -> tuple[Span, ...]:
