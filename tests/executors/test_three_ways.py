@@ -10,7 +10,7 @@ import pytest
 
 from executors import three_ways
 from executors.bench import until
-from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, LEAK, ORDER, PAY, WAIT, Bill, Money, Point
+from executors.three_ways import BYTES, COUNT, ECHO, FLOOD, LEAK, MIXED, ORDER, PAY, WAIT, Bill, Money, Point
 from rota import BadPayload, JobFailed
 from rota.app import internals
 from rota.engine.executors.job_log import MOST_BYTES, MOST_LINES
@@ -59,7 +59,8 @@ def test_bytes_that_are_written_under_stdout_are_in_the_log(app, way):
     result(app, job)
     lines = log_of(app, job)
     assert [text for level, text in lines if level == "info"] == [
-        "first ☕", "split ☕", "\\xff is no text", "a", "b", "c"
+        "first ☕", "split ☕", "\\xff is no text", "a", "b", "c",
+        *(f"text {number} and bytes" for number in range(MIXED)),
     ]  # fmt: skip
     assert [text for level, text in lines if level == "error"] == ["trouble"]
 

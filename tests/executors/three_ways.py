@@ -95,6 +95,9 @@ def _count_aloud(number: int) -> None:
         say(line)
 
 
+MIXED = 200  # lines of text and bytes
+
+
 def _write_bytes() -> None:
     out = sys.stdout.buffer
     out.write("first ☕\n".encode())
@@ -102,6 +105,9 @@ def _write_bytes() -> None:
     out.write("split \N{HOT BEVERAGE}\n".encode()[8:])
     out.write(b"\xff is no text\n")
     out.writelines([b"a\n", bytearray(b"b\n"), memoryview(b"c\n")])
+    for number in range(MIXED):
+        sys.stdout.write(f"text {number}")
+        out.write(b" and bytes\n")
     out.flush()
     sys.stdout.flush()
     sys.stderr.buffer.write(b"trouble\n")

@@ -1,11 +1,12 @@
 """Runs tasks in a child process: it receives a request, runs the task, and reports the outcome.
 
-What the task writes goes to its job's log. Text of Python's own streams and log records goes over the socket, in order.
-Everything else (C code, subprocesses) goes through the descriptors 1 and 2, which are pipes to the worker.
+What the task writes goes to its job's log. What Python's own streams and log records write goes over the socket, in
+order. Everything else (C code, subprocesses) goes through the descriptors 1 and 2, which are pipes to the worker.
 """
 
 from __future__ import annotations
 
+import codecs
 import ctypes
 import io
 import json
@@ -56,7 +57,7 @@ class Child:
     def __init__(self, channel: socket.socket, terminal: int, libc: ctypes.CDLL) -> None:
         self._channel = channel
         self._libc = libc
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         self._pipes = (os.dup(1), os.dup(2))
         self._terminal = open(terminal, "w", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115
         os.set_inheritable(terminal, False)  # noqa: FBT003
@@ -78,7 +79,7 @@ class Child:
 
     def say(self, level: str, text: str, *, is_record: bool = False) -> bool:
         """Send what the task wrote; False in a fork of the child, which must not use the socket."""
-        if os.getpid() != self._pid:
+        if os.getpid() != self.pid:
             return False
         for start in range(0, len(text), CHUNK):
             if self._sent <= MOST_SENT:
@@ -93,7 +94,7 @@ class Child:
         sys.stdout = sys.stderr = self._terminal  # output of a module that is imported is not the job's
         logging.getLogger().setLevel(request.log_level)
         outcome = self._outcome(request)
-        if os.getpid() != self._pid:  # a fork that the task left behind comes out here
+        if os.getpid() != self.pid:  # a fork that the task left behind comes out here
             os._exit(0)
         for stream in (sys.__stdout__, sys.__stderr__):
             with suppress(Exception):
@@ -115,7 +116,7 @@ class Child:
             return self._call(run)
 
     def _send_progress(self, text: str) -> None:
-        if os.getpid() == self._pid:
+        if os.getpid() == self.pid:
             self._send(Progress(text))
 
     def _call(self, run: Run) -> Outcome:
@@ -147,7 +148,7 @@ class Child:
     def _on_term(self, _number: int, _frame: object) -> None:
         """Asked to stop: first current_job.cancelled is set; the second time, the task is interrupted."""
         run = self._run
-        if run is None or os.getpid() != self._pid:
+        if run is None or os.getpid() != self.pid:
             return
         if run.stop_reason is None:
             run.stop_reason = "cancelled"
@@ -169,10 +170,10 @@ class Child:
 
 
 class _Stream(io.TextIOWrapper):
-    """sys.stdout or sys.stderr: text goes over the socket, in order; bytes to the descriptor."""
+    """sys.stdout or sys.stderr: text and bytes go over the socket, in the order in which they are written."""
 
     def __init__(self, child: Child, descriptor: int, level: str) -> None:
-        raw: Any = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115
+        raw: Any = _Bytes(child, descriptor, level)
         super().__init__(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
         self._child = child
         self._level = level
@@ -184,6 +185,30 @@ class _Stream(io.TextIOWrapper):
 
     def close(self) -> None:
         """A job that closes stdout closes only its own."""
+
+
+class _Bytes(io.RawIOBase):
+    """The buffer of such a stream. Through the descriptor, bytes could come between the words of a printed line."""
+
+    def __init__(self, child: Child, descriptor: int, level: str) -> None:
+        super().__init__()
+        self._child = child
+        self._descriptor = descriptor
+        self._level = level
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, data: Any, /) -> int:
+        given = bytes(data)
+        if os.getpid() != self._child.pid:
+            return os.write(self._descriptor, given)
+        self._child.say(self._level, self._decoder.decode(given))
+        return len(given)
 
 
 class _Records(logging.Handler):
