@@ -149,8 +149,8 @@ def _check_stem(place: str, path: Path) -> None:
     if (path.parent / "__init__.py").exists():
         name = f"{path.parent.name}.{path.stem}"
         warn(
-            f"{place} is part of the package {path.parent.name!r}, but is loaded as {path.stem!r}: whoever imports "
-            f"{name} names its tasks otherwise. From {path.parent.parent}, {name} is the target to use"
+            f"{place} is part of the package {path.parent.name!r}, but is loaded as {path.stem!r}. A program that "
+            f"imports {name} gives its tasks other names. From {path.parent.parent}, {name} is the target to use"
         )
 
 

@@ -28,7 +28,7 @@ _LONGEST = 127  # of a schedule's id
 
 
 class Sync(Struct, frozen=True, array_like=True):
-    """Which collection a schedule keeps in sync: at most one of its tasks is live, whoever started it."""
+    """Which collection a schedule keeps in sync: at most one of its tasks is live, however it was started."""
 
     source: str
     collection: str

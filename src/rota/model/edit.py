@@ -419,7 +419,7 @@ def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, 
     """Fire again; what fell into the silence, up to now or to its announced end, is recorded as skipped. What was
     missed before the silence is still to be caught up."""
     if schedule.problem:
-        return _edit(schedule, schedule, now, **fields)  # its times cannot be told until it is mended
+        return _edit(schedule, schedule, now, **fields)  # its times are not known until it is mended
     after, skips = silenced(schedule, now if until is None else until, why)
     edit = _edit(after, schedule, now, next_at=next_slot(after, after.made_through), **fields)
     return msgspec.structs.replace(edit, skips=skips)

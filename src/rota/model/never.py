@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def why_never(schedule: Schedule, now: int) -> str | None:
-    """Why a schedule can never run after now; None where it can, or where its times cannot be told."""
+    """Why a schedule can never run after now; None if it can, or if its times are not known."""
     if schedule.problem or schedule.is_spent or schedule.made_through > now:
         return None
     if schedule.spec.sync is not None:

@@ -1,4 +1,4 @@
-"""Payloads: a call's arguments as bounded JSON, written once and decoded by whoever runs the task."""
+"""A call's arguments as bounded JSON, written once and decoded by the worker that runs the task."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _refuse(value: object, what: str) -> None:
 
 
 def _is_too_deep(packed: bytes) -> bool:
-    """Level by level, so that no depth is too deep to be told."""
+    """Level by level, so that no depth is too deep to be reported."""
     level: list[Any] = [msgspec.json.decode(packed)]
     for _ in range(DEEPEST + 2):  # the call and its list of arguments are two levels of their own
         level = [

@@ -72,7 +72,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_bare_end(self) -> bool:
-        """Whether it sets a final state, its time, the attempts and the result, and leaves all else as it is."""
+        """Whether it sets a final state, its time, the attempts and the result, and leaves the rest as it is."""
         job = self.job
         return (
             self.finished_at is not None
@@ -185,7 +185,7 @@ def cancel(job: Job, now: int, reason: str) -> Change:
 
 def retry_by_hand(job: Job, now: int, reason: str) -> Change:
     """A failed or cancelled job, tried again with fresh budgets; not before its time, where that is still to come. The
-    pause of a retry or a snooze is none of its own: whoever retries a job that was begun wants it now.
+    pause of a retry or a snooze is none of its own: a person who retries a job that was begun wants it now.
 
     It gave up its slot and its key when it ended, and takes neither back: others may have them by now, and who retries
     a job wants this one to run. A key whose period is not over is its own still. One made ahead asks when it is due.

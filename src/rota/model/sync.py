@@ -37,7 +37,7 @@ def status_of(job: Job) -> Status:
 
 
 def level_of(job: Job) -> int:
-    """The priority that its collection has, whoever started it."""
+    """The priority that its collection has, however it was started."""
     return job.priority - MANUAL if job.made_by == "manual" else job.priority
 
 

@@ -89,7 +89,7 @@ def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
 def derive(schedule: Schedule, tenant: Tenant | None, now: int) -> Edit | None:
     """The next edit that brings a schedule to what its tenant says; None where it is there."""
     if problem_of(schedule) is not None:
-        return None  # whoever mends it says anew what holds
+        return None  # an edit that repairs it sets these fields again
     keeps_next = tenant is not None and tenant.on_zone_change == "keep_next"
     spec = followed(schedule.spec, tenant)
     pause = tenant.paused_at(now) if tenant is not None else None

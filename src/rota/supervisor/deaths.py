@@ -37,5 +37,5 @@ class Deaths:
         self._carriers.pop(node, None)
 
     def take_back(self, pid: int) -> None:
-        """This worker has ended: another must be told what it had not passed on."""
+        """This worker has ended: another gets what it had not passed on."""
         self._carriers = {node: carrier for node, carrier in self._carriers.items() if carrier != pid}

@@ -32,7 +32,13 @@ def become_parent(plan: Plan) -> NoReturn:
     sys.stderr.flush()
     folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is large
     signal.pthread_sigmask(signal.SIG_BLOCK, HEEDED)  # one that comes before the parent listens must wait for it
-    command = [sys.executable, "-I", "-S", folder, *sys.orig_argv[1:]]  # the words are for whoever lists processes
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        folder,
+        *sys.orig_argv[1:],
+    ]  # the arguments are for people who list processes
     os.execve(sys.executable, command, {**os.environ, PLAN: json.dumps(plan)})  # noqa: S606 - our own code
 
 

@@ -17,7 +17,7 @@ class Post:
     """Who works here, who is about to take over, and when the next may start."""
 
     def __init__(self, place: int = 0) -> None:
-        self.place = place  # among its neighbours, from 0; whoever works here has it
+        self.place = place  # its number among the workers, from 0; each worker that fills it gets it
         self.worker: WorkerProcess | None = None
         self.heir: WorkerProcess | None = None  # started to take over; not up yet
         self.start_at = 0.0

@@ -154,7 +154,7 @@ class WorkerProcess:
 
 
 def _spawn(plan: Plan, line: int, *, shows_banner: bool, place: int) -> int:
-    os.chdir(plan.folder)  # anew each time: a deploy may have pointed this path at other code
+    os.chdir(plan.folder)  # each time: a deploy may have pointed this path at other code
     about = {"line": line, "shows_banner": shows_banner, "processes": plan.processes, "place": place}
     os.set_inheritable(line, True)  # noqa: FBT003
     return os.posix_spawn(

@@ -97,7 +97,7 @@ class MovingVerbs(ABC):
     def load(self, records: Sequence[Record]) -> int:
         """Take records as they are, all or none; what is there already is left alone. Says how many were new.
 
-        A job gets a new place, behind those that are there; all else of it stays, but a running one's lease has run
+        A job gets a new position, behind those that are there; its other fields stay, but a running one's lease has run
         out (lease_until is 0), whatever the clocks say: its worker is on the other store. Counters of states count
         what is loaded; totals are taken from queue records alone. What is there already: a job or schedule of that
         id, an entry of that kind and name, an audit record of that id, an occurrence of that schedule and through_at, a

@@ -355,7 +355,7 @@ class GuardedWrite:
             elif after != accepted:
                 yield _standing_command(after)
             return
-        if after.state is State.RUNNING:  # asked to stop: its lease and all else stay
+        if after.state is State.RUNNING:  # asked to stop: its lease and its other fields stay
             if after.cancel_reason and after.cancel_reason != before.cancel_reason:
                 yield ["HSET", "cancel", job_id, after.cancel_reason]
             return

@@ -33,7 +33,7 @@ class Party:
     def __init__(self, name: str, store: Store) -> None:
         self.name = name
         self.store = store
-        self.errors: list[BaseException] = []  # in the order raised, for whoever wants to know more than their class
+        self.errors: list[BaseException] = []  # in the order raised, for a report that needs more than their class
         self._seqs: dict[str, int] = {}
         self._special: dict[str, Callable[..., Any]] = {
             "list_jobs": self._list_jobs,

@@ -33,7 +33,7 @@ HOW_TO_GET_POOLER = "the pooler for tests is Debian's pgbouncer: make setup-syst
 DATABASE = "rota"
 PASSWORD = "wine-dark-sea"  # noqa: S105 - of a private server; tests look for it where no secret may be
 
-# What a busy disk takes for each commit is no part of most tests; whoever measures asks for `is_durable`.
+# What a busy disk takes for each commit is no part of most tests; a benchmark asks for `is_durable`.
 _HASTY = {
     "fsync": "off",
     "synchronous_commit": "off",

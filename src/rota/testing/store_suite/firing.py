@@ -106,7 +106,7 @@ class TestFiring:
         assert all_jobs(store) == []
 
     def test_a_schedule_of_the_same_name_does_not_fire_for_one_that_is_gone(self, store: Store) -> None:
-        """Removed and made anew between plan and fire: nothing at or before its beginning may happen."""
+        """Removed and made again between plan and fire: nothing at or before its beginning may happen."""
         old = add_schedule(store)
         stale = planned(store, now=T0 + MINUTE)
         change_schedule(store, remove(old, T0 + HOUR), now=T0 + HOUR)

@@ -294,11 +294,11 @@ class TestLoadedSchedules:
         ]
 
     def test_an_occurrence_that_has_a_job_never_gets_another(self, store: Store) -> None:
-        """Not even from a scheduler that was told to begin anew."""
+        """Not even by a scheduler whose state says that it begins."""
         schedule = read_schedule(store, "chained")
         made = [job.fire_at for job in all_jobs(store, JobFilter(schedule_id="chained"))]
-        anew = msgspec.structs.replace(schedule, fired_through=T0)
-        (fired,) = store.fire([plan(anew, T0 + 3 * MINUTE + 1, fresh_id)], now=LATER)
+        first = msgspec.structs.replace(schedule, fired_through=T0)
+        (fired,) = store.fire([plan(first, T0 + 3 * MINUTE + 1, fresh_id)], now=LATER)
         assert (fired.is_accepted, fired.jobs) == (True, [])
         assert [job.fire_at for job in all_jobs(store, JobFilter(schedule_id="chained"))] == made
 
@@ -338,11 +338,11 @@ class TestLoadedQueuesAndLocks:
 
     @pytest.mark.parametrize(("name", "number"), [("free", 2), ("held", 1)])
     def test_fencing_numbers_go_on_rising(self, store: Store, name: str, number: int) -> None:
-        assert store.acquire_lock(name, "anew", MINUTE, now=LATER) == number + 1
+        assert store.acquire_lock(name, "next", MINUTE, now=LATER) == number + 1
 
     def test_a_lower_number_changes_nothing(self, store: Store) -> None:
         assert store.load([LockRecord(name="free", number=1)]) == 0
-        assert store.acquire_lock("free", "anew", MINUTE, now=LATER) == 3
+        assert store.acquire_lock("free", "next", MINUTE, now=LATER) == 3
 
 
 class TestThereAndBack:

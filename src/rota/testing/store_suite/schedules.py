@@ -171,7 +171,7 @@ class TestVersionGuard:
         assert read_schedule(store).version == 3
 
     def test_an_edit_decided_on_a_schedule_of_the_same_name_that_is_gone_is_refused(self, store: Store) -> None:
-        """Removed and made anew between the decision and the write: it is another schedule."""
+        """Removed and made again between the decision and the write: it is another schedule."""
         old = add_schedule(store)
         change_schedule(store, remove(old, T0 + 1), now=T0 + 1)
         new = add_schedule(store, now=T0 + 2, queue="mail")
