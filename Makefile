@@ -16,13 +16,16 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-setup-system:  ## Install what only the system's packages bring: pgbouncer, for the tests behind a pooler
-	@if command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ]; then exit 0; \
-	elif ! command -v apt-get >/dev/null; then \
-	    echo "pgbouncer is missing and there is no apt-get here: install it by your system's means" >&2; exit 1; \
+setup-system:  ## Install what only the system's packages bring: pgbouncer, and chromium for the tests of the pages
+	@missing=; \
+	command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || missing="$$missing pgbouncer"; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	[ -n "$$missing" ] || exit 0; \
+	if ! command -v apt-get >/dev/null; then \
+	    echo "missing:$$missing; there is no apt-get here: install them by your system's means" >&2; exit 1; \
 	fi; \
 	sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
-	$$sudo apt-get update -qq && $$sudo apt-get install -y --no-install-recommends pgbouncer
+	$$sudo apt-get update -qq && $$sudo apt-get install -y --no-install-recommends $$missing
 
 demo: setup  ## Run a lively sample app and show it in the terminal (Ctrl-C ends it)
 	$(BIN)/rota demo $(args)
@@ -34,7 +37,7 @@ check: setup  ## Format, lint, types, layers, and whether all tests can be colle
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --collect-only -qq >/dev/null  # two test files of one name, for instance, cannot
 
-test: setup  ## Run all tests (the budget is 14 minutes of CPU, today it is 28; options: args="-k cron", samples=200000)
+test: setup  ## Run all tests (the budget is 14 minutes of CPU, today it is 17; options: args="-k cron", samples=200000)
 	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto --dist worksteal $(args)
 
 test-cost: setup  ## Run all tests and show how much CPU they take, and which take the most
@@ -46,7 +49,7 @@ soak: setup  ## Run all tests in their long forms: more seeds, kills and faults,
 test-pythons:  ## Run the tests that need no server on every Python from 3.11 on that is here (options: args="-n 2")
 	$(PYTHON) -m tools.pythons $(args)
 
-bench: setup  ## Measure (options: store=redis or only=time, rounds=5 quick=1); fails where a must is missed
+bench: setup  ## Measure (options: store=redis or only=asrun, rounds=5 quick=1); fails where a must is missed
 	$(BIN)/python -m bench $(addprefix --only ,$(only) $(store)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
 
 docs: setup  ## Write docs/reference from the code

@@ -19,6 +19,7 @@ from bench import chart, results
 from bench.measure import Figure
 
 SUITES = {  # modules with run(rounds, quick) and facts(), which say what was measured and where
+    "asrun": "bench.asrun_suite",
     "time": "bench.time_suite",
     "core": "bench.core_suite",
     "sqlite": "bench.sqlite_suite",
@@ -32,8 +33,10 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "punctual": "bench.punctual_suite",
     "growth": "bench.growth_suite",
     "http": "bench.http_suite",
+    "pages": "bench.pages_suite",
     "living": "bench.living_suite",
     "idle": "bench.idle_suite",
+    "documents": "bench.documents_suite",
 }
 HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")
 
@@ -58,7 +61,7 @@ def compile_all() -> None:
 
 def draw() -> None:
     """Renew the charts, as soon as every store has its figures."""
-    if results.of_stores().keys() == results.STORES.keys():
+    if results.read("asrun") or results.of_stores().keys() == results.STORES.keys():
         for file in chart.write():
             print(f"drawn: {file}")
 

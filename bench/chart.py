@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench import results, svg
-from bench.results import STORES, Result
+from bench.results import AS_RUN, STORES, Result
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
+AS_RUN_HEADING = "Jobs per second of one worker, started by its own command, with its default logging (logarithmic)"
+HEADING = "No-op jobs drained per second by one worker process (logarithmic)"
 WIDTH = 760
 EDGE, ROW, GAP, LEFT, RIGHT = 6, 20, 18, 150, 90  # pixels
 
@@ -33,9 +35,12 @@ def main() -> int:
 
 def write(folder: Path = results.FOLDER, images: Path = IMAGES) -> list[Path]:
     """Draw what there is: the drain of all stores, and growth."""
-    stores, drawn = results.of_stores(folder), dict[str, str]()
-    if stores.keys() == STORES.keys():
-        drawn["drain.svg"] = drain_chart(stores)
+    as_run, stores, drawn = results.read("asrun", folder), results.of_stores(folder), dict[str, str]()
+    if as_run:
+        paces = {name: paces_as_run(as_run, kind) for kind, name in AS_RUN.items()}
+        drawn["drain.svg"] = drain_chart(AS_RUN_HEADING, paces)
+    elif stores.keys() == STORES.keys():
+        drawn["drain.svg"] = drain_chart(HEADING, {STORES[kind]: paces_of(one) for kind, one in stores.items()})
     if panels := panels_in(folder):
         drawn["growth.svg"] = growth_chart(panels)
     images.mkdir(parents=True, exist_ok=True)
@@ -44,22 +49,28 @@ def write(folder: Path = results.FOLDER, images: Path = IMAGES) -> list[Path]:
     return [images / name for name in drawn]
 
 
-def drain_chart(stores: Mapping[str, Result]) -> str:
+def drain_chart(heading: str, paces: Mapping[str, Mapping[str, float]]) -> str:
     """Jobs a second of everyone, store by store, on one logarithmic scale."""
-    paces = {kind: paces_of(result) for kind, result in stores.items()}
     scale = svg.scale_for([pace for group in paces.values() for pace in group.values()], LEFT, WIDTH - RIGHT)
     rows = sum(len(group) for group in paces.values())
     bottom = 40 + ROW * rows + (GAP + ROW) * len(paces)
     parts = [
-        svg.text(EDGE, 16, "No-op jobs drained per second by one worker process (logarithmic)", "head"),
+        svg.text(EDGE, 16, heading, "head"),
         *(svg.rule(scale.at(tick), 28, scale.at(tick), bottom) for tick in scale.ticks()),
         *(svg.text(scale.at(tick), bottom + 14, svg.short(tick), "small middle") for tick in scale.ticks()),
     ]
     y = 40
-    for kind, group in paces.items():
-        parts += [svg.text(EDGE, y + 14, STORES[kind], "head"), *bars(group, scale, y + ROW)]
+    for name, group in paces.items():
+        parts += [svg.text(EDGE, y + 14, name, "head"), *bars(group, scale, y + ROW)]
         y += ROW * (len(group) + 1) + GAP
     return svg.page(WIDTH, bottom + 22, "Jobs drained per second, by store", parts)
+
+
+def paces_as_run(result: Result, kind: str) -> dict[str, float]:
+    """Jobs a second on one store: Rota, and its peers from fast to slow."""
+    peers = result.versus(f"{kind}: drain")
+    ours = next(iter(peers.values())).ours
+    return {"Rota": 1e6 / ours, **{name: 1e6 / one.theirs for name, one in peers.items() if one.theirs}}
 
 
 def paces_of(result: Result) -> dict[str, float]:

@@ -13,7 +13,7 @@ import msgspec
 from bench.environments import FILES, Disk, install, output, packages, scratch
 from bench.measure import Contender, Figure, again, alone, compare, race, within, yardstick
 from bench.wakeup import Wakeup, loaded
-from rota.model.edit import Edit
+from rota.model.schedules.edit import Edit
 
 FLAT_MUST = 1 / 3  # what a wake-up with many schedules may cost, beside one with few
 GROWTH_LIMIT = 50_000_000  # bytes

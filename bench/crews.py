@@ -96,14 +96,14 @@ def inside(folder: str) -> Iterator[None]:
 
 
 @contextmanager
-def running(command: Sequence[str | Path], settings: dict[str, str]) -> Iterator[None]:
+def running(command: Sequence[str | Path], settings: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A command with all its processes, which end with the block."""
-    with TemporaryFile() as complaints:
+    with TemporaryFile(dir=Path.cwd()) as complaints:  # on the disk that is measured: it may get a line per job
         process = subprocess.Popen(
             command, env={**os.environ, **settings}, stdout=complaints, stderr=complaints, start_new_session=True
         )
         try:
-            yield
+            yield process
         except (TimeoutError, AssertionError) as err:
             complaints.seek(0)
             raise RuntimeError(f"{err}; it wrote:\n{complaints.read().decode(errors='replace')}") from err

@@ -9,17 +9,20 @@ from statistics import median
 
 from bench.core_suite import FLAT_MUST, GROWTH_LIMIT, firing
 from bench.environments import FILES, output
-from bench.measure import Contender, Figure, compare, point, race, turns, within, yardstick
+from bench.lists import Archive
+from bench.measure import Contender, Figure, again, compare, point, race, turns, within, yardstick
 from bench.stores import STORES
 from bench.wakeup import Wakeup, loaded
 from rota import App
-from rota.model.job import Job
-from rota.model.outcome import Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.settle import Change, settle
+from rota.model.jobs.job import Job
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import Change, settle
 from rota.store.contract import Exchange
 
 BATCH, BULK = 100, 10_000
+ARCHIVES, QUICK_ARCHIVES = (1_000, 1_000_000), (1_000, 30_000)  # ended jobs behind a list
+LIST_LIMITS = {"mongo": 0.040}  # seconds that a list or count may take; the others 0.020
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000), (1_000, 10_000, 100_000)
 CROWD, QUICK_CROWD = 100_000, 10_000
 DRAINED = 900  # jobs of each line, whatever its length
@@ -41,6 +44,7 @@ def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
             print(f"{kind} ...", flush=True)
             figures += line_figures(kind, url, sizes, rounds, seconds)
             figures += wakeup_figures(kind, url, sizes, rounds, seconds)
+            figures += list_figures(kind, url, QUICK_ARCHIVES if quick else ARCHIVES, rounds)
             figures.append(crowd_figure(kind, url, QUICK_CROWD if quick else CROWD, rounds))
     return [*figures, yardstick(rounds)]
 
@@ -70,6 +74,22 @@ def wakeup_figures(kind: str, url: str, sizes: tuple[int, ...], rounds: int, sec
         *flat_line(f"{kind}: wake-up, {DUE} due", "schedules", {size: times[str(size)] for size in sizes}),
         *weight_line(f"{kind}: wake-up, growth", growths),
     ]
+
+
+def list_figures(kind: str, url: str, sizes: tuple[int, ...], rounds: int) -> list[Figure]:
+    """Each list and count that a page shows, with few or many ended jobs."""
+    archives = {size: Archive(url, f"archive{size}", size) for size in sizes}
+    figures: list[Figure] = []
+    limit = LIST_LIMITS.get(kind, 0.020)
+    for name in archives[sizes[0]].reads():
+        readers = {str(size): again(one.reads()[name]) for size, one in archives.items()}
+        times = race(readers, rounds, 0.0)
+        worst = times[str(sizes[-1])]
+        figures.append(within(f"{kind}: {name}, at {sizes[-1]:,}", median(worst), worst, limit, "us"))
+        figures += [point(f"{kind}: {name}", size, times[str(size)], "us") for size in sizes]
+    for archive in archives.values():
+        archive.close()
+    return figures
 
 
 def grown(wakeup: Wakeup) -> float:

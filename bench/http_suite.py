@@ -17,9 +17,9 @@ from bench.measure import Figure, again, alone, race, within, yardstick
 from bench.stores import STORES
 from bench.wakeup import progress
 from rota import App, every
-from rota.model.outcome import Failed, Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.settle import settle
+from rota.model.jobs.outcome import Failed, Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import settle
 from rota.store.contract import Exchange, LogLine
 
 SIZE, QUICK_SIZE, BULK = 1_000_000, 20_000, 10_000
@@ -43,16 +43,17 @@ def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
             paths = fill(url, QUICK_SIZE if quick else SIZE)
             with Served(url) as served:
                 figures += page_figures(kind, served, paths, QUICK_ASKED if quick else ASKED)
-                figures.append(listening_figure(kind, served, QUICK_LISTENED if quick else LISTENED))
+                tokens = reader_tokens(url)
+                figures.append(listening_figure(kind, served, tokens, QUICK_LISTENED if quick else LISTENED))
     return [*figures, bare_figure(rounds), yardstick(rounds)]
 
 
-def fill(url: str, number: int) -> dict[str, str]:
+def fill(url: str, number: int, schedules: int = 1_000) -> dict[str, str]:
     """So many jobs, some of them ended, with schedules, logs and notes; what there is to be asked for."""
     app = App(url, namespace=NAMESPACE)
     task = app.task(name="noop")(lambda: None)
     add_rare(app)
-    app.schedules.put_many((f"s-{n}", task.job(), every("1h")) for n in range(1_000))
+    app.schedules.put_many((f"s-{n}", task.job(), every("1h")) for n in range(schedules))
     app.tenants.put("acme", tz="Asia/Tokyo")
     for start in range(0, number, BULK):
         app.enqueue_many([task.job() for _ in range(min(BULK, number - start))])
@@ -111,9 +112,9 @@ def paths_for(job_id: str) -> dict[str, str]:
 class Served:
     """The API in a process of its own."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, namespace: str = NAMESPACE) -> None:
         self.token = secrets.token_hex(16)
-        command = (sys.executable, "-m", "bench.served", url, NAMESPACE, self.token)
+        command = (sys.executable, "-m", "bench.served", url, namespace, self.token)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self._said())
 
@@ -145,14 +146,16 @@ class Served:
         return ask
 
     @contextmanager
-    def listeners(self, number: int) -> Iterator[None]:
-        """So many who follow what happens, and read nothing of it."""
-        head = f"GET /api/v1/events HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {self.token}\r\n\r\n".encode()
-        sockets = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(number)]
+    def listeners(self, tokens: list[str]) -> Iterator[None]:
+        """As many as tokens, who follow what happens, and read nothing of it."""
+        head = "GET /api/v1/events HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {}\r\n\r\n"
+        sockets = [socket.create_connection(("127.0.0.1", self.port)) for _ in tokens]
         try:
-            for one in sockets:
-                one.sendall(head)
-                one.recv(1_000)
+            for one, token in zip(sockets, tokens, strict=True):
+                one.sendall(head.format(token).encode())
+                answer = one.recv(1_000)
+                if b" 200 " not in answer.partition(b"\r\n")[0]:
+                    raise AssertionError(f"no stream: {answer[:200]!r}")
             yield
         finally:
             for one in sockets:
@@ -183,9 +186,17 @@ def timed(ask: Callable[[str], object], path: str) -> float:
     return perf_counter() - begun
 
 
-def listening_figure(kind: str, served: Served, seconds: float) -> Figure:
+def reader_tokens(url: str) -> list[str]:
+    """One for each listener, from four tokens: a token has 100 streams at most."""
+    app = App(url, namespace=NAMESPACE)
+    made = [app.tokens.create(f"reader-{number}").secret for number in range(4)]
+    app.close()
+    return [made[number % len(made)] for number in range(LISTENERS)]
+
+
+def listening_figure(kind: str, served: Served, tokens: list[str], seconds: float) -> Figure:
     """The web process's own CPU while many follow the events."""
-    with served.listeners(LISTENERS):
+    with served.listeners(tokens):
         before, begun = served.cpu(), perf_counter()
         sleep(seconds)
         share = (served.cpu() - before) / (perf_counter() - begun)

@@ -20,13 +20,13 @@ import os, time
 from rota import App, every
 from rota.store.sqlite import SqliteStore
 
-class Told(SqliteStore):
+class Exposition(SqliteStore):
     def due_schedules(self, limit, **more):
         with open("looked", "w") as pipe:
             pipe.write(str(time.monotonic()))
         return super().due_schedules(limit, **more)
 
-app = App(Told(os.path.abspath("dev.db")))
+app = App(Exposition(os.path.abspath("dev.db")))
 
 @app.schedule(every("1h"))
 def tick(): ...

@@ -15,6 +15,8 @@ STORES = {
     "mongo_replica_set": "MongoDB replica set",
 }
 
+AS_RUN = {**{kind: STORES[kind] for kind in ("sqlite", "redis", "postgres")}, "mongo": STORES["mongo_replica_set"]}
+
 
 @dataclass(frozen=True)
 class Result:
@@ -37,7 +39,7 @@ class Result:
 
 
 def read(suite: str, folder: Path = FOLDER) -> Result | None:
-    """A suite's last result, where there is one."""
+    """A suite's last result, if there is one."""
     file = folder / f"{suite}.json"
     if not file.exists():
         return None

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench.results import STORES, Result, of_stores
+from bench.results import AS_RUN, STORES, Result, of_stores, read
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- figures: begin (python -m bench.table) -->", "<!-- figures: end -->"
@@ -15,17 +15,22 @@ IDLE = (
 HEAD = "Rota (how often the best peer)"
 NONE = "–"  # noqa: RUF001 - a dash in a table
 
+AS_RUN_INTRO = (
+    "Every worker is started by its own command, with its default logging into a file. Jobs have two arguments and a "
+    "result, and come from another process."
+)
+IN_PROCESS_INTRO = "The same with no-op jobs in one process, without logs:"
+
 Cell = Callable[[Result], str | None]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.table", description=__doc__)
     parser.add_argument("--print", action="store_true", help="print it, change nothing")
-    results = of_stores()
-    if not results:
+    text = tables(read("asrun"), of_stores())
+    if not text:
         print("there are no results yet: make bench", file=sys.stderr)
         return 1
-    text = table(results)
     if parser.parse_args().print:
         print(text)
     else:
@@ -42,18 +47,33 @@ def placed(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
+def tables(as_run: Result | None, stores: Mapping[str, Result]) -> str:
+    """What people run first; then the same in one process and without logs."""
+    parts = [AS_RUN_INTRO, table_as_run(as_run)] if as_run else []
+    if stores:
+        parts += [*([IN_PROCESS_INTRO] if as_run else []), table(stores)]
+    return "\n\n".join(parts)
+
+
+def table_as_run(result: Result) -> str:
+    rows = [[what, *(cell_for(kind)(result) or NONE for kind in AS_RUN)] for what, cell_for in ROWS_AS_RUN.items()]
+    return "\n".join([*lined([HEAD, *AS_RUN.values()], rows), "", circumstances({"": result})])
+
+
 def table(results: Mapping[str, Result]) -> str:
-    heads = [HEAD, *(STORES[kind] for kind in results)]
     rows = [[what, *(cell(result) or NONE for result in results.values())] for what, cell in ROWS.items()]
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", circumstances(results)])
+    named = {STORES[kind]: result for kind, result in results.items()}
+    return "\n".join([*lined([HEAD, *named], rows), "", circumstances(named)])
+
+
+def lined(heads: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *rows]]
 
 
 def circumstances(results: Mapping[str, Result]) -> str:
     """On what this was measured; one line where all stores agree."""
     said = {
-        STORES[kind]: f"Python {fact(one, 'python')}, {fact(one, 'cores')} cores, {pace(one)}"
-        for kind, one in results.items()
+        name: f"Python {fact(one, 'python')}, {fact(one, 'cores')} cores, {pace(one)}" for name, one in results.items()
     }
     alike = set(said.values())
     told = alike.pop() if len(alike) == 1 else "; ".join(f"{name}: {words}" for name, words in said.items())
@@ -99,14 +119,20 @@ def beside_best(result: Result, what: str, told: Callable[[float], str]) -> str 
     return f"{told(figure.ours)} ({figure.ratio:.1f}x {name})"
 
 
-def share(result: Result) -> str | None:
-    figure = result.named("drain, share of the limit")
-    return figure and f"{100 * (figure.ratio or 0):.0f} %"
+def share(what: str) -> Cell:
+    def cell(result: Result) -> str | None:
+        figure = result.named(what)
+        return figure and f"{100 * (figure.ratio or 0):.0f} %"
+
+    return cell
 
 
-def cpu(result: Result) -> str | None:
-    figure = result.named("drain, worker CPU per 1,000 jobs")
-    return figure and f"{figure.ours:.0f} ms"
+def cpu(what: str) -> Cell:
+    def cell(result: Result) -> str | None:
+        figure = result.named(what)
+        return figure and f"{figure.ours:.0f} ms"
+
+    return cell
 
 
 def trips(result: Result) -> str | None:
@@ -120,12 +146,20 @@ def trips(result: Result) -> str | None:
 
 ROWS: dict[str, Cell] = {
     "drain": rate("drain"),
-    "… share of a bare loop that keeps nothing": share,
-    "… worker CPU per 1,000 jobs": cpu,
+    "… share of a bare loop that keeps nothing": share("drain, share of the limit"),
+    "… worker CPU per 1,000 jobs": cpu("drain, worker CPU per 1,000 jobs"),
     "… round trips per job": trips,
     "enqueue one": span("single enqueue"),
     "enqueue many": rate("bulk enqueue"),
     "from an idle worker to running": span("idle to running, p50"),
+}
+
+ROWS_AS_RUN: dict[str, Callable[[str], Cell]] = {  # given a store
+    "drain": lambda kind: rate(f"{kind}: drain"),
+    "… share of the drain without job lines": lambda kind: share(f"{kind}: drain, share of that without job lines"),
+    "… worker CPU per 1,000 jobs": lambda kind: cpu(f"{kind}: drain, worker CPU per 1,000 jobs"),
+    "enqueue one": lambda kind: span(f"{kind}: single enqueue"),
+    "from an idle worker to running": lambda kind: span(f"{kind}: idle to running, p50"),
 }
 
 if __name__ == "__main__":

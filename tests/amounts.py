@@ -1,10 +1,11 @@
-"""How much of a long test runs: the usual amount with `make test`, all of it with `make soak`."""
+"""How much of a long test runs, with `make test` and with `make soak`, and how long a test waits for what must come."""
 
 from __future__ import annotations
 
 import os
 
 IS_SOAK = os.environ.get("ROTA_SOAK") == "1"
+PATIENCE = 60.0  # seconds; only a broken test waits this long, however busy the machine is
 
 
 def amount(usual: int, soak: int, variable: str = "") -> int:

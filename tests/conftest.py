@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import os
-import shutil
 import signal
 import sys
 import tempfile
 import threading
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import settings
 
-from amounts import IS_SOAK
+from amounts import IS_SOAK, amount
 
 if TYPE_CHECKING:
     import pytest
 
 settings.register_profile("rota", deadline=None)  # how long an example takes says how busy the machine is, no more
 settings.load_profile("rota")
+
+os.environ.setdefault("ROTA_SUITE_WALKS", str(amount(2, 10)))  # of each store, by rota.testing.store_suite
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - what a busy disk takes for each commit is no part of the tests
 ENOUGH = 4 * 1024**3  # two test processes with a server of each kind take some hundred megabytes each
@@ -54,22 +57,32 @@ def _hear_signals() -> None:
         signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
 
-def _share_bytecode() -> list[str]:
-    """Where none may be written beside the sources, a thousand processes would compile them anew; answers the folder.
+def _share_bytecode() -> None:
+    """Where none may be written beside the sources, a thousand processes would compile them anew.
 
-    It is this session's, as many test processes as there may be, and goes with it.
+    It is kept with pytest's own cache, so that the next session does not compile, either.
     """
     if not sys.dont_write_bytecode or sys.pycache_prefix is not None:
-        return []
-    sys.dont_write_bytecode, sys.pycache_prefix = False, tempfile.mkdtemp(prefix="rota-bytecode-")
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
-    return [sys.pycache_prefix]
+        return
+    folder = Path(__file__).parent.parent / ".pytest_cache" / "bytecode"
+    with suppress(OSError):  # a tree that only others may write to
+        folder.mkdir(parents=True, exist_ok=True)
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
 
 
 _keep_files_in_memory()
 _hear_signals()
-_made = _share_bytecode()
+_share_bytecode()
+gc.disable()  # while tests are collected: nothing of that is garbage, and looking for some takes a third of the CPU
+
+
+def pytest_collection_finish() -> None:
+    """The tests and what they import stay until the end: no collection has to look at them again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def _is_left_out(item: pytest.Item) -> bool:
@@ -81,15 +94,25 @@ def _is_left_out(item: pytest.Item) -> bool:
     return zlib.crc32(behind_file.encode()) % int(mark.args[0]) != 0
 
 
-def pytest_unconfigure() -> None:
-    while _made:
-        shutil.rmtree(_made.pop(), ignore_errors=True)
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only `make soak` runs. The longest begin first: all other processes wait for one that is last."""
-    left_out = [] if IS_SOAK else [item for item in items if _is_left_out(item)]
+    left_out = set() if IS_SOAK else {item for item in items if _is_left_out(item)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.get_closest_marker("slow_first") is None)
+
+
+_failed: set[str] = set()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _failed.add(report.nodeid)
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """What was lent to a test goes back when all of its fixtures have ended."""
+    stores = sys.modules.get("every_store")
+    if stores is not None:
+        stores.take_back_places(sound=nodeid not in _failed)

@@ -1,19 +1,23 @@
 """Every store that Rota has, for tests that must hold on all of them: kinds, fresh places, and the servers behind them.
 
-A place is a URL and a namespace that nobody else has, so that child processes can open it, too. Servers are started
-when they are first asked for, once per test process, and end with it.
+A place is a URL and a namespace that nobody else has at that time, so that child processes can open it, too. Servers
+are started when they are first asked for, once per test process, and end with it.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections import defaultdict
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+import psycopg
+import pymongo
 import pytest
 
+from emptying import empty_mongo, empty_postgres
 from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:
@@ -63,7 +67,36 @@ def fresh_place(kind: str, folder: Path, server: Server | None = None) -> Place:
         return Place(kind, "memory://", namespace)
     if kind == "sqlite":
         return Place(kind, f"sqlite:///{folder}/rota.db", namespace)
-    return Place(kind, (server or running_server(kind)).url(), namespace)
+    if server is not None:
+        return Place(kind, server.url(), namespace)
+    place = _emptied_place(kind) or Place(kind, running_server(kind).url(), namespace)
+    _lent.append(place)
+    return place
+
+
+_lent: list[Place] = []  # in use by the test that runs
+_free: dict[str, list[Place]] = defaultdict(list)  # used by tests that are over
+
+
+def take_back_places(*, sound: bool) -> None:
+    """A test is over: others may have its places, unless it failed and may have left a process behind."""
+    for place in _lent if sound else ():
+        _free[place.kind].append(place)
+    _lent.clear()
+
+
+def _emptied_place(kind: str) -> Place | None:
+    """A place that an earlier test has used, where making a new one takes longer."""
+    if not _free[kind] or kind == "redis":
+        return None
+    place = _free[kind].pop()
+    if kind == "postgres":
+        with psycopg.connect(place.url, autocommit=True) as connection:
+            empty_postgres(connection, place.namespace)
+    else:
+        with pymongo.MongoClient(place.url) as client:
+            empty_mongo(client.get_default_database(), place.namespace)
+    return place
 
 
 def make_server(kind: str, *, keeps_its_word: bool = False) -> Server:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import rota
 from rota.engine import events
 from rota.engine.events import NAMES, Event
-from rota.model.state import State
+from rota.model.jobs.state import State
 from tools.markdown import sentence, table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MEANINGS = {
     "job.cancelled": "a job was cancelled, by hand or by its task",
     "job.retried": "an attempt failed; the job runs again at `run_at`",
     "job.snoozed": "a task asked to come back later; nothing is spent",
-    "job.returned": "a job was given back: at shutdown, or because its task is unknown here",
+    "job.returned": "a worker returned a job: at shutdown, or because its task is unknown here",
     "job.refused": "a worker's report came too late: another one owns the job",
     "job.lost": "this worker's lease of a job is gone; what it still does counts for nothing",
     "job.rescued": "a job's worker was silent for a whole lease; the job was given to others, or parked",
@@ -62,7 +62,7 @@ def event_page() -> str:
 
 def meaning_of(name: str) -> str:
     """As this page says it, or as the comment beside the name does."""
-    beside = dict(re.findall(r'"([a-z.]+)",  # (.+)', inspect.getsource(events)))
+    beside = dict(re.findall(r'"([a-z._]+)",  # (.+)', inspect.getsource(events)))
     found = MEANINGS.get(name) or beside.get(name)
     if found is None:
         raise LookupError(f"nothing says what the event {name!r} means; add a comment beside it in engine/events.py")
@@ -84,11 +84,27 @@ def _emitted(module: ast.Module) -> Iterator[tuple[str, list[str]]]:
     plain = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
     said = set().union(*(_names_in(node) for node in ast.walk(module)))
     for call in calls:
-        found = [keyword.arg for keyword in call.keywords if keyword.arg]
+        found = [field for keyword in call.keywords for field in _fields_in(keyword)]
         if isinstance(call.args[0], ast.Constant):
             yield str(call.args[0].value), found
         else:  # a name that is worked out: one of those that the module says elsewhere
             yield from ((name, found) for name in said - plain)
+
+
+def _fields_in(keyword: ast.keyword) -> list[str]:
+    """The field of a keyword; those of `**about_change(…)`, as that function of the events' module returns them."""
+    if keyword.arg:
+        return [keyword.arg]
+    call = keyword.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return []
+    function = ast.parse(inspect.getsource(getattr(events, call.func.id)))
+    returned = next(node.value for node in ast.walk(function) if isinstance(node, ast.Return))
+    return (
+        [str(key.value) for key in returned.keys if isinstance(key, ast.Constant)]
+        if isinstance(returned, ast.Dict)
+        else []
+    )
 
 
 def _names_in(node: ast.AST) -> set[str]:

@@ -33,7 +33,7 @@ SENTENCES = {
         "On {able} leases and locks go by the host's boot clock, which nobody can set. On {unable} they go by the "
         "store's clock; what a clock that stood ahead leaves is shortened once it is right."
     ),
-    "clock_step": "The time is told in microseconds on {able} and in milliseconds on {unable}.",
+    "clock_step": "The clock counts microseconds on {able} and milliseconds on {unable}.",
 }
 FINE = 1  # microsecond: a step of a clock that is worth no word
 

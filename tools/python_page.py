@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import rota
-from rota import testing
+from rota import documents, testing
 from rota.client.jobs import HistoryLine, Jobs, LogEntry
 from rota.client.locks import Lock
 from rota.client.queues import Queues, QueueView
@@ -67,7 +67,18 @@ PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, a
     "current_job": (CurrentJob, ""),
 }
 FIRST = ("App", "Task", "Job")
-MADE_BY_USERS = {"App", "Retry", "Snooze", "Cancel", "Kit", "ManualClock"}
+MADE_BY_USERS = {
+    "App",
+    "DocumentQueue",
+    "Fields",
+    "MemorySource",
+    "MongoSource",
+    "Retry",
+    "Snooze",
+    "Cancel",
+    "Kit",
+    "ManualClock",
+}
 
 
 class Raw:
@@ -93,6 +104,9 @@ def python_page() -> str:
     for name in names:
         if name not in PARTS:
             parts += thing(name, getattr(rota, name))
+    parts += ["## rota.documents", "How to use it: [the guide](../guides/documents.md)."]
+    for name in ("DocumentQueue", "Fields", "MemorySource", "MongoSource"):
+        parts += thing(f"rota.documents.{name}", getattr(documents, name))
     parts += ["## rota.testing", "How to use it: [the guide](../guides/testing.md)."]
     for name in testing.__all__:
         parts += thing(f"rota.testing.{name}", getattr(testing, name))

@@ -49,7 +49,7 @@ def candidates() -> list[str]:
 
 
 def version_of(program: str) -> Version | None:
-    """Which Python it is; None where it does not run, as a shim of pyenv without a version."""
+    """Which Python it is; None if it does not run, as a shim of pyenv without a version."""
     asked = subprocess.run(  # noqa: S603 - an interpreter of this machine
         [program, "-c", "import sys; print(*sys.version_info[:3])"], capture_output=True, text=True, check=False
     )

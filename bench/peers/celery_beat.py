@@ -31,7 +31,7 @@ class Beat(Timetable):
         self.app.conf.beat_schedule = {**self.app.conf.beat_schedule, **entries}
         if self.scheduler is not None:
             self.scheduler.close()
-        self.scheduler = PersistentScheduler(self.app, schedule_filename="beat")
+        self.scheduler = PersistentScheduler(self.app, schedule_filename="record_heartbeat")
         self.scheduler.sync()
 
     def wake(self) -> None:

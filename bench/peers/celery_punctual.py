@@ -9,7 +9,7 @@ from celery.beat import Scheduler
 from punctual import Ran, main
 
 
-class Told(Scheduler):
+class Exposition(Scheduler):
     """Sends to nobody: it says when it would."""
 
     ran: Ran
@@ -18,17 +18,17 @@ class Told(Scheduler):
         self.ran(time.time())  # it knows no other time that this would stand for
 
 
-def start(ran: Ran) -> Told:
+def start(ran: Ran) -> Exposition:
     logging.disable(logging.WARNING)
     app = Celery("bench", broker="memory://")
     app.conf.beat_schedule = {"tick": {"task": "noop", "schedule": 1.0}}
-    scheduler = Told(app)
+    scheduler = Exposition(app)
     scheduler.ran = ran
     threading.Thread(target=loop, args=(scheduler,), daemon=True).start()
     return scheduler
 
 
-def loop(scheduler: Told) -> None:
+def loop(scheduler: Exposition) -> None:
     while True:
         time.sleep(max(0.0, scheduler.tick()))
 

@@ -88,7 +88,7 @@ def drain(make: Make, count: int) -> dict[str, float]:
 
 
 def paused(ran: Ran) -> Ran:
-    """A job that first sleeps, where that is asked for."""
+    """A job that first sleeps, if that is asked for."""
     if not THREAD_PAUSE:
         return ran
 

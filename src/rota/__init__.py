@@ -11,9 +11,12 @@ if TYPE_CHECKING:  # what type checkers see; at run time, _PUBLIC says the same
     from rota.engine.events import Event as Event
     from rota.engine.executors.run import current_job as current_job
     from rota.errors import *  # noqa: F403 - every error is public
-    from rota.model.redaction import Secret as Secret
-    from rota.model.retry import backoff as backoff
+    from rota.model.jobs.retry import backoff as backoff
+    from rota.model.secrets.redaction import Secret as Secret
     from rota.tasks.job import Job as Job
+    from rota.tasks.middleware import JobAttempt as JobAttempt
+    from rota.tasks.middleware import JobDraft as JobDraft
+    from rota.tasks.middleware import Middleware as Middleware
     from rota.tasks.signals import Cancel as Cancel
     from rota.tasks.signals import Retry as Retry
     from rota.tasks.signals import Snooze as Snooze
@@ -33,9 +36,10 @@ _PUBLIC = {  # module -> its names; loaded when first used, so that a command ha
     "rota.client.walking": "walk",
     "rota.engine.events": "Event",
     "rota.engine.executors.run": "current_job",
-    "rota.model.redaction": "Secret",
-    "rota.model.retry": "backoff",
+    "rota.model.secrets.redaction": "Secret",
+    "rota.model.jobs.retry": "backoff",
     "rota.tasks.job": "Job",
+    "rota.tasks.middleware": "JobAttempt JobDraft Middleware",
     "rota.tasks.signals": "Cancel Retry Snooze",
     "rota.tasks.task": "Task",
     "rota.triggers": "Caveat Trigger calendar cron every once trigger_from_text",

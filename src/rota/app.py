@@ -1,4 +1,4 @@
-"""App: the one place that wires things together. It owns its tasks, schedules, store and events; nothing is global.
+"""Defines App, which owns its tasks, schedules, store and events; nothing is global.
 
 Nothing happens at import: the settings are read and the store is opened when they are first needed.
 """
@@ -6,49 +6,51 @@ Nothing happens at import: the settings are read and the store is opened when th
 from __future__ import annotations
 
 import inspect
-from contextlib import asynccontextmanager, contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack, cast, overload
 
-from rota.client.locks import Lock
 from rota.config.loader import from_code
 from rota.config.running import run_settings
-from rota.deploy.deploy import bring, warn_of_strangers
+from rota.deploy.deploy import warn_of_strangers
 from rota.errors import BadOption, DuplicateName
-from rota.inspector.changes import Change, list_changes
 from rota.keywords import known_keywords_of_verbs, refuse_unknown
-from rota.model.codecs import Codec
+from rota.model.jobs.codecs import Codec
 from rota.model.names import check_schedule_id
 from rota.model.option_names import FOR_APP, FOR_START, FOR_VERBS
 from rota.observe.loading import load_metrics
 from rota.operations.specs import make_spec
+from rota.tasks.middleware import check_middleware, check_wraps
 from rota.tasks.task import AsyncTask, Overrides, Task, default_name, make_options
 from rota.wiring import Wiring
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from datetime import datetime, timedelta
 
     from rota.client.aio import Aio
     from rota.client.jobs import Jobs
+    from rota.client.locks import Lock
     from rota.client.queues import Queues
     from rota.client.schedules import Schedules
     from rota.client.sources import Sources
     from rota.client.tenants import Tenants
     from rota.client.tokens import Tokens
     from rota.config.settings import Settings
+    from rota.documents.client import Documents
     from rota.engine.events import Event
     from rota.engine.node import Node
-    from rota.model.schedule import ScheduleSpec
+    from rota.inspector.changes import Change
+    from rota.model.schedules.schedule import ScheduleSpec
     from rota.observe.metrics import Metrics
     from rota.operations.collections import CollectionWords, SourceWords
     from rota.operations.specs import ScheduleKeywords
     from rota.store.contract import Page, Retention, Store
     from rota.tasks.job import Job
+    from rota.tasks.middleware import Middleware
     from rota.tasks.task import Decorator, Registry, Request, TaskKeywords
     from rota.triggers import Trigger
     from rota.web.asgi import Web, WebOptions
-    from rota.wiring import Place
+    from rota.wiring import StoreArgument
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,7 +67,7 @@ class App:
 
     def __init__(
         self,
-        store: Place | None = None,
+        store: StoreArgument | None = None,
         *,
         name: str = "app",
         version: str = "",
@@ -81,11 +83,7 @@ class App:
         self._wiring = Wiring(store, name=name, version=version, code=code, retention=retention)
         self.name = self._wiring.name  # the schedules that the code declares belong to it
         self.version = version  # an older one never overwrites the schedules of a newer one
-
-    @property
-    def jobs(self) -> Jobs:
-        """The jobs that the store has, and the verbs about them."""
-        return self._wiring.jobs
+        self.jobs: Jobs = self._wiring.jobs  # the jobs that the store has, and the verbs about them
 
     @property
     def schedules(self) -> Schedules:
@@ -108,23 +106,24 @@ class App:
         wiring = self._wiring
         return load_metrics(self.open, wiring.events, lambda: wiring.node)
 
-    @cached_property
+    @property
     def queues(self) -> Queues:
         """The queues that jobs wait in, and the verbs about them."""
-        from rota.client.queues import Queues  # noqa: PLC0415 - likewise
+        return self._wiring.queues
 
-        return Queues(self.open)
-
-    @cached_property
+    @property
     def tokens(self) -> Tokens:
         """The tokens that let people and programs in over HTTP, and the verbs about them."""
-        from rota.client.tokens import Tokens  # noqa: PLC0415 - likewise
+        return self._wiring.tokens
 
-        return Tokens(self.open, self._wiring.new_id)
+    @property
+    def documents(self) -> Documents:
+        """The queues whose jobs are documents of a collection or table, and the verbs about them."""
+        return self._wiring.documents
 
     def asgi(self, **options: Unpack[WebOptions]) -> Web:
         """The HTTP API as an ASGI app, to be served or mounted in another: `Mount("/rota", app.asgi())`."""
-        from rota.web.asgi import make_asgi  # noqa: PLC0415 - likewise
+        from rota.web.asgi import make_asgi  # noqa: PLC0415 - only who serves it pays for it
 
         return make_asgi(self, **options)
 
@@ -137,7 +136,7 @@ class App:
         cursor: str | None = None,
     ) -> Page[Change]:
         """Who changed what, and when, of everything; newest first."""
-        return list_changes(self.open(), self._wiring.redaction, since=since, until=until, limit=limit, cursor=cursor)
+        return self._wiring.changes(since=since, until=until, limit=limit, cursor=cursor)
 
     # Declaring.
 
@@ -176,7 +175,7 @@ class App:
                     request = task.request((), {}, Overrides()) if tz else task.draft()
                     return make_spec(trigger, request, default_tz=tz, **options)
 
-                make("")  # mistakes are told where they are made; the app's timezone is known when it is read
+                make("")  # errors are raised where the mistake is made; the app's timezone is known when it is read
                 self._wiring.makers[schedule_id] = make
             return task
 
@@ -199,11 +198,28 @@ class App:
         """Register how values of a type of your own are kept: `app.codec(Money, encode=str, decode=Money.parse)`."""
         self._wiring.codecs.add(kind, Codec(encode, decode))
 
+    def use(self, middleware: Middleware) -> None:
+        """Wrap a middleware around the creation of this app's jobs and around each attempt.
+
+        The first one is the outermost. Call it where the app is made, so that every process has it.
+        """
+        wiring = self._wiring
+        wiring.middleware.append(check_middleware(middleware, wiring.middleware, [*wiring.registry]))
+
     def on(self, event: str, handler: Callable[[Event], None]) -> None:
         """Call a handler for every such event: `app.on("job.failed", tell_me)`, `app.on("job.*", count)`."""
         self._wiring.events.on(event, handler)
 
     # Enqueuing.
+
+    def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Enqueue a task by its name, from a service without its code: `app.enqueue("jobs.greet", "world")`.
+
+        If this app has the task, its signature and its options count. Otherwise the job goes into the queue `default`,
+        and the worker that runs it checks the arguments. If workers are alive and none has the task, it is refused.
+        To choose the queue or other options, declare a stub: `@app.task(name="jobs.greet", queue="mail")`.
+        """
+        return self._wiring.send_named(name, args, kwargs)
 
     def enqueue_many(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """Send many requests in few round trips: `app.enqueue_many([greet.job("a"), greet.job("b")])`."""
@@ -216,7 +232,7 @@ class App:
 
     def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> Lock:
         """A lock across processes: `with app.lock("reindex", ttl="60s") as lock: ...`"""
-        return Lock(self.open, name, ttl, wait)
+        return self._wiring.lock(name, ttl=ttl, wait=wait)
 
     # Running.
 
@@ -231,8 +247,12 @@ class App:
         recycle_jobs: int | None = None,
         recycle_age: str | timedelta | None = None,
         recycle_memory: str | int | None = None,
+        documents: bool | None = None,
     ) -> Node:
-        """Start the services in threads of this process. What is not said here, the settings say."""
+        """Start the services in threads of this process. What is not said here, the settings say.
+
+        A node with a worker and a scheduler also runs the queues of documents; `documents` says otherwise.
+        """
         from rota.engine.node import Node  # noqa: PLC0415 - who only enqueues needs no engine
         from rota.engine.services import NodeSettings  # noqa: PLC0415
         from rota.engine.upkeep.trimmer import trimmers  # noqa: PLC0415
@@ -259,7 +279,7 @@ class App:
             work=WorkerSettings(
                 queues=said.queues,
                 concurrency=said.concurrency,
-                lease_for=wiring.lease_for,
+                lease_for=wiring.settings.lease,
                 redaction=wiring.redaction,
                 recycle_jobs=said.recycle_jobs,
                 recycle_age=said.recycle_age,
@@ -273,7 +293,18 @@ class App:
         wiring.node = Node(self.open(), wiring.registry, wiring.events, settings)
         wiring.node.services += trimmers(self.open(), wiring.events, wiring.node.clock)
         wiring.node.start()
+        if (worker and scheduler) if documents is None else documents:
+            self._start_documents(wiring.node)
         return wiring.node
+
+    def _start_documents(self, node: Node) -> None:
+        if not self._wiring.has_documents:
+            return
+        from rota.documents.service import QueueGroup  # noqa: PLC0415 - who has none does not pay for it
+
+        group = QueueGroup()
+        node.companions.append(group)
+        group.start_declared(self.documents.catalogue)
 
     def stop(self, *, drain: float | None = None) -> None:
         """Stop the services: wait for running jobs (25 s by default), then return the others to their queues."""
@@ -281,30 +312,19 @@ class App:
         if node is not None:
             node.stop(drain_for=drain)
 
-    @asynccontextmanager
-    async def lifespan(self, _: object = None, **options: Any) -> AsyncIterator[None]:
-        """The services, for the life of an ASGI app: `Starlette(lifespan=app.lifespan)`, `FastAPI(lifespan=…)`."""
-        await self.aio.call(partial(self.start, **options))
-        try:
-            yield
-        finally:
-            await self.aio.call(self.stop)
+    def running(self, _: object = None, **options: Any) -> Running:
+        """The services, for the length of a block: `with app.running():`, or `async with`; options are those of start.
 
-    @contextmanager
-    def running(self, **options: Any) -> Iterator[Node]:
-        """The services, for the length of a block: `with app.running(): ...`"""
-        node = self.start(**options)
-        try:
-            yield node
-        finally:
-            self.stop()
+        For the life of an ASGI app: `Starlette(lifespan=app.running)`, `FastAPI(lifespan=app.running)`.
+        """
+        return Running(self, options)
 
     def sync_schedules(self) -> int:
         """Bring the store to what the code and rota.yaml declare; what is unchanged is left alone.
 
         What an older version of this app declared and this one does not is retired.
         """
-        return bring(self._wiring.deploy, self._wiring)
+        return self._wiring.sync_schedules()
 
     @property
     def settings(self) -> Settings:
@@ -330,7 +350,10 @@ class App:
         keywords.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
         checked = make_options(**keywords)
         kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
-        task: Task[Any, Any] = kind(function, name, checked, self._wiring, self._wiring.codecs)
+        wiring = self._wiring
+        task: Task[Any, Any] = kind(function, name, checked, wiring, wiring.codecs, wiring.middleware)
+        for middleware in wiring.middleware:
+            check_wraps(middleware, task)
         self._wiring.registry.add(task)
         return task
 
@@ -341,6 +364,26 @@ class App:
 
     def __repr__(self) -> str:
         return f"<app {self.name}: {len(self._wiring.registry)} tasks, {len(self._wiring.makers)} schedules>"
+
+
+class Running:
+    """The services of an app, for the length of a `with` or an `async with` block."""
+
+    def __init__(self, app: App, options: dict[str, Any]) -> None:
+        self._app = app
+        self._options = options
+
+    def __enter__(self) -> Node:
+        return self._app.start(**self._options)
+
+    def __exit__(self, *_: object) -> None:
+        self._app.stop()
+
+    async def __aenter__(self) -> None:
+        await self._app.aio.call(self.__enter__)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._app.aio.call(self._app.stop)
 
 
 def internals(app: App) -> Wiring:

@@ -11,7 +11,9 @@ RotaError
 │   └── BadInstant              an instant outside the years 1970 to 2200
 ├── BadOption (ValueError)      an option of a task, job or schedule that makes no sense
 │   ├── BadName                 a name with characters that names may not have
-│   └── DuplicateName           a task or schedule that is registered already
+│   ├── DuplicateName           a task or schedule that is registered already
+│   └── PathThroughList         a field's path that leads through a list, in a queue of documents
+├── BadDocument (ValueError)    a document whose interval, end or other fields cannot be understood
 ├── BadPayload (TypeError)      arguments that cannot be kept as JSON
 │   └── PayloadTooLarge         … or are larger than 256 KiB
 ├── BadSettings (ValueError)    a rota.yaml or a ROTA_* variable that makes no sense
@@ -23,6 +25,8 @@ RotaError
 │   ├── TokenNotFound
 │   ├── SourceNotFound
 │   ├── CollectionNotFound
+│   ├── DocumentQueueNotFound
+│   ├── DocumentNotFound
 │   ├── TaskNotFound            a work item of a collection
 │   └── UnknownTask             a task that no app here has registered
 ├── Refused                     a change that the state of things does not allow
@@ -32,12 +36,13 @@ RotaError
 ├── BadResult (TypeError)       in a job's error: what its task returned cannot be kept as JSON, or is too large
 ├── JobFailed                   a result was asked of a job that failed or was cancelled
 ├── ResultTimeout (TimeoutError)    a result did not come in time
+├── MiddlewareError             a middleware that did not do its part
 ├── LockLost                    a lock was not extended in time
 ├── LeaseLost                   a worker no longer owns the job that it runs
 └── StoreError                  the store cannot do its part
     ├── StoreUnavailable        out of reach, locked or full: worth another try
     │   └── StoreReplaced       its file was replaced, deleted or set back while it was in use
-    ├── StoreMoved              all that it held was moved, or is being moved, to another store
+    ├── StoreSealed              all that it held was copied, or is being copied, to another store
     ├── BadStoreUrl             a URL that names no store
     └── SchemaMismatch          the store was made by a newer Rota, or by something else
 """
@@ -119,6 +124,14 @@ class DuplicateName(BadOption):
     """A task or schedule that is registered already."""
 
 
+class PathThroughList(BadOption):
+    """A path that leads through a list: it names many values, and a lock needs one."""
+
+
+class BadDocument(RotaError, ValueError):
+    """A document of a queue whose fields cannot be understood, so it did not run; it is tried again later."""
+
+
 class BadPayload(RotaError, TypeError):
     """Arguments that cannot be kept as JSON."""
 
@@ -176,6 +189,14 @@ class CollectionNotFound(NotFound):
     """A source has no collection of that name."""
 
 
+class DocumentQueueNotFound(NotFound):
+    """No queue of documents has that name."""
+
+
+class DocumentNotFound(NotFound):
+    """A queue of documents has no document of that id, or it is not scheduled."""
+
+
 class TaskNotFound(NotFound):
     """No task of a collection has that id (or it is kept no longer)."""
 
@@ -222,6 +243,10 @@ class ResultTimeout(RotaError, TimeoutError):
     exit_code = 8
 
 
+class MiddlewareError(RotaError):
+    """A middleware did not do its part: it never called the next step, or lost what that returned."""
+
+
 class LeaseLost(RotaError):
     """A worker no longer owns the job that it runs."""
 
@@ -240,8 +265,8 @@ class StoreReplaced(StoreUnavailable):
     """The store's file was replaced, deleted or set back while it was in use; what was written last may be lost."""
 
 
-class StoreMoved(StoreError):
-    """The store takes no more work: what it held was moved, or is being moved, to another one."""
+class StoreSealed(StoreError):
+    """The store takes no more work: what it held was copied, or is being copied, to another one."""
 
 
 class BadStoreUrl(StoreError):

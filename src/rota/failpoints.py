@@ -1,4 +1,4 @@
-"""Failpoints: named places where a test may stop, fail or kill the process. Off, they cost one comparison."""
+"""Names places where a test may stop, fail or kill the process. When off, each costs one comparison."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING
 
+from amounts import PATIENCE
 from rota.app import internals
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from rota import App
 
-PATIENCE = 10.0
 NOON = 1_790_000_000 * SECOND
 
 _numbers = count(1)

@@ -100,7 +100,7 @@ def test_a_lifespan_runs_the_services(app: App):
         return 2 * n
 
     async def serve() -> int:
-        async with app.lifespan(object()):
+        async with app.running(object()):
             return await app.aio.jobs.result((await double.aenqueue(4)).id, timeout="10s")
 
     assert asyncio.run(serve()) == 8

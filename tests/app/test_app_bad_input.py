@@ -34,7 +34,7 @@ from rota import (
 )
 from rota.app import internals
 from rota.errors import PayloadTooLarge
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
 from rota.model.option_names import FOR_APP, FOR_REQUEST, FOR_SCHEDULE, FOR_TASK
 from rota.operations.specs import ScheduleKeywords
 from rota.tasks.task import USING, Task, TaskKeywords
@@ -291,10 +291,12 @@ OPTIONS = {
         ("a task", "max_retries", "did you mean retries=?"),
         ("a task", "max_retry", "did you mean retries=?"),
         ("a task", "soft_time_limit", "did you mean timeout=?"),
+        ("a task", "rate_limit", "Rota limits how many jobs run at once, not their rate"),
         ("a task", "colour", "options are backoff, description, executor, "),
         ("using()", "countdown", "did you mean delay=?"),
         ("using()", "eta", "did you mean at=?"),
         ("using()", "expires", "a job does not expire: let the task look at the time, or cancel the job"),
+        ("using()", "rate_limit", "Rota limits how many jobs run at once, not their rate"),
         ("using()", "priorty", "did you mean priority=?"),
         ("using()", "kwargs", "arguments go to enqueue() or job()"),
         ("a schedule", "overlaps", "did you mean overlap=?"),

@@ -13,7 +13,7 @@ from rota.app import internals
 from rota.deploy.deploy import apply, plan
 from rota.errors import BadSettings, TenantNotFound
 from rota.model.micros import SECOND
-from rota.model.schedule import Origin
+from rota.model.schedules.schedule import Origin
 
 HOURLY = "schedules:\n  hourly: {task: greet, every: 1h, kwargs: {name: ann}}\n"
 

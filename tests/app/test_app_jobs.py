@@ -10,7 +10,7 @@ import pytest
 
 from app.steps import PATIENCE, work
 from rota import BadOption, JobNotFound, NaiveDatetime, Refused, UnlawfulMove, current_job, every, walk
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
 
 ALWAYS, NOW = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 

@@ -68,7 +68,7 @@ def test_a_lock_that_was_not_extended_in_time_is_lost_and_that_is_told(app, cloc
     assert thief.release() is True
 
 
-def test_a_lapsed_lock_cannot_be_extended_though_nobody_took_it(app, clock):
+def test_a_expired_lock_cannot_be_extended_though_nobody_took_it(app, clock):
     lock = app.lock("reindex", ttl="10s")
     assert lock.acquire()
     clock.skip(11)

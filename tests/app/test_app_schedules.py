@@ -20,9 +20,9 @@ from rota import (
     every,
     once,
 )
-from rota.model.edit import Edit
 from rota.model.micros import SECOND, micros_of
-from rota.model.schedule import Schedule, ScheduleSpec
+from rota.model.schedules.edit import Edit
+from rota.model.schedules.schedule import Schedule, ScheduleSpec
 
 
 @pytest.fixture

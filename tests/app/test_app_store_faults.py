@@ -323,7 +323,7 @@ def test_a_damaged_file_is_told(made, path):
 
 
 def chattr(flag: str, path: Path) -> bool:
-    """Permissions do not bind root, a flag of the file system does, where there is one."""
+    """Permissions do not bind root, a flag of the file system does, if there is one."""
     command = shutil.which("chattr")
     return command is not None and subprocess.run([command, flag, path], check=False).returncode == 0
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rota import App
 from rota.app import internals
 
-PARTS = {"jobs", "schedules", "tenants", "queues", "tokens", "sources", "metrics"}
+PARTS = {"jobs", "schedules", "tenants", "queues", "tokens", "sources", "metrics", "documents"}
 SAYS = {"name", "version", "settings"}
-DECLARES = {"task", "schedule", "source", "codec", "on"}
-DOES = {"enqueue_many", "changes", "lock", "aio", "asgi"}
-RUNS = {"start", "stop", "running", "lifespan", "sync_schedules", "open", "close"}
+DECLARES = {"task", "schedule", "source", "codec", "on", "use"}
+DOES = {"enqueue", "enqueue_many", "changes", "lock", "aio", "asgi"}
+RUNS = {"start", "stop", "running", "sync_schedules", "open", "close"}
 
 
 def test_an_app_has_these_public_names():
@@ -21,9 +21,9 @@ def test_an_app_has_these_public_names():
 def test_the_inside_of_an_app_is_reached_through_one_door():
     app = App("memory://", name="shop")
     wiring = internals(app)
-    assert (wiring.name, wiring.is_open) == ("shop", False)
+    assert (wiring.name, wiring.store.is_open) == ("shop", False)
     assert app.open() is wiring.open()
-    assert wiring.is_open
+    assert wiring.store.is_open
     assert app.jobs is wiring.jobs
     app.close()
-    assert not wiring.is_open
+    assert not wiring.store.is_open

@@ -39,8 +39,8 @@ def soon(app, tick, clock):
     return clock
 
 
-def beat(app, clock, *roles: str, queues=("default",), tasks=("shop.tick",)) -> None:
-    app.open().beat(Node(id="n", host="h", pid=1, roles=roles, queues=queues, tasks=tasks), now=clock.time)
+def record_heartbeat(app, clock, *roles: str, queues=("default",), tasks=("shop.tick",)) -> None:
+    app.open().record_heartbeat(Node(id="n", host="h", pid=1, roles=roles, queues=queues, tasks=tasks), now=clock.time)
 
 
 def test_a_run_in_time_is_told(app, soon, why):
@@ -115,7 +115,7 @@ def test_a_disabled_schedule_says_how_to_enable_it(app, soon, why):
 def test_what_is_due_waits_for_a_scheduler(app, soon, why):
     soon.skip(10)
     assert (why().outcome, "no scheduler is running" in why().sentence) == ("due", True)
-    beat(app, soon, "scheduler")
+    record_heartbeat(app, soon, "scheduler")
     assert "A scheduler is running and has not fired it yet." in why().sentence
 
 
@@ -123,9 +123,9 @@ def test_a_job_that_waits_says_for_what(app, soon, why):
     soon.skip(10)
     fire(app)
     assert why().outcome == "waiting: no worker for this queue"
-    beat(app, soon, "worker", tasks=())
+    record_heartbeat(app, soon, "worker", tasks=())
     assert why().outcome == "waiting: task unknown to every worker"
-    beat(app, soon, "worker")
+    record_heartbeat(app, soon, "worker")
     assert why().outcome == "waiting"
     app.open().pause_queue("default", paused=True)
     assert (why().outcome, why().fix) == ("waiting: queue paused", "`rota queues resume default`.")
@@ -274,18 +274,12 @@ def test_a_date_that_was_done_before_its_wall_time_was_changed_is_told_as_such(a
         clock.time = micros_of(datetime(2026, 1, 17, 18, tzinfo=UTC))
         fire(app)
     verdict = asked(app, "2026-01-16 18:00", "UTC")
-    known = {
-        False: ("not expected", "This local date has had its run. A new wall time does not run it again."),
-        True: (
-            "done before the change",
-            (
-                "This local date had its turn already, at Fri 2026-01-16 00:05 UTC. Its times were changed by ann at "
-                "Fri 2026-01-16 12:00 UTC (trigger: calendar days=1 at=00:05 → calendar days=1 at=18:00). A new wall "
-                "time does not run a date again."
-            ),
-        ),
-    }
-    assert (verdict.outcome, verdict.sentence.partition(" UTC: ")[2]) == known[is_fired]
+    assert verdict.outcome == "done before the change"
+    assert verdict.sentence.partition(" UTC: ")[2] == (
+        "This local date had its turn already, at Fri 2026-01-16 00:05 UTC. Its times were changed by ann at Fri "
+        "2026-01-16 12:00 UTC (trigger: calendar days=1 at=00:05 → calendar days=1 at=18:00). A new wall time does not "
+        "run a date again."
+    )
 
 
 MOVES = {  # from, to, the last run before the move, the move, the local time asked about, its run
@@ -316,6 +310,57 @@ def test_a_date_that_was_done_before_a_move_is_told_as_such(app, tick, clock, by
     assert verdict.outcome == "done before the move"
     assert f"This local time had its turn {then}. Its times were changed by ann" in verdict.sentence
     assert f"(tz: {before} → {after}). No local time runs twice." in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("catchup", "outcome", "rest"),
+    [
+        ("latest", "late", "It was made up for 30 m late."),
+        ("all", "late", "It was made up for 30 m late."),
+        ("skip", "skipped: catch-up", 'With catchup="skip", missed times are not made up for.'),
+    ],
+)
+@pytest.mark.parametrize("by", ["schedule", "tenant"])
+def test_a_time_that_a_move_put_into_the_past_blames_no_scheduler(app, tick, clock, by, catchup, outcome, rest):
+    clock.time = micros_of(datetime(2026, 1, 15, 12, tzinfo=UTC))
+    app.tenants.put("acme", tz="UTC")
+    whose = {"tz": "UTC"} if by == "schedule" else {"tenant": "acme"}
+    app.schedules.put("daily", tick.job(), calendar(days=1, at="19:00"), catchup=catchup, **whose)
+    clock.time = micros_of(datetime(2026, 1, 15, 14, tzinfo=UTC))
+    if by == "schedule":
+        whose = {"tz": "Asia/Kolkata", "by": "ann"}
+        app.schedules.put("daily", tick.job(), calendar(days=1, at="19:00"), catchup=catchup, **whose)
+    else:
+        app.tenants.put("acme", tz="Asia/Kolkata", by="ann")
+    fire(app)
+    work(app)
+    verdict = asked(app, "2026-01-15 19:00", "Asia/Kolkata")
+    assert verdict.outcome == outcome
+    assert "The clock of the new zone had passed this time when the zone was changed." in verdict.sentence
+    assert "(tz: UTC → Asia/Kolkata)" in verdict.sentence
+    assert rest in verdict.sentence
+    assert "scheduler" not in verdict.sentence + verdict.fix
+
+
+def test_the_run_of_a_date_that_two_zones_leave_out_blames_no_scheduler(app, tick, clock):
+    clock.time = micros_of(datetime(2026, 1, 15, tzinfo=UTC))
+    daily(app, clock, tick, "Pacific/Pago_Pago", "2026-01-16T23:00Z", "2026-01-17T00:30Z", at="12:00")
+    app.schedules.put("daily", tick.job(), calendar(days=1, at="12:00"), tz="Pacific/Kiritimati", by="ann")
+    fire(app)
+    work(app)
+    verdict = asked(app, "2026-01-17 13:00:01", "Pacific/Kiritimati")
+    assert (verdict.outcome, verdict.code, verdict.fix) == ("late", "late.moved", "")
+
+
+def test_a_time_that_was_missed_before_a_move_blames_the_scheduler(app, tick, clock):
+    """By the clock of both zones it was past, and nothing fired it."""
+    clock.time = micros_of(datetime(2026, 1, 15, 12, tzinfo=UTC))
+    app.schedules.put("daily", tick.job(), calendar(days=1, at="19:00"), tz="UTC")
+    clock.time = micros_of(datetime(2026, 1, 15, 20, tzinfo=UTC))
+    app.schedules.put("daily", tick.job(), calendar(days=1, at="19:00"), tz="Asia/Kolkata", by="ann")
+    fire(app)
+    work(app)
+    assert "No scheduler fired it in time." in asked(app, "2026-01-15 19:00", "Asia/Kolkata").sentence
 
 
 @pytest.mark.parametrize("is_fired", [False, True], ids=["before its run", "after its run"])

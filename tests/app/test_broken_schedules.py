@@ -7,8 +7,8 @@ import pytest
 
 from app.steps import fire
 from rota import cron, every
-from rota.model.edit import Edit
-from rota.model.schedule import problem_of
+from rota.model.schedules.edit import Edit
+from rota.model.schedules.schedule import problem_of
 
 BROKEN = {
     "zone": {"tz": "Mars/Olympus"},
@@ -40,12 +40,12 @@ def tick(app):
     return tick
 
 
-@pytest.fixture(params=["unnoticed", "set aside"])
+@pytest.fixture(params=["unnoticed", "stopped"])
 def broken(request, app, tick, clock, spoil):
     app.schedules.put("soon", tick.job(), cron("*/5 * * * *"), lookahead="1h")
     fire(app)
     spoil(app)
-    if request.param == "set aside":
+    if request.param == "stopped":
         clock.skip(7200)
         fire(app)
         assert app.schedules.get("soon").problem

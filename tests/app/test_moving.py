@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from every_store import SERVED, fresh_place
-from rota.errors import Refused, StoreError, StoreMoved
+from rota.errors import Refused, StoreError, StoreSealed
 from rota.model.entry import EntryEdit
-from rota.model.history import history_of
-from rota.model.job import Job
-from rota.model.outcome import Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.settle import settle
-from rota.model.state import State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.job import Job
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import settle
+from rota.model.jobs.state import State
 from rota.operations import copy
 from rota.operations.copy import PARTS, Moved, check, move, undo
 from rota.store.contract import Exchange, Seal
@@ -98,7 +98,7 @@ def test_the_first_store_is_sealed_for_good_and_the_second_takes_work(pair):
     move(source, target, wait=0)
     assert source.sealed().is_done
     assert source.sealed().target == target.describe()
-    with pytest.raises(StoreMoved, match="restart with the URL of that store"):
+    with pytest.raises(StoreSealed, match="restart with the URL of that store"):
         source.add_jobs([a_job()])
     assert target.sealed() is None
     assert target.add_jobs([a_job(key="taken")])[0].existed
@@ -128,7 +128,7 @@ def test_a_move_and_the_way_back_leave_everything_as_it_was(pair, open_store):
 def test_each_step_is_told(pair):
     source, target = pair
     heard = []
-    move(source, target, wait=0, tell=heard.append)
+    move(source, target, wait=0, on_step=heard.append)
     assert [step.phase for step in heard] == sorted((step.phase for step in heard), key=["wait", "copy", "check"].index)
     assert {step.part for step in heard if step.phase == "copy"} == set(PARTS)
     assert {step.part for step in heard if step.phase == "check"} == set(PARTS)
@@ -140,11 +140,11 @@ class TestWhatRuns:
         source, target = pair
         (job,) = hand_out(source)
 
-        def tell(step):
+        def on_step(step):
             if step.phase == "wait" and step.done and read(source, job.id).state is State.RUNNING:
                 assert succeed(source, job) == []
 
-        assert move(source, target, tell=tell).given_back == 0
+        assert move(source, target, on_step=on_step).given_back == 0
         assert read(target, job.id).state is State.SUCCEEDED
 
     def test_what_still_runs_at_the_end_of_the_wait_is_given_back_and_spends_nothing(self, pair):
@@ -154,7 +154,7 @@ class TestWhatRuns:
         for job in jobs:
             moved = read(target, job.id)
             assert (moved.state, moved.attempts, moved.failures, moved.deaths) == (State.QUEUED, 0, 0, 0)
-            assert history_of(moved)[-1].reason.startswith("given back: the store is being moved to ")
+            assert history_of(moved)[-1].reason.startswith("the store is being copied to ")
 
     def test_a_job_that_was_given_back_is_fenced_from_its_old_worker(self, pair):
         source, target = pair
@@ -173,25 +173,25 @@ class TestWhatRuns:
 
     def test_a_dead_workers_job_is_rescued_while_others_are_waited_for(self, pair):
         source, target = pair
-        (lapsed,) = (job for job in all_jobs(source) if job.state is State.RUNNING)  # since 2026 began
+        (expired,) = (job for job in all_jobs(source) if job.state is State.RUNNING)  # since 2026 began
         (job,) = hand_out(source)
 
-        def tell(step):
+        def on_step(step):
             if step.phase == "wait" and step.done == 1 and read(source, job.id).state is State.RUNNING:
                 succeed(source, job)
 
-        assert move(source, target, tell=tell).given_back == 0
-        assert read(target, lapsed.id).deaths == 1
+        assert move(source, target, on_step=on_step).given_back == 0
+        assert read(target, expired.id).deaths == 1
 
     def test_a_late_line_of_a_voided_job_harms_nothing(self, pair):
         source, target = pair
         (job,) = hand_out(source)
 
-        def tell(step):
+        def on_step(step):
             if step.phase == "check":
                 source.append_logs([a_line(job.id, "still here")])
 
-        move(source, target, wait=0, tell=tell)
+        move(source, target, wait=0, on_step=on_step)
         assert source.sealed().is_done
 
 
@@ -208,7 +208,8 @@ class TestCallersTransactions:
     def test_a_transaction_brings_no_job_to_a_sealed_store(self, source, connection):
         connection.execute("ROLLBACK")
         source.seal(Seal(target="elsewhere"))
-        with pytest.raises(StoreMoved, match="is being moved to elsewhere"):
+        connection.execute("BEGIN")
+        with pytest.raises(StoreSealed, match="is being copied to elsewhere"):
             source.add_jobs_in(connection, [a_job()])
 
     def test_a_transaction_ends_a_job_of_a_sealed_store(self, source, connection):
@@ -216,6 +217,7 @@ class TestCallersTransactions:
         (job,) = hand_out(source)
         source.seal(Seal(target="elsewhere"))
         change = settle(job, Succeeded(b"1"), RetryPolicy(), source.now(), 0.0)
+        connection.execute("BEGIN")
         assert source.settle_in(connection, "worker-9", change)
         connection.execute("COMMIT")
         assert read(source, job.id).state is State.SUCCEEDED
@@ -238,12 +240,12 @@ def stopping_at(number):
     """A listener that ends the move at a step, counted from 0."""
     left = [number]
 
-    def tell(_step):
+    def on_step(_step):
         if not left[0]:
             raise Stopped
         left[0] -= 1
 
-    return tell
+    return on_step
 
 
 class TestGoingOn:
@@ -253,12 +255,12 @@ class TestGoingOn:
         steps = []
         whole = open_store("memory")
         furnish(whole)
-        move(whole, open_store("memory"), wait=0, tell=steps.append)
+        move(whole, open_store("memory"), wait=0, on_step=steps.append)
         targets = [first, *(open_store(first.features.kind) for _ in range(2))]
         for number, target in zip((1, len(steps) // 2, len(steps) - 1), targets, strict=True):
             with pytest.raises(Stopped):
-                move(source, target, wait=0, tell=stopping_at(number))
-            with pytest.raises(StoreMoved, match="is being filled from"):
+                move(source, target, wait=0, on_step=stopping_at(number))
+            with pytest.raises(StoreSealed, match="is being filled from"):
                 target.add_jobs([a_job()])
             if target is not targets[-1]:
                 undo(source)
@@ -271,7 +273,7 @@ class TestGoingOn:
         number = 0
         while True:
             try:
-                move(source, target, wait=0, tell=stopping_at(number))
+                move(source, target, wait=0, on_step=stopping_at(number))
             except Stopped:
                 number += 1
             else:
@@ -288,7 +290,7 @@ class TestGoingOn:
         load = target.load
         target.load = lambda records: sent.extend(records) or load(records)
         with pytest.raises(Stopped):
-            move(source, target, tell=stopping_at(9))
+            move(source, target, on_step=stopping_at(9))
         arrived = len(all_jobs(target))
         assert 50 < arrived < 100
         sent.clear()
@@ -310,12 +312,12 @@ class TestGoingOn:
         assert target.sealed() is None
 
     def test_a_move_that_is_called_off_under_way_does_not_end(self, source, target):
-        def tell(step):
+        def on_step(step):
             if step.phase == "check":
                 source.seal(None)
 
         with pytest.raises(Refused, match="was called off meanwhile"):
-            move(source, target, wait=0, tell=tell)
+            move(source, target, wait=0, on_step=on_step)
         assert source.sealed() is None
         assert target.sealed().source == source.describe()
 
@@ -355,7 +357,7 @@ class TestRefusals:
         [
             lambda store: store.add_jobs([a_job()]),
             lambda store: store.edit_schedules([new_schedule("mine")]),
-            lambda store: store.acquire_lock("mine", "token", 1),
+            lambda store: store.change_lock("mine", "acquire", "token", 1),
             lambda store: store.pause_queue("mine", paused=True),
         ],
         ids=["a job", "a schedule", "a lock", "a paused queue"],
@@ -382,23 +384,23 @@ class TestRefusals:
     def test_a_store_that_was_moved_says_where_to(self, open_store, target, source):
         left = open_store("memory")
         move(left, target)
-        with pytest.raises(Refused, match=f"was moved to {target.describe()}; copy from there"):
+        with pytest.raises(Refused, match=f"was copied to {target.describe()}; copy from there"):
             move(left, source)
 
     def test_a_store_that_is_being_moved_elsewhere_is_refused(self, source, target):
         source.seal(Seal(target="elsewhere", id="theirs"))
-        with pytest.raises(Refused, match="is being moved to elsewhere; end that copy"):
+        with pytest.raises(Refused, match="is being copied to elsewhere; end that copy"):
             move(source, target)
 
     def test_a_target_that_is_being_left_is_refused(self, source, target):
         target.seal(Seal(target="elsewhere", id="other"))
-        with pytest.raises(Refused, match="was itself moved to elsewhere"):
+        with pytest.raises(Refused, match="was itself copied to elsewhere"):
             move(source, target)
 
     def test_a_target_with_part_of_a_copy_that_was_called_off_is_refused(self, source, target):
         """The source went on meanwhile: what lies there is old, and would run twice."""
         with pytest.raises(Stopped):
-            move(source, target, wait=0, tell=stopping_at(3))
+            move(source, target, wait=0, on_step=stopping_at(3))
         undo(source)
         with pytest.raises(Refused, match="holds part of another copy"):
             move(source, target)
@@ -417,7 +419,7 @@ class TestUndoing:
     def test_a_store_whose_move_has_not_ended_takes_work_again(self, source, target):
         before = movable(source)
         with pytest.raises(Stopped):
-            move(source, target, wait=10**12, tell=stopping_at(0))
+            move(source, target, wait=10**12, on_step=stopping_at(0))
         undo(source)
         assert source.sealed() is None
         assert movable(source) == before
@@ -425,9 +427,9 @@ class TestUndoing:
 
     def test_what_was_copied_stays_sealed(self, source, target):
         with pytest.raises(Stopped):
-            move(source, target, wait=0, tell=stopping_at(5))
+            move(source, target, wait=0, on_step=stopping_at(5))
         undo(source)
-        with pytest.raises(StoreMoved):
+        with pytest.raises(StoreSealed):
             target.exchange(Exchange(holder="w", want=1))
 
     def test_there_must_be_a_move(self, source):
@@ -441,7 +443,7 @@ class TestUndoing:
 
     def test_the_store_that_is_being_filled_is_not_meant(self, source, target):
         with pytest.raises(Stopped):
-            move(source, target, wait=0, tell=stopping_at(3))
+            move(source, target, wait=0, on_step=stopping_at(3))
         with pytest.raises(Refused, match="name that one with --from"):
             undo(target)
 

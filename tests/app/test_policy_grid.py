@@ -9,11 +9,11 @@ import pytest
 
 from app.steps import NOON, fire
 from rota import every
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.settle import settle
-from rota.model.state import State
 from rota.store.contract import Exchange, JobFilter
 
 STEP = 10  # seconds between two expected times

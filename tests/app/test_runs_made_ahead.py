@@ -1,4 +1,4 @@
-"""What was made ahead is still to come, also where it is the last."""
+"""What was made ahead is still to come, also if it is the last."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota import App, BadOption, JobNotFound, LeaseLost, Refused, current_job
+from rota import App, BadOption, JobNotFound, LeaseLost, Refused, StoreUnavailable, current_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,11 +44,23 @@ def test_a_committed_transaction_brings_its_job(app: App, connection: sqlite3.Co
     task = app.task(len, name="count")
     connection.execute("INSERT INTO sale VALUES ('a')")
     job = task.using(tx=connection).enqueue("abc")
-    with pytest.raises(JobNotFound):
-        job.refresh()
+    for read in (job.refresh, lambda: job.result(timeout=1)):
+        with pytest.raises(JobNotFound, match=r"part of a transaction .* not committed yet"):
+            read()
     connection.commit()
     assert job.refresh().state == "queued"
     assert app.open().recount() == {}
+
+
+def test_a_job_of_an_open_transaction_says_so_also_if_the_store_was_never_opened(tmp_path: Path):
+    app = App(f"sqlite:///{tmp_path / 'new.db'}")
+    task = app.task(len, name="count")
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection, closing(app):
+        job = task.using(tx=connection).enqueue("abc")
+        with pytest.raises(StoreUnavailable, match=r"part of a transaction .* not be committed yet"):
+            _ = job.state
+        connection.commit()
+        assert job.state == "queued"
 
 
 def test_a_rolled_back_transaction_leaves_no_job(app: App, connection: sqlite3.Connection, path: Path):
@@ -67,6 +79,27 @@ def test_a_connection_without_a_transaction_gets_one(app: App, connection: sqlit
     connection.rollback()
     with pytest.raises(JobNotFound):
         job.refresh()
+
+
+def test_rows_and_text_that_the_caller_wants_otherwise_stay_so(app: App, connection: sqlite3.Connection):
+    connection.row_factory = lambda _cursor, row: {"first": row[0]}
+    connection.text_factory = bytes
+    job = app.task(len, name="count").using(tx=connection, key="one").enqueue("a")
+    assert app.task(len, name="count2").using(tx=connection, key="two").enqueue("a").id != job.id
+    assert connection.execute("SELECT 'a'").fetchone() == {"first": b"a"}
+    connection.commit()
+    assert app.jobs.get(job.id).key == "one"
+
+
+def test_a_connection_that_commits_each_statement_is_refused(app: App, path: Path):
+    class Autocommit(sqlite3.Connection):
+        autocommit = True  # what sqlite3.connect(autocommit=True) gives since Python 3.12
+
+    with (
+        closing(sqlite3.connect(path, factory=Autocommit)) as connection,
+        pytest.raises(BadOption, match="in autocommit without a transaction"),
+    ):
+        app.task(len, name="count").using(tx=connection).enqueue("a")
 
 
 def test_a_key_that_is_taken_answers_with_its_job(app: App, connection: sqlite3.Connection):

@@ -6,8 +6,10 @@ import signal
 
 from kill_harness import wait_until
 
+from amounts import amount
 from rota import StoreUnavailable
 
+PAUSE = amount(25, 0) / 1_000  # seconds between two jobs that are enqueued
 ROLES = ["scheduler"] * 2 + ["worker"] * 3
 
 
@@ -17,7 +19,7 @@ class Crowd:
     def __init__(self, ground):
         self.ground = ground
         self.services = [ground.start(role) for role in ROLES]
-        self._enqueuer = ground.start("enqueuer", count=100_000)
+        self._enqueuer = ground.start("enqueuer", count=100_000, pause=PAUSE)
         for service in self.services:
             service.wait_for("node.started")
 

@@ -8,7 +8,7 @@ from kill_checks import check_all
 from killable_app import put_schedules
 
 from every_store import SERVED
-from rota.model.state import State
+from rota.model.jobs.state import State
 
 RESTARTS = ("stop", "kill", "kill")  # four kinds of server make twelve
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,8 +13,7 @@ from rota.cli.main import main
 from rota.cli.target import load_target
 from rota.store.sqlite import SqliteStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
+sys.path.append(str(Path(__file__).parents[1] / "processes"))  # for processes that start without importing
 
 JOBS = '''
 import os

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rota.model.clock_record import KIND, NAME, ClockRecord, ClockStep, pack_record
+from rota.model.clock.record import KIND, NAME, ClockRecord, ClockStep, pack_record
 from rota.model.entry import EntryEdit
 from rota.model.micros import SECOND, datetime_of
 

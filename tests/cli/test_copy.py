@@ -102,12 +102,42 @@ def test_the_old_store_says_where_everything_went(full):
 
 def test_a_second_copy_says_where_everything_went(full):
     full("copy", *SURE)
-    assert "was moved to sqlite file" in full("copy", *SURE, code=6).stderr
+    assert "was copied to sqlite file" in full("copy", *SURE, code=6).stderr
+
+
+@pytest.mark.parametrize("options", [("--yes",), ("--dry-run",)])
+@pytest.mark.parametrize(
+    "seal",
+    [
+        Seal(target="elsewhere", id="x", is_done=True),
+        Seal(target="elsewhere", id="x"),
+        Seal(target="here", source="elsewhere", id="x"),
+    ],
+    ids=["moved", "being moved", "being filled"],
+)
+def test_a_copy_that_is_refused_leaves_no_target(full, store, seal, options):
+    store.seal(seal)
+    full("copy", *BOTH, *options, code=6)
+    assert not list(full.folder.glob("new.db*"))
+
+
+@pytest.mark.parametrize("options", [("--yes",), ("--dry-run",)])
+@pytest.mark.parametrize("place", ["jobs.py/new.db", "/proc/none/new.db"])
+def test_a_target_that_cannot_be_made_is_refused(full, store, place, options):
+    said = full("copy", "--from", FROM, "--to", f"sqlite:///{place}", *options, code=4).stderr
+    assert "cannot make" in said
+    assert place in said
+    assert store.sealed() is None
+
+
+def test_a_path_that_can_be_made_is_fine_for_a_dry_run_and_is_not_made(full):
+    full("copy", "--from", FROM, "--to", "sqlite:///deep/down/new.db", "--dry-run")
+    assert not (full.folder / "deep").exists()
 
 
 def test_undo_opens_a_store_whose_copy_has_not_ended(full, store):
     store.seal(Seal(target="elsewhere", id="x"))
-    assert "is being moved to elsewhere" in full("copy", *SURE, code=6).stderr
+    assert "is being copied to elsewhere" in full("copy", *SURE, code=6).stderr
     assert "takes work again" in full("copy", "--undo", "--from", FROM).stderr
     full.enqueue("greet", "dora")
     assert "there is nothing to undo" in full("copy", "--undo", "--from", FROM, code=6).stderr

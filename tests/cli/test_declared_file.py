@@ -10,8 +10,8 @@ import pytest
 
 from rota.errors import BadSettings
 from rota.inspector.reading import sync_schedules
+from rota.model.jobs.payload import unpack_call
 from rota.model.micros import SECOND
-from rota.model.payload import unpack_call
 
 FILE = """\
 app: jobs.py
@@ -122,8 +122,49 @@ def test_a_plan_has_a_section_for_each_origin_and_apply_does_it(rota, declare):
         ("schedule", "code", "tick"),
         ("schedule", "file", "greeting"),
     ]
-    assert "applied 4 changes" in rota("schedules", "apply").stderr
+    assert "applied 4 changes: 1 tenant and 3 schedules\n" in rota("schedules", "apply").stderr
     assert rota("schedules", "plan", "--check").stdout == "nothing would change\n"
+    again = rota("schedules", "apply")
+    assert (again.stdout, again.stderr) == ("nothing was to be changed\n", "")
+
+
+def test_a_new_tenant_is_planned_with_all_that_it_says(rota, declare):
+    north = "tenants:\n  north: {tz: Europe/Oslo, queue: mail, priority: 5, on_zone_change: keep_next}\n"
+    declare(FILE.replace("tenants:\n", north))
+    lines = rota("schedules", "plan").stdout.splitlines()
+    first = lines.index("+ north  add") + 1
+    assert [line.strip() for line in lines[first : first + 4]] == [
+        "tz: Europe/Oslo",
+        "queue: mail",
+        "priority: 5",
+        "on_zone_change: keep_next",
+    ]
+
+
+def test_schedules_that_follow_a_changed_tenant_are_counted(rota, declare):
+    declare(FILE)
+    rota("schedules", "apply")
+    declare(FILE.replace("Asia/Kolkata", "Asia/Tokyo"))
+    planned = [line for line in rota("schedules", "plan").stdout.splitlines() if line.startswith("~")]
+    said = rota("schedules", "apply").stderr
+    assert [line.split()[1] for line in planned] == ["acme", "greeting"]
+    assert said == "applied 2 changes: 1 tenant and 1 schedule\n"
+
+
+def test_an_older_version_that_changes_nothing_is_told(rota, declare):
+    declare(FILE)
+    code = (rota.folder / "jobs.py").read_text()
+    (rota.folder / "jobs.py").write_text(
+        code.replace("App()", "App(version='2')").replace('every("1s")', 'every("20s")')
+    )
+    sys.modules.pop("jobs", None)
+    rota("schedules", "apply")
+    (rota.folder / "jobs.py").write_text(code.replace("App()", "App(version='1')"))
+    sys.modules.pop("jobs", None)
+    said = rota("schedules", "apply")
+    assert "version 2 of its app has set it; an older one changes nothing" in said.stdout
+    assert "left alone, because a newer version of this app has set them: 1 schedule\n" in said.stderr
+    assert "applied" not in said.stderr
 
 
 def test_what_left_the_file_is_retired_by_apply_and_the_code_is_left_alone(rota, declare):

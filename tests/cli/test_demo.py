@@ -48,5 +48,5 @@ def test_the_demo_stops_by_itself_and_keeps_a_store_that_it_is_given(rota, start
 def test_the_sample_app_is_built_and_not_started(folder):
     app = make_app("memory://")
     assert set(internals(app).declared) == {"checkout", "digest", "export", "photos", "rates"}
-    assert not internals(app).is_open
+    assert not internals(app).store.is_open
     assert sorted(path.name for path in folder.iterdir()) == ["jobs.py"]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import py_compile
 import signal
+from datetime import UTC, datetime
 
+from rota import App
+from rota.cli.live_lines import PRINTED, LiveLines
 from rota.cli.reloading import Code, folder_of
-from rota.model.state import State
+from rota.model.jobs.state import State
+from rota.model.micros import SECOND
 
 GREET = """
 from rota import App
@@ -74,7 +78,7 @@ def test_a_reload_waits_two_seconds_and_hands_back_what_still_runs(rota, started
     (rota.folder / "other.py").write_text("")
     process.wait_for("other.py changed")
     process.wait_for("reloading: waiting up to 2 s for 1 running")
-    process.wait_for("returned to its queue: given back at shutdown")
+    process.wait_for("returned to its queue: worker shutdown")
     process.wait_for("reloaded")
     (rota.folder / "gate").touch()
     process.wait_for("✔ ")
@@ -142,3 +146,10 @@ def test_settings_are_noticed_wherever_they_are(rota):
     assert code.changed() == ["../rota.yaml", "rota.yaml"]
     settings.unlink()
     assert code.changed() == ["../rota.yaml"]
+
+
+def test_live_lines_are_in_the_timezone_of_the_app(capsys):
+    app = App("memory://", tz="Asia/Kolkata")
+    noon = int(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()) * SECOND
+    LiveLines(app, shows_tracebacks=False)._show(noon, PRINTED, "", "greet('ann')", "hello")
+    assert capsys.readouterr().err.startswith("17:30:00 ")

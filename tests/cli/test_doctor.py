@@ -26,9 +26,9 @@ def found(rota):
     return examine
 
 
-def beat(store, **more) -> None:
+def record_heartbeat(store, **more) -> None:
     facts = {"id": "n", "host": "h", "pid": 1, "roles": ("worker", "scheduler"), "queues": ("default",), "app": "app"}
-    store.beat(Node(**{**facts, **more}))
+    store.record_heartbeat(Node(**{**facts, **more}))
 
 
 def test_all_is_well_where_a_node_runs(rota, started, store, monkeypatch):
@@ -67,7 +67,7 @@ def test_a_file_that_others_may_open_is_a_warning(found, rota):
 
 def test_counters_that_are_off_are_a_problem(found, rota, store):
     rota.enqueue("greet", "ann")
-    beat(store, tasks=("jobs.greet",))
+    record_heartbeat(store, tasks=("jobs.greet",))
     assert found("counters", code=0) == [("ok", "they equal a fresh count")]
     with sqlite3.connect(store.path) as connection:
         connection.execute("UPDATE rota_count SET n = n + 2 WHERE name = 'queued'")
@@ -79,7 +79,7 @@ def test_many_jobs_are_counted_only_when_it_is_asked_for(found, rota, store, mon
     monkeypatch.setattr("rota.cli.checks.MOST_RECOUNTED", 1)
     for name in ("ann", "bob"):
         rota.enqueue("greet", name)
-    beat(store, tasks=("jobs.greet",))
+    record_heartbeat(store, tasks=("jobs.greet",))
     ((verdict, finding),) = found("counters", code=0)
     assert (verdict, finding.partition(";")[0]) == ("ok", "not compared: a fresh count would read all 2 jobs")
     assert found("counters", "--recount", code=0) == [("ok", "they equal a fresh count")]
@@ -87,29 +87,42 @@ def test_many_jobs_are_counted_only_when_it_is_asked_for(found, rota, store, mon
 
 def test_waiting_jobs_without_a_worker_are_a_problem(found, rota, store):
     rota.enqueue("send", "ann", "--in", "1h")
-    beat(store, tasks=("jobs.send",))
+    record_heartbeat(store, tasks=("jobs.send",))
     assert found("queues", code=0) == [("warning", "queue mail has 1 waiting job and no live worker")]
     rota.enqueue("send", "bob")
     assert found("queues", code=1) == [("problem", "queue mail has 2 waiting jobs and no live worker")]
-    beat(store, queues=("mail",), tasks=("jobs.send",))
+    record_heartbeat(store, queues=("mail",), tasks=("jobs.send",))
     rota("queues", "pause", "mail")
     assert found("queues", code=0) == [("warning", "queue mail has 2 waiting jobs and is paused")]
 
 
 def test_a_task_that_no_live_worker_knows_is_a_problem(found, rota, store):
     rota.enqueue("greet", "ann")
-    beat(store, tasks=("jobs.divide",))
+    record_heartbeat(store, tasks=("jobs.divide",))
     assert found("tasks", code=1) == [
-        ("problem", "jobs.greet has jobs or schedules, and no live worker knows it"),
+        ("problem", "no live worker knows jobs.greet, the task of waiting jobs"),
     ]
-    beat(store, tasks=("jobs.greet",))
+    record_heartbeat(store, tasks=("jobs.greet",))
     assert [verdict for verdict, _ in found("tasks", code=0)] == ["ok"]
+
+
+def test_the_schedules_of_a_task_that_no_live_worker_knows_are_named(rota, store):
+    rota.sync()
+    for number in range(7):
+        rota("schedules", "add", f"night{number}", "report", "--every", "1h", "--app", "jobs.py")
+    rota("schedules", "run-now", "night0")
+    record_heartbeat(store, tasks=("jobs.divide",))
+    (fact,) = [one for one in json.loads(rota("doctor", "-o", "json", code=1).stdout) if one["about"] == "tasks"]
+    named = "night0, schedule night1, schedule night2, schedule night3, schedule night4 and other schedules"
+    assert fact["finding"] == f"no live worker knows jobs.report, the task of waiting jobs, schedule {named}"
+    assert "`rota jobs cancel --where task:jobs.report`" in fact["todo"]
+    assert "`rota schedules disable night0 night1 night2 night3 night4`" in fact["todo"]
 
 
 def test_schedules_need_a_scheduler_and_a_rule_that_can_be_read(found, rota, store):
     rota.sync()
     assert found("schedules", code=1) == [("problem", "1 schedule on, and no live node that fires them")]
-    beat(store, tasks=("jobs.report",))
+    record_heartbeat(store, tasks=("jobs.report",))
     assert found("schedules", code=0) == [("ok", "1 on, none broken")]
     with sqlite3.connect(store.path) as connection:
         connection.execute("UPDATE rota_schedule SET problem = 'no such zone' WHERE id = 'report'")
@@ -119,17 +132,17 @@ def test_schedules_need_a_scheduler_and_a_rule_that_can_be_read(found, rota, sto
 
 def test_silent_nodes_and_mixed_versions_are_warnings(found, rota, store):
     rota("migrate")
-    beat(store, version="1")
-    store.beat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60_000_000)
+    record_heartbeat(store, version="1")
+    store.record_heartbeat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60_000_000)
     assert found("nodes", code=0)[0] == ("warning", "old was heard of 60 s ago")
-    beat(store, id="m", version="2")
+    record_heartbeat(store, id="m", version="2")
     assert ("warning", "app runs in versions 1 and 2 at once") in found("nodes", code=0)
     checks = found("nodes", "--app", "jobs.py", code=0)
     assert ("warning", "n runs app 1, the code here is (no version)") in checks
 
 
 def test_many_schedules_are_read_in_pages_and_only_some_broken_ones_are_told(found, store):
-    beat(store, tasks=("mail.send",))
+    record_heartbeat(store, tasks=("mail.send",))
     edits = [new_schedule(f"s{number:04}", now=store.now()) for number in range(450)]
     edits = [
         msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, problem="no such zone" * (number < 33)))

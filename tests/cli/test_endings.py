@@ -84,7 +84,7 @@ def test_5_not_found(rota):
     rota("migrate")
     said = rota("jobs", "show", "nope", code=5).stderr
     assert said == (
-        "error: no job has the id 'nope'; it may have been pruned\n"
+        "error: no job has the id 'nope', and none begins so; it may have been pruned\n"
         "hint: `rota jobs list` shows the jobs that are kept\n"
     )
     assert "`rota schedules list` shows those that exist" in rota("schedules", "show", "nope", code=5).stderr
@@ -96,7 +96,7 @@ def test_5_not_found(rota):
 def test_6_refused(rota):
     job_id = rota.enqueue("greet", "ann")
     said = rota("jobs", "retry", job_id, code=6).stderr
-    assert said.startswith(f"error: job {job_id} is queued; only failed or cancelled jobs can be retried")
+    assert said.startswith(f"error: job {job_id} is queued, and only failed or cancelled jobs can be retried")
 
 
 def test_7_the_job_failed(rota, started):
@@ -148,3 +148,38 @@ def test_a_terminal_gets_colours_and_a_pipe_does_not(rota):
     os.close(slave)
     assert b"\x1b[" not in os.read(master, 4096)
     os.close(master)
+
+
+MIDDLEWARE = """
+from rota import App, Middleware, every
+
+
+class Tenants(Middleware):
+    def create(self, jobs, call_next):
+        raise LookupError("no tenant")
+
+
+app = App()
+app.use(Tenants())
+
+
+@app.task
+def greet(name): ...
+"""
+
+
+def test_1_what_a_middleware_raises_is_told_with_its_own_traceback_and_not_as_a_bug(rota):
+    (rota.folder / "jobs.py").write_text(MIDDLEWARE)
+    said = rota("enqueue", "greet", "ann", "--app", "jobs.py", code=1).stderr
+    assert 'raise LookupError("no tenant")' in said
+    assert "error: the middleware Tenants raised LookupError: no tenant" in said
+    assert "a job of task jobs.greet" in said
+    assert "bug" not in said
+
+
+def test_1_a_start_names_the_schedule_whose_template_a_middleware_did_not_take(rota):
+    (rota.folder / "jobs.py").write_text(f'{MIDDLEWARE}\n@app.schedule(every("1h"))\ndef tick(): ...\n')
+    said = rota("run", "jobs.py", code=1).stderr
+    assert "error: the middleware Tenants raised LookupError: no tenant" in said
+    assert "the template of schedule 'tick' (task jobs.tick)" in said
+    assert "bug" not in said

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rota import App, cron, every
 from rota.cli.export import ExportedSchedule, _yaml, exported
-from rota.model.payload import Call, pack_call
-from rota.model.redaction import DEFAULT
-from rota.model.schedule import Origin, Schedule, ScheduleSpec
+from rota.model.jobs.payload import Call, pack_call
+from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec
+from rota.model.secrets.redaction import DEFAULT
 from rota.triggers import trigger_from_text
 
 JSON = st.recursive(

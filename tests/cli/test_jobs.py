@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from rota.cli.where import filter_from
 from rota.errors import BadOption
-from rota.model.state import State
+from rota.inspector.search import filter_from
+from rota.model.jobs.state import State
 from rota.store.contract import LogLine, Refusal
 from rota.store.sqlite import SqliteStore
 
@@ -115,7 +115,7 @@ def test_a_page_reads_from_call_to_traceback(worked):
     assert lines[0] == f"job {worked.ids['bad']}  failed"
     assert lines[2] == "  jobs.divide(1, 0)"
     text = "\n".join(lines)
-    assert "  attempts  1 (1 failure)" in text
+    assert "  attempts  started once; 1 failure counts against its retries" in text
     history = lines[lines.index("history") + 1 :]
     assert [line.split()[2] for line in history[:3]] == ["queued", "running", "failed"]
     assert "waited" in history[0]
@@ -176,9 +176,9 @@ def test_a_running_job_is_asked_to_stop(rota, started):
 
 def test_one_name_that_fits_nothing_changes_nothing(worked):
     said = worked("jobs", "retry", worked.ids["bad"], "nope", code=5).stderr
-    assert "no job has the id 'nope'; it may have been pruned. Nothing was retried" in said
+    assert "no job has the id 'nope', and none begins so; it may have been pruned. Nothing was retried" in said
     said = worked("jobs", "delete", worked.ids["bad"], worked.ids["ready"], code=6).stderr
-    assert "is queued; only succeeded, failed or cancelled jobs can be deleted, and cancel a job first" in said
+    assert "is queued, and only succeeded, failed or cancelled jobs can be deleted; cancel a job first" in said
     assert states(worked)["bad"] == "failed"
 
 

@@ -153,6 +153,48 @@ def test_mistakes_of_every_kind_are_told_in_one_run(rota):
     assert ("warning", "tenants", "mine names the tenant acme2, which the file does not declare") in told
 
 
+MANY_IN_ONE = """
+app: jobs.py
+tenants:
+  acme: {tz: Asia/Kolkata, que: mail}
+schedules:
+  a: {task: gret, every: 5m, overlap: skipp, tenant: acmee}
+  b: {task: greet, every: 5x, kwargs: {nam: ann}}
+  c: {task: greet, every: 5m, grce: 5m, kwargs: {name: ann, times: many}, key_for: 1h}
+  d: {task: greet, every: 5m, kwargs: [ann], jitter: x}
+  e: {task: send, once: "2020-01-01T00:00:00Z", kwargs: {to: ann}, lookahed: 5m, tenant: acme}
+sources:
+  shop: {task: divid, keep: forever, collections: [orders]}
+"""
+
+
+def test_a_mistake_hides_no_other_mistake_of_the_same_declaration(rota):
+    (rota.folder / "rota.yaml").write_text(MANY_IN_ONE)
+    told = found(rota, code=1)
+    problems = [finding for verdict, _, finding in told if verdict == "problem"]
+    expected = [
+        ("rota.yaml:4", "tenants.acme.que"),
+        ("rota.yaml:6", "schedules.a.overlap: got 'skipp'"),
+        ("rota.yaml:7", "schedules.b.every: got '5x'"),
+        ("rota.yaml:8", "schedules.c.grce: there is no such key"),
+        ("rota.yaml:9", "schedules.d.kwargs: got"),
+        ("rota.yaml:9", "schedules.d.jitter: got 'x'"),
+        ("rota.yaml:10", "schedules.e.lookahed: there is no such key"),
+        ("rota.yaml:12", "sources.shop.keep: got"),
+        ("rota.yaml:6", "a names the tenant acmee"),
+        ("rota.yaml:6", "schedules.a.task: got 'gret', wanted a task of app 'app'; did you mean greet?"),
+        ("rota.yaml:7", "unexpected keyword argument 'nam'"),
+        ("rota.yaml:7", "missing a required argument: 'name'"),
+        ("rota.yaml:8", "argument 'times' of jobs.greet"),
+        ("rota.yaml:8", "key_for="),
+        ("rota.yaml:12", "sources.shop.task"),
+    ]
+    for place, words in expected:
+        assert any(line.startswith(f"{place}: ") and words in line for line in problems), (words, problems)
+    assert len(problems) == len(expected)
+    assert any("e has no run ahead" in finding for verdict, _, finding in told if verdict == "warning")
+
+
 def test_a_file_that_registers_its_tasks_with_an_app_elsewhere_is_told_once(rota):
     (rota.folder / "base.py").write_text("from rota import App\napp = App()\n")
     (rota.folder / "parts.py").write_text(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from rota.cli.imports import imports
 from rota.cli.main import main
 
 MAKERS = {
     *("dev", "demo", "run", "worker", "scheduler", "web", "enqueue", "migrate"),
     *("schedules add", "schedules apply", "token create"),
+    *(f"import {name}" for name in imports.commands),
 }
 NEED_NONE = {"config show", "schedules plan"}
 
@@ -56,6 +59,14 @@ def test_what_begins_work_makes_the_store(named, words):
     assert (named.folder / ".rota" / "rota.db").exists()
 
 
+@pytest.mark.parametrize("system", imports.commands)
+def test_an_import_whose_source_cannot_be_read_makes_no_store(named, system):
+    source = "redis://127.0.0.1:1" if system == "rq-scheduler" else "nothing"
+    options = ("--task", "send") if system == "crontab" else ()
+    assert CliRunner().invoke(main, ["import", system, source, *options]).exit_code in {2, 3, 4}
+    assert not (named.folder / ".rota").exists()
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -80,3 +91,31 @@ def test_a_wal_file_without_its_file_is_left_alone(named, words):
     assert "rota.db is missing, but its -wal file is there: the file was moved away" in said
     assert wal.read_bytes() == b"what was written last"
     assert [path.name for path in wal.parent.iterdir()] == ["rota.db-wal"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("enqueue", "greet", "ann"),
+        ("schedules", "add", "often", "send", "ann", "--every", "1h"),
+        ("schedules", "apply"),
+        ("token", "create", "--name", "ann"),
+    ],
+    ids=" ".join,
+)
+def test_what_begins_work_makes_the_store_that_is_named(named, words):
+    named(*words, "--store", "sqlite:///new.db")
+    assert (named.folder / "new.db").exists()
+    assert not (named.folder / ".rota").exists()
+
+
+def test_a_plan_for_a_store_that_is_not_there_makes_none(named):
+    assert "+ report  add" in named("schedules", "plan", "--store", "sqlite:///new.db").stdout
+    assert not (named.folder / "new.db").exists()
+
+
+def test_without_an_app_a_store_that_is_not_there_is_refused(rota):
+    for words in (("schedules", "plan"), ("schedules", "apply"), ("token", "create", "--name", "ann")):
+        said = rota(*words, "--store", "sqlite:///new.db", code=4).stderr
+        assert "there is no store at" in said
+    assert not (rota.folder / "new.db").exists()

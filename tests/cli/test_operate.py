@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 
@@ -26,8 +27,8 @@ def test_queues_in_numbers(rota):
 def test_a_paused_queue_keeps_its_jobs(rota):
     rota.enqueue("send", "ann")
     assert (
-        rota("queues", "pause", "mail", "new").stderr
-        == "paused queue mail\npaused queue new (no job has been in it yet)\n"
+        rota("queues", "pause", "mail", "new").stderr == "paused queue mail\npaused queue new\n"
+        "warning: no job, worker or task has used a queue new yet; it stays paused for the first job\n"
     )
     rota.work()
     mail = next(queue for queue in rota.data("queues", "list") if queue["name"] == "mail")
@@ -45,7 +46,9 @@ def test_a_queue_name_is_checked(rota):
 def test_nodes_are_alive_or_silent(rota, started, store):
     started("worker", "jobs.py", "-c", "3")
     wait_until(store.list_nodes)
-    store.beat(Node(id="old", host="h", pid=1, roles=("scheduler",), started_at=1), now=store.now() - 60_000_000)
+    store.record_heartbeat(
+        Node(id="old", host="h", pid=1, roles=("scheduler",), started_at=1), now=store.now() - 60_000_000
+    )
     nodes = {node["state"]: node for node in rota.data("nodes", "list")}
     assert nodes["silent"]["id"] == "old"
     assert (nodes["alive"]["concurrency"], nodes["alive"]["queues"]) == (3, ["default", "mail"])
@@ -64,7 +67,7 @@ def test_migrate_makes_the_tables_once(rota):
     assert "CREATE TABLE rota_job" in plan.stdout
     assert "nothing was changed" in plan.stderr
     assert not (rota.folder / ".rota").exists()
-    assert "is up to date now: 1 step done" in rota("migrate").stderr
+    assert "is up to date now: 2 steps done" in rota("migrate").stderr
     assert "there is nothing to do" in rota("migrate").stderr
     assert rota("migrate", "--plan").stdout == ""
 
@@ -84,7 +87,7 @@ def test_migrate_uses_the_namespace_and_the_store_of_the_app(rota):
     (rota.folder / "own.py").write_text("from rota import App\napp = App('sqlite:///own.db', namespace='shop')\n")
     assert "CREATE TABLE shop_job" in rota("migrate", "--plan", "--app", "own.py", "--store", "sqlite:///x.db").stdout
     assert "CREATE TABLE shop_job" in rota("migrate", "--plan", "--app", "own.py").stdout
-    assert "is up to date now: 1 step done" in rota("migrate", "--app", "own.py").stderr
+    assert "is up to date now: 2 steps done" in rota("migrate", "--app", "own.py").stderr
     with sqlite3.connect(rota.folder / "own.db") as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     connection.close()
@@ -100,3 +103,27 @@ def test_a_store_of_a_newer_rota_is_left_alone(rota):
     said = rota("migrate", code=4).stderr
     assert "schema version 99" in said
     assert "install the newer Rota" in said
+
+
+def test_a_misspelt_queue_is_paused_with_a_warning_that_names_the_right_one(rota, monkeypatch):
+    monkeypatch.setenv("ROTA_APP", "jobs.py")
+    rota("migrate")
+    said = rota("queues", "pause", "mial").stderr
+    assert "did you mean mail? `rota queues resume mial` takes this back" in said.replace("\n", " ")
+    assert "warning" not in rota("queues", "pause", "mail").stderr  # a task names it
+
+
+def test_audit_records_of_jobs_and_tokens_are_words(rota):
+    job_id = rota.enqueue("divide", "1", "0")
+    rota.work()
+    rota("jobs", "retry", job_id, "--reason", "again")
+    rota("jobs", "cancel", job_id)
+    rota("jobs", "delete", job_id)
+    rota("token", "create", "--name", "ci", "--ttl", "1h")
+    rota("token", "revoke", rota.data("token", "list")[0]["id"])
+    says = {one["verb"]: one["says"] for one in rota.data("schedules", "changes") if one["kind"] in {"job", "token"}}
+    assert says["retried"] == ["state before: failed", "task: jobs.divide", "reason: again"]
+    assert says["cancelled"] == ["state before: queued", "task: jobs.divide", "reason: cancelled by hand"]
+    assert says["deleted"] == ["state: cancelled", "task: jobs.divide"]
+    assert says["revoked"] == says["created"]
+    assert any(re.fullmatch(r"expires: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", line) for line in says["revoked"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 
-from rota.model.state import State
+from rota.model.jobs.state import State
 
 
 def test_run_says_what_it_will_do_and_works_until_sigterm(rota, started):
@@ -46,7 +46,7 @@ def test_a_second_sigterm_hands_back_what_runs_at_once(rota, started, store):
     process.wait_for("waiting up to")
     process.signal(signal.SIGTERM)
     assert process.end() == 0
-    assert "what still runs is handed back now" in process.stderr
+    assert "second stop signal received; returning running jobs to their queues" in process.stderr
     assert store.get_jobs([job_id])[0].state is State.QUEUED
 
 
@@ -146,3 +146,11 @@ def test_a_reader_that_has_seen_enough_is_no_error(started):
     process.process.stdout.close()
     assert process.end() == 0
     assert process.stderr == ""
+
+
+def test_the_app_may_be_named_by_an_option_as_everywhere_else(rota, started):
+    process = started("worker", "--app", "jobs.py", "--until-empty")
+    assert process.end() == 0
+    assert "nothing is ready and nothing runs: stopping" in process.stderr
+    said = rota("run", "jobs.py", "--app", "other.py", code=2).stderr
+    assert "two apps are named, jobs.py and --app other.py; leave one of them out" in said

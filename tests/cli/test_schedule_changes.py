@@ -136,8 +136,8 @@ def test_a_look_ahead_is_taken_back(hello):
         (["--tz", ""], 2, "this one has none; give a value"),
         (["--lookahead", "90d"], 2, "31 days or less"),
         (["--lookahead", "5x"], 2, "'5x' is not understood"),
-        (["--end", "2030-13-01"], 2, "is not a day; write it as 2026-10-14"),
-        (["--end", "soon"], 2, "'soon' is not a time"),
+        (["--end", "2030-13-01"], 2, "is not a day or a time; write it as 2026-10-14"),
+        (["--end", "soon"], 2, "'soon' is not a day or a time"),
         (["--start", "2030-01-02", "--end", "2030-01-01"], 2, "end lies before its start"),
     ],
 )

@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from rota import App
+from rota.testing.store_suite.builders import HOUR
+from rota.testing.store_suite.steps import running_job, succeed
+
 
 @pytest.fixture(autouse=True)
 def _app_is_known(folder, monkeypatch):  # noqa: ARG001 - which forgets what the environment says
@@ -28,6 +32,18 @@ def test_a_schedule_is_added_and_edited_by_hand(synced):
     (facts,) = [one for one in synced.data("schedules", "list") if one["id"] == "hello"]
     assert (facts["task"], facts["args"], facts["kwargs"]) == ("jobs.greet", ["ann"], {"times": 2})
     assert (facts["tz"], facts["priority"], facts["overlap"], facts["version"]) == ("Europe/Paris", 10, "queue", 2)
+
+
+def test_a_schedule_that_is_faster_than_its_task_is_warned_of(synced):
+    app = App(f"sqlite:///{synced.folder / '.rota' / 'rota.db'}")
+    now = app.open().now()
+    claimed = running_job(app.open(), now=now - 3 * HOUR, task="jobs.greet", queue="slow")
+    assert succeed(app.open(), claimed, now=now - HOUR) == []
+    app.close()
+    added = synced("schedules", "add", "often", "greet", "ann", "--every", "1h")
+    assert "a run of jobs.greet usually takes 2h, and two of its runs are only 1h apart" in added.stderr
+    assert "usually takes" not in synced("schedules", "edit", "often", "--every", "3h").stderr
+    assert "only 30m apart" in synced("schedules", "edit", "often", "--every", "30m").stderr
 
 
 def test_the_key_of_its_jobs_is_said_by_hand(synced):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rota.cli.schedule_page import ShownSchedule
-from rota.model.schedule import Schedule, ScheduleSpec
+from rota.model.schedules.schedule import Schedule, ScheduleSpec
 
 
 @pytest.fixture

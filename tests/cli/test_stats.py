@@ -15,8 +15,8 @@ def test_stats_count_jobs_nodes_and_schedules(rota, store):
     rota.work()
     rota.enqueue("send", "ann")
     rota.enqueue("send", "bob", "--in", "1h")
-    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), concurrency=4, running=1))
-    store.beat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60 * SECOND)
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), concurrency=4, running=1))
+    store.record_heartbeat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60 * SECOND)
     facts = rota.data("stats")
     assert facts["jobs"] == {
         "queued": 1, "running": 0, "scheduled": 1, "held": 0, "succeeded": 0, "failed": 1, "cancelled": 0
@@ -48,9 +48,9 @@ def test_a_store_that_answers_is_healthy(rota):
 
 def test_health_with_live_wants_a_fresh_beat(rota, store):
     assert "no node is running" in rota("health", "--live", code=1).stdout
-    store.beat(Node(id="n", host="h", pid=1, roles=("worker",)), now=store.now() - 30 * SECOND)
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",)), now=store.now() - 30 * SECOND)
     assert "no node was heard of since 30 s ago" in rota("health", "--live", code=1).stdout
-    store.beat(Node(id="m", host="h", pid=1, roles=("scheduler",)))
+    store.record_heartbeat(Node(id="m", host="h", pid=1, roles=("scheduler",)))
     assert "healthy: 1 node alive" in rota("health", "--live").stdout
 
 
@@ -70,7 +70,7 @@ def test_prune_removes_all_that_was_kept_long_enough(rota, store):
     rota.work()
     short = "from rota.store.contract import Retention\n" + (rota.folder / "jobs.py").read_text()
     (rota.folder / "jobs.py").write_text(short.replace("App()", "App(retention=Retention(succeeded_for=0))"))
-    store.beat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 7200 * SECOND)
+    store.record_heartbeat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 7200 * SECOND)
     assert rota("prune", "--defaults").stdout == "removed 1 silent node\n"
     assert rota("prune", "--app", "jobs.py").stdout == "removed 1 job\n"
     assert [job["task"] for job in rota.data("jobs", "list")] == ["jobs.divide"]
@@ -100,19 +100,19 @@ def test_ready_wants_a_worker_for_each_queue_that_waits_and_a_scheduler_for_sche
     assert "no node is running" in rota("health", "--ready", code=1).stdout
     rota.sync()
     rota.enqueue("send", "ann")
-    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
     assert rota("health", "--live").stdout.startswith("healthy: 1 node alive")
     said = rota("health", "--ready", code=1).stdout
     assert "no live worker takes queue mail and no live node fires schedules; `rota nodes list`" in said
-    store.beat(Node(id="s", host="h", pid=1, roles=("scheduler",)))
+    store.record_heartbeat(Node(id="s", host="h", pid=1, roles=("scheduler",)))
     assert "fires schedules" not in rota("health", "--ready", code=1).stdout
-    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default", "mail")))
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default", "mail")))
     assert rota("health", "--ready").stdout == "healthy: 2 nodes alive, heard of now, ready\n"
 
 
 def test_a_paused_queue_keeps_nobody_from_being_ready(rota, store):
     rota.enqueue("send", "ann")
-    store.beat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
     rota("health", "--ready", code=1)
     rota("queues", "pause", "mail")
     assert rota.data("health", "--ready")["checks"] == dict.fromkeys(["store", "nodes", "queues", "schedules"], "ok")

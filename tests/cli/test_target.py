@@ -21,14 +21,14 @@ def test_a_file_is_imported_under_its_stem_and_keeps_its_store_beside_itself(fol
     (folder / "sub" / "tasks_here.py").write_text(f"{APP}import sibling\n@app.task\ndef greet(): ...\n")
     target = load_target("sub/tasks_here.py")
     assert internals(target.app).registry.names() == ("tasks_here.greet",)
-    assert internals(target.app).folder == folder / "sub"
+    assert internals(target.app).store.folder == folder / "sub"
     assert target.name == "sub/tasks_here.py:app"
 
 
 def test_a_file_may_be_named_from_elsewhere(folder, monkeypatch):
     (folder / "sub").mkdir()
     monkeypatch.chdir(folder / "sub")
-    assert internals(load_target("../jobs.py").app).folder == folder
+    assert internals(load_target("../jobs.py").app).store.folder == folder
 
 
 def test_a_module_and_a_name_in_it_are_targets(folder):
@@ -36,7 +36,7 @@ def test_a_module_and_a_name_in_it_are_targets(folder):
     (folder / "shop" / "__init__.py").touch()
     (folder / "shop" / "work.py").write_text("from rota import App\none = App(name='one')\ntwo = App(name='two')\n")
     assert load_target("shop.work:two").app.name == "two"
-    assert internals(load_target("shop.work:one").app).folder == folder
+    assert internals(load_target("shop.work:one").app).store.folder == folder
 
 
 def test_two_names_for_one_app_are_one_app(folder):

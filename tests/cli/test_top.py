@@ -20,7 +20,7 @@ from rota.cli.top_facts import Pace, look
 from rota.cli.top_screen import _bar, drawn
 from rota.errors import StoreUnavailable
 from rota.model.micros import SECOND
-from rota.model.redaction import DEFAULT
+from rota.model.secrets.redaction import DEFAULT
 from rota.store.contract import Node, QueueInfo
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -94,7 +94,9 @@ def test_a_pipe_gets_one_snapshot(rota, store):
     rota.enqueue("divide", "1", "0")
     rota.work()
     rota.enqueue("send", "ann")
-    store.beat(Node(id="n-1", host="h", pid=1, roles=("worker",), queues=("mail",), concurrency=4, running=1))
+    store.record_heartbeat(
+        Node(id="n-1", host="h", pid=1, roles=("worker",), queues=("mail",), concurrency=4, running=1)
+    )
     text = rota("top", "jobs.py").stdout
     assert re.search(r"^n-1 +alive +1 of 4 +worker +mail", text, re.MULTILINE)
     assert re.search(r"^mail +open +1 +0 +0 +\S+ m?s +- ", text, re.MULTILINE)
@@ -107,10 +109,11 @@ def test_a_pipe_gets_one_snapshot(rota, store):
 
 def test_the_snapshot_as_json(rota, store):
     rota.enqueue("greet", "ann")
-    store.beat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60 * SECOND)
+    store.record_heartbeat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 60 * SECOND)
     facts = rota.data("top")
     assert facts["queues"][0] | {"oldest_at": None} == {
         "name": "default", "state": "open", "oldest_at": None, "per_second": None,
+        "pause": None, "workers": 0, "slots": 0,
         "counts": {"queued": 1, **dict.fromkeys(
             ["running", "scheduled", "held", "succeeded", "failed", "cancelled"], 0)},
         "totals": dict.fromkeys(["succeeded", "failed", "cancelled"], 0),

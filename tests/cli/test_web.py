@@ -41,6 +41,26 @@ def test_the_first_start_makes_a_token_and_shows_it_once(rota, started):
     assert "rota_" not in again.stderr
 
 
+def test_a_start_that_prints_no_token_says_how_to_make_one(rota, started):
+    rota.sync()
+    rota("token", "create", "--name", "eye", "--role", "read", "--app", "jobs.py")
+    how = "`rota token create --name NAME --role admin`"
+    process = started("web", "--app", "jobs.py", "--port", "0")
+    assert how in process.wait_for("every token that exists can only read")
+    rota("token", "create", "--name", "ann", "--role", "operate", "--app", "jobs.py")
+    again = started("web", "--app", "jobs.py", "--port", "0")
+    assert how in again.wait_for("if you have no token")
+
+
+def test_an_address_that_is_every_address_is_named(rota, started):
+    rota.sync()
+    process = started("web", "--app", "jobs.py", "--host", "0.0.0.0", "--port", "0")  # noqa: S104 - it is meant
+    url = url_in(process.wait_for("openapi.json"))
+    port = url.rpartition(":")[2]
+    assert url == f"http://127.0.0.1:{port}"
+    assert f"(0.0.0.0), port {port}" in process.wait_for("it listens on every address of this machine")
+
+
 def test_a_stream_does_not_hold_up_the_end(rota, started):
     rota.sync()
     token = rota("token", "create", "--name", "ann", "--app", "jobs.py").stdout.strip()
@@ -131,6 +151,7 @@ def test_changes_by_hand_on_the_command_line_are_noted(rota):
 
 def test_dev_serves_it_too_and_a_reload_keeps_the_port_and_the_token(rota, started):
     process = started("dev", "jobs.py", "--port", "0")
+    link = process.wait_for("dashboard: ").rpartition(" ")[2].strip()
     words = process.wait_for("HTTP: ")
     token = words.rpartition(" ")[2].strip()
     assert ask(url_in(words), "/api/v1/jobs", token).status_code == 200
@@ -138,5 +159,10 @@ def test_dev_serves_it_too_and_a_reload_keeps_the_port_and_the_token(rota, start
     (rota.folder / "other.py").write_text("")
     process.wait_for("reloaded")
     assert ask(url_in(words), "/api/v1/jobs", token).status_code == 200
+    once = {"once": link.rpartition("=")[2]}
+    answers = [httpx2.post(f"{url_in(words)}/login", data=once, timeout=PATIENCE) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [303, 401]  # the link logs in once, also after the reload
+    home = httpx2.get(url_in(words), cookies=dict(answers[0].cookies), timeout=PATIENCE)
+    assert (home.status_code, "<h1>" in home.text) == (200, True)
     process.signal(signal.SIGTERM)
     assert process.end() == 0

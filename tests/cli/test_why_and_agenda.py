@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import msgspec
 import pytest
 
-from rota.cli.why import time_from
+from rota import calendar, every
+from rota.cli.target import load_target
 from rota.errors import BadOption
-from rota.model.edit import Edit
+from rota.inspector.facts import agenda as agenda_module
+from rota.inspector.schedule_state import schedule_problem
+from rota.inspector.wall_times import time_from
+from rota.model.micros import SECOND, datetime_of
+from rota.model.schedules.edit import Edit
+from rota.testing.store_suite.steps import fire
 from rota.triggers.zone import find_zone
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)  # a Monday, 07:00 in New York
@@ -170,3 +176,42 @@ def test_the_agenda_in_json_counts_what_it_sums_up(synced):
 def test_an_empty_agenda_says_so(rota):
     rota("migrate")
     assert rota("agenda").stdout == "nothing is to run within 7 days\n"
+
+
+def test_the_agenda_computes_times_only_of_schedules_that_may_run_within_its_days(rota, monkeypatch):
+    app = load_target("jobs.py").app
+    greet = app.__rota_tasks__.get("greet")
+    far = calendar(years=1, start=date(2090, 1, 1), at="00:05")
+    app.schedules.put_many([(f"far{number:04}", greet.job("ann"), far) for number in range(500)])
+    app.schedules.put("near", greet.job("ann"), every("1h"))
+    app.schedules.put("paused", greet.job("ann"), every("1h"))
+    app.schedules.pause("paused")
+    app.close()
+    looked_at = []
+
+    def counted(schedule):
+        looked_at.append(schedule.id)
+        return schedule_problem(schedule)
+
+    monkeypatch.setattr(agenda_module, "schedule_problem", counted)  # the first look at a rule
+    assert {entry["schedule_id"] for entry in rota.data("agenda")} == {"near"}
+    assert looked_at == ["near"]
+
+
+def test_occurrences_of_a_schedule_are_listed_oldest_first(synced, store):
+    synced("schedules", "add", "often", "greet", "ann", "--every", "1h", "--app", "jobs.py")
+    first = store.get_schedules(["often"])[0].next_at
+    for number in range(3):
+        fire(store, "often", now=first + number * 3600 * SECOND)
+    at = [datetime_of(first + number * 3600 * SECOND).isoformat() for number in range(3)]
+    facts = synced.data("schedules", "occurrences", "often", "--start", at[0], "--end", at[2])
+    assert [(one["outcome"], one["count"]) for one in facts] == [("queued", 1), ("skipped", 2)]
+    text = synced("schedules", "occurrences", "often", "--start", at[0], "--end", at[2], "-n", "1")
+    assert "queued" in text.stdout
+    assert "these are the oldest 1" in text.stderr
+    assert "no run was expected between" in synced("schedules", "occurrences", "often").stderr
+    assert (
+        "lies after the end"
+        in synced("schedules", "occurrences", "often", "--start", "2099-01-01", "--end", "2098-01-01", code=2).stderr
+    )
+    synced("schedules", "occurrences", "nothing", code=5)

@@ -11,7 +11,9 @@ import pytest
 from rota.cli.columns import Column
 from rota.cli.output import aligned
 from rota.cli.terminal import draw
-from rota.cli.words import beside, call, count, listed, local, past_from, printable, relative, span
+from rota.cli.words import beside, count, listed, local, printable, relative, span
+from rota.inspector.calls import call
+from rota.inspector.typed_times import past_from
 
 NOW = datetime(2026, 10, 14, 13, 0, tzinfo=UTC)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
 from rota.store.contract import Added, LogLine
 from rota.store.memory import MemoryStore
 
@@ -85,7 +85,7 @@ class ForgetsPriority(MemoryStore):
 class LosesTheRelease(MemoryStore):
     """A job ends, and what waited for it waits for ever."""
 
-    def _let_go(self, job_id, now):
+    def _release_waiting(self, job_id, now):
         pass
 
 
@@ -139,13 +139,13 @@ class ShowsTheWindowsEnd(MemoryStore):
 
 
 class ReusesALockNumber(MemoryStore):
-    """A lock that was given back begins to count anew."""
+    """A lock that was released counts from 1 again."""
 
-    def release_lock(self, name, token, *, now=None):
-        released = super().release_lock(name, token, now=now)
-        if released:
-            del self._locks._held[name]
-        return released
+    def change_lock(self, name, act, token, ttl=0, *, now=None):
+        number = super().change_lock(name, act, token, ttl, now=now)
+        if act == "release" and number is not None:
+            del self._locks._states[name]
+        return number
 
 
 class RevokesNothing(MemoryStore):

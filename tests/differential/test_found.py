@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from every_store import DURABLE, fresh_place
-from rota.errors import StoreMoved
-from rota.model.edit import pause
-from rota.model.outcome import GivenBack, Succeeded
-from rota.model.settle import cancel, retry_by_hand, settle
-from rota.model.state import State
+from rota.errors import StoreSealed
+from rota.model.jobs.outcome import Returned, Succeeded
+from rota.model.jobs.settle import cancel, retry_by_hand, settle
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import pause
 from rota.store.contract import Added, Exchange, JobFilter, Refusal, Seal
 from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.checks import check_store
@@ -57,7 +57,7 @@ def test_a_job_that_ran_and_went_back_into_the_line_is_no_skipped_link_of_a_chai
     cancel_by_hand(store, first, now)
     assert store.change_jobs([retry_by_hand(read(store, first.id), now, "by hand")], now=now) == []
     _, second = claim(store, 2, now=now)
-    settle_job(store, second, GivenBack(), now=now)
+    settle_job(store, second, Returned(), now=now)
     now = T0 + 3 * MINUTE
     fire(store, now=now)
     third = occurrences(store)[-1]
@@ -148,7 +148,7 @@ def test_jobs_of_one_call_of_fire_stand_in_the_order_given(store):
 
 def test_a_sealed_store_refuses_to_delete_even_what_is_not_there(store):
     store.seal(Seal(target="another"))
-    with pytest.raises(StoreMoved):
+    with pytest.raises(StoreSealed):
         store.delete_jobs(["nobody"], now=T0)
     store.seal(None)
 

@@ -8,6 +8,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from amounts import PATIENCE
 from rota import App
 from rota.app import internals
 from rota.engine.scheduling.scheduler import Scheduler
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from rota.engine.events import Event
 
 NOON = 1_790_000_000 * SECOND
-PATIENCE = 10.0  # seconds after which a test that waits has failed
 
 
 class StillStore(MemoryStore):

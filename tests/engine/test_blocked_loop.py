@@ -11,13 +11,13 @@ import pytest
 from engine.stage import PATIENCE
 from rota import App
 from rota.engine.executors import loop as loop_module
-from rota.model.history import history_of
-from rota.model.state import State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.state import State
 
 
 @pytest.fixture
 def app(monkeypatch):
-    monkeypatch.setattr(loop_module, "BEAT", 0.01)
+    monkeypatch.setattr(loop_module, "HEARTBEAT", 0.01)
     app = App("memory://")
     yield app
     app.close()

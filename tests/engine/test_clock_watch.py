@@ -14,9 +14,9 @@ from rota.engine.store_clock import StoreClock
 from rota.engine.upkeep.clock_repairs import LEASE_LEFT
 from rota.engine.upkeep.clock_watch import RECORD, SECOND_PASS, TAKE_OVER, ClockWatch
 from rota.engine.upkeep.pruner import DOUBT
-from rota.model.clock_record import KIND, NAME, ClockStep, unpack_record
+from rota.model.clock.record import KIND, NAME, ClockStep, unpack_record
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
 from rota.store.contract import Exchange, Retention
 from rota.store.shared.liveness import is_alive
 from rota.testing.store_suite.builders import a_job, a_node
@@ -85,10 +85,10 @@ class Watched:
         self.stage.still.add_jobs([a_job(id="of-dead", queue="slow")])
         self.stage.still.exchange(Exchange(holder="dead", want=1, queues=("slow",)))
 
-    def lapsed_after_the_repair(self) -> list[str]:
+    def expired_after_the_repair(self) -> list[str]:
         """Whose leases run out within what a repaired one has left."""
         now = self.stage.still.time + LEASE_LEFT
-        return [job.id for job in self.stage.still.lapsed_jobs(10, now=now)]
+        return [job.id for job in self.stage.still.expired_jobs(10, now=now)]
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_a_repair_that_ended_after_its_first_pass_is_taken_over(watched: Watched
     other.turn()
     watched.stage.skip(TAKE_OVER + 1)
     other.turn()
-    assert watched.lapsed_after_the_repair() == ["of-dead"]
+    assert watched.expired_after_the_repair() == ["of-dead"]
     assert watched.steps()[-1].is_repaired
 
 
@@ -282,7 +282,7 @@ def test_a_node_that_starts_later_finishes_a_repair(watched: Watched) -> None:
     assert not watched.steps()[-1].is_repaired
     watched.stage.skip(TAKE_OVER + 1)
     late.turn()
-    assert watched.lapsed_after_the_repair() == ["of-dead"]
+    assert watched.expired_after_the_repair() == ["of-dead"]
     assert watched.steps()[-1].is_repaired
 
 
@@ -303,14 +303,14 @@ def test_a_silent_nodes_lease_is_shortened_and_a_live_ones_is_not(watched: Watch
     store.add_jobs([a_job(id="of-dead", queue="slow"), a_job(id="of-live", queue="slow")])
     for holder in ("dead", "live"):
         store.exchange(Exchange(holder=holder, want=1, queues=("slow",)))
-    store.beat(a_node("dead"))
+    store.record_heartbeat(a_node("dead"))
     watched.set_clock(-HOUR)
     watched.pass_time(1)
     assert not is_alive(store.list_nodes()[0], store.now())
     for _ in range(round(SECOND_PASS) + 40):
-        store.beat(a_node("live"))
+        store.record_heartbeat(a_node("live"))
         watched.pass_time(1)
-    assert [job.id for job in store.lapsed_jobs(10)] == ["of-dead"]
+    assert [job.id for job in store.expired_jobs(10)] == ["of-dead"]
 
 
 def test_delays_of_the_wrong_time_are_moved_back(watched: Watched) -> None:

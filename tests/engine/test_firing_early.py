@@ -10,10 +10,12 @@ import pytest
 
 from engine.stage import NOON, PATIENCE
 from rota import every
-from rota.engine.scheduling.scheduler import EARLY
 from rota.engine.worker import worker as worker_module
+from rota.engine.worker.worker import WorkerSettings
 from rota.model.micros import SECOND
 
+EARLY_BY = WorkerSettings().early_by  # microseconds
+EARLY = EARLY_BY / SECOND
 MOMENT = EARLY * 0.9
 
 
@@ -29,7 +31,9 @@ def a_scheduler(stage):
     """A scheduler beside a worker that waits for what it fires, or beside a given one."""
 
     def make(worker=None):
-        return stage.a_scheduler(worker or SimpleNamespace(is_idle_for=lambda _: True, wake=lambda: None))
+        return stage.a_scheduler(
+            worker or SimpleNamespace(early_by=EARLY_BY, is_idle_for=lambda _: True, wake=lambda: None)
+        )
 
     return make
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.stage import PATIENCE, Stage
-from rota.engine.executors.capture import _Handler, _Stream
+from rota.engine.executors.capture import CaptureHandler, _Stream
 from rota.engine.executors.job_log import LONGEST_LINE, MOST_BYTES, MOST_LINES, JobLog
 from rota.engine.worker.log_keeper import LogKeeper
 
@@ -85,7 +85,7 @@ def test_a_log_record_that_cannot_be_formatted_fails_no_job(stage, monkeypatch):
     monkeypatch.setattr(logging, "raiseExceptions", False)
     odd = logging.getLogger("shop.odd")
     odd.propagate = False  # pytest's own handlers take no such record
-    odd.addHandler(_Handler())
+    odd.addHandler(CaptureHandler())
 
     def talk() -> None:
         odd.warning("%d", "no number")

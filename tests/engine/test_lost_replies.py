@@ -9,7 +9,7 @@ import pytest
 from engine.stage import NOON, PATIENCE
 from engine.test_scheduler import add_broken
 from rota import Retry, Snooze, every
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
 from rota.model.micros import SECOND
 
 

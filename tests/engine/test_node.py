@@ -56,6 +56,8 @@ def threads() -> list[threading.Thread]:
 
 
 def test_a_node_is_listed_while_it_runs_and_forgotten_when_it_stops(app):
+    before = {*threads()}  # of other tests
+
     @app.task(name="shop.work")
     def work() -> str:
         return "done"
@@ -65,6 +67,7 @@ def test_a_node_is_listed_while_it_runs_and_forgotten_when_it_stops(app):
         deadline = time.monotonic() + PATIENCE
         while not (nodes := app.open().list_nodes()):
             assert time.monotonic() < deadline, "the node was never listed"
+            time.sleep(0.005)  # the store sends no signal
         (record,) = nodes
         assert (record.id, record.pid, record.roles) == (node.id, os.getpid(), ("worker", "scheduler"))
         assert (record.queues, record.concurrency, record.tasks) == (("default", "mail"), 3, ("shop.work",))
@@ -72,9 +75,9 @@ def test_a_node_is_listed_while_it_runs_and_forgotten_when_it_stops(app):
         assert 0 < record.started_at <= record.beat_at
         assert node.is_healthy
     assert app.open().list_nodes() == []
-    for thread in threads():
+    for thread in {*threads()} - before:
         thread.join(PATIENCE)
-    assert not threads()
+    assert not {*threads()} - before
 
 
 def test_start_and_stop_are_told(app, heard):
@@ -83,6 +86,24 @@ def test_start_and_stop_are_told(app, heard):
     heard.wait("node.stopped")
     told = [name for name in heard.names if name.startswith("node.")]
     assert told == ["node.starting", "node.started", "node.stopped"]
+
+
+def test_a_node_without_jobs_stops_at_once_if_its_store_is_gone(caplog):
+    store = FaultyStore(MemoryStore())
+    events, drained = Events(), threading.Event()
+    node = Node(store, Registry(), events, NodeSettings(drain_for=PATIENCE))
+    away = threading.Event()
+    events.on("store.unavailable", lambda event: away.set() if event.data["service"] == "worker" else None)
+    node.start()
+    store.fail("exchange", 1_000_000)
+    node.worker.wake()
+    assert away.wait(PATIENCE)
+    stopping = threading.Thread(target=lambda: (node.stop(), drained.set()))
+    with caplog.at_level(logging.WARNING, logger="rota.node"):
+        stopping.start()
+        assert node.worker.drained.wait(PATIENCE / 2)
+        assert drained.wait(PATIENCE)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_start_stop_and_what_could_not_be_drained_are_logged(app, gate, caplog):
@@ -239,11 +260,11 @@ def test_a_node_survives_a_store_that_is_away_and_goes_on_when_it_is_back():
     @app.task(name="work")
     def work() -> None: ...
 
-    for verb in ("exchange", "due_schedules", "beat"):
+    for verb in ("exchange", "due_schedules", "record_heartbeat"):
         store.fail(verb, 2)
     settings = NodeSettings(work=WorkerSettings(poll=0.05))
     node = Node(store, internals(app).registry, internals(app).events, settings)
-    internals(app).use_store(store.store)
+    internals(app).store.use(store.store)
     work.enqueue()
     node.start()
     heard.wait("store.unavailable", 3)

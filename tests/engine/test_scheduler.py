@@ -12,9 +12,9 @@ from engine.stage import NOON, PATIENCE, Stage
 from rota import cron, every
 from rota.engine.scheduling.scheduler import BATCH, FIRST_RETRY, LONGEST_WAIT, LOOK, MOST_TRIES
 from rota.errors import StoreUnavailable
-from rota.model.edit import Edit
 from rota.model.micros import SECOND
-from rota.model.schedule import Schedule, ScheduleSpec
+from rota.model.schedules.edit import Edit
+from rota.model.schedules.schedule import Schedule, ScheduleSpec
 from rota.observe.logs import sentence
 
 
@@ -132,7 +132,7 @@ def test_a_broken_schedule_is_set_aside_with_its_reason_and_the_others_fire(stag
     assert broken.explain().startswith("cannot be evaluated")
     (event,) = [event for event in stage.heard if event.name == "schedule.broken"]
     assert event.data == {"schedule_id": "broken", "error": broken.problem}
-    assert "schedule broken (engine.tick) cannot be fired and is set aside" in caplog.text
+    assert "schedule broken (engine.tick) cannot be fired and was stopped" in caplog.text
 
 
 def test_a_broken_schedule_is_looked_at_once_and_not_for_ever(stage):

@@ -12,9 +12,9 @@ from rota.engine.scheduling.scheduler import LONGEST_WAIT
 from rota.engine.service import LONGEST_PAUSE
 from rota.engine.services import NodeSettings
 from rota.engine.worker.worker import POLL
-from rota.model.history import history_of
-from rota.model.outcome import Failed
-from rota.model.state import State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import Failed
+from rota.model.jobs.state import State
 from rota.observe.logs import sentence
 from rota.store.contract import Seal
 from rota.store.memory import MemoryStore
@@ -77,7 +77,7 @@ def test_it_is_told_once_where_the_store_went_and_what_to_do(stage):
         stage.skip(60)
     (told,) = [event for event in stage.heard if event.name == "store.moved"]
     assert told.data["service"] == "worker"
-    assert sentence(told).startswith("worker gets no more work: memory (this process only) is being moved to")
+    assert sentence(told).startswith("worker gets no more work: memory (this process only) is being copied to")
     assert "restart with the URL of that store" in sentence(told)
 
 
@@ -157,12 +157,12 @@ def test_a_task_that_needs_its_store_while_it_is_moved_spends_nothing(stage, ran
     stage.work_off(stage.a_worker())
     (kept,) = stage.still.get_jobs([job.id])
     assert (kept.state, kept.failures, kept.attempts, kept.deaths) == (State.QUEUED, 0, 0, 0)
-    assert "given back: it needed the store, which is being moved" in [move.reason for move in history_of(kept)]
+    assert "it needed the store, which is being copied" in [move.reason for move in history_of(kept)]
     assert stage.names("job") == ["job.enqueued", "job.started", "job.returned"]
 
 
 def test_a_child_process_tells_its_worker_that_a_task_met_a_seal():
-    outcome = Failed("StoreMoved: …", met_seal=True)
+    outcome = Failed("StoreSealed: …", met_seal=True)
     assert outcome_in(ended(outcome)) == outcome
 
 
@@ -179,7 +179,7 @@ def test_a_task_that_needs_another_apps_store_which_was_moved_has_failed(stage):
     job = parent.enqueue()
     stage.work_off(stage.a_worker())
     assert job.state == "failed"
-    assert job.error.startswith("StoreMoved: ")
+    assert job.error.startswith("StoreSealed: ")
 
 
 def test_a_node_on_a_sealed_store_is_healthy_and_says_that_it_is_moved(stage):

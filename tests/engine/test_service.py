@@ -11,7 +11,7 @@ import pytest
 from engine.stage import PATIENCE, Stage
 from rota.engine import service as service_module
 from rota.engine.service import FIRST_PAUSE, LONGEST_PAUSE, Service
-from rota.errors import StoreUnavailable
+from rota.errors import StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,6 +85,19 @@ def test_an_unexpected_error_never_ends_the_loop(stage, caplog, error):
     assert stage.names("service.") == ["service.failed"] * 2
     assert all(wait > 0 for wait in service.waits)
     assert "scripted failed; it goes on" in caplog.text
+
+
+def test_an_error_that_comes_again_is_logged_once(stage, caplog):
+    Scripted(stage, [*[ValueError("odd")] * 3, ValueError("odder"), 0.0, ValueError("odd")]).run()
+    assert [str(record.exc_info[1]) for record in caplog.records] == ["odd", "odder", "odd"]
+
+
+def test_an_error_of_the_store_is_logged_as_a_sentence(stage, caplog):
+    Scripted(stage, [StoreError("the table orders has no column wakeAt")] * 2).run()
+    assert [record.getMessage() for record in caplog.records] == [
+        "scripted failed; it goes on: the table orders has no column wakeAt"
+    ]
+    assert caplog.records[0].exc_info is None
 
 
 def test_an_unexpected_error_is_not_told_as_an_outage_of_the_store(stage):
@@ -167,7 +180,7 @@ def test_every_service_survives_an_outage(stage):
     services = {
         "exchange": worker,
         "due_schedules": stage.a_scheduler(),
-        "lapsed_jobs": stage.a_rescuer(),
+        "expired_jobs": stage.a_rescuer(),
         "prune": stage.a_pruner(),
     }
     for verb in services:

@@ -6,8 +6,8 @@ import pytest
 
 from rota.engine.upkeep.rescuer import free_jobs_of
 from rota.errors import StoreUnavailable
+from rota.model.jobs.retry import MAX_DEATHS
 from rota.model.micros import SECOND
-from rota.model.retry import MAX_DEATHS
 from rota.store.contract import Exchange
 
 HOW = "was killed by signal 9 (SIGKILL), with at most 512 MB"

@@ -6,9 +6,9 @@ import pytest
 
 from engine.stage import NOON
 from rota import cron, every
-from rota.model.edit import trigger_now
+from rota.model.jobs.retry import MAX_DEATHS
 from rota.model.micros import SECOND
-from rota.model.retry import MAX_DEATHS
+from rota.model.schedules.edit import trigger_now
 from rota.store.contract import Exchange, Node
 
 DAY = 24 * 3600
@@ -71,9 +71,9 @@ def test_two_rescuers_count_one_death(stage, work):
     take(stage)
     stage.skip(31)
     first, second = stage.a_rescuer(), stage.a_rescuer()
-    lapsed = stage.still.lapsed_jobs(100)
+    expired = stage.still.expired_jobs(100)
     first.turn()
-    stage.still.lapsed_jobs = lambda _limit: lapsed
+    stage.still.expired_jobs = lambda _limit: expired
     second.turn()
     assert job.refresh().record.deaths == 1
     assert stage.names("job.rescued") == ["job.rescued"]
@@ -167,9 +167,9 @@ def test_a_long_list_is_pruned_in_batches_with_a_breath_between(stage, work):
 
 
 def test_nodes_that_were_silent_for_long_are_forgotten(stage):
-    stage.still.beat(Node(id="old", host="h", pid=1, roles=("worker",)))
+    stage.still.record_heartbeat(Node(id="old", host="h", pid=1, roles=("worker",)))
     stage.skip(3601)
-    stage.still.beat(Node(id="new", host="h", pid=2, roles=("worker",)))
+    stage.still.record_heartbeat(Node(id="new", host="h", pid=2, roles=("worker",)))
     stage.a_pruner().turn()
     assert [node.id for node in stage.still.list_nodes()] == ["new"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from rota import Cancel, Retry, Snooze, current_job
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
 from rota.model.micros import SECOND
 
 

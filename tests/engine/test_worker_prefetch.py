@@ -6,13 +6,11 @@ import threading
 
 import pytest
 
+from amounts import PATIENCE
 from engine.stage import NOON
 from rota.engine.worker.capacity import MOST_HELD, PREFETCH_FOR, WINDOW, PrefetchLimit
-from rota.engine.worker.worker import EARLY_BY
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
 from rota.model.micros import SECOND
-
-PATIENCE = 10
 
 
 class Clock:
@@ -125,7 +123,7 @@ def test_what_was_claimed_when_jobs_were_short_is_given_back_when_they_are_long(
     other.turn()
     assert len(other.runs) == 4
     (given, *_) = [job for job in stage.app.jobs.list(limit=200).items if job.state == "queued" and job.record.lease_no]
-    assert history_of(given.record)[-1].reason == "given back: the jobs before it take longer than was thought"
+    assert history_of(given.record)[-1].reason == "the jobs before it take longer than expected"
 
 
 def test_a_worker_takes_the_best_first_and_older_before_newer(stage):
@@ -206,7 +204,8 @@ def test_an_idle_worker_asks_only_as_often_as_it_polls(stage):
     assert worker.is_idle.is_set()
 
 
-def test_an_idle_worker_wakes_a_moment_before_the_next_job_is_due(stage, monkeypatch):
+@pytest.mark.parametrize("early_by", [25_000, 625_000])
+def test_an_idle_worker_wakes_a_moment_before_the_next_job_is_due(stage, monkeypatch, early_by):
     monkeypatch.setattr(stage, "monotonic", lambda: stage._skipped)  # no time passes but what is skipped
     ran = []
 
@@ -214,10 +213,10 @@ def test_an_idle_worker_wakes_a_moment_before_the_next_job_is_due(stage, monkeyp
     def note() -> None:
         ran.append(stage.still.time)
 
-    worker = stage.a_worker(poll=60.0)
+    worker = stage.a_worker(poll=60.0, early_by=early_by)
     note.using(delay="10s").enqueue()
     pauses = [worker.turn() for _ in range(3)]
-    assert pauses[-1] == pytest.approx(10 - EARLY_BY * 0.9 / SECOND)
+    assert pauses[-1] == pytest.approx(10 - early_by * 0.9 / SECOND)
     stage.skip(pauses[-1])
     worker.turn()
     assert (stage.states(), ran) == (["running"], [])
@@ -255,7 +254,7 @@ def test_a_busy_lease_keeper_looks_once_a_second_and_renews_every_ten(stage, hel
 def test_idle_upkeep_is_rare(stage):
     turned_for(stage, stage.a_rescuer(), 600)
     turned_for(stage, stage.a_pruner(), 600)
-    assert stage.store.calls["lapsed_jobs"] <= 60
+    assert stage.store.calls["expired_jobs"] <= 60
     assert stage.store.calls["prune"] <= 12
 
 

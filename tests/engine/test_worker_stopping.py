@@ -7,11 +7,10 @@ import threading
 
 import pytest
 
+from amounts import PATIENCE
 from rota import LeaseLost, current_job
 from rota.engine.worker.capacity import PrefetchLimit
 from rota.model.micros import SECOND
-
-PATIENCE = 10
 
 
 class Slow:
@@ -422,7 +421,7 @@ def test_what_is_still_running_at_the_end_is_handed_back_and_spends_nothing(any_
     worker.give_back()
     any_stage.work_until(worker, worker.drained.is_set)
     assert (job.refresh().state, job.attempts, job.record.failures, job.record.deaths) == ("queued", 0, 0, 0)
-    assert any_stage.app.jobs.history(job.id)[-1].reason == "given back at shutdown"
+    assert any_stage.app.jobs.history(job.id)[-1].reason == "worker shutdown"
 
 
 def test_a_thread_never_begins_what_was_given_back(stage):

@@ -8,21 +8,21 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from amounts import PATIENCE
 from executors import deeds
 from rota.app import internals
 from rota.clock import utc_micros
 from rota.engine.executors.processes import ProcessExecutor
 from rota.engine.executors.run import Host, Run
-from rota.model.job import NewJob, accept
-from rota.model.settle import claim
+from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.settle import claim
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.outcome import Outcome
     from rota.tasks.task import Registry, Request
 
-PATIENCE = 15.0
 _numbers = count(1)
 
 

@@ -12,7 +12,7 @@ import pytest
 from executors import deeds
 from executors.bench import Bench, exists, is_alive, pid_in, until
 from rota.engine.executors.processes import Recycling
-from rota.model.outcome import Died, Failed, GivenBack, Stopped, Succeeded
+from rota.model.jobs.outcome import Died, Failed, Returned, Stopped, Succeeded
 
 
 def works(bench: Bench) -> bool:
@@ -156,6 +156,6 @@ def test_stopping_ends_all_children_and_leaves_no_zombies(tmp_path):
     doing = bench.begin(deeds.ignores_sigterm.job(str(tmp_path / "word")))
     busy = pid_in(tmp_path / "word")
     bench.stop()
-    assert doing.outcome() == GivenBack()
+    assert doing.outcome() == Returned()
     assert not exists(idle)
     assert not exists(busy)

@@ -10,8 +10,8 @@ import pytest
 from executors import deeds
 from executors.bench import pid_in
 from rota.engine.executors.job_log import MOST_BYTES, MOST_LINES
+from rota.model.jobs.outcome import Failed, RetryAsked, Snoozed, Stopped, Succeeded
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed, RetryAsked, Snoozed, Stopped, Succeeded
 
 
 def test_a_result_comes_back_as_json(shared):

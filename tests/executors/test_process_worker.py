@@ -9,6 +9,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from every_store import SERVED, fresh_place
@@ -96,7 +97,7 @@ def running(app: App, **options):
 def on_a_fresh_store():
     """The deeds' app, at work on a store that no other test has used."""
     deeds.app.close()
-    internals(deeds.app).use_store(MemoryStore())
+    internals(deeds.app).store.use(MemoryStore())
     with running(deeds.app):
         yield deeds.app
 
@@ -129,7 +130,8 @@ def test_a_cancelled_job_is_stopped(deeds_app, tmp_path):
 
 
 def test_leases_go_on_while_a_child_holds_its_interpreter(monkeypatch):
-    monkeypatch.setattr(type(internals(deeds.app)), "lease_for", SECOND)
+    settings = msgspec.structs.replace(deeds.app.settings, lease=SECOND)
+    monkeypatch.setattr(type(internals(deeds.app)), "settings", settings)
     with on_a_fresh_store() as app:
         job = deeds.holds_the_interpreter.enqueue()
         assert job.result(timeout=PATIENT) == 1

@@ -16,7 +16,7 @@ from rota.store.memory import MemoryStore
 @pytest.fixture
 def app():
     deeds.app.close()
-    internals(deeds.app).use_store(MemoryStore())
+    internals(deeds.app).store.use(MemoryStore())
     yield deeds.app
     deeds.app.close()
 

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
+from amounts import PATIENCE
 from rota.engine.executors.threads import RunQueue
 
-PATIENCE = 10
 SLOTS = 8
 
 

@@ -23,7 +23,7 @@ WAYS = ["thread", "loop", "process"]
 def app():
     """The three ways' app, on a store that no other test has used."""
     three_ways.app.close()
-    internals(three_ways.app).use_store(MemoryStore())
+    internals(three_ways.app).store.use(MemoryStore())
     yield three_ways.app
     three_ways.app.close()
 

@@ -36,7 +36,7 @@ def test_health_lists_numbers_and_why_agree(store, monkeypatch, age, is_alive):
     now = store.now()
     monkeypatch.setattr(store, "now", lambda: now)  # the limit is compared to the microsecond
     node = Node(id="n", host="h", pid=1, roles=("worker", "scheduler"), queues=("default",))
-    store.beat(node, now=now - age)
+    store.record_heartbeat(node, now=now - age)
     [stored] = store.list_nodes()
     asked = {
         "health --live": _live(store).is_well,

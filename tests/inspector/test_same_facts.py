@@ -15,10 +15,12 @@ from starlette.testclient import TestClient
 from rota import every
 from rota.app import internals
 from rota.cli.target import load_target
+from rota.errors import JobFailed
 from rota.inspector import facts
 from rota.inspector.facts.trigger import CalendarFacts, TriggerFacts
 from rota.model.micros import SECOND
 from rota.store.contract import Node
+from rota.testing.store_suite.steps import fire
 from rota.web.table import ROUTES
 from rota.web.trigger_body import CalendarBody, TriggerBody
 
@@ -34,6 +36,10 @@ def greet(name: str, password: str = "") -> str:
     print(f"hello {name}")
     return name.upper()
 
+@app.task(name="fail", retries=0)
+def fail() -> None:
+    raise ValueError("no such order: 17")
+
 @app.schedule(cron("0 9 * * mon-fri", tz="America/New_York"), id="report", lookahead="6h", jitter="90s", key="daily",
               description="The morning report")
 def report() -> None: ...
@@ -48,6 +54,12 @@ def monthly() -> None: ...
 def sync(source: str, collection: str) -> None: ...
 
 app.source("store", ["orders"])(sync)
+
+from rota.documents import DocumentQueue, MemorySource
+from datetime import UTC, datetime
+
+orders = [{"_id": 1, "sleepUntil": datetime(2020, 1, 1, tzinfo=UTC)}, {"_id": 2, "sleepUntil": "tomorrow"}]
+DocumentQueue(MemorySource(orders), print, name="reminders", app=app)
 """
 
 
@@ -77,6 +89,20 @@ SAME = {  # kind of fact: the command, the address, and what of its answer is co
     "TriggerFacts": ("schedules show hourly", "/api/v1/schedules/hourly", None),
     "CalendarFacts": ("schedules show monthly", "/api/v1/schedules/monthly", None),
     "WhyFacts": ("why hourly {past}", "/api/v1/schedules/hourly/why?at={past}", None),
+    "AgendaFacts": ("agenda --days 2", "/api/v1/agenda?days=2", "items"),
+    "OccurrenceFacts": (
+        "schedules occurrences hourly --start {past} --end 2099-01-01T00:00:00Z",
+        "/api/v1/schedules/hourly/occurrences?start={past}&end=2099-01-01T00:00:00Z",
+        "items",
+    ),
+    "CollectionFacts": ("sources list", "/api/v1/sources", "items"),
+    "DocumentQueueFacts": ("documents list --app jobs.py", "/api/v1/documents", "items"),
+    "QueuedDocumentFacts": ("documents list reminders --app jobs.py", "/api/v1/documents/reminders", "items"),
+    "DocumentWhyFacts": (
+        "documents why reminders 1 --app jobs.py",
+        "/api/v1/documents/reminders/why?id=1",
+        None,
+    ),
     "TenantFacts": ("tenants list", "/api/v1/tenants", "items"),
     "tenant": ("tenants show acme", "/api/v1/tenants/acme", None),
     "QueueFacts": ("queues list", "/api/v1/queues", "items"),
@@ -85,6 +111,8 @@ SAME = {  # kind of fact: the command, the address, and what of its answer is co
     "changes of one": ("schedules changes report", "/api/v1/schedules/report/changes", "items"),
     "changes of a tenant": ("tenants changes acme", "/api/v1/tenants/acme/changes", "items"),
     "StatsFacts": ("stats", "/api/v1/stats", None),
+    "SeriesFacts": ("stats --last 2h", "/api/v1/stats/series?last=2h", None),
+    "FailuresFacts": ("jobs failures", "/api/v1/failures", None),
     "TokenFacts": ("token list", "/api/v1/tokens", "items"),
     "SyncTaskFacts": (
         "sources tasks store",
@@ -95,17 +123,23 @@ SAME = {  # kind of fact: the command, the address, and what of its answer is co
 }
 WITHIN = {  # kinds that are a part of another's answer
     "MoveFacts": "JobPageFacts",
+    "PointFacts": "SeriesFacts",
+    "SpanFacts": "SeriesFacts",
+    "FailureFacts": "FailuresFacts",
     "RunFacts": "CronFacts",
     "CaveatFacts": "CronFacts",
     "ParameterFacts": "TaskFacts",
+    "QueuePauseFacts": "QueueFacts",
+    "TimesFacts": "PreviewFacts",
 }
 ONE_DOOR = {  # kinds that only one of the two can be asked for
-    "AgendaFacts": "rota agenda",
-    "CollectionFacts": "rota sources list",
-    "OccurrenceFacts": "/api/v1/schedules/{schedule_id}/occurrences",
     "TaskFacts": "/api/v1/tasks",
+    "PreviewFacts": "/api/v1/preview",
+    "SavedScheduleFacts": "/api/v1/schedules",
 }
 CHANGES = {"EnqueuedFacts", "NewTokenFacts"}  # answers to something that was asked to be done, compared below
+FAILING = {"DocumentFindingFacts"}  # answers of a command that ends with 1, compared below
+IN_FILES = {"ExportedSchedule"}  # what `rota export` writes and `rota import` reads
 
 
 @pytest.fixture
@@ -118,15 +152,19 @@ def doors(rota, folder) -> Doors:
     job = greet.enqueue("bo", "hunter2")
     with app.running(scheduler=False):
         job.result(timeout=60)
+    failing = internals(app).registry.get("fail").enqueue()
+    with app.running(scheduler=False), pytest.raises(JobFailed):
+        failing.result(timeout=60)
     greet.enqueue("cy")
     app.sources.run("store", "orders", by="ann")
     app.schedules.put("greeting", greet.job("ann", "hunter2"), every("2h", tz="Asia/Tokyo"), by="ann")
+    fire(app.open(), "hourly", now=app.schedules.get("hourly").record.next_at or 0)
     app.schedules.pause("report", reason="month end", by="ann")
     app.tenants.pause("acme", reason="invoice", by="ann")
-    app.queues.pause("mail", by="ann")
+    app.queues.pause("mail", reason="month end", by="ann")
     app.tokens.create("oncall", role="operate", ttl="90d", by="ann")
     node = Node(id="gone", host="h", pid=1, roles=("worker",), queues=("default",), started_at=SECOND, beat_at=SECOND)
-    app.open().beat(node, now=SECOND)  # it stays silent however long the test takes
+    app.open().record_heartbeat(node, now=SECOND)  # it stays silent however long the test takes
     secret = app.tokens.create("root", role="admin", by="ann").secret
     app.close()
     del sys.modules["jobs"]
@@ -147,7 +185,20 @@ def test_every_kind_of_fact_is_the_same_in_the_shell_and_over_http(doors):
 
 def _without_the_moment(answer: Any) -> Any:
     """The same without the instant at which the question was asked."""
-    return {**answer, "at": None} if isinstance(answer, dict) and "store" in answer else answer
+    match answer:
+        case {"store": _}:
+            return {**answer, "at": None}
+        case {"points": points}:
+            moments = {"start": None, "end": None, "whole": _numbers(answer["whole"])}
+            return {**answer, **moments, "points": [_numbers(point) for point in points if point["ran"]["count"]]}
+        case {"since": _}:
+            return {**answer, "since": None}
+        case _:
+            return answer
+
+
+def _numbers(point: Any) -> Any:
+    return {**point, "at": None}
 
 
 def test_no_kind_of_fact_is_forgotten_here():
@@ -156,6 +207,8 @@ def test_no_kind_of_fact_is_forgotten_here():
         *WITHIN,
         *ONE_DOOR,
         *CHANGES,
+        *FAILING,
+        *IN_FILES,
     }
 
 
@@ -174,7 +227,7 @@ def _kinds() -> set[str]:
 def test_no_answer_over_http_has_facts_of_its_own():
     answers = {kind for route in ROUTES if route.answer for kind in _structs_in(route.answer)}
     own = {kind.__name__ for kind in answers if kind.__module__.startswith("rota.web") and "Facts" in kind.__name__}
-    assert own == {"QueuesFacts", "NodesFacts", "TasksFacts"}  # lists of the same facts
+    assert own == {"QueuesFacts", "NodesFacts", "TasksFacts", "SourcesFacts"}  # lists of the same facts
 
 
 def _structs_in(kind: Any) -> set[type]:
@@ -193,6 +246,13 @@ def test_what_was_asked_to_be_done_is_answered_alike(doors):
     created = doors.client.post("/api/v1/tokens", json={"name": "ci"}).json()
     assert made.keys() == created.keys()
     assert (made["name"], made["role"], made["state"]) == (created["name"], created["role"], created["state"])
+
+
+def test_what_is_wrong_with_documents_is_answered_alike(doors):
+    shown = doors.shell("documents", "check", "--app", "jobs.py", "-o", "json", code=1).stdout
+    answered = doors.over_http("/api/v1/documents/reminders/check")["items"]
+    assert msgspec.json.decode(shown) == answered
+    assert [finding["kind"] for finding in answered] == ["not-a-time"]
 
 
 def test_health_has_the_same_form_in_the_shell_and_over_http(doors):

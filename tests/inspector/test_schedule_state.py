@@ -10,8 +10,8 @@ from rota.inspector.facts.schedule import schedule_facts
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.schedule_state import schedule_state
 from rota.model.micros import SECOND, datetime_of
-from rota.model.redaction import DEFAULT
-from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec
+from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec
+from rota.model.secrets.redaction import DEFAULT
 
 NOW = 1_800_000_000 * SECOND
 FAR = 4_000_000_000 * SECOND

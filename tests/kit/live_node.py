@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
+from amounts import PATIENCE
 from rota.app import internals
 from rota.engine.executors.run import current_run
 from rota.engine.services import NodeSettings, build_services
@@ -17,10 +18,9 @@ from rota.testing.stepper import _Unjittered
 if TYPE_CHECKING:
     from rota import App
     from rota.engine.executors.run import Run
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.outcome import Outcome
     from rota.testing import ManualClock
 
-PATIENCE = 30.0  # seconds after which a story that waits has failed
 EARLY = 20_000  # microseconds before an instant at which a live node may claim and fire already
 
 
@@ -50,7 +50,7 @@ class LiveNode:
         self._scheduler = services.scheduler
 
     def __enter__(self) -> Self:
-        internals(self.app).use_store(self.store)
+        internals(self.app).store.use(self.store)
         self.app.open()
         self.app.sync_schedules()
         return self

@@ -11,7 +11,7 @@ import pytest
 
 from kit.live_node import LiveNode
 from rota import App, Cancel, Retry, Snooze, backoff, current_job, every
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
 from rota.testing import Kit, ManualClock
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def timed_out(app: App, take: Take) -> Iterator[Step]:
 
 
 def looked_ahead(overlap: str) -> Story:
-    """Jobs that are made an hour ahead; overlap is judged when they are due."""
+    """Jobs that are made an hour ahead; overlap is decided when they are due."""
 
     def story(app: App, take: Take) -> Iterator[Step]:
         @app.schedule(every("1m"), id="ahead", lookahead="1h", overlap=overlap)

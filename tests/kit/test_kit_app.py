@@ -33,12 +33,12 @@ def test_the_app_has_its_own_store_back_also_after_an_error(given, clock, tmp_pa
     monkeypatch.chdir(tmp_path)
     own = KitStore(clock) if given == "a store" else given
     app = App(own)
-    kind = type(internals(app).find_store())
+    kind = type(internals(app).store.find())
     with pytest.raises(ZeroDivisionError), Kit(app, clock):
         raise ZeroDivisionError
-    assert type(internals(app).find_store()) is kind
+    assert type(internals(app).store.find()) is kind
     if given == "a store":
-        assert internals(app).find_store() is own
+        assert internals(app).store.find() is own
 
 
 def test_kits_one_after_another_know_nothing_of_each_other(app):
@@ -53,14 +53,14 @@ def test_kits_one_after_another_know_nothing_of_each_other(app):
 
 
 def test_an_app_whose_store_is_open_is_refused(app, clock):
-    internals(app).use_store("memory://")
+    internals(app).store.use("memory://")
     app.open()
     with pytest.raises(Refused, match=r"store open already \(memory .*Call app\.close\(\) first"), Kit(app, clock):
         pass
     app.close()
     with Kit(app, clock), pytest.raises(Refused, match="store open already"), Kit(app, clock):
         pass
-    assert internals(app).find_store().features.kind == "memory"
+    assert internals(app).store.find().features.kind == "memory"
 
 
 def test_schedules_put_at_run_time_fire_too(app, clock):

@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from rota import JobFailed, Refused, UnknownTask, current_job, every
+from rota import JobFailed, Middleware, Refused, UnknownTask, current_job, every
+from rota.app import internals
 from rota.testing import Kit, RunawayJobs
 from rota.testing import kit as kit_module
 
@@ -209,6 +210,34 @@ def test_arguments_that_json_keeps_as_text_match(app, clock):
         on.enqueue(date(2026, 1, 2), at)
         kit.assert_enqueued(on, date(2026, 1, 2), at=at)
         kit.assert_not_enqueued(on, date(2026, 1, 3), at=at)
+
+
+class Reversed(Middleware):
+    """Stores arguments that nobody recognises."""
+
+    def create(self, jobs, call_next):
+        call_next([job.replace(args=[text[::-1] for text in job.args], kwargs={}) for job in jobs])
+
+    def run(self, job, call_next):
+        return call_next(job.replace(args=[text[::-1] for text in job.args]))
+
+
+def test_arguments_match_as_the_caller_gave_them_whatever_a_middleware_stores(app, clock):
+    greet = a_greeter(app)
+    app.use(Reversed())
+    for _ in range(2):
+        with Kit(app, clock) as kit:
+            job = greet.enqueue("ann")
+            app.enqueue_many([greet.job("bob"), greet.job("cid")])
+            assert job.args == ["nna"]
+            kit.assert_enqueued(greet, "ann")
+            kit.assert_enqueued(greet, "cid")
+            kit.assert_not_enqueued(greet, "nna")
+            with pytest.raises(AssertionError, match=r"shop\.greet\('bob'\) is queued"):
+                kit.assert_enqueued(greet, "eve")
+            kit.run_due()
+            assert job.result() == "en: ann"
+    assert [type(one) for one in internals(app).middleware] == [Reversed]
 
 
 def test_a_miss_says_what_was_enqueued_instead(app, clock):

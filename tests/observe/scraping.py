@@ -20,7 +20,7 @@ class Scrape:
         self.samples = [sample for family in self.families.values() for sample in family.samples]
 
     def value(self, name: str, **labels: str) -> float:
-        """The one sample of that name and those labels; 0 where there is none yet."""
+        """The one sample of that name and those labels; 0 if there is none yet."""
         found = [sample.value for sample in self.samples if sample.name == name and sample.labels == labels]
         assert len(found) <= 1
         return found[0] if found else 0.0

@@ -42,14 +42,14 @@ def well(stage):
 
     app.schedules.put("soon", tick.job(), every("10s"))
     app.schedules.put("bad", tick.job(fails=True), every("1h"))
-    stage.still.beat(Node(id="n", host="h", pid=1, roles=("worker", "scheduler"), queues=("default",)))
+    stage.still.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker", "scheduler"), queues=("default",)))
     stage.scheduler, stage.worker = stage.a_scheduler(), stage.a_worker()
     return stage
 
 
 def run(stage, seconds: int) -> None:
     stage.skip(seconds)
-    stage.still.beat(Node(id="n", host="h", pid=1, roles=("worker", "scheduler"), queues=("default",)))
+    stage.still.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker", "scheduler"), queues=("default",)))
     stage.scheduler.turn()
     stage.work_off(stage.worker)
 

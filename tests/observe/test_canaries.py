@@ -21,11 +21,11 @@ from every_store import DURABLE, fresh_place
 from rota import App, every
 from rota.app import internals
 from rota.cli.live_lines import LiveLines
-from rota.cli.log_lines import Formatter
 from rota.cli.main import main
 from rota.cli.target import load_target
-from rota.model.history import history_of
-from rota.model.payload import REDACTED
+from rota.cli.text_lines import TextLines
+from rota.model.jobs.history import history_of
+from rota.model.jobs.payload import REDACTED
 from rota.observe.json_lines import JsonLines
 from rota.operations.copy import move
 from rota.store.contract import AuditFilter, JobFilter
@@ -167,7 +167,7 @@ def test_the_worker_gets_the_value_and_no_command_shows_it(project, monkeypatch,
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     plain = logging.StreamHandler(stream)
-    plain.setFormatter(Formatter(has_colours=False))
+    plain.setFormatter(TextLines(has_colours=False))
     logging.getLogger().addHandler(handler)
     logging.getLogger().addHandler(plain)
     monkeypatch.setattr("rota.cli.live_lines.LOOK", 0.01)

@@ -8,7 +8,7 @@ import pytest
 
 from observe.scraping import scrape
 from rota import App, every
-from rota.model.firing import plan
+from rota.model.schedules.firing import plan
 from rota.observe import census
 from rota.observe.numbers import MOST_QUEUES, MOST_SCHEDULES, MOST_TASKS, Counts, FirstIds, Histograms
 

@@ -45,7 +45,8 @@ def seen(stage) -> Scrape:
     scheduler._guarded_turn()
     stage.work_off(stage.a_worker())
     stage.events.emit("service.failed", 0, service="worker", error="")
-    stage.still.beat(Node(id="n", host="h", pid=1, roles=("worker", "scheduler")))
+    stage.events.emit("document.failed", 0, queue="reminders", started_at=0, document_id=1, failures=1, error="")
+    stage.still.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker", "scheduler")))
     with app.running() as node:
         assert node.worker.is_idle.wait(10)
         return scrape(app)

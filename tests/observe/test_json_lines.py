@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rota.cli.log_lines import Formatter
+from rota.cli.text_lines import TextLines
 from rota.observe.json_lines import JsonLines
 
 A44 = {"level", "msg", "component", "schedule_id", "job_name", "job_id", "priority", "next_run"}
@@ -87,7 +87,7 @@ def test_an_extra_of_that_name_that_is_none_of_ours_harms_nothing():
 
 def test_text_lines_are_as_before_and_masked():
     record = logging.LogRecord("rota.job", logging.INFO, "f", 1, "at redis://:hunter2@host/0", (), None)
-    written = Formatter(has_colours=False).format(record)
+    written = TextLines(has_colours=False).format(record)
     assert written.endswith(" INFO    rota.job: at redis://:***@host/0")
 
 

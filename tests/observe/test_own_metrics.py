@@ -10,7 +10,7 @@ import pytest
 from observe.scraping import scrape
 from rota import Cancel, Snooze, every
 from rota.app import internals
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange
 

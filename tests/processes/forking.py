@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 STUCK_AFTER = 100  # seconds; then the child prints the stacks of its threads and ends with 1
 
 
-def fork(work: Callable[[], object]) -> int:
+def fork(work: Callable[[], object], forking: Callable[[], int] = os.fork) -> int:
     """Do this in a forked process; its process id."""
-    pid = os.fork()
+    pid = forking()
     if pid == 0:
         code = 1
         faulthandler.dump_traceback_later(STUCK_AFTER, exit=True, file=sys.__stderr__)

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rota.inspector.reading import all_schedules
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
+from rota.model.jobs.retry import MAX_DEATHS
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND, span_of
-from rota.model.retry import MAX_DEATHS
-from rota.model.state import State
 from rota.store.contract import Retention
 from rota.testing.simulation.checks.occurrences import check_ledger, expected_slots
 from rota.testing.simulation.history import all_occurrences
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from kill_harness import Ground
 
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import Schedule
 
 CLOCKS_DRIFT = 50_000  # microseconds: histories are told by the wall clock, leases by another
 

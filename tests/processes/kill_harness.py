@@ -10,13 +10,14 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from killable_app import LEASE, NAMESPACE, STORE, build, note
+from forked_python import ForkedPython
+from killable_app import LEASE, NAMESPACE, PATIENCE, STORE, build, note
 
 from rota.app import internals
 from rota.inspector.reading import all_schedules
-from rota.model.state import FINAL, State
+from rota.model.jobs.state import FINAL, State
 from rota.store.contract import JobFilter
 from rota.testing.simulation.history import all_jobs
 
@@ -26,18 +27,19 @@ if TYPE_CHECKING:
     from every_store import Place
     from rota.store.contract import Store
 
-HANG_LIMIT = 60.0  # seconds; only what is broken waits this long
+HANG_LIMIT = 120.0  # seconds; only what is broken waits this long
 HERE = Path(__file__).parent
 LIVE = tuple(state for state in State if state not in FINAL)
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Look again and again until something is true."""
-    deadline = time.monotonic() + HANG_LIMIT
+    """Look again and again until something is true; less often where it takes long, for a look takes CPU."""
+    began = time.monotonic()
     pause = threading.Event()
     while not condition():
-        assert time.monotonic() < deadline, f"waited {HANG_LIMIT:g} s for {what}"
-        pause.wait(0.01)
+        waited = time.monotonic() - began
+        assert waited < HANG_LIMIT, f"waited {HANG_LIMIT:g} s for {what}"
+        pause.wait(min(0.01 + waited / 10, 0.1))
 
 
 def children_of(pid: int) -> list[int]:
@@ -48,18 +50,26 @@ def children_of(pid: int) -> list[int]:
         return []
 
 
+def fresh_python(words: list[str], *, cwd: Path, env: dict[str, str]) -> subprocess.Popen[str]:
+    """A process that imports everything by itself, for tests of how a command starts, what it starts, and its size."""
+    return subprocess.Popen(
+        [sys.executable, *words], cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
 class Child:
     """A process of our own, with its lines collected as they come."""
 
-    def __init__(self, command: list[str], folder: Path, lease: str, settings: dict[str, str] | None = None) -> None:
-        self._process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, LEASE: lease, **(settings or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def __init__(
+        self,
+        words: list[str],
+        folder: Path,
+        lease: str,
+        settings: dict[str, str] | None = None,
+        *,
+        start: Callable[..., ForkedPython | subprocess.Popen[str]] = ForkedPython,
+    ) -> None:
+        self._process = start(words, cwd=folder, env={**os.environ, LEASE: lease, **(settings or {})})
         self.pid = self._process.pid
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -118,11 +128,22 @@ class Child:
 class Ground:
     """One folder, one store, and the processes that share them."""
 
-    def __init__(self, folder: Path, place: Place, lease: str = "1s", *, seen_at: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        place: Place,
+        lease: str = "1s",
+        *,
+        seen_at: str | None = None,
+        patience: float | None = None,
+    ) -> None:
         self.folder = folder
         self.place = place
         self.lease = lease
         self.seen_at = seen_at or place.url  # where the processes look for the store: perhaps behind a proxy
+        self._settings = {STORE: self.seen_at, NAMESPACE: place.namespace}
+        if patience is not None:
+            self._settings[PATIENCE] = str(patience)
         self.app = build(folder, lease, place.url, place.namespace)
         self.store: Store = self.app.open()
         self.children: list[Child] = []
@@ -136,7 +157,8 @@ class Ground:
 
     def start_rota(self, *words: str) -> Child:
         """`python -m rota …`, with {app} standing for the app's file."""
-        return self._start(["-m", "rota", *(word.format(app=HERE / "killable_app.py") for word in words)])
+        words = ("-m", "rota", *(word.format(app=HERE / "killable_app.py") for word in words))
+        return self._start(list(words), start=fresh_python)
 
     def finish(self) -> None:
         """A fresh process does whatever is left, and stops when told to."""
@@ -179,9 +201,8 @@ class Ground:
             child.close()
         self.app.close()
 
-    def _start(self, words: list[str]) -> Child:
-        settings = {STORE: self.seen_at, NAMESPACE: self.place.namespace}
-        child = Child([sys.executable, *words], self.folder, self.lease, settings)
+    def _start(self, words: list[str], **options: Any) -> Child:
+        child = Child(words, self.folder, self.lease, self._settings, **options)
         self.children.append(child)
         return child
 

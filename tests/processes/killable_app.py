@@ -11,12 +11,22 @@ from pathlib import Path
 from rota import App, current_job, every
 from rota.app import internals
 from rota.engine.executors.run import current_run
+from rota.model.jobs.retry import Backoff
 from rota.model.micros import datetime_of
-from rota.model.retry import Backoff
+from rota.model.schedules.schedule import Origin
+from rota.operations.specs import make_spec
+from rota.store.mongo import connection
 
 LEASE = "KILLABLE_LEASE"  # the environment says how long a lease is, …
 STORE = "KILLABLE_STORE"  # … and where the store is, and in which namespace
 NAMESPACE = "KILLABLE_NAMESPACE"
+PATIENCE = "KILLABLE_PATIENCE"  # seconds for which a client of MongoDB waits; the machine may be busy
+
+
+def be_patient(seconds: float) -> None:
+    """Let clients of MongoDB that open from now on wait this long, for an answer and for a connection."""
+    connection.DEADLINE = seconds
+    connection.CONNECT_WITHIN = int(seconds * 1000)
 
 
 def build(folder: Path, lease: str, url: str, namespace: str) -> App:
@@ -64,10 +74,16 @@ def build(folder: Path, lease: str, url: str, namespace: str) -> App:
 
 
 def put_schedules(app: App, seconds: int) -> None:
-    """Two schedules that fire every second, for so many seconds."""
+    """Two schedules that fire every second, for so many seconds. One call puts both, so that they are due together."""
     tasks, end = internals(app).registry, datetime_of(app.open().now()) + timedelta(seconds=seconds)
-    app.schedules.put("tick", tasks.find("quick").job(), every("1s"), overlap="allow", end=end)
-    app.schedules.put("line", tasks.find("slow").job(0.3), every("1s"), overlap="queue", end=end)
+    specs = [
+        (name, make_spec(every("1s"), job, overlap=overlap, end=end))
+        for name, job, overlap in (
+            ("tick", tasks.find("quick").job(), "allow"),
+            ("line", tasks.find("slow").job(0.3), "queue"),
+        )
+    ]
+    app.schedules.register(specs, Origin())
 
 
 def put_crowd(app: App, number: int, seconds: int) -> None:
@@ -90,4 +106,6 @@ def wait_for_gate(gate: Path) -> None:
         threading.Event().wait(0.02)
 
 
+if PATIENCE in os.environ:  # in a process that was started to be killed
+    be_patient(float(os.environ[PATIENCE]))
 app = build(Path.cwd(), os.environ[LEASE], os.environ[STORE], os.environ[NAMESPACE]) if STORE in os.environ else None

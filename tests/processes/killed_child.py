@@ -19,8 +19,8 @@ from killable_app import app, note
 
 from rota import StoreUnavailable, every, failpoints
 from rota.app import internals
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of
-from rota.model.state import State
 from rota.store.contract import JobFilter, Retention
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--hang-at", help="the failpoint that nothing gets past")
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument("--drain", default="25s")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds from one job to the next")
     parser.add_argument("--count", type=int, default=30, help="how many jobs, or jobs per batch")
     return parser.parse_args()
 
@@ -104,7 +105,9 @@ def node(options: argparse.Namespace) -> None:
 def enqueuer(options: argparse.Namespace) -> None:
     """Adds jobs one by one, with keys, delays and priorities, until there is a file `enough`, or enough of them."""
     arm(options)
+    pause = threading.Event()
     for number in range(options.count):
+        pause.wait(options.pause)
         if (FOLDER / "enough").exists():
             break
         note(FOLDER, "tried", number)

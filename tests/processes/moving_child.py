@@ -51,7 +51,7 @@ def main(source_url: str, source_ns: str, target_url: str, target_ns: str, point
         put(value)
 
     target.seal = seal
-    moved = copy.move(source, target, wait=20 * SECOND, tell=lambda step: trap(step.phase))
+    moved = copy.move(source, target, wait=20 * SECOND, on_step=lambda step: trap(step.phase))
     print(f"moved {moved}", flush=True)  # noqa: T201 - whoever started it reads this
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rota import App
 
-app = App("sqlite:///rota.db", name="supervised", lease="60s")  # no test lives long enough to see one run out
+app = App("sqlite:///rota.db", name="supervised", lease="10m")  # no test lives long enough to see one run out
 
 
 def note(name: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 from kill_checks import check_all, check_file
 from kill_harness import wait_until
 
-from rota.model.payload import unpack_call
-from rota.store.sqlite.batches import AT_ONCE
+from rota.model.jobs.payload import unpack_call
+from rota.store.sqlite.transaction import AT_ONCE
 from rota.testing.simulation.history import all_jobs
 from rota.testing.store_suite.checks import check_store
 

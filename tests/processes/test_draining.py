@@ -1,4 +1,4 @@
-"""SIGTERM: what runs may finish, what was not begun is given back, and nothing is spent."""
+"""SIGTERM: what runs may finish, jobs that have not begun are returned, and nothing is spent."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_runs_finishes_and_what_was_not_begun_is_given_back(ground, start, 
     claimed = [job_id for job_id in held if ground.job(job_id).state == "running"]
     assert len(claimed) > SLOTS
     child.signal(signal.SIGTERM)
-    wait_until(lambda: ground.count("running") == SLOTS, "the others to be given back")
+    wait_until(lambda: ground.count("running") == SLOTS, "the others to be returned")
     assert set(ground.states(running)) == {"running"}
     ground.open_gate()
     assert child.end() == 0, child.output
@@ -76,7 +76,7 @@ def test_a_second_signal_hands_back_at_once(ground, start, held):
     child = start("50s")
     wait_until(lambda: len(begun(ground, held)) == SLOTS, "running jobs")
     child.signal(signal.SIGTERM)
-    wait_until(lambda: ground.count("running") == SLOTS, "the others to be given back")
+    wait_until(lambda: ground.count("running") == SLOTS, "the others to be returned")
     child.signal(signal.SIGTERM)
     assert child.end() == 0, child.output
     assert set(ground.states(held)) == {"queued"}

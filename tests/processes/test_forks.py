@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import get_ident
@@ -13,7 +15,7 @@ from forking import Turns, exit_code, fork, in_child
 from every_store import DURABLE, fresh_place
 from rota import App
 from rota.app import internals
-from rota.errors import StoreReplaced
+from rota.errors import StoreError, StoreReplaced
 from rota.store.shared import forks
 from rota.store.sqlite import SqliteStore, connection, file_identity
 from rota.store.urls import store_from_url
@@ -62,6 +64,54 @@ def test_a_child_runs_jobs_and_hears_of_new_ones(app):
     assert in_child(work) == 0
     listener.close()
     assert [job.state for job in app.open().get_jobs([enqueue(app, "after")])] == ["queued"]
+
+
+def test_coroutines_enqueue_in_a_child_as_they_did_before_the_fork():
+    """The threads that call the store for them are not in the child."""
+    app = App("memory://")
+    app.task(name="note")(print)
+
+    async def enqueue_twice():
+        for _ in range(2):
+            await internals(app).registry.get("note").aenqueue("a")
+
+    asyncio.run(enqueue_twice())
+    assert in_child(lambda: asyncio.run(enqueue_twice())) == 0
+    asyncio.run(enqueue_twice())
+    app.close()
+
+
+def test_services_that_run_in_the_parent_can_be_started_in_a_child(tmp_path):
+    app = App(f"sqlite:///{tmp_path}/rota.db")
+    note = app.task(name="note")(print)
+
+    def work():
+        with app.running(scheduler=False):
+            note.enqueue("in the child").result("60s")
+
+    with app.running(scheduler=False):
+        assert in_child(work) == 0
+        note.enqueue("in the parent").result("60s")
+    app.close()
+
+
+def test_a_fork_that_python_does_not_know_of_is_refused_with_what_to_do(tmp_path):
+    """uWSGI forks like this. An app that is opened afterwards works."""
+    used, unused = (App(f"sqlite:///{tmp_path}/{name}.db") for name in ("used", "unused"))
+    for app in (used, unused):
+        app.task(name="note")(print)
+    enqueue(used, "before")
+
+    def work():
+        for call in (lambda: enqueue(used, "refused"), used.jobs.list):
+            with pytest.raises(StoreError, match="py-call-uwsgi-fork-hooks"):
+                call()
+        enqueue(unused, "in the child")
+
+    assert exit_code(fork(work, forking=ctypes.PyDLL(None).fork)) == 0
+    assert [len(app.jobs.list().items) for app in (used, unused)] == [1, 1]
+    used.close()
+    unused.close()
 
 
 def write(app):

@@ -9,7 +9,7 @@ import pytest
 from kill_harness import wait_until
 
 from rota.engine.heartbeat import Heartbeat
-from rota.model.settle import rescue
+from rota.model.jobs.settle import rescue
 from rota.store.contract import Exchange
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite import clock as clock_module
@@ -56,11 +56,11 @@ def claimed(store, lease_for):
 def test_a_wall_clock_that_jumps_ends_no_lease(store, move_wall, jump):
     job = claimed(store, 60 * SECOND)
     move_wall(jump)
-    assert store.lapsed_jobs(10) == []
+    assert store.expired_jobs(10) == []
     assert [refusal.why for refusal in store.rescue_jobs([rescue(job, store.now())])] == ["lease"]
     assert store.extend_leases("ann", [("job", job.lease_no)], 60 * SECOND).lost == []
     move_wall(0)
-    assert store.lapsed_jobs(10) == []
+    assert store.expired_jobs(10) == []
     assert store.get_jobs(["job"])[0].deaths == 0
 
 
@@ -69,9 +69,9 @@ def test_a_lease_runs_out_by_its_own_clock_wherever_the_wall_clock_stands(store,
     job = claimed(store, 60 * SECOND)
     move_wall(jump)
     move_leases(59 * SECOND)
-    assert store.lapsed_jobs(10) == []
+    assert store.expired_jobs(10) == []
     move_leases(61 * SECOND)
-    assert [lapsed.id for lapsed in store.lapsed_jobs(10)] == ["job"]
+    assert [expired.id for expired in store.expired_jobs(10)] == ["job"]
     assert store.rescue_jobs([rescue(job, store.now())]) == []
     assert store.extend_leases("ann", [("job", job.lease_no)], 60 * SECOND).lost == ["job"]
 
@@ -83,15 +83,15 @@ def test_an_extension_counts_from_the_lease_clock(store, move_wall, move_leases)
     assert store.extend_leases("ann", [("job", job.lease_no)], 60 * SECOND).lost == []
     move_wall(DAY)
     move_leases(109 * SECOND)
-    assert store.lapsed_jobs(10) == []
+    assert store.expired_jobs(10) == []
     move_leases(111 * SECOND)
-    assert [lapsed.id for lapsed in store.lapsed_jobs(10)] == ["job"]
+    assert [expired.id for expired in store.expired_jobs(10)] == ["job"]
 
 
 def test_a_lease_of_an_earlier_boot_is_void(store, move_leases):
     job = claimed(store, 60 * SECOND)
     move_leases(-10_000 * SECOND, boot="another boot")
-    assert [lapsed.id for lapsed in store.lapsed_jobs(10)] == ["job"]
+    assert [expired.id for expired in store.expired_jobs(10)] == ["job"]
     assert store.rescue_jobs([rescue(job, store.now())]) == []
 
 
@@ -99,7 +99,7 @@ def test_a_lease_runs_out_while_the_wall_clock_stands_still(store, monkeypatch):
     stopped_at = wall_now()
     monkeypatch.setattr(clock_module, "wall_now", lambda: stopped_at)
     claimed(store, SECOND // 10)
-    wait_until(lambda: store.lapsed_jobs(10), "the end of the lease")
+    wait_until(lambda: store.expired_jobs(10), "the end of the lease")
     assert store.now() == stopped_at
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections import Counter
 from itertools import cycle, pairwise
@@ -14,8 +13,8 @@ from kill_harness import HERE, Child, Ground, wait_until
 from killable_app import put_schedules
 
 from every_store import SERVED, fresh_place
-from rota.errors import StoreMoved
-from rota.model.history import history_of
+from rota.errors import StoreSealed
+from rota.model.jobs.history import history_of
 
 SERVERS = tuple(kind for kind in ("redis", "postgres", "mongo") if kind in SERVED)
 RING = list(pairwise(("sqlite", *SERVERS, "sqlite")))  # each store is once left and once filled
@@ -46,9 +45,7 @@ class Move:
         self._movers = []
 
     def start(self, *words):
-        self._movers.append(
-            Child([sys.executable, str(HERE / "moving_child.py"), *self._words, *map(str, words)], HERE, LEASE)
-        )
+        self._movers.append(Child([str(HERE / "moving_child.py"), *self._words, *map(str, words)], HERE, LEASE))
         return self._movers[-1]
 
     def check(self):
@@ -88,7 +85,7 @@ class Enqueuer(threading.Thread):
             while True:
                 self._ground.enqueue("quick", count=3)
                 self._ground.enqueue("flaky")
-        except StoreMoved as err:
+        except StoreSealed as err:
             self.told = str(err)
 
 
@@ -111,7 +108,7 @@ def test_a_live_system_is_moved_and_everything_is_done_once(live):
     wait_until(lambda: len(live.source.runs()) > 50, "some work")
     assert live.start().end() == 0
     enqueuer.join(60)
-    assert "is being moved to" in enqueuer.told
+    assert "is being copied to" in enqueuer.told
     live.target.enqueue("quick", count=5)
     wait_until(live.target.is_done, "the end of all work")
     end(*nodes, early)
@@ -149,10 +146,10 @@ def kill_and_go_on(live, point, nth):
     wait_until(lambda: len(live.source.runs()) > 5, "some work")
     victim = live.start(point, nth)
     assert victim.end() == -signal.SIGKILL, victim.output
-    with pytest.raises(StoreMoved):
+    with pytest.raises(StoreSealed):
         live.source.enqueue("quick")
     if point != "target.sealing":
-        with pytest.raises(StoreMoved):
+        with pytest.raises(StoreSealed):
             live.target.enqueue("quick")
     mover = live.start()
     assert mover.end() == 0, mover.output

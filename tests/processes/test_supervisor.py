@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from kill_harness import HERE, Child, children_of, wait_until
+from kill_harness import HERE, Child, children_of, fresh_python, wait_until
 
 from rota import App
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
 from rota.testing.store_suite.checks import check_store
 
 APP = "supervised_app"
@@ -36,7 +35,8 @@ class Site:
         self.parents: list[Child] = []
 
     def start(self, *words: str, command: str = "worker") -> Child:
-        parent = Child([sys.executable, "-m", "rota", command, f"{APP}.py", *words], self.folder, "60s")
+        command_line = ["-m", "rota", command, f"{APP}.py", *words]
+        parent = Child(command_line, self.folder, "60s", start=fresh_python)
         self.parents.append(parent)
         return parent
 
@@ -201,11 +201,11 @@ def test_a_worker_that_is_stopped_is_killed_and_replaced(site):
     (first,) = site.wait_for_notes("at-gate")
     site.wait_for_workers(parent, 1)
     os.kill(first, signal.SIGSTOP)
-    parent.wait_for(f"worker {first} gave no sign of life for 3 s (stopped), and is killed")
+    parent.wait_for(f"worker {first} sent no heartbeat for 3 s (stopped), and is killed")
     site.wait_for_notes("at-gate", 2)
     (site.folder / "gate").touch()
     site.wait_for_end(job_id)
-    assert any("gave no sign of life for 3 s (stopped), and was killed by" in told for told in site.reasons(job_id))
+    assert any("sent no heartbeat for 3 s (stopped), and was killed by" in told for told in site.reasons(job_id))
     parent.signal(signal.SIGTERM)
     assert parent.end() == 0
 
@@ -215,7 +215,7 @@ def test_a_worker_whose_interpreter_is_held_says_where_and_is_replaced(site):
     site.wait_for_workers(parent, 1)
     job_id = site.enqueue("hog")
     site.wait_for_end(job_id)
-    assert "gave no sign of life for 3 s" in parent.output
+    assert "sent no heartbeat for 3 s" in parent.output
     assert f'{APP}.py", line' in parent.output  # the task's own frame
     assert parent.output.count(" in hog") == 1
     parent.signal(signal.SIGTERM)

@@ -75,7 +75,7 @@ class Rule:
         return min(self.start.day, last)
 
     def instant_on(self, day: date) -> int | None:
-        """The one instant of a date, None where the date is missing or after the end."""
+        """The one instant of a date, None if the date is missing or after the end."""
         zone = load(self.zone)
         second = fixed_time(zone, datetime(day.year, day.month, day.day) + timedelta(seconds=self.at))
         if second is None or (self.end_at is not None and second > self.end_at):

@@ -90,7 +90,7 @@ class Expression:
 
     times: list[int]  # the seconds of a day at which it runs, sorted
     months: frozenset[int]
-    years: frozenset[int] | None  # None where no year is written: all of them
+    years: frozenset[int] | None  # None if no year is written: all of them
     day_of_month: str
     day_of_week: str
     weekday: Field

@@ -1,4 +1,4 @@
-"""Local times as the tables write them: `2026-03-08 03:00-04`, seconds only where there are some."""
+"""Local times as the tables write them: `2026-03-08 03:00-04`, seconds only if there are some."""
 
 from __future__ import annotations
 

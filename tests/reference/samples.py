@@ -6,6 +6,7 @@ import os
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from amounts import amount
 from reference.calendar_reference import WEEKDAYS, Rule
 from reference.cron_reference import MONTH_NAMES, WEEKDAY_NAMES, parse
 from reference.zones import FIRST, LAST, instant, transitions
@@ -24,9 +25,8 @@ def seed() -> str:
 
 
 def sample_count(default: int) -> int:
-    """How many samples to compare; ROTA_TEST_SAMPLES gives another number, in proportion to 20,000."""
-    asked = os.environ.get("ROTA_TEST_SAMPLES")
-    return max(1, default * int(asked) // 20_000) if asked else default
+    """How many samples to compare: `default` of 20,000; how many there are in all, ROTA_TEST_SAMPLES may say."""
+    return max(1, default * amount(2_500, 200_000, "ROTA_TEST_SAMPLES") // 20_000)
 
 
 class CronSample(NamedTuple):

@@ -18,9 +18,9 @@ from rota import App
 from rota.cli.main import main
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.model.job import accept
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import LastRun, Pause, Schedule
+from rota.model.jobs.job import accept
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import LastRun, Pause, Schedule
 from rota.testing.store_suite.builders import DAY, T0, a_job, a_node, a_spec
 
 FAR = 253_402_351_199 * 1_000_000  # 9999-12-31T23:59:59-14:00
@@ -119,8 +119,8 @@ def app(place):
     app = App(place.url, namespace=place.namespace, name="shop")
     store = app.open()
     store.load(hostile())
-    store.beat(a_node("node-1", started_at=EARLY))
-    store.beat(a_node("node-2"))
+    store.record_heartbeat(a_node("node-1", started_at=EARLY))
+    store.record_heartbeat(a_node("node-2"))
     spoil(place, store)
     yield app
     app.close()

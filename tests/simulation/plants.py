@@ -11,9 +11,10 @@ from rota.engine.worker import exchange_client
 from rota.engine.worker.exchange_client import ExchangeClient
 from rota.engine.worker.worker import Worker
 from rota.errors import StoreUnavailable
-from rota.model import firing, settle
 from rota.model.entry import EntryEdit
-from rota.model.state import State
+from rota.model.jobs import settle
+from rota.model.jobs.state import State
+from rota.model.schedules import firing
 from rota.model.tenant import UNSETTLED
 from rota.store.contract import Extended
 from rota.store.memory import MemoryStore, exchange
@@ -67,7 +68,7 @@ def claim_without_priority(patch):
 def lose_the_release(patch):
     """A job ends, and what waited for it waits for ever."""
 
-    patch.setattr(MemoryStore, "_let_go", lambda *_: None)
+    patch.setattr(MemoryStore, "_release_waiting", lambda *_: None)
 
 
 def advance_before_the_job_is_made(patch):

@@ -19,6 +19,16 @@ from simulation import plants
 
 MOST_SEEDS = 80  # the rarest of these shows in about one of 30
 STEPS = 400
+TRIED_FIRST = {  # a seed that showed it when this was written; once it no longer does, the search finds another
+    plants.fire_without_the_version: 24,
+    plants.a_schedule_follows_half_of_its_tenant: 12,
+    plants.drop_reports_in_an_outage: 7,
+    plants.settle_without_the_lease: 5,
+    plants.lose_the_release: 5,
+    plants.replay_everything_missed: 5,
+    plants.rescue_a_renewed_lease: 26,
+    plants.a_key_is_never_freed: 3,
+}
 
 BUGS = [
     (plants.settle_without_the_lease, NO_STALE_WRITE),
@@ -47,7 +57,8 @@ BUGS = [
 def test_a_planted_bug_is_found(plant, promise, monkeypatch):
     plant(monkeypatch)
     seen = set()
-    for seed in range(MOST_SEEDS):
+    first = TRIED_FIRST.get(plant, 0)
+    for seed in sorted(range(MOST_SEEDS), key=lambda seed: seed != first):
         simulation = Simulation(seed)
         simulation.run(STEPS)
         seen |= {violation.promise for violation in violations_of(simulation)}

@@ -11,9 +11,9 @@ from rota.testing.simulation.simulation import Simulation
 from rota.testing.simulation.tally import EXPECTED, tally_of
 from rota.testing.simulation.verdict import violations_of
 
-SEEDS = amount(120, 1_000, "ROTA_SIM_SEEDS")
+SEEDS = amount(48, 1_000, "ROTA_SIM_SEEDS")
 STEPS = amount(500, 1_000, "ROTA_SIM_STEPS")
-SHARDS = 8
+SHARDS = 4
 ENOUGH = 5_000  # steps of a shard from which on it must have seen everything
 
 

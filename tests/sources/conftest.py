@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from every_store import DURABLE, _servers_end_with_the_session, fresh_place  # noqa: F401 - for its effect
 from made_apps import app, closing_apps, gate  # noqa: F401 - fixtures
 from sources.stage import Stage
+
+sys.path.append(str(Path(__file__).parents[1] / "processes"))  # for processes that start without importing
 
 
 @pytest.fixture(params=["memory", *DURABLE])

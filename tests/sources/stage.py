@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.testclient import TestClient
 
+from amounts import PATIENCE
 from rota import Cancel, every
 from rota.app import internals
-from rota.model.firing import plan
 from rota.model.micros import SECOND
+from rota.model.schedules.firing import plan
 from rota.store.contract import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota import App
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
 
 TOKEN = "a-token-for-tests-only"  # noqa: S105 - opens nothing
-PATIENCE = 20.0
 EVER = "start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z"
 HOURLY = {"name": "customers", "schedule": "@hourly"}
 OFTEN = {"name": "orders", "schedule": every("1h"), "priority": 5}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
+from forked_python import ForkedPython
 
 from every_store import DURABLE
 from rota import Refused, UnknownTask
 from rota.app import internals
-from rota.model.schedule import Origin
+from rota.model.schedules.schedule import Origin
 from rota.operations.collections import read_sources
 from sources.stage import PATIENCE, live_jobs, tick
 
@@ -146,27 +146,33 @@ from rota import App
 app = App(sys.argv[1], namespace=sys.argv[2], name="shop")
 app.open()
 print("ready", flush=True)
-sys.stdin.readline()
+open(sys.argv[3]).read()  # until the test has opened and closed it
 print(*{app.sources.run("shop", "orders").id for _ in range(20)}, flush=True)
 app.close()
 """
 
 
 @pytest.mark.parametrize("kind", DURABLE)  # a memory store is one process's
-def test_b30_processes_that_start_one_at_the_same_instant_start_one(stage, place):
-    command = [sys.executable, "-c", CHILD, place.url, place.namespace]
-    children = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+def test_b30_processes_that_start_one_at_the_same_instant_start_one(stage, place, tmp_path):
+    script = tmp_path / "child.py"
+    script.write_text(CHILD, encoding="utf-8")
+    gates = [tmp_path / f"gate-{number}" for number in range(3)]
+    children = []
     try:
+        for gate in gates:
+            os.mkfifo(gate)
+            words = [str(script), place.url, place.namespace, str(gate)]
+            children.append(ForkedPython(words, cwd=tmp_path, env=dict(os.environ)))
         assert [child.stdout.readline() for child in children] == ["ready\n"] * 3
-        for child in children:
-            child.stdin.write("go\n")
-            child.stdin.flush()
+        for gate in gates:
+            gate.open("w").close()
         stage.tick()
-        told = {one for child in children for one in child.communicate(timeout=PATIENCE)[0].split()}
+        told = {one for child in children for one in child.stdout.read().split()}
     finally:
         for child in children:
             child.kill()
-            child.communicate()
+            child.wait(PATIENCE)
+            child.stdout.close()
     assert told == {job.id for job in live_jobs(stage.app) if job.schedule_id == "sync__shop__orders"}
     assert len(told) == 1
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
+from forked_python import ForkedPython
 
 from every_store import DURABLE
 from rota.app import internals
 from rota.engine.upkeep.trimmer import Trimmer, trim
-from rota.model.outcome import Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.settle import settle
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import settle
 from rota.store.contract import Exchange
 from sources.stage import PATIENCE, Stage, live_jobs
 
@@ -33,12 +33,17 @@ signal.pause()
 
 
 @pytest.mark.parametrize("kind", DURABLE)  # a memory store is one process's
-def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(stage, place, make_app):
+def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_its_collection(
+    stage, place, make_app, tmp_path
+):
     task = stage.run("orders")
+    script = tmp_path / "deadly.py"
+    script.write_text(DEADLY, encoding="utf-8")
     for death in range(1, 4):
-        command = [sys.executable, "-c", DEADLY, place.url, place.namespace]
-        worker = subprocess.run(command, capture_output=True, text=True, timeout=6 * PATIENCE, check=False)
-        assert worker.returncode == -signal.SIGKILL, worker.stderr
+        worker = ForkedPython([str(script), place.url, place.namespace], cwd=tmp_path, env=dict(os.environ))
+        with worker.stdout:
+            said = worker.stdout.read()
+        assert worker.wait(6 * PATIENCE) == -signal.SIGKILL, said
         assert stage.app.jobs.read(task.id).lease_no == death
         assert stage.run("orders").id == task.id  # it is started anew, and still is the one
     with make_app(lease="1s").running(worker=False, scheduler=False):  # it looks twice per lease for who has died

@@ -14,7 +14,7 @@ import pytest
 
 from rota import BadName, BadOption, SourceNotFound
 from rota.app import internals
-from rota.model.settle import settle
+from rota.model.jobs.settle import settle
 from rota.operations.collections import read_sources
 from sources.stage import EVER, PATIENCE, stop
 
@@ -252,8 +252,8 @@ def test_a_running_task_is_cancelled_and_its_collection_is_free_again(stage):
 
 
 def _end_as_asked(stage, job) -> None:
-    from rota.model.outcome import Stopped  # noqa: PLC0415
-    from rota.model.retry import RetryPolicy  # noqa: PLC0415
+    from rota.model.jobs.outcome import Stopped  # noqa: PLC0415
+    from rota.model.jobs.retry import RetryPolicy  # noqa: PLC0415
     from rota.store.contract import Exchange  # noqa: PLC0415
 
     store = stage.app.open()

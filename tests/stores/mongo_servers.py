@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pymongo
 import pytest
 
+from emptying import empty_mongo
 from rota.store.mongo import MongoStore, connection
 from rota.store.mongo.database import Collection
 from rota.testing.servers.mongo import REPLICA_SET_VARIABLE, URL_VARIABLE, MongoReplicaSet, MongoServer
@@ -48,20 +49,18 @@ def _server(kind):
     return server.start()
 
 
+@cache
+def _client(url):
+    """One for all tests: each has threads of its own, which take longer to start than all that is asked here."""
+    client = pymongo.MongoClient(url)
+    atexit.register(client.close)
+    return client
+
+
 def emptied(url: str, namespace: str = NAMESPACE) -> partial[MongoStore]:
     """What makes handles on a namespace from which everything was just taken away."""
-    make = partial(MongoStore, url, namespace=namespace)
-    with pymongo.MongoClient(url) as client:
-        database = client.get_default_database("rota")
-        for name in database.list_collection_names(filter={"name": {"$regex": f"^{namespace}_"}}):
-            if name.endswith("_meta"):
-                database[name].delete_many({"_id": {"$ne": "control"}})
-                database[name].update_one(
-                    {"_id": "control"}, {"$set": {"paused": []}, "$unset": {"seal": "", "busy": ""}}
-                )
-            elif not name.endswith("_notifications"):
-                database[name].delete_many({})
-    return make
+    empty_mongo(_client(url).get_default_database("rota"), namespace)
+    return partial(MongoStore, url, namespace=namespace)
 
 
 def documents(store: MongoStore) -> SimpleNamespace:

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg.sql import SQL, Identifier
 
+from emptying import empty_postgres
 from rota.errors import StoreUnavailable
 from rota.store.postgres import PostgresStore
 from rota.store.postgres.fast.calls import PreparedCalls
@@ -23,12 +23,6 @@ from rota.testing.store_suite.fixtures import opened
 __all__ = ["make_store", "namespace", "sql", "store", "trips"]
 
 NAMESPACE = f"t{os.getpid()}"  # one per process: creating a schema for each test would take most of the time
-PATIENCE = "60s"  # who still holds a lock then has been left behind by a test
-RELATIONS = """
-SELECT relname, relkind FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
-WHERE n.nspname = %s AND relkind IN ('r', 'S') AND relname <> 'meta'
-"""
-START_ANEW = "SELECT setval({}, seqstart, false) FROM pg_sequence WHERE seqrelid = {}::regclass"
 
 
 @pytest.fixture
@@ -75,16 +69,7 @@ def trips(monkeypatch):
 
 def emptied(connection: psycopg.Connection, namespace: str = NAMESPACE) -> partial[PostgresStore]:
     """What makes handles on a schema from which everything was just taken away, whatever tables it has."""
-    found = connection.execute(RELATIONS, [namespace]).fetchall()
-    orders = [SQL("SET lock_timeout = {}").format(PATIENCE)]
-    for name, kind in sorted(found):
-        relation = Identifier(namespace, name)
-        if kind == "r":
-            orders.append(SQL("DELETE FROM {}").format(relation))
-        else:
-            text = relation.as_string()
-            orders.append(SQL(START_ANEW).format(text, text))
-    connection.execute(SQL("; ").join(orders))
+    empty_postgres(connection, namespace)
     return partial(PostgresStore, shared_url(), namespace=namespace)
 
 

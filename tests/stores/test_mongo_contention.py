@@ -14,10 +14,10 @@ from pymongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 
 from rota import failpoints
 from rota.errors import StoreError, StoreUnavailable
-from rota.model.edit import trigger_now
-from rota.model.outcome import GivenBack
-from rota.model.settle import cancel, retry_by_hand
-from rota.model.state import State
+from rota.model.jobs.outcome import Returned
+from rota.model.jobs.settle import cancel, retry_by_hand
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import trigger_now
 from rota.store.contract import JobFilter
 from rota.store.mongo import MongoStore, control
 from rota.store.mongo.changing import release_if_free
@@ -282,7 +282,7 @@ def test_a_job_retried_by_hand_under_a_claim_is_claimed_with_the_past_that_it_ha
         failpoints.install(None)
     (job,) = first or claim(store, 1, now=T0)
     assert job == read(store, job_id)
-    settle_job(store, job, GivenBack(), now=T0)
+    settle_job(store, job, Returned(), now=T0)
     moves = [State.QUEUED, State.CANCELLED, State.QUEUED, State.RUNNING, State.QUEUED]
     assert history(store, job_id) == moves
 

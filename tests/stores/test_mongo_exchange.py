@@ -9,11 +9,11 @@ import pytest
 from mongo_servers import documents, emptied, replica_set_url, standalone_url  # noqa: F401
 
 from rota import failpoints
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import cancel, settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.settle import cancel, settle
-from rota.model.state import State
 from rota.store.contract import Exchange
 from rota.store.mongo.exchange import MOST_DUE
 from rota.testing.store_suite.builders import T0, WORKER, a_job

@@ -13,9 +13,9 @@ from mongo_servers import documents, emptied, replica_set_url, standalone_url  #
 from pymongo.collection import Collection
 
 from rota import failpoints
-from rota.model.edit import pause, resume
 from rota.model.entry import EntryEdit
-from rota.model.state import State
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import pause, resume
 from rota.store.contract import AuditFilter, Retention, ScheduleFilter
 from rota.store.mongo import schedules
 from rota.store.mongo.adding import insert
@@ -50,7 +50,7 @@ MOST_WRITES = 30  # of one verb
 OUTCOMES = {  # of two occurrences that are due at once
     "skip": {("running", "skipped")},
     "queue": {("running", "held")},
-    "cancel": {("running", "held"), ("cancelled", "running")},  # started before the second was judged, or not
+    "cancel": {("running", "held"), ("cancelled", "running")},  # started before the second was decided, or not
     "allow": {("running", "running")},
 }
 
@@ -121,7 +121,7 @@ def meanwhile():
 
 def upkeep(store, *, now):
     """Two rounds, far enough apart."""
-    store.lapsed_jobs(10, now=now)
+    store.expired_jobs(10, now=now)
     for n in range(2):
         store.prune(KEEP_ALL, 100, now=now + n * HOUR)
 
@@ -253,7 +253,7 @@ class TestReleasing:
         edit = pause(read_schedule(store), T0 + 2 * MINUTE, reason="rest", by="ann", until=None)
         later = first.fire_at + HOUR
         documents(store).jobs.update_one({"_id": first.id}, {"$set": {"fire_at": later}})
-        edit = msgspec.structs.replace(edit, unmake_after=T0 + 2 * MINUTE)
+        edit = msgspec.structs.replace(edit, delete_after=T0 + 2 * MINUTE)
         change_schedule(store, edit, now=T0 + 2 * MINUTE)
         assert not is_kept(store, first.id)
         assert history(store, second.id) == [State.HELD, State.CANCELLED]
@@ -296,7 +296,7 @@ class TestDeathsWhileEditingEntries:
 
 class TestRivals:
     @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel", "allow"])
-    def test_one_that_another_has_judged_meanwhile_is_left_alone(self, store, make_store, meanwhile, overlap):
+    def test_one_that_another_has_decided_meanwhile_is_left_alone(self, store, make_store, meanwhile, overlap):
         first, *_ = made_ahead(store, overlap=overlap)
         with opened(make_store) as other:
             theirs = meanwhile(lambda: claim(other, 9, now=T0 + MINUTE))
@@ -370,7 +370,7 @@ class TestRivals:
 
 class TestDeliveriesThatComeLate:
     def test_a_job_that_was_unmade_is_not_made_again(self, standalone_url):  # noqa: F811
-        """A process stood still with a firing's jobs in its hands, while others unmade them."""
+        """A process stood still with a firing's jobs in its hands, while others deleted them."""
         with opened(emptied(standalone_url)) as store:
             made = made_ahead(store)
             edit = pause(read_schedule(store), T0 + 1, reason="rest", by="ann", until=None)

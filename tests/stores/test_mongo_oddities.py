@@ -14,10 +14,10 @@ from mongo_servers import FOLDER, documents, emptied, patient, replica_set_url, 
 
 from rota import failpoints
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
-from rota.model.edit import pause, remove
-from rota.model.firing import plan
-from rota.model.history import history_of
-from rota.model.state import State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import pause, remove
+from rota.model.schedules.firing import plan
 from rota.store.contract import Exchange, JobFilter, Retention, Seal
 from rota.store.mongo import MongoStore, connection, from_url
 from rota.store.mongo.listing import conditions
@@ -290,9 +290,9 @@ class TestDocumentsWrittenByHand:
     def test_a_running_job_that_cannot_be_read_is_parked_when_its_lease_runs_out(self, store):
         job = running_job(store)
         documents(store).jobs.update_one({"_id": job.id}, {"$set": {"task": 7}})
-        assert store.lapsed_jobs(10, now=T0 + HOUR) == []
+        assert store.expired_jobs(10, now=T0 + HOUR) == []
         assert read(store, job.id).state is State.FAILED
-        assert store.lapsed_jobs(10, now=T0 + HOUR) == []
+        assert store.expired_jobs(10, now=T0 + HOUR) == []
 
     def test_a_job_that_cannot_be_read_does_not_keep_its_schedule_from_being_paused(self, store):
         add_schedule(store)
@@ -339,7 +339,7 @@ class TestCrashesWithoutTransactions:
         crash_at("fire.before_commit")
         with pytest.raises(Crash):
             fire(store, now=T0 + MINUTE)
-        store.lapsed_jobs(10, now=T0 + MINUTE)
+        store.expired_jobs(10, now=T0 + MINUTE)
         assert len(claim(store, now=T0 + MINUTE)) == 1
 
     def test_another_scheduler_with_the_same_view_fires_nothing_more(self, store, crash_at):
@@ -408,7 +408,7 @@ class TestCrashesWithoutTransactions:
         documents(store).jobs.update_one(  # its worker died between the end of the job and what follows from it
             {"_id": first.id}, {"$set": {"state": "succeeded", "finished_at": T0}, "$unset": {"lease_until": ""}}
         )
-        store.lapsed_jobs(10, now=T0)
+        store.expired_jobs(10, now=T0)
         assert read(store, held).state is State.QUEUED
 
     def test_whoever_seals_does_not_wait_for_the_dead(self, store):

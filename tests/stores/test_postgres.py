@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from kept_open import kept_handles, kept_store  # noqa: F401
 from postgres_stage import NAMESPACE, emptied
 
 from rota.testing.servers.postgres import drop_schema, shared_url
@@ -23,3 +24,6 @@ def owner():
 @pytest.fixture
 def make_store(owner):
     return emptied(owner)
+
+
+store = kept_store

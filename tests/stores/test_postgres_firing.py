@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from rota import failpoints
-from rota.errors import StoreMoved
-from rota.model.edit import disable
-from rota.model.firing import plan
-from rota.model.outcome import Failed
+from rota.errors import StoreSealed
+from rota.model.jobs.outcome import Failed
+from rota.model.schedules.edit import disable
+from rota.model.schedules.firing import plan
 from rota.store.contract import JobFilter, Seal
 from rota.store.postgres.fast import firing as fast_firing
 from rota.testing.servers.postgres import shared_url
@@ -58,7 +58,7 @@ def called(trips):
 def by_turns(monkeypatch):
     """As if nothing were plain."""
     with monkeypatch.context() as patch:
-        patch.setattr(fast_firing, "can_use_fast_path", lambda _: False)
+        patch.setattr(fast_firing, "number_plain", lambda _: -1)
         yield
 
 
@@ -228,7 +228,7 @@ class TestInTheWay:
         add_schedule(store)
         firing = planned(store, now=T0 + MINUTE)
         store.seal(Seal(target="elsewhere", id="move-1", at=T0))
-        with pytest.raises(StoreMoved):
+        with pytest.raises(StoreSealed):
             store.fire([firing], now=T0 + MINUTE)
         store.seal(None)
         assert store.fire([firing], now=T0 + MINUTE)[0].is_accepted

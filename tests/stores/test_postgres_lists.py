@@ -4,27 +4,29 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
+from uuid import uuid4
 
 import psycopg
 import pytest
 
-from rota.model.state import State
+from rota.model.jobs.state import State
 from rota.store.contract import JobFilter, Retention
-from rota.store.postgres import listing
+from rota.store.postgres import PostgresStore, listing
 from rota.store.postgres.fast.block_index import BLOCK
-from rota.testing.servers.postgres import shared_url
+from rota.testing.servers.postgres import drop_schema, shared_url
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, fire_due, ids, new_schedule, succeed
+from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, fail, fire_due, ids, new_schedule, succeed
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 from stores.test_postgres_plans import wait_until_reported
 
 
-def fill(store, number, **values):
+def fill(store, number, *, now=T0, **values):
     """So many jobs in bulk; gives their ids."""
     made = []
     for start in range(0, number, 5_000):
-        made += add(store, *[a_job(**values) for _ in range(min(5_000, number - start))])
+        made += add(store, *[a_job(**values) for _ in range(min(5_000, number - start))], now=now)
     return made
 
 
@@ -34,12 +36,25 @@ def near(monkeypatch):
     monkeypatch.setattr(listing, "REACH", 2)
 
 
+@pytest.fixture(scope="module")
+def crowded():
+    """Five rare jobs behind 30,000 that were added an hour later; tests only read them."""
+    make = partial(PostgresStore, shared_url(), namespace=f"t{uuid4().hex[:20]}")
+    with opened(make) as store:
+        rare = add(store, *[a_job(queue="rare", task="rare.one") for _ in range(5)])
+        fill(store, 30_000, now=T0 + HOUR)
+    with psycopg.connect(shared_url(), autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    yield make, rare
+    drop_schema(make.keywords["namespace"])
+
+
 class TestBounds:
     """A few jobs behind many newer ones; the server itself counts the rows that it reads."""
 
     @pytest.fixture
-    def rows_read(self, namespace, sql):
-        def counted():
+    def rows_read(self, sql):
+        def counted(namespace):
             wait_until_reported(sql)
             query = (
                 "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_user_tables "
@@ -65,29 +80,59 @@ class TestBounds:
         ],
         ids=str,
     )
-    def test_a_list_looks_only_where_there_may_be_some(self, make_store, rows_read, sql, where):
-        with opened(make_store) as store:
-            rare = add(store, *[a_job(queue="rare", task="rare.one") for _ in range(5)])
-            fill(store, 30_000)
-        sql("ANALYZE")
-        before = rows_read()
-        with opened(make_store) as store:
+    def test_a_list_looks_only_where_there_may_be_some(self, crowded, rows_read, where):
+        make, rare = crowded
+        before = rows_read(make.keywords["namespace"])
+        with opened(make) as store:
             found = ids(store.list_jobs(where).items)
         assert found == (rare[::-1] if "rare" in {where.queue, *(where.task or "").split(".")[:1]} else [])
-        assert rows_read() - before < 3 * (listing.REACH + BLOCK)
+        assert rows_read(make.keywords["namespace"]) - before < 3 * (listing.REACH + BLOCK)
 
-    def test_a_state_is_read_from_the_cursor_on(self, make_store, rows_read):
+    @pytest.mark.parametrize(
+        "where",
+        [
+            JobFilter(until=T0 + 1),
+            JobFilter(since=T0, until=T0 + 1),
+            JobFilter(until=T0 + 1, states=(State.QUEUED,)),
+            JobFilter(until=T0 + 1, task="rare.*"),
+            JobFilter(until=T0),
+            JobFilter(since=T0 + DAY),
+        ],
+        ids=str,
+    )
+    def test_a_list_by_time_looks_only_at_that_time(self, crowded, rows_read, where):
+        make, rare = crowded
+        before = rows_read(make.keywords["namespace"])
+        with opened(make) as store:
+            found = ids(store.list_jobs(where).items)
+            number = store.count_jobs(where)
+        assert found == (rare[::-1] if where.until == T0 + 1 else [])
+        assert number == len(found)
+        assert rows_read(make.keywords["namespace"]) - before < 4 * (listing.REACH + BLOCK)
+
+    @pytest.mark.usefixtures("near")
+    def test_few_failures_are_found_without_the_other_jobs_of_their_blocks(self, make_store, namespace, rows_read, sql):
         with opened(make_store) as store:
-            fill(store, 30_000)
-        before = rows_read()
+            fill(store, 10_000, task="often")
+            for job in claim(store, 30):
+                fail(store, job)
+        sql("ANALYZE")
+        before = rows_read(namespace)
         with opened(make_store) as store:
+            assert store.count_jobs(JobFilter(task="often", states=(State.FAILED,))) == 30
+        assert rows_read(namespace) - before < 1_000
+
+    def test_a_state_is_read_from_the_cursor_on(self, crowded, rows_read):
+        make, _rare = crowded
+        before = rows_read(make.keywords["namespace"])
+        with opened(make) as store:
             store.list_jobs(JobFilter(states=(State.QUEUED,)), cursor="100")
-        assert rows_read() - before < 1_000
+        assert rows_read(make.keywords["namespace"]) - before < 1_000
 
 
 @pytest.mark.usefixtures("near")
 class TestEveryWayIn:
-    """However a job was added, the block index has its queue and task."""
+    """However a job was added, the block index has its queue, task and time."""
 
     @pytest.fixture(autouse=True)
     def newer(self, store):
@@ -96,6 +141,9 @@ class TestEveryWayIn:
         add(store, *[a_job(task="newer", queue="newer") for _ in range(5)])
         for where in (JobFilter(queue="mine"), JobFilter(task="mine"), JobFilter(queue="mine", task="min*")):
             assert shown(store, where) == kept(store, "mine")
+        for at in {job.created_at for job in all_jobs(store)}:
+            mine = [job.id for job in all_jobs(store) if job.created_at == at]
+            assert shown(store, JobFilter(since=at, until=at + 1)) == mine
         for state in State:
             where = JobFilter(states=(state, State.HELD), task="mine")
             assert shown(store, where) == kept(store, "mine", {state, State.HELD})

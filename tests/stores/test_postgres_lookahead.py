@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from rota.model.audit_record import AuditRecord
-from rota.model.edit import register
-from rota.model.state import State
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import register
 from rota.store.contract import AuditFilter, ScheduleFilter
 from rota.store.postgres import records, schedules
 from rota.testing.servers.postgres import shared_url

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from rota.model.audit_record import AuditRecord
-from rota.model.edit import pause
-from rota.model.state import State
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import pause
 from rota.store.contract import AuditFilter, JobFilter, ScheduleFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job
 from rota.testing.store_suite.fixtures import opened
@@ -75,7 +75,7 @@ class TestPlans:
             succeed(store, job, now=T0 + 2)
             add_job(store, key="k", waits_for=made[0].jobs[0], now=T0 + 2)
             store.extend_leases(WORKER, [(job.id, job.lease_no)], HOUR)
-            assert store.lapsed_jobs(10, now=T0 + HOUR) != []
+            assert store.expired_jobs(10, now=T0 + HOUR) != []
             read(store, job.id)
             for where in (
                 JobFilter(),

@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from rota import App
 from rota.errors import BadStoreUrl
-from rota.model.state import State
+from rota.model.jobs.state import State
 from rota.store.contract import Exchange
 from rota.store.postgres import PostgresStore
 from rota.testing.servers.postgres import PgBouncer, PostgresServer, pooler_program, shared_url
@@ -99,7 +99,7 @@ class TestBehindAPooler:
             for job in jobs:
                 assert succeed(store, job, now=T0 + HOUR) == []
         assert {job.state for job in all_jobs(store)} == {State.SUCCEEDED}
-        assert store.acquire_lock("l", "mine", HOUR) == 1
+        assert store.change_lock("l", "acquire", "mine", HOUR) == 1
         store.list_queues()
 
     def test_rivals_claim_each_job_once(self, store):

@@ -7,26 +7,25 @@ import asyncio
 from contextlib import closing
 from uuid import uuid4
 
-import django
 import psycopg
 import pytest
 import sqlalchemy
-from django.conf import settings as django_settings
 from django.db import connections, transaction
 from psycopg.rows import dict_row
 from sqlalchemy.orm import Session
 
 from rota import App, BadOption, JobNotFound, current_job
-from rota.errors import StoreMoved
-from rota.model.outcome import Failed, Succeeded
-from rota.model.settle import settle
-from rota.model.state import State
+from rota.errors import StoreSealed
+from rota.model.jobs.outcome import Failed, Succeeded
+from rota.model.jobs.settle import settle
+from rota.model.jobs.state import State
 from rota.store.contract import Retention, Seal
 from rota.testing.servers.postgres import PostgresServer, shared_url
 from rota.testing.store_suite.builders import HOUR, RIVAL, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.notify import listener_on
-from rota.testing.store_suite.steps import add_job, all_jobs, is_kept, read, rescue_lapsed, running_job
+from rota.testing.store_suite.steps import add_job, all_jobs, is_kept, read, rescue_expired, running_job
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
+from with_django.project import add_database, on_postgres, set_up
 
 
 @pytest.fixture
@@ -53,18 +52,9 @@ def in_alchemy(url):
 
 @pytest.fixture(scope="module")
 def django_connection():
-    parts = psycopg.conninfo.conninfo_to_dict(shared_url())
-    database = {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts["dbname"],
-        "USER": parts["user"],
-        "PASSWORD": parts["password"],
-        "HOST": parts["host"],
-        "PORT": parts["port"],
-    }
-    django_settings.configure(DATABASES={"default": database}, USE_TZ=True)
-    django.setup()
-    yield connections["default"]
+    set_up()
+    add_database("postgres", **on_postgres(shared_url()))
+    yield connections["postgres"]
     connections.close_all()
 
 
@@ -148,7 +138,7 @@ class TestEnqueuing:
 
     def test_a_sealed_store_takes_nothing(self, store, connection):
         store.seal(Seal(target="there"))
-        with pytest.raises(StoreMoved):
+        with pytest.raises(StoreSealed):
             store.add_jobs_in(connection, [a_job()])
         connection.rollback()
         store.seal(None)
@@ -180,7 +170,7 @@ class TestEnding:
         leases = [(ending.id, ending.lease_no), (other.id, other.lease_no)]
         assert store.extend_leases(WORKER, leases, HOUR, now=T0 + 1).lost == []
         assert read(store, other.id).lease_until == T0 + 1 + HOUR
-        assert [refusal.id for refusal in rescue_lapsed(store, now=T0 + HOUR)] == [ending.id]
+        assert [refusal.id for refusal in rescue_expired(store, now=T0 + HOUR)] == [ending.id]
         connection.commit()
         assert read(store, ending.id).state is State.SUCCEEDED
 
@@ -245,11 +235,11 @@ class TestOtherLibraries:
 
     def test_djangos_connection_carries_a_job(self, store, django_connection):
         new, dropped = a_job(), a_job()
-        with transaction.atomic():
+        with transaction.atomic(using="postgres"):
             store.add_jobs_in(django_connection, [new])
-        with transaction.atomic():
+        with transaction.atomic(using="postgres"):
             store.add_jobs_in(django_connection, [dropped])
-            transaction.set_rollback(True)
+            transaction.set_rollback(True, using="postgres")
         assert [job.id for job in all_jobs(store)] == [new.id]
 
     def test_djangos_connection_outside_of_atomic_is_refused(self, store, django_connection):

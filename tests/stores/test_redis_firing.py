@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.model.edit import disable
+from rota.model.schedules.edit import disable
 from rota.testing.store_suite.builders import MINUTE, T0
 from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, planned, read_schedule
 from stores.redis_stage import *  # noqa: F403 - its fixtures

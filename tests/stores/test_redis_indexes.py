@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.model.outcome import GivenBack, Succeeded
-from rota.model.settle import settle
-from rota.model.state import State
+from rota.model.jobs.outcome import Returned, Succeeded
+from rota.model.jobs.settle import settle
+from rota.model.jobs.state import State
 from rota.store.contract import Exchange, JobFilter, Retention
 from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, ids
@@ -43,7 +43,7 @@ def test_jobs_of_several_queues_are_claimed_in_one_order(store, want):
 def test_jobs_that_a_settle_returns_keep_their_positions(store):
     made = added(store, 100)
     jobs = claim(store, 60)
-    returned = [settle(job, GivenBack(), a_policy(0), T0, 0.0) for job in jobs[::2]]
+    returned = [settle(job, Returned(), a_policy(0), T0, 0.0) for job in jobs[::2]]
     assert store.exchange(Exchange(holder=WORKER, settled=returned), now=T0).refused == []
     assert ids(claim(store, 100)) == [*made[:60:2], *made[60:]]
 
@@ -65,4 +65,5 @@ def test_pruned_jobs_leave_no_key(store, raw):
     succeeded(store, 50)
     assert store.prune(Retention(succeeded_for=0), 99, now=T0 + 8 * MINUTE).jobs == 50
     left = {key.decode().partition("}:")[2] for key in raw.keys(f"{{{store.namespace}}}:*")}
-    assert left == {"meta", "seq", "count", "tasks", "hours:first", "hours:last"}
+    minutes = {"series", f"series:{T0 // MINUTE}"}  # what happened in a minute is kept for longer
+    assert left == {"meta", "seq", "count", "tasks", "hours:first", "hours:last"} | minutes

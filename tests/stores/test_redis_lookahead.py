@@ -9,9 +9,9 @@ import pytest
 
 from rota import failpoints
 from rota.model.audit_record import AuditRecord
-from rota.model.edit import follow_spec, pause, register
 from rota.model.entry import EntryEdit
-from rota.model.state import State
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import follow_spec, pause, register
 from rota.store.contract import AuditFilter, Exchange, Retention, ScheduleFilter
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, WORKER, fresh_id
 from rota.testing.store_suite.steps import (
@@ -102,7 +102,7 @@ class TestAhead:
     def test_a_claim_that_comes_in_between_judges_them_alone(self, store, at_commit):
         first, *_ = made_ahead(store)
         taken = []
-        at_commit(2, lambda: taken.extend(claim(store, 9, now=T0 + MINUTE)))  # the judgement is about to be written
+        at_commit(2, lambda: taken.extend(claim(store, 9, now=T0 + MINUTE)))  # the decision is about to be written
         assert claim(store, 9, now=T0 + MINUTE) == []
         assert ids(taken) == [first.id]
         assert history(store, first.id) == [State.SCHEDULED, State.QUEUED, State.RUNNING]
@@ -238,13 +238,13 @@ class TestRecords:
         assert numbers == [2, 2]
         assert len(store.list_audit_records(AuditFilter(subject="schedule:tick"), limit=500).items) == 200
 
-    def test_many_entries_are_edited_in_one_call(self, store, raw):
+    def test_many_entries_are_read_in_one_call_and_edited_in_another(self, store, raw):
         edits = [
             EntryEdit(kind="tenant", name=f"n{number}", expect_version=0, data="{}", audit=an_audit_record())
             for number in range(200)
         ]
         store.edit_entries(edits[:1])
-        assert calls(raw, "evalsha", lambda: store.edit_entries(edits[1:])) == 1
+        assert calls(raw, "evalsha", lambda: store.edit_entries(edits[1:])) == 2
 
     def test_more_than_one_call_takes(self, store):
         edits = [EntryEdit(kind="t", name="a", expect_version=number, data=str(number)) for number in range(1_100)]

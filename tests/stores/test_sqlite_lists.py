@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from rota.model.outcome import GivenBack
-from rota.model.settle import cancel
-from rota.model.state import State
-from rota.store.contract import JobFilter, Retention
+from rota.model.jobs.outcome import Failed, Returned
+from rota.model.jobs.settle import cancel, settle
+from rota.model.jobs.state import State
+from rota.store.contract import Exchange, JobFilter, Retention
 from rota.store.sqlite import SqliteStore
-from rota.testing.store_suite.builders import HOUR, T0, a_job
+from rota.store.sqlite.listing import FEW
+from rota.testing.store_suite.builders import HOUR, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.steps import add, add_job, claim, fail, settle_job, succeed
 
 MANY = 20_000
+BOOM = Failed("boom", may_retry=False)
 KEEP_NOTHING = Retention(succeeded_for=0, failed_for=0)
 BOUND = 20_000  # steps of the database's machine; a walk over all jobs takes more than ten for each
 
@@ -30,11 +32,11 @@ def store(tmp_path_factory):
         rare = store.list_jobs(JobFilter(states=(State.QUEUED,), queue="rare"), limit=2).items
         store.change_jobs([cancel(job, T0, "not needed") for job in rare], now=T0)
         for _ in range(0, MANY, 1_000):
-            add(store, *[a_job() for _ in range(1_000)], now=T0 + 1)
+            add(store, *[a_job() for _ in range(1_000)], now=T0 + HOUR)
         yield store
 
 
-def steps_of(store, where):
+def steps_of(store, where, read=SqliteStore.list_jobs):
     """How many hundreds of steps a list took, as steps."""
     steps = 0
 
@@ -44,7 +46,7 @@ def steps_of(store, where):
 
     with store._database.read() as connection:  # the one that this thread reads with
         connection.set_progress_handler(count, 100)
-    store.list_jobs(where)
+    read(store, where)
     with store._database.read() as connection:
         connection.set_progress_handler(None, 0)
     return steps
@@ -60,9 +62,71 @@ def test_a_few_of_a_kind_are_found_behind_many(store, where):
     assert steps_of(store, JobFilter(**where)) < BOUND
 
 
+@pytest.mark.parametrize("where", [{}, {"task": "rare.*"}, {"states": (State.QUEUED,)}, {"states": (State.SUCCEEDED,)}])
+def test_a_few_of_a_time_are_found_behind_many(store, where):
+    for times in ({"until": T0 + 1}, {"since": T0, "until": T0 + 1}, {"until": T0}, {"since": T0 + 2 * HOUR}):
+        assert steps_of(store, JobFilter(**where, **times)) < BOUND
+
+
+def end_badly(store, number):
+    for _ in range(0, number, 1_000):
+        add(store, *[a_job(task="often") for _ in range(1_000)])
+        jobs = claim(store, 1_000)
+        store.exchange(Exchange(holder=WORKER, settled=[settle(job, BOOM, a_policy(0), T0, 0.0) for job in jobs]))
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """A schedule with many jobs, of which few failed; and a task with few failures behind many of another."""
+    with opened(lambda: SqliteStore(tmp_path_factory.mktemp("failing") / "rota.db")) as store:
+        add(store, *[a_job(task="rare.one") for _ in range(5)])
+        for job in claim(store, 5):
+            fail(store, job)
+        end_badly(store, 3_000)
+        for _ in range(5):
+            add(store, *[a_job(task="tick", schedule_id="tick") for _ in range(1_000)])
+        yield store
+
+
+@pytest.mark.parametrize("read", [SqliteStore.list_jobs, SqliteStore.count_jobs])
+def test_few_failures_of_a_task_are_found_behind_many(failing, read):
+    assert steps_of(failing, JobFilter(states=(State.FAILED,), task="rare.one"), read) < 1_500 * 10
+
+
+@pytest.mark.parametrize("read", [SqliteStore.list_jobs, SqliteStore.count_jobs])
+def test_failures_of_a_schedule_are_found_among_its_many_jobs(failing, read):
+    assert steps_of(failing, JobFilter(states=(State.FAILED,), schedule_id="tick"), read) < (FEW + 3_005) * 10
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"states": (State.FAILED,), "task": "often", "until": T0 + HOUR}, {"schedule_id": "tick", "since": T0}],
+    ids=str,
+)
+def test_a_count_of_a_rare_state_or_a_schedule_reads_its_index_alone(failing, where):
+    statements = []
+    with failing._database.read() as connection:
+        connection.set_trace_callback(statements.append)
+    assert failing.count_jobs(JobFilter(**where)) >= 3_000
+    with failing._database.read() as connection:
+        connection.set_trace_callback(None)
+        counts = [statement for statement in statements if statement.startswith("SELECT count(*) FROM (SELECT 1")]
+        plans = [row[3] for query in counts for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
+    assert [plan for plan in plans if "rota_job" in plan and "COVERING INDEX" not in plan] == []
+    assert any("COVERING INDEX" in plan for plan in plans)
+
+
+def test_few_ready_jobs_of_a_task_are_found_among_its_many(tmp_path):
+    with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
+        end_badly(store, 5_000)
+        add_job(store, task="often")
+        for read in (SqliteStore.list_jobs, SqliteStore.count_jobs):
+            assert steps_of(store, JobFilter(states=(State.QUEUED,), task="often"), read) < BOUND
+
+
 def test_the_same_count_shows_a_walk(store):
-    """What is asked by time alone looks at every job: the count would tell."""
-    assert steps_of(store, JobFilter(until=T0)) > 2 * BOUND
+    """Jobs of the same ten minutes are looked at one by one: the count would tell."""
+    assert steps_of(store, JobFilter(since=T0 + HOUR + 1)) > 2 * BOUND
 
 
 def test_block_entries_go_with_their_jobs(tmp_path):
@@ -77,7 +141,8 @@ def test_block_entries_go_with_their_jobs(tmp_path):
         with store._database.read() as connection:
             kinds = connection.execute("SELECT min(block) FROM rota_kind_block").fetchone()
             successes = connection.execute("SELECT min(block) FROM rota_success_block").fetchone()
-        assert kinds == successes == (2,)  # the first that is kept has position 2,001
+            times = connection.execute("SELECT min(block) FROM rota_time_block").fetchone()
+        assert kinds == successes == times == (2,)  # the first that is kept has position 2,001
 
 
 def test_jobs_in_callers_own_transactions_leave_nothing_in_memory(tmp_path):
@@ -108,10 +173,10 @@ def test_a_job_that_moves_while_a_list_is_read_is_neither_missed_nor_shown_twice
         (job,) = claim(store)
         in_state = store._listing._in_state
 
-        def moving(connection, state, *rest):
-            found = in_state(connection, state, *rest)
+        def moving(reader, state, *rest):
+            found = in_state(reader, state, *rest)
             if state is State.QUEUED:
-                settle_job(store, job, GivenBack())
+                settle_job(store, job, Returned())
             return found
 
         monkeypatch.setattr(store._listing, "_in_state", moving)

@@ -164,7 +164,7 @@ def second_of(moment: datetime) -> int:
 
 @lru_cache(maxsize=10_000)
 def first_second(day: date, tz: str) -> int:
-    """When a local day begins, also where it has no midnight (or where its clocks show midnight twice)."""
+    """When a local day begins, also if it has no midnight (or where its clocks show midnight twice)."""
     zone = zone_of(tz)
     passes = [second_of(datetime.combine(day, time(), zone).replace(fold=fold)) for fold in (0, 1)]
     return min(passes) if passes[0] <= passes[1] else gap_end(zone, passes[1], passes[0])

@@ -193,7 +193,7 @@ def test_c14_what_is_created_or_enabled_inside_the_window_is_made_at_once(app, k
     kit.run_due()
     assert texts(kit.fired("it")) == ["2026-01-16 00:05"]
     app.schedules.disable("it")
-    assert [job.state for job in app.jobs.list().items] == []  # unmade, without a trace
+    assert [job.state for job in app.jobs.list().items] == []  # deleted, without a trace
     app.schedules.enable("it")
     kit.run_due()
     assert len(app.jobs.list().items) == 1
@@ -241,7 +241,7 @@ def test_c19_an_occurrence_has_one_identity_and_one_job(app, kit, item):
     store = app.open()
     kit.clock.travel("1h")
     due = store.due_schedules(9).schedules
-    from rota.model.firing import plan  # noqa: PLC0415 - two schedulers that have seen the same
+    from rota.model.schedules.firing import plan  # noqa: PLC0415 - two schedulers that have seen the same
 
     firings = [plan(due[0], kit.clock.micros(), lambda number=number: f"job-{number}") for number in (1, 2)]
     assert [fired.is_accepted for fired in store.fire(firings)] == [True, False]

@@ -14,7 +14,7 @@ from rota import App, BadName, BadOption, Refused, TenantNotFound, UnknownZone, 
 from rota.app import internals
 from rota.engine.store_clock import StoreClock
 from rota.engine.upkeep.tenant_sync import TenantSync
-from rota.model.schedule import Origin
+from rota.model.schedules.schedule import Origin
 from tenants.world import At
 
 NOON = 1_768_478_400  # 2026-01-15 12:00 in UTC

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app.steps import work
 from rota import every
 from rota.app import internals
+from rota.documents import DocumentQueue, MemorySource
 
 if TYPE_CHECKING:
     from rota.web.route import Route
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 BODIES: dict[str, Any] = {
     "enqueue_job": {"task": "greet", "args": ["ann"]},
     "create_schedule": {"id": "new", "task": "greet", "args": ["ann"], "trigger": {"cron": "0 9 * * *"}},
+    "preview_schedule": {"trigger": {"cron": "30 2 * * *"}, "tz": "America/New_York"},
     "put_schedule": {"task": "greet", "args": ["ann"], "trigger": {"every": "5m"}},
     "patch_schedule": {"trigger": {"every": "10m"}, "description": "slower"},
     "create_tenant": {"name": "new", "tz": "Asia/Kolkata"},
@@ -65,6 +68,12 @@ def _sync_task(route: Route, stage: Stage) -> str:
     return stage.app.sources.run("store", "orders").id
 
 
+def _document_queue(route: Route, stage: Stage) -> str:
+    del route
+    orders = [{"_id": 7, "sleepUntil": datetime(2100, 1, 1, tzinfo=UTC)}]
+    return DocumentQueue(MemorySource(orders), print, name="reminders", app=stage.app).name
+
+
 _RANGE = "source=store&start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z"
 QUERIES = {
     "list_sync_tasks": _RANGE,
@@ -72,6 +81,8 @@ QUERIES = {
     "start_sync_task": "source=store&collection=orders",
     "start_sync_task_slash": "source=store&collection=orders",
     "list_occurrences": "start=2026-01-01T00:00:00Z&end=2026-02-01T00:00:00Z",
+    "get_document": "id=7",
+    "why_document": "id=7",
     "explain_cron": "cron=0+9+*+*+*&tz=Europe/Paris&n=3",
 }
 THINGS = {
@@ -80,5 +91,6 @@ THINGS = {
     "schedule_id": _schedule,
     "tenant": _tenant,
     "token_id": _token,
+    "name": _document_queue,
     "queue": lambda _route, _stage: "mail",
 }

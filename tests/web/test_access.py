@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
+from rota import App
 from rota.errors import BadOption, BadSettings
 from rota.web.access import CALM, MOST_FAILURES, Guard
 from rota.web.origins import source_of
@@ -297,3 +298,14 @@ def test_one_credential_may_be_checked_any_number_of_times_at_once():
         for _ in range(10 * MOST_FAILURES):
             guard.check("1.2.3.4", "mine")
             under_way.enter_context(guard.checking("1.2.3.4", "mine"))
+
+
+def test_a_token_that_cannot_be_checked_is_answered_with_503_and_no_address():
+    app = App("sqlite:////proc/nowhere/rota.db")
+    client = TestClient(app.asgi(token="the-token-of-the-server"))  # noqa: S106 - of nobody
+    answer = client.get("/api/v1/jobs", headers={"Authorization": f"Bearer rota_0123456789ab_{'x' * 43}"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "store_unavailable")
+    assert "nowhere" not in answer.text
+    known = client.get("/api/v1/jobs", headers={"Authorization": "Bearer the-token-of-the-server"})
+    assert "nowhere" in known.text  # an operator of this server is told
+    app.close()

@@ -51,7 +51,7 @@ def expected(route, credential) -> set[int]:
 
 def test_reading_needs_a_role_that_reads_and_changing_one_that_operates():
     for route in ROUTES:
-        least = {"GET": ("read", "admin")}.get(route.method, ("operate", "admin"))
+        least = ("operate", "admin") if route.is_change else ("read", "admin")
         assert route.role in least or (route.role is None and route.method == "GET"), route.path
 
 
@@ -64,4 +64,12 @@ def test_a_server_that_only_shows_changes_nothing(stage, route):
     before = stage.dump()
     response = stage.ask(route.method, path, "admin", **options)
     assert (response.status_code, response.json()["error"]["code"]) == (403, "read_only")
+    assert stage.dump() == before
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.changes_nothing], ids=lambda route: route.name)
+def test_a_question_that_is_posted_changes_nothing(stage, route):
+    path, options = example(route, stage)
+    before = stage.dump()
+    assert stage.ask(route.method, path, "admin", **options).status_code == route.status
     assert stage.dump() == before

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from rota.web.reading import LARGEST_BODY, is_too_deep
-from rota.web.refusals import plain_words
+from rota.web.refusals import misfit, plain_words
+from rota.web.table import ROUTES
 
 JOBS = "/api/v1/jobs"
 SCHEDULES = "/api/v1/schedules"
@@ -225,3 +227,56 @@ def test_what_does_not_fit_is_told_in_plain_words(text, words):
 def test_a_line_break_at_the_end_of_a_name_is_refused(stage):
     assert stage.ask("POST", "/api/v1/jobs", json={"task": "t", "queue": "mail\n"}).status_code == 422
     assert stage.ask("GET", "/api/v1/jobs/abc%0A").json()["error"]["code"] == "not_found"
+
+
+SCHEDULE = "/api/v1/schedules"
+INSTANT = "an instant with an offset, as in 2026-01-31T09:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"overlap": "maybe"}, "overlap: got 'maybe', wanted skip, allow, queue or cancel"),
+        ({"catchup": "none"}, "catchup: got 'none', wanted latest, skip or all"),
+        ({"trigger": {"cron": "x", "dialect": "q"}}, "trigger.dialect: got 'q', wanted unix or quartz"),
+        (
+            {"trigger": {"calendar": {"months": 1, "month_end": "x"}}},
+            "trigger.calendar.month_end: got 'x', wanted clamp, skip or last",
+        ),
+        ({"trigger": {"once": "tomorrow"}}, f"trigger.once: got 'tomorrow', wanted {INSTANT}"),
+        ({"trigger": {"once": "2030-01-01T00:00:00"}}, f"trigger.once: got '2030-01-01T00:00:00', wanted {INSTANT}"),
+        ({"trigger": {"once": 5}}, f"trigger.once: got 5, wanted {INSTANT}"),
+        ({"grace": "soon"}, "grace: got 'soon', wanted a duration such as 90s, 5m or 1h30m"),
+        ({"queue": "a b"}, "queue: got 'a b', wanted 1 to 127 of the characters A-Z a-z 0-9 . _ : -"),
+        ({"queue": "a " * 100}, f"queue: got '{'a ' * 39}a…, wanted 1 to 127 of the characters A-Z a-z 0-9 . _ : -"),
+        ({"overlap": 5}, "overlap: wanted text, got a whole number"),
+    ],
+)
+def test_a_bad_value_is_answered_with_the_value_and_what_is_wanted(stage, change, message):
+    error = stage.post(SCHEDULE, json={"id": "new", **CRON, **change}).json()["error"]
+    assert error["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("state=lost", "state[0]: got 'lost', wanted scheduled, queued, running, succeeded, failed, cancelled or held"),
+        ("since=yesterday", f"since: got 'yesterday', wanted {INSTANT}"),
+        ("since=2026-01-01T00:00:00", f"since: got '2026-01-01T00:00:00', wanted {INSTANT}"),
+    ],
+)
+def test_a_bad_parameter_is_answered_with_the_value_and_what_is_wanted(stage, query, message):
+    assert stage.get(f"/api/v1/jobs?{query}").json()["error"]["message"] == message
+
+
+def test_no_message_of_the_decoder_is_answered_as_it_is():
+    """Of every type that a route takes: a bad value of each choice, instant and pattern is told with what is wanted."""
+    for route in ROUTES:
+        for kind in filter(None, (route.query, route.body)):
+            for field in msgspec.structs.fields(kind):
+                for bad in ("no such value \x00", "2026-13-45T00:00:00"):
+                    try:
+                        msgspec.convert({field.name: bad}, kind)
+                    except msgspec.ValidationError as err:
+                        told = misfit(err, 422, "bad", kind, {field.name: bad}).fault.message
+                        assert "Invalid" not in told, (route.name, field.name, told)

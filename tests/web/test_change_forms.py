@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rota import every
 from rota.app import internals
 from rota.cli.main import main
-from rota.model.wording import plain_form
+from rota.model.schedules.wording import plain_form
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from rota import every
 from rota.app import internals
-from rota.model.edit import Edit
-from rota.model.payload import REDACTED, Call, pack_call
+from rota.model.jobs.payload import REDACTED, Call, pack_call
+from rota.model.schedules.edit import Edit
 from rota.web.api import schedules as handlers
 from rota.web.schedule_body import read_schedule
 

@@ -7,11 +7,11 @@ from itertools import chain, repeat
 
 import pytest
 
+from amounts import PATIENCE
 from rota.app import internals
 from rota.web.server import WebServer
 
 SHORT = 0.5
-PATIENCE = 20.0
 HEAD = b"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nX-Admin-Token: %s\r\n"
 LIVE = b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 JOB = b'{"task": "greet", "args": ["ann"]}'

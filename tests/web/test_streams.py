@@ -10,6 +10,7 @@ import threading
 import httpx2
 import pytest
 
+from amounts import PATIENCE
 from cli.processes import wait_until
 from rota import App
 from rota.app import internals
@@ -19,7 +20,6 @@ from rota.web.hub import MOST_WAITING, Hub, Listener
 from rota.web.server import WebServer
 from web.stage import declare
 
-PATIENCE = 20.0
 READER = Identity("ann", "read", "0123456789ab")
 
 
@@ -184,7 +184,7 @@ def test_no_look_is_taken_while_nobody_listens():
     declare(app)
     hub = Hub(app)
     assert hub._looking is None
-    assert not internals(app).is_open
+    assert not internals(app).store.is_open
 
 
 def test_the_head_of_a_stream_has_an_end(stage):

@@ -1,4 +1,4 @@
-"""agenda: what is to run in the coming days, day by day; what runs several times a day is told in one line."""
+"""agenda: what is to run in the coming days, day by day; what runs several times a day is shown in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import click
 from rota.cli.columns import Column
 from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, aligned, heading, write
-from rota.cli.schedule_page import read_schedules
 from rota.cli.words import count, local, relative
 from rota.inspector.facts.agenda import OFTEN, AgendaFacts, Entry, agenda_facts, read_agenda
 from rota.model.micros import datetime_of
@@ -31,8 +30,7 @@ def agenda(app: App, days: int, out: Output) -> None:
     """What is to run in the coming days."""
     store = app.open()
     now = store.now()
-    schedules = (shown.record for shown in read_schedules(store) if shown.problem is None)
-    entries = read_agenda(schedules, now, days)
+    entries = read_agenda(store, now, days)
     if out.form == "table":
         for line in _page(entries, datetime_of(now), days, ZoneInfo(app.settings.tz)):
             write(line)

@@ -1,4 +1,4 @@
-"""The banner: what a process is about to run, said before it does."""
+"""Says what a process is about to run, before it does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 MOST = 20  # tasks and schedules that are named
 
 
-def banner(target: Target, queues: tuple[str, ...], concurrency: int, *, is_scheduler: bool) -> Iterator[str]:
+def banner(
+    target: Target, queues: tuple[str, ...], concurrency: int, *, is_scheduler: bool, has_documents: bool = False
+) -> Iterator[str]:
     """The store, the tasks, the schedules with their next runs, and what this process does with them."""
     app = target.app
     yield heading(f"Rota {__version__}: {target.name}")
@@ -31,10 +33,18 @@ def banner(target: Target, queues: tuple[str, ...], concurrency: int, *, is_sche
             ["store", app.open().describe()],
             ["tasks", _some(tasks) if tasks else "none"],
             ["does", _duties(queues, concurrency, is_scheduler=is_scheduler)],
+            *_documents(app, is_wanted=has_documents),
         ],
         indent="  ",
     )
     yield from _schedules(app)
+
+
+def _documents(app: App, *, is_wanted: bool) -> list[list[str]]:
+    """The queues of documents, if there are any and this process runs them."""
+    if not is_wanted or not internals(app).has_documents:
+        return []
+    return [["documents", _some(app.documents.catalogue.names)]]
 
 
 def _duties(queues: tuple[str, ...], concurrency: int, *, is_scheduler: bool) -> str:

@@ -70,7 +70,7 @@ def write_changes(
 
 
 def change_lines(changes: Sequence[Change], now: datetime) -> Iterator[str]:
-    """The part of a page that tells the last changes."""
+    """The part of a page that shows the last changes."""
     if not changes:
         return
     yield ""
@@ -80,7 +80,7 @@ def change_lines(changes: Sequence[Change], now: datetime) -> Iterator[str]:
 
 
 def _lines(change: Change, now: datetime, *, is_of_one: bool = True, is_short: bool = False) -> Iterator[str]:
-    """When, what and who, and below it what differs; in short, what was made or removed is not told."""
+    """When, what and who, and below it what differs; in short, what was made or removed is left out."""
     subject = "" if is_of_one else f"{heading(f'{change.kind} {change.name}')}: "
     yield f"{beside(change.at, now)}  {subject}{change.verb} by {printable(change.by)}"
     if not (is_short and change.verb in WHOLE):

@@ -1,4 +1,4 @@
-"""Checks: what a doctor looks at in a store that answers. Each finds one thing or several, and says what to do."""
+"""Checks a store that answers, for `doctor`. Each check reports what it finds and what to do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from rota.cli.misfits import misfits
 from rota.cli.schedule_page import read_schedules
-from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line, listed, relative
 from rota.inspector.reading import clock_record
-from rota.model.clock_record import recent_steps
+from rota.inspector.search import matching_jobs
+from rota.model.clock.record import recent_steps
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of
-from rota.model.state import State
 from rota.store.contract import JobFilter
 from rota.store.shared.files import file_system_of
 from rota.store.shared.liveness import live_nodes
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 MOST_JOBS = 10_000  # waiting jobs that are looked through for unknown tasks
 MOST_OVERDUE = 1_000
 MOST_RECOUNTED = 50_000  # jobs that are counted unasked: about a second
-MOST_SHOWN = 20  # broken schedules that are told one by one
+MOST_SHOWN = 20  # broken schedules that are listed one by one
+MOST_USERS = 5  # schedules that are named for each unknown task
 LEAST_ROOM = 200 * 1024 * 1024
 FLEETING = ("tmpfs", "ramfs")
 
@@ -64,13 +65,14 @@ class SchedulesSeen:
 
     def __init__(self, store: Store) -> None:
         self.turned_on = 0
-        self.tasks: set[str] = set()  # of those that are on
+        self.tasks: dict[str, list[str]] = {}  # of those that are on, each with the first schedules that run it
         self.broken = 0
         self.shown: list[tuple[str, str]] = []  # the first broken ones, and why
         for schedule in read_schedules(store):
             if schedule.state == "on":
                 self.turned_on += 1
-                self.tasks.add(schedule.record.spec.task)
+                users = self.tasks.setdefault(schedule.record.spec.task, [])
+                users += [schedule.id] if len(users) <= MOST_USERS else []
             elif schedule.state == "broken":
                 self.broken += 1
                 self.shown += [(schedule.id, schedule.problem or "")] if len(self.shown) < MOST_SHOWN else []
@@ -231,13 +233,23 @@ def _tasks(seen: Examination) -> Iterator[Check]:
         return  # said already, and all would be unknown
     known = {task for node in seen.workers for task in node.tasks}
     where = JobFilter(states=(State.QUEUED, State.SCHEDULED, State.HELD))
-    wanted = {job.task for job in matching_jobs(seen.store, where, most=MOST_JOBS)}
-    wanted |= seen.schedules.tasks
+    waiting = {job.task for job in matching_jobs(seen.store, where, most=MOST_JOBS)}
+    wanted = waiting | seen.schedules.tasks.keys()
     for task in sorted(wanted - known):
-        todo = f"deploy the code that has it, or cancel: `rota jobs cancel --where task:{task}`"
-        yield Check("tasks", "problem", f"{task} has jobs or schedules, and no live worker knows it", todo)
+        yield _unknown_task(task, seen.schedules.tasks.get(task, []), has_jobs=task in waiting)
     if wanted <= known:
         yield Check("tasks", "ok", "live workers know the task of every waiting job and schedule")
+
+
+def _unknown_task(task: str, schedules: list[str], *, has_jobs: bool) -> Check:
+    """A task that nobody runs, the jobs that wait for it, and what to do about either."""
+    shown = [f"schedule {name}" for name in schedules[:MOST_USERS]]
+    more = ["other schedules"] if len(schedules) > MOST_USERS else []
+    users = listed([*(["waiting jobs"] if has_jobs else []), *shown, *more])
+    ways = [f"cancel the jobs: `rota jobs cancel --where task:{task}`"] if has_jobs else []
+    ways += [f"disable what makes them: `rota schedules disable {' '.join(schedules[:MOST_USERS])}`"] if shown else []
+    todo = f"deploy the code that has it, or {' and '.join(ways)}"
+    return Check("tasks", "problem", f"no live worker knows {task}, the task of {users}", todo)
 
 
 def _signatures(seen: Examination) -> Iterator[Check]:

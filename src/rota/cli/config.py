@@ -17,7 +17,7 @@ from rota.cli.target import load_target
 from rota.config.kinds import Whole
 from rota.config.settings import KEYS, Key, value_at
 from rota.errors import BadTarget
-from rota.model.masking import masked
+from rota.model.secrets.masking import masked
 from rota.store.urls import url_of
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ def _shown(key: Key, found: Resolved) -> Shown:
 
 
 def _shown_store(app: App, store_url: str | None, shown: Shown) -> Shown:
-    """The store that is used, also where no setting names it."""
+    """The store that is used, also if no setting names it."""
     if store_url:
         return shown._replace(value=masked(store_url), origin="--store", overruled=None)
     if shown.value is not None:
         return shown._replace(value=masked(shown.value))
-    store = internals(app).find_store()
+    store = internals(app).store.find()
     return shown._replace(value=url_of(store))
 
 
@@ -129,6 +129,9 @@ def declared_facts(declared: Declarations) -> Iterator[SettingFacts]:
     for source in declared.sources:
         names = ", ".join(collection.name for collection in source.collections)
         yield _fact(f"sources.{source.name}", f"{source.task}: {names}", source.place)
+    for queue in declared.documents:
+        where = " ".join(filter(None, (masked(queue.source), queue.collection)))
+        yield _fact(f"documents.{queue.name}", f"{queue.handler}: {where}", queue.place)
 
 
 def _fact(key: str, value: str, origin: str) -> SettingFacts:

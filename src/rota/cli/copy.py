@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from rota.cli.output import say
 from rota.cli.words import count, listed, span
 from rota.errors import StoreError
 from rota.model.micros import span_of
-from rota.operations.copy import check, check_there, move, undo
+from rota.operations.copy import check, check_there, is_new, move, undo
+from rota.store.shared.files import check_can_be_made
 from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def copy(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Move everything of a namespace to another store. It asks first; where nobody can be asked, it needs --yes."""
+    """Move everything of a namespace to another store. It asks first; if nobody can be asked, it needs --yes."""
     named = namespace or App().settings.namespace
     if is_undo:
         if target_url is not None or into is not None or dry_run:
@@ -125,7 +126,9 @@ def _undo(source: Store) -> None:
 def _plan(source: Store, target: Store, out: Output) -> None:
     """What would be moved; neither store is changed, nor made."""
     with _opened(_existing(source)):
-        if not target.pending_migrations():
+        if is_new(target):
+            _check_new(source, target)
+        elif not target.pending_migrations():
             with _opened(target):
                 check(source, target)
         facts = _facts(source, target, _counted(source))
@@ -137,13 +140,27 @@ def _move(source: Store, target: Store, wait: int, *, is_sure: bool) -> CopyFact
     _existing(source)
     if not is_sure:
         _check_somebody_is_there(source, target)  # before either is opened: that may make or migrate it
-    with _opened(source), _opened(target):
-        check(source, target)
+    with ExitStack() as opened:
+        opened.enter_context(_opened(source))
+        if makes_target := is_new(target):
+            _check_new(source, target)  # a copy that is refused makes no target
+        else:
+            opened.enter_context(_opened(target))
+            check(source, target)
         if not is_sure:
             _ask(source, target)
-        with progress() as tell, _told_how_to_go_on(source):
-            moved = move(source, target, wait=wait, tell=tell)
+        if makes_target:
+            opened.enter_context(_opened(target))
+        with progress() as on_step, _explain_how_to_continue(source):
+            moved = move(source, target, wait=wait, on_step=on_step)
         return _facts(source, target, moved.records, moved, time.monotonic() - began)
+
+
+def _check_new(source: Store, target: Store) -> None:
+    """Refuse what can be refused before the target is made."""
+    check(source, target, is_new=True)
+    if target.path is not None:
+        check_can_be_made(target.path)
 
 
 def _left_in(url: str, copied: str) -> list[str]:
@@ -243,7 +260,7 @@ def _opened(store: Store) -> Iterator[Store]:
 
 
 @contextmanager
-def _told_how_to_go_on(source: Store) -> Iterator[None]:
+def _explain_how_to_continue(source: Store) -> Iterator[None]:
     """A copy that is stopped leaves two sealed stores; say what that means."""
     try:
         yield

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from rota.operations.copy import Step, Tell
+    from rota.operations.copy import OnStep, Step
 
 SILENCE = 5.0  # seconds between two lines about the same part
 VERBS = {"copy": "copying", "check": "checking"}
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
+def progress() -> Iterator[OnStep]:
     """Who hears of each step, in the form that fits stderr."""
     if not sys.stderr.isatty():
         yield Lines()
         return
-    with _bars() as tell:
-        yield tell
+    with _bars() as on_step:
+        yield on_step
 
 
 class Lines:
@@ -54,7 +54,7 @@ def words(step: Step) -> str:
 
 
 @contextmanager
-def _bars() -> Iterator[Tell]:
+def _bars() -> Iterator[OnStep]:
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
@@ -64,7 +64,7 @@ def _bars() -> Iterator[Tell]:
             tuple[str, str], tuple[TaskID, int]
         ] = {}  # of each phase and part: its bar, and the most it ever had
 
-        def tell(step: Step) -> None:
+        def on_step(step: Step) -> None:
             what = (step.phase, step.part)
             if step.phase == "wait" and not step.done and what not in bars:
                 return  # nothing ran
@@ -76,7 +76,7 @@ def _bars() -> Iterator[Tell]:
             done = most - step.done if step.phase == "wait" else step.done
             shown.update(bar, completed=done, total=most if step.phase == "wait" else step.total or step.done)
 
-        yield tell
+        yield on_step
 
 
 def _title(step: Step) -> str:

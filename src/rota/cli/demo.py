@@ -46,7 +46,8 @@ def demo(length: str | None, store_url: str | None, port: int | None) -> None:
             app.sync_schedules()
             for line in banner(Target(app, "a sample shop"), queues_of(app), CONCURRENCY, is_scheduler=True):
                 say(line)
-            say(http.words)
+            for line in http.greeting():
+                say(line)
             for line in _hints(url):
                 say(line)
             watching.listen()

@@ -14,7 +14,7 @@ import click
 
 from rota.app import internals
 from rota.cli.banner import banner
-from rota.cli.endings import INTERRUPTED, tell
+from rota.cli.endings import INTERRUPTED, report_error
 from rota.cli.live_lines import LiveLines
 from rota.cli.log_lines import LEVELS, set_up_logging
 from rota.cli.options import store_option
@@ -23,6 +23,7 @@ from rota.cli.reloading import Code, folder_of, start_anew, was_reloaded
 from rota.cli.run import (
     TARGET_HELP,
     concurrency_option,
+    documents_option,
     drain_option,
     load,
     queues_of,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 @target_argument
 @queues_option
 @concurrency_option
+@documents_option
 @drain_option
 @port_option
 @store_option
@@ -60,11 +62,11 @@ def dev(target: str | None, store_url: str | None, **options: Any) -> None:
     is_again = was_reloaded()
     code = Code(folder_of(target or ""), find_file(typed_in, os.environ))
     try:
-        loaded = _prepare(target, store_url)
+        loaded = _prepare(target, store_url, documents=options["documents"])
     except RotaError as err:
         if not is_again:
             raise
-        tell(err)
+        report_error(err)
         say(f"waiting for a change in {code.folder}")
         _wait_for_change(code, typed_in)
         start_anew(typed_in)
@@ -74,9 +76,9 @@ def dev(target: str | None, store_url: str | None, **options: Any) -> None:
     click.get_current_context().exit(INTERRUPTED if reason == signal.SIGINT else 0)
 
 
-def _prepare(target: str | None, store_url: str | None) -> Target:
+def _prepare(target: str | None, store_url: str | None, *, documents: bool) -> Target:
     """The app, with its store open and its schedules there."""
-    loaded = load(target, store_url, needs_tasks=True)
+    loaded = load(target, store_url, needs_tasks=True, documents=documents)
     try:
         loaded.app.sync_schedules()
     except BaseException:
@@ -93,6 +95,7 @@ def _serve(
     is_again: bool,
     queues: tuple[str, ...],
     concurrency: int | None,
+    documents: bool,
     drain: str | None,
     port: int | None,
     log_level: str | None,
@@ -103,17 +106,18 @@ def _serve(
     lines, watching = LiveLines(app, shows_tracebacks=True), Watching()
     http = None
     try:
+        internals(app).develop(is_dev=True)
         app.open()
         http = Beside(app, port)
         taken = queues or app.settings.worker.queues or queues_of(app)
         at_once = concurrency or app.settings.worker.concurrency
-        for line in () if is_again else banner(loaded, taken, at_once, is_scheduler=True):
+        for line in () if is_again else banner(loaded, taken, at_once, is_scheduler=True, has_documents=documents):
             say(line)
-        if not is_again:
-            say(http.words)
+        for line in () if is_again else http.greeting():
+            say(line)
         watching.listen()
         lines.start()
-        node = app.start(queues=taken, concurrency=at_once, drain=drain)
+        node = app.start(queues=taken, concurrency=at_once, drain=drain, documents=documents)
         say(_reloaded(loaded) if is_again else f"\nready; reloads when rota.yaml or a .py in {code.folder} changes\n")
         look = partial(_end_at_change, watching, code, typed_in)
         threading.Thread(target=look, name="rota-reload", daemon=True).start()
@@ -148,7 +152,7 @@ def _wait_for_change(code: Code, typed_in: Path) -> None:
         try:
             resolve(typed_in)
         except BadSettings as err:
-            tell(err)
+            report_error(err)
         else:
             return
 

@@ -33,7 +33,7 @@ def doctor(target: str | None, store_url: str | None, out: Output, *, recount: b
     """Look for what is wrong; exit with 1 on a problem."""
     app = load_target(target).app if target else App()
     is_named = target is not None and not store_url
-    store = internals(app).find_store() if is_named else find_store(store_url, app.settings.namespace)
+    store = internals(app).store.find() if is_named else find_store(store_url, app.settings.namespace)
     found = list(_checks(store, app if target else None, recounts_all=recount))
     if out.form == "table":
         for line in _lines(found):

@@ -1,4 +1,4 @@
-"""Endings: how a command says what went wrong, and which exit code it ends with.
+"""Turns errors into messages and exit codes.
 
 0 ok, 1 failed or unhealthy, 2 usage, 3 the target cannot be loaded, 4 the store, 5 not found, 6 refused,
 7 the job failed, 8 timed out, 130 interrupted.
@@ -12,8 +12,9 @@ import traceback
 import click
 
 from rota.cli.output import say
-from rota.cli.target import BrokenTarget
+from rota.cli.target import BrokenTarget, trace_of
 from rota.errors import BadSettings, JobNotFound, ResultTimeout, RotaError, ScheduleNotFound, TenantNotFound
+from rota.tasks.middleware import error_of_middleware
 
 FAILED = 1
 INTERRUPTED = 130
@@ -21,13 +22,18 @@ MOST_COMPLAINTS = 10
 
 HINTS: dict[type[RotaError], str] = {
     JobNotFound: "`rota jobs list` shows the jobs that are kept",
-    ResultTimeout: "`rota jobs show ID` tells what becomes of it, `rota nodes list` who works",
+    ResultTimeout: "`rota jobs show ID` shows what became of it, `rota nodes list` who works",
     ScheduleNotFound: "`rota schedules list` shows those that exist",
     TenantNotFound: "`rota tenants list` shows those that exist",
 }
 
+_ABOUT_CREATE = (
+    "create() also runs for schedules, the command line and the dashboard, without the context of a request; "
+    "let it pass such jobs on, or catch the error there"
+)
 
-def tell(err: BaseException) -> int:
+
+def report_error(err: BaseException) -> int:
     """Say what happened on stderr; answer the exit code."""
     match err:
         case BrokenTarget():
@@ -55,7 +61,7 @@ def _error(message: str, *, hint: str = "", code: int) -> int:
 
 
 def _errors(err: BadSettings) -> int:
-    """All that is wrong, where it is not too much to read."""
+    """All that is wrong, if it is not too much to read."""
     for complaint in err.complaints[:MOST_COMPLAINTS]:
         _error(complaint, code=err.exit_code)
     if len(err.complaints) > MOST_COMPLAINTS:
@@ -77,7 +83,10 @@ def _usage_hint(err: click.UsageError) -> str:
 
 
 def _unexpected(err: BaseException) -> int:
-    """A fault of Rota's own: no traceback in the user's face, but a way to it."""
+    """A fault of the user's middleware, with its traceback; or one of Rota's own, with a way to the traceback."""
+    if (raised := error_of_middleware(err)) is not None:
+        say(f"{trace_of(err)}\n")
+        return _error(str(raised), hint=_ABOUT_CREATE, code=raised.exit_code)
     if os.environ.get("ROTA_DEBUG"):
         say("".join(traceback.format_exception(err)))
     return _error(

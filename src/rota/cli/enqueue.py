@@ -14,19 +14,21 @@ from rota.app import internals
 from rota.cli.options import app_option, check_fine_duration, find_store, open_shared, output_option, store_option
 from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
-from rota.cli.words import call, coarse, first_line, instant, instant_from, span
+from rota.cli.words import coarse, first_line, instant, span
 from rota.errors import BadPayload, JobFailed, JobNotFound
+from rota.inspector.calls import call
 from rota.inspector.facts.job import enqueued_facts, enqueued_record
+from rota.inspector.typed_times import instant_from
+from rota.model.jobs.payload import unpack_call
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND, datetime_of
-from rota.model.payload import unpack_call
-from rota.model.redaction import hidden
-from rota.model.state import State
+from rota.model.secrets.redaction import hidden
 from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from rota.app import App
     from rota.inspector.facts.job import EnqueuedFacts
-    from rota.model.job import Job as JobRecord
+    from rota.model.jobs.job import Job as JobRecord
     from rota.store.contract import Store
     from rota.tasks.job import Job
     from rota.tasks.task import Request, Task
@@ -117,7 +119,7 @@ def _load(target: str | None, store_url: str | None) -> App:
     loaded = load_target(target)
     check_tasks(loaded)
     if store_url:
-        internals(loaded.app).use_store(find_store(store_url, loaded.app.settings.namespace))
+        internals(loaded.app).store.use(find_store(store_url, loaded.app.settings.namespace))
     return open_shared(loaded.app)
 
 
@@ -192,4 +194,4 @@ def _tell_end(record: JobRecord, facts: EnqueuedFacts, out: Output) -> None:
         out.page(facts, lambda: [msgspec.json.encode(facts.result).decode()])
     if record.state is not State.SUCCEEDED:
         words = f"job {record.id} {record.state}: {first_line(record.error or record.cancel_reason)}"
-        raise JobFailed(f"{words}. `rota jobs show {record.id}` tells more")
+        raise JobFailed(f"{words}. `rota jobs show {record.id}` has the details")

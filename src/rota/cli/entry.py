@@ -11,14 +11,14 @@ import sys
 from rota.cli import early
 
 
-def start() -> None:
-    """Run the command that was typed."""
+def start(args: list[str] | None = None, prog_name: str = "rota") -> None:
+    """Run the command that was typed, or the one of a framework that was given its arguments."""
     early.hold()
     from rota.cli.leaving import watch_exit  # noqa: PLC0415 - these bring in the whole library
     from rota.cli.main import main  # noqa: PLC0415
 
     try:
-        main(prog_name="rota")
+        main(args=args, prog_name=prog_name)
     except early.EndedEarly:
         code: object = 0
     except SystemExit as end:

@@ -4,77 +4,33 @@ from __future__ import annotations
 
 import os
 import textwrap
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from msgspec import Struct
 
 from rota.app import internals
 from rota.cli.jobs import WHERE_HELP
 from rota.cli.options import on_a_store
 from rota.cli.output import say, write
-from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import instant
-from rota.errors import BadPayload
+from rota.inspector.facts.exported import FORMAT, ExportedSchedule, exported
 from rota.inspector.facts.job import job_page_facts
 from rota.inspector.reading import all_schedules
-from rota.model.micros import datetime_of, optional_datetime, span_text
-from rota.model.payload import REDACTED, Call, unpack_call
-from rota.model.redaction import NOTHING_HIDDEN
+from rota.inspector.search import filter_from, matching_jobs
+from rota.model.jobs.payload import REDACTED
+from rota.model.micros import datetime_of
+from rota.model.secrets.redaction import NOTHING_HIDDEN
 from rota.store.contract import LARGEST_PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rota.app import App
-    from rota.model.redaction import Redaction
-    from rota.model.schedule import Origin, Schedule
+    from rota.model.secrets.redaction import Redaction
     from rota.store.contract import Store
-
-FORMAT = 1  # of the file; rises when a reader of older ones would misunderstand it
-
-
-class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
-    """A schedule as its author and its operators defined it; what was not said is left out."""
-
-    trigger: str  # its compact text form, which the next Rota reads back
-    tz: str
-    task: str
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    meta: dict[str, Any] = {}
-    retries: int | None = None
-    timeout: str | None = None
-    queue: str
-    priority: int
-    key: str | None = None  # the unique key of its jobs
-    key_for: str | None = None
-    overlap: str
-    catchup: str
-    catchup_limit: int
-    grace: str
-    jitter: str | None = None
-    start: datetime | None = None
-    end: datetime | None = None
-    day_bounds: list[str] = []  # which of start and end were said as local days
-    max_runs: int | None = None
-    run_on_start: bool = False
-    lookahead: str | None = None
-    tenant: str | None = None
-    follows: dict[str, str | int] = {}  # what above is its tenant's word, each with what holds where that says nothing
-    sync: dict[str, Any] | None = None  # the collection that its jobs keep in sync
-    enabled: bool
-    paused: dict[str, Any] | None = None
-    description: str = ""
-    origin: dict[str, str]
-    retired: bool = False
-    created_at: datetime
-    run_count: int
-    problem: str | None = None  # why it cannot be evaluated, where it cannot
 
 
 @click.command(
@@ -170,62 +126,6 @@ def _yaml(name: str, facts: ExportedSchedule) -> bytes:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
 
     body = {name: msgspec.to_builtins(facts)}
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, where PyYAML was built with libyaml
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, if PyYAML was built with libyaml
     text: str = yaml.dump(body, Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
     return textwrap.indent(text, "  ").encode()
-
-
-def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
-    spec, pause = schedule.spec, schedule.pause
-    call, problem = _call_of(schedule, hidden)
-    return ExportedSchedule(
-        trigger=spec.trigger,
-        tz=spec.tz,
-        task=spec.task,
-        args=call.args,
-        kwargs=call.kwargs,
-        meta=call.meta,
-        retries=call.retries,
-        timeout=span_text(call.timeout) if call.timeout else None,
-        queue=spec.queue,
-        priority=spec.priority,
-        key=spec.key or None,
-        key_for=span_text(spec.key_for) if spec.key_for else None,
-        overlap=spec.overlap,
-        catchup=spec.catchup,
-        catchup_limit=spec.catchup_limit,
-        grace=span_text(spec.grace),
-        jitter=span_text(spec.jitter) if spec.jitter else None,
-        start=optional_datetime(spec.start),
-        end=optional_datetime(spec.end),
-        day_bounds=list(spec.day_bounds),
-        max_runs=spec.max_runs,
-        run_on_start=spec.run_on_start,
-        lookahead=span_text(spec.lookahead) if spec.lookahead else None,
-        tenant=spec.tenant or None,
-        follows=spec.follows,
-        sync=None if spec.sync is None else msgspec.structs.asdict(spec.sync),
-        enabled=schedule.is_enabled,
-        paused=None
-        if pause is None
-        else {"reason": pause.reason, "by": pause.by, "until": optional_datetime(pause.until)},
-        description=spec.description,
-        origin=_origin_of(schedule.origin),
-        retired=schedule.origin.is_retired,
-        created_at=datetime_of(schedule.created_at),
-        run_count=schedule.runs,
-        problem=schedule.problem or problem,
-    )
-
-
-def _origin_of(origin: Origin) -> dict[str, str]:
-    moved = {"zone": origin.zone} if origin.zone else {}
-    return {"kind": origin.kind, "app": origin.app, "version": origin.version, **moved}
-
-
-def _call_of(schedule: Schedule, hidden: Redaction) -> tuple[Call, str | None]:
-    """Its call; what cannot be read is told, and the others are exported."""
-    try:
-        return hidden.shown(unpack_call(schedule.spec.payload.encode())), None
-    except BadPayload as err:
-        return Call(), str(err)

@@ -13,7 +13,7 @@ from rota.cli.options import app_option, output_option, store_option
 from rota.cli.words import count, listed, relative
 from rota.inspector.health import OK, Finding, check_work, examine
 from rota.inspector.reading import clock_record
-from rota.model.clock_record import recent_steps
+from rota.model.clock.record import recent_steps
 from rota.model.micros import datetime_of
 from rota.store.shared.liveness import live_nodes
 

@@ -9,20 +9,21 @@ import msgspec
 
 from rota.cli.columns import Column
 from rota.cli.output import aligned, coloured, heading
-from rota.cli.words import beside, call, count, first_line, instant, instant_with_millis, printable, relative, span
+from rota.cli.words import beside, count, first_line, instant, instant_with_millis, printable, relative, span
 from rota.errors import BadPayload
+from rota.inspector.calls import call
 from rota.inspector.facts.job import job_problem
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
+from rota.model.jobs.payload import unpack_call
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND, datetime_of
-from rota.model.payload import unpack_call
-from rota.model.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from rota.model.job import Job, Move
-    from rota.model.redaction import Redaction
+    from rota.model.jobs.job import Job, Move
+    from rota.model.secrets.redaction import Redaction
 
 
 def columns(now: datetime, redaction: Redaction) -> list[Column[Job]]:
@@ -128,12 +129,20 @@ def _took(job: Job) -> str:
 
 
 def _attempts(job: Job) -> str:
-    details = []
+    """How often it was started, in words: of these, the budgets count those since it was last retried by hand."""
+    if not job.attempts and not job.deaths:
+        return "none yet"
+    parts = [f"started {_times(job.attempts)}"]
     if job.failures:
-        details.append(f"{count(job.failures, 'failure')}")
+        count_ = "counts" if job.failures == 1 else "count"
+        parts.append(f"{count(job.failures, 'failure')} {count_} against its retries")
     if job.deaths:
-        details.append(f"{count(job.deaths, 'worker')} died")
-    return f"{job.attempts}" + (f" ({', '.join(details)})" if details else "")
+        parts.append(f"{count(job.deaths, 'worker')} died while it ran")
+    return "; ".join(parts)
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
 def _history_rows(moves: list[Move], now: datetime) -> list[list[str]]:
@@ -165,7 +174,7 @@ def _lasted_words(state: State, lasted: str, *, is_last: bool) -> str:
 
 
 def _error_lines(job: Job) -> Iterator[str]:
-    """The traceback, its last line in red; or the error alone, where there is none."""
+    """The traceback, its last line in red; or the error alone, if there is none."""
     first, *trace = (job.error or "").rstrip().splitlines()
     last = trace.pop() if trace else first
     yield ""

@@ -10,29 +10,34 @@ import click
 from msgspec import Struct
 
 from rota.app import internals
-from rota.cli.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, fitting, matching_ids, sentence
 from rota.cli.endings import FAILED
+from rota.cli.failures import show_failures
 from rota.cli.groups import Group
 from rota.cli.job_page import columns, page
+from rota.cli.naming import one_job_id
 from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, write
-from rota.cli.where import filter_from, matching_jobs
 from rota.cli.words import count, instant_with_millis, printable
+from rota.errors import JobNotFound
 from rota.inspector.facts.job import JobFacts, LineFacts, job_facts, job_page_facts, line_facts
+from rota.inspector.search import LOOKED_THROUGH, found_jobs, search_from
 from rota.model.micros import datetime_of
+from rota.operations.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, matching_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rota.app import App
     from rota.client.jobs import LogEntry
+    from rota.operations.bulk import Tally
     from rota.store.contract import Store
 
 SHOWN_BEFORE = 10  # of the jobs that a dry run names
 LOOK = 0.5  # seconds between two looks for new log lines
 
 WHERE_HELP = (
-    "Only jobs for which every term holds: 'state:failed,cancelled task:mail.* queue:q schedule:id key:k since:2h'."
+    "Only jobs for which every term holds: 'state:failed,cancelled task:mail.* queue:q schedule:id key:k since:2h "
+    "attempts:>1 args.user_id:42'."
 )
 
 
@@ -61,10 +66,13 @@ def jobs() -> None:
 def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
     """Jobs, newest first."""
     store, shown = app.open(), internals(app).redaction
-    found = list(matching_jobs(store, filter_from(where, store.now()), most=limit + 1))
+    search = search_from(where, store.now())
+    found = list(found_jobs(store, search, shown, internals(app).registry.parameters_of, most=limit + 1))
     now = datetime_of(store.now())
     empty = "no job matches" if where else f"{store.describe()} has no jobs"
     out.rows(found[:limit], columns(now, shown), JobFacts, lambda job: job_facts(job, shown), empty=empty)
+    if not search.is_by_index:
+        say(f"arguments and attempts are searched in the newest {LOOKED_THROUGH:,} jobs that match otherwise")
     if len(found) > limit:
         say(f"these are the newest {limit:,}; there are more: raise --limit, or narrow --where")
 
@@ -74,8 +82,8 @@ def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
 @on_a_store
 @output_option
 def show_job(app: App, job_id: str, out: Output) -> None:
-    """Everything about one job."""
-    record = app.jobs.read(job_id)
+    """Everything about one job. The beginning of an id is enough where no other job's id begins so."""
+    record = app.jobs.read(one_job_id(app.open(), job_id))
     now = datetime_of(app.open().now())
     out.page(job_page_facts(record, internals(app).redaction), lambda: page(record, now, internals(app).redaction))
 
@@ -86,8 +94,8 @@ def show_job(app: App, job_id: str, out: Output) -> None:
 @on_a_store
 @output_option
 def show_logs(app: App, job_id: str, out: Output, *, follow: bool) -> None:
-    """What a job wrote."""
-    app.jobs.read(job_id)
+    """What a job wrote. The beginning of an id is enough where no other job's id begins so."""
+    job_id = one_job_id(app.open(), job_id)
     if follow and out.form not in {"table", "jsonl"}:
         raise click.UsageError(f"--follow writes line by line, which {out.form} cannot; use -o jsonl")
     lines = _follow(app, job_id) if follow else _lines(app, job_id)
@@ -98,6 +106,9 @@ def show_logs(app: App, job_id: str, out: Output, *, follow: bool) -> None:
             out.page(line_facts(line), list)
     else:
         out.rows(list(lines), [], LineFacts, line_facts, empty="")
+
+
+jobs.add_command(show_failures)
 
 
 def bulk_command(verb: Verb) -> Callable[[Callable[..., None]], click.Command]:
@@ -125,7 +136,7 @@ _BULK_OPTIONS = (
 @on_a_store
 @output_option
 def retry_jobs(app: App, out: Output, **options: Any) -> None:
-    """Put failed or cancelled jobs back into their queue."""
+    """Put failed or cancelled jobs back into their queue. The beginning of an id is enough if it names one job."""
     _change(app, RETRY, out, **options)
 
 
@@ -133,7 +144,7 @@ def retry_jobs(app: App, out: Output, **options: Any) -> None:
 @on_a_store
 @output_option
 def cancel_jobs(app: App, out: Output, **options: Any) -> None:
-    """Cancel waiting jobs; ask running ones to stop."""
+    """Cancel waiting jobs; ask running ones to stop. The beginning of an id is enough if it names one job."""
     _change(app, CANCEL, out, **options)
 
 
@@ -141,7 +152,10 @@ def cancel_jobs(app: App, out: Output, **options: Any) -> None:
 @on_a_store
 @output_option
 def delete_jobs(app: App, out: Output, **options: Any) -> None:
-    """Delete jobs that have ended. With --where it asks first; where nobody can be asked, it needs --yes."""
+    """Delete jobs that have ended. The beginning of an id is enough if it names one job.
+
+    With --where it asks first; if nobody can be asked, it needs --yes.
+    """
     _change(app, DELETE, out, **options)
 
 
@@ -158,7 +172,7 @@ def _change(
     by: str,
 ) -> None:
     store = app.open()
-    chosen = _choose(store, verb, ids, where)
+    chosen = _choose(app, verb, ids, where)
     if dry_run:
         _show_plan(app, verb, chosen, out)
         return
@@ -166,20 +180,39 @@ def _change(
         _ask(verb, len(chosen))
     tally = carry_out(store, verb, chosen, reason or f"{verb.done} by hand", by, _progress(verb, len(chosen)))
     facts = BulkFacts(action=verb.name, matched=len(chosen), changed=tally.changed, left=tally.left, dry_run=False)
-    out.page(facts, lambda: [sentence(verb, tally)])
+    out.page(facts, lambda: [_sentence(verb, tally)])
     if tally.left:
         say(f"{count(tally.left, 'job')} moved meanwhile and stayed as they were; run it again for those")
         click.get_current_context().exit(FAILED)
 
 
-def _choose(store: Store, verb: Verb, ids: tuple[str, ...], where: str | None) -> list[str]:
+def _sentence(verb: Verb, tally: Tally) -> str:
+    """retried 3 jobs"""
+    ended = tally.changed - tally.stopping
+    words = [f"{verb.done} {count(ended, 'job')}"] if ended or not tally.stopping else []
+    if tally.stopping:
+        words.append(f"asked {count(tally.stopping, 'running job')} to stop")
+    return "; ".join(words)
+
+
+def _choose(app: App, verb: Verb, ids: tuple[str, ...], where: str | None) -> list[str]:
+    store = app.open()
     if bool(ids) == (where is not None):
         raise click.UsageError(f"say which jobs to {verb.name}: name their ids, or give --where (not both)")
     if where is None:
-        return check_ids(store, verb, ids)
+        return check_ids(store, verb, list(dict.fromkeys(_named(store, verb, name) for name in ids)))
     if not where.strip():
         raise click.UsageError(f"--where is empty, which would {verb.name} every job; give a filter such as queue:mail")
-    return matching_ids(store, verb, fitting(verb, filter_from(where, store.now())))
+    inner = internals(app)
+    search = search_from(where, store.now())
+    return matching_ids(store, verb, search, inner.redaction, inner.registry.parameters_of)
+
+
+def _named(store: Store, verb: Verb, name: str) -> str:
+    try:
+        return one_job_id(store, name)
+    except JobNotFound as err:
+        raise JobNotFound(f"{err}. Nothing was {verb.done}") from err
 
 
 def _show_plan(app: App, verb: Verb, ids: list[str], out: Output) -> None:
@@ -209,16 +242,16 @@ def _ask(verb: Verb, number: int) -> None:
 
 
 def _progress(verb: Verb, total: int) -> Callable[[int], None]:
-    """Say how far it is, where it takes long enough to wonder."""
+    """Say how far it is, if it takes long enough to wonder."""
     seen = 0
 
-    def tell(number: int) -> None:
+    def show(number: int) -> None:
         nonlocal seen
         seen += number
         if total > BATCH * 5 and seen % (BATCH * 5) == 0:
             say(f"{verb.name}: {seen:,} of {total:,}")
 
-    return tell
+    return show
 
 
 def _lines(app: App, job_id: str, after: int = 0) -> Iterator[LogEntry]:

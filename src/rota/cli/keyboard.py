@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def keys() -> Iterator[Callable[[float], str]]:
-    """Gives a function that waits for a key, so many seconds at most; "" where none was pressed."""
+    """Gives a function that waits for a key, so many seconds at most; "" if none was pressed."""
     if not sys.stdin.isatty():
         yield _wait_alone
         return

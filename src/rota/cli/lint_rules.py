@@ -23,7 +23,7 @@ from rota.cli.words import count, listed
 from rota.config.environment import near_misses
 from rota.config.loader import survey
 from rota.config.words import shown_path
-from rota.deploy.deploy import survey_deploy
+from rota.deploy.deploy import further_mistakes, survey_deploy
 from rota.engine.executors.sources import task_in
 from rota.errors import BadPayload, BadSettings, BadTarget, RotaError, UnknownTask
 
@@ -44,7 +44,7 @@ SOURCES = ": sources."  # in complaints about what a file declares
 def findings(target: str | None, *, must_load: bool = True) -> Iterator[Check]:
     """All that there is to say about the settings here, and about the app that a target or they name.
 
-    Where only a file is asked about, an app that it names and that cannot be loaded here is no problem of the file.
+    If only a file is asked about, an app that it names and that cannot be loaded here is no problem of the file.
     """
     found: Resolved | None = None
     try:
@@ -70,7 +70,12 @@ def _settings(found: Resolved) -> Check:
 
 def _declared(found: Resolved, *, is_whole: bool) -> Iterator[Check]:
     """What can be said of a file's schedules and tenants without its app."""
-    parts = {"schedule": found.declared.schedules, "tenant": found.declared.tenants, "source": found.declared.sources}
+    parts = {
+        "schedule": found.declared.schedules,
+        "tenant": found.declared.tenants,
+        "source": found.declared.sources,
+        "document queue": found.declared.documents,
+    }
     said = [count(len(items), noun) for noun, items in parts.items() if items]
     if said and found.file is not None and is_whole:
         yield Check("declared", "ok", f"{listed(said)} in {shown_path(found.file)}")
@@ -96,7 +101,7 @@ def _target(text: str | None, found: Resolved | None, *, must_load: bool) -> Ite
             yield from _broken(text, err, salvage, found, must_load=must_load)
         return
     yield Check("app", "ok", f"{loaded.name} is loaded: {count(len(internals(loaded.app).registry), 'task')}")
-    yield from _tasks(loaded.app)
+    yield from _tasks(loaded.app, found)
     yield from _app(loaded.app, found)
 
 
@@ -111,7 +116,7 @@ def _broken(
     yield Check("app", verdict, f"{first}{_unchecked(found) if app is None else ''}")
     yield from (Check("app", verdict, mistake) for mistake in mistakes)
     if app is not None and salvage is not None:
-        yield from _tasks(app) if len(internals(app).registry) else ()
+        yield from _tasks(app, found) if len(internals(app).registry) else ()
         yield from _app(app, found, missing=frozenset(salvage.missing))
 
 
@@ -128,37 +133,56 @@ def _salvaged_app(text: str, salvage: Salvage) -> App | None:
 
 def _unchecked(found: Resolved | None) -> str:
     """What is left open about a file whose app is not known."""
-    number = len(found.declared.schedules) + len(found.declared.sources) if found is not None else 0
+    declared = (found.declared, found.declared.mistaken) if found is not None else ()
+    number = sum(len(part.schedules) + len(part.sources) for part in declared)
     return f"; the tasks that the file names in {count(number, 'place')} were not checked" if number else ""
 
 
 def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()) -> Iterator[Check]:
-    """What follows from code and settings together; what names something that is `missing` was told already."""
+    """What follows from code and settings together; an error about something `missing` was reported already."""
     if found is None:
         return
-    internals(app).read_settings(
-        lambda folder, said: survey(folder, said)[0]
-    )  # what is wrong with them was told already
+    internals(app).read_settings(lambda folder, said: survey(folder, said)[0])  # their errors were reported already
     yield from _overruled(app)
     yield from _store(app)
     deploy, complaints = survey_deploy(app.name, app.version, internals(app).declared, found, internals(app).registry)
     for complaint in complaints:
-        if SOURCES not in complaint:  # those are told below
+        if SOURCES not in complaint:  # those are reported below
             yield Check("schedules", "problem", complaint)
     yield from _queues(app, deploy)
     yield Check("schedules", "ok", f"{count(len(internals(app).declared), 'schedule')} declared in code")
-    tasks = {one.id: one.task for one in found.declared.schedules}
-    for schedule_id, complaint in deploy.strangers.items():
-        if SOURCES not in complaint and _last(tasks[schedule_id]) not in missing:
-            yield Check("schedules", "problem", complaint)
-    for source in found.declared.sources:
+    yield from _file_schedules(app, deploy, found, missing)
+    for source in (*found.declared.sources, *found.declared.mistaken.sources):
         if _last(source.task) not in missing:
             yield from _source(app, source, tuple(complaints))
+    yield from _document_queues(app, missing)
     for schedule_id, spec in internals(app).declared.items():
         if internals(app).registry.find(spec.task) is None:
             yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
         yield from code_tenant_findings(schedule_id, spec, found.declared)
         yield from schedule_findings(timing_of(schedule_id, spec))
+
+
+def _document_queues(app: App, missing: frozenset[str]) -> Iterator[Check]:
+    """Handlers and sources of documents that cannot be loaded. No server is asked: `rota documents check` does that."""
+    if not internals(app).has_documents:
+        return
+    known = app.documents.catalogue
+    for said in known.declared():
+        if said.handler.rpartition(".")[2] not in missing:
+            for finding in known.mistakes(said.name):
+                yield Check("documents", "problem", finding.message, finding.command)
+
+
+def _file_schedules(app: App, deploy: Deploy, found: Resolved, missing: frozenset[str]) -> Iterator[Check]:
+    """Schedules of the file whose task or arguments are wrong, those with another mistake among them."""
+    tasks = {one.id: one.task for one in found.declared.schedules}
+    for schedule_id, complaint in deploy.strangers.items():
+        if SOURCES not in complaint and _last(tasks[schedule_id]) not in missing:
+            yield Check("schedules", "problem", complaint)
+    for one, complaint in further_mistakes(app.name, found, internals(app).registry, internals(app).declared):
+        if _last(one.task) not in missing:
+            yield Check("schedules", "problem", complaint)
 
 
 def _last(task: str) -> str:
@@ -168,7 +192,7 @@ def _last(task: str) -> str:
 def _source(app: App, source: FileSource, complaints: tuple[str, ...]) -> Iterator[Check]:
     """Whether the app has the task that syncs a source, whether it can be called as sources are, and what else is."""
     try:
-        internals(app).registry.get(source.task).signature.check((source.name, source.collections[0].name), {})
+        internals(app).registry.get(source.task).signature.check((source.name, "collection"), {})
     except UnknownTask as err:
         yield Check("sources", "problem", f"{source.place}: sources.{source.name}.task: {err}")
     except BadPayload as err:
@@ -179,8 +203,10 @@ def _source(app: App, source: FileSource, complaints: tuple[str, ...]) -> Iterat
         yield from (Check("sources", "problem", complaint) for complaint in complaints if complaint.startswith(head))
 
 
-def _tasks(app: App) -> Iterator[Check]:
-    if not len(internals(app).registry):
+def _tasks(app: App, found: Resolved | None) -> Iterator[Check]:
+    # The file may be unreadable, so the app cannot be asked for all of its queues.
+    has_queues = internals(app).document_queues or (found is not None and found.declared.documents)
+    if not len(internals(app).registry) and not has_queues:
         todo = "decorate a function with @app.task, and import the modules that hold tasks where the app is made"
         yield Check("tasks", "problem", "the app has no task, so there is nothing to run", todo)
     for task in internals(app).registry:
@@ -212,7 +238,7 @@ def _overruled(app: App) -> Iterator[Check]:
 
 def _store(app: App) -> Iterator[Check]:
     try:
-        store = internals(app).find_store()
+        store = internals(app).store.find()
     except RotaError as err:
         yield Check("store", "problem", str(err))
         return
@@ -224,7 +250,7 @@ def _store(app: App) -> Iterator[Check]:
 
 
 def _queues(app: App, deploy: Deploy) -> Iterator[Check]:
-    """Queues into which jobs go and from which no worker takes them, as far as the settings tell."""
+    """Queues into which jobs go and from which no worker takes them, as far as the settings say."""
     taken = app.settings.worker.queues
     if taken is None:
         return

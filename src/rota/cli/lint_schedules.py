@@ -12,7 +12,7 @@ from rota.clock import utc_now
 from rota.config.words import meant
 from rota.errors import RotaError
 from rota.model.micros import SECOND, datetime_of, micros_of, span_of
-from rota.model.schedule import bound_trigger
+from rota.model.schedules.schedule import bound_trigger
 from rota.operations.specs import bound_instant
 from rota.triggers.duration import text_of
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from rota.config.declared import Declarations, FileSchedule
-    from rota.model.schedule import ScheduleSpec
+    from rota.model.schedules.schedule import ScheduleSpec
     from rota.triggers import Trigger
 
 HOUR = span_of("1h")
 CLOCK_CHANGES = {"gap", "repeat"}
 ABOUT = "schedules"
+TIMES = frozenset({"tz", "tenant", "start", "end", "jitter"})  # what decides when it runs, besides its trigger
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -47,7 +48,9 @@ def timing_of(name: str, spec: ScheduleSpec) -> Timing:
 def file_timings(declared: Declarations, tz: str) -> Iterator[Timing]:
     """Those of a file, whatever its tasks are."""
     zones = {tenant.name: str(tenant.options["tz"]) for tenant in declared.tenants}
-    for one in declared.schedules:
+    for one in (*declared.schedules, *declared.mistaken.schedules):
+        if not one.trigger or one.misread & TIMES:
+            continue  # when it runs is not known
         own = one.options.get("tz") or zones.get(one.options.get("tenant", ""), tz)
         jitter = one.options.get("jitter")
         yield Timing(
@@ -92,9 +95,9 @@ def schedule_findings(timing: Timing) -> Iterator[Check]:
 def tenant_findings(declared: Declarations, *, is_whole: bool) -> Iterator[Check]:
     """Tenants that schedules name and the file does not: the store may have them, which nobody looked at.
 
-    Of a file that is not whole, a tenant may be missing because of another mistake, which was told already.
+    Of a file that is not whole, a tenant may be missing because of another mistake, which was reported already.
     """
-    for one in declared.schedules:
+    for one in (*declared.schedules, *declared.mistaken.schedules):
         tenant = one.options.get("tenant")
         if tenant is not None:
             found = _unknown_tenant(f"{one.at('tenant')}: {one.id}", tenant, declared)
@@ -108,7 +111,7 @@ def code_tenant_findings(schedule_id: str, spec: ScheduleSpec, declared: Declara
 
 
 def _unknown_tenant(name: str, tenant: str, declared: Declarations) -> Iterator[Check]:
-    known = [one.name for one in declared.tenants]
+    known = [*(one.name for one in declared.tenants), *declared.mistaken.tenants]
     if tenant in known:
         return
     finding = f"{name} names the tenant {tenant}, which the file does not declare"

@@ -1,4 +1,4 @@
-"""Live lines: one for each job as it ends, with what it prints, for a person who watches.
+"""Prints one line for each job as it ends, with what the job prints, for a person who watches.
 
 09:00:01 ✔   12 ms  greet('world')
 """
@@ -20,6 +20,7 @@ from rota.cli.words import first_line, printable, relative, span
 from rota.engine.executors.run import current_run
 from rota.errors import StoreError
 from rota.model.micros import SECOND, datetime_of
+from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
     from rota.app import App
@@ -69,6 +70,7 @@ class LiveLines:
 
     def __init__(self, app: App, *, shows_tracebacks: bool) -> None:
         self._app = app
+        self._zone = find_zone(app.settings.tz)
         self._shows_tracebacks = shows_tracebacks
         self._running: dict[str, Watched] = {}
         self._lock = threading.Lock()
@@ -106,7 +108,7 @@ class LiveLines:
             watched = self._running.pop(data["job_id"], None) or Watched(f"{data['task']}(…)", 0)
             self._show_prints(data["job_id"], watched)
             took = span((event.at - watched.since) / SECOND) if watched.since else ""
-            _show(event.at, MARKS[event.name], took, watched.call, _note(event))
+            self._show(event.at, MARKS[event.name], took, watched.call, _note(event))
             if self._shows_tracebacks and event.name == "job.failed":
                 _show_rest(data.get("error"))
 
@@ -121,7 +123,7 @@ class LiveLines:
         now = self._app.open().now()
         if not watched.is_shown and now - watched.since >= LONG:
             watched.is_shown = True
-            _show(now, RUNNING, "", watched.call, "is running")
+            self._show(now, RUNNING, "", watched.call, "is running")
 
     def _show_prints(self, job_id: str, watched: Watched) -> None:
         while lines := _new_lines(self._app.open(), job_id, watched):
@@ -129,11 +131,21 @@ class LiveLines:
             watched.is_shown = True
             for line in lines:
                 for text in line.text.splitlines() or [""]:
-                    _show(line.at, PRINTED, "", watched.call, printable(text))
+                    self._show(line.at, PRINTED, "", watched.call, printable(text))
+
+    def _show(self, at: int, mark: Mark, took: str, call: str, note: str) -> None:
+        """Print one line, with its time in the app's timezone, as in the list of schedules above it."""
+        time = click.style(f"{self._zone.datetime_of(at // SECOND):%H:%M:%S}", dim=True)
+        symbol = click.style(mark.symbol, fg=mark.colour, bold=True)
+        room = _room()
+        call = _cut(call, room)
+        note = _cut(note, room - len(call) - 2)
+        words = f"  {click.style(note, fg=mark.colour)}" if note else ""
+        say(f"{time} {symbol} {took:>8}  {call}{words}")
 
 
 def _new_lines(store: Store, job_id: str, watched: Watched) -> list[LogLine]:
-    """What this run has written since the last look; where the store cannot be asked, nothing."""
+    """What this run has written since the last look; if the store cannot be asked, nothing."""
     if not watched.since:
         return []
     try:
@@ -170,16 +182,6 @@ def _note(event: Event) -> str:
 
 def _in(event: Event) -> str:
     return relative(datetime_of(event.data["run_at"]), datetime_of(event.at))
-
-
-def _show(at: int, mark: Mark, took: str, call: str, note: str) -> None:
-    time = click.style(f"{datetime_of(at).astimezone():%H:%M:%S}", dim=True)
-    symbol = click.style(mark.symbol, fg=mark.colour, bold=True)
-    room = _room()
-    call = _cut(call, room)
-    note = _cut(note, room - len(call) - 2)
-    words = f"  {click.style(note, fg=mark.colour)}" if note else ""
-    say(f"{time} {symbol} {took:>8}  {call}{words}")
 
 
 def _show_rest(error: str | None) -> None:

@@ -17,11 +17,13 @@ from rota.cli.copy import copy
 from rota.cli.demo import demo
 from rota.cli.dev import dev
 from rota.cli.doctor import doctor
-from rota.cli.endings import tell
+from rota.cli.documents import documents
+from rota.cli.endings import report_error
 from rota.cli.enqueue import enqueue
 from rota.cli.export import export
 from rota.cli.groups import Group
 from rota.cli.health import health
+from rota.cli.imports import imports
 from rota.cli.init import init
 from rota.cli.jobs import jobs
 from rota.cli.lint import lint
@@ -40,10 +42,10 @@ from rota.cli.why import why
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (init, dev, demo, run, worker, scheduler, web),
-    "Jobs": (enqueue, jobs),
+    "Jobs": (enqueue, jobs, documents),
     "Schedules": (schedules, sources, tenants, why, agenda, next_runs, lint),
     "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, tokens, config, completion),
-    "Move": (copy, export),
+    "Move": (imports, export, copy),
 }
 
 SERVICES = {"run", "worker", "scheduler"}
@@ -57,7 +59,7 @@ class Rota(Group):
         try:
             code = super().main(*args, **extra)
         except Exception as err:  # noqa: BLE001 - nobody should meet a traceback of ours
-            code = tell(err)
+            code = report_error(err)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:

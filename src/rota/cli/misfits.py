@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from rota.app import internals
-from rota.cli.where import matching_jobs
 from rota.cli.words import count, first_line
 from rota.errors import BadPayload
 from rota.inspector.reading import all_schedules
-from rota.model.payload import unpack_call
-from rota.model.redaction import hidden
-from rota.model.state import State
+from rota.inspector.search import matching_jobs
+from rota.model.jobs.payload import unpack_call
+from rota.model.jobs.state import State
+from rota.model.secrets.redaction import hidden
 from rota.store.contract import JobFilter
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
     from rota.app import App
-    from rota.model.redaction import Redaction
+    from rota.model.secrets.redaction import Redaction
     from rota.store.contract import Store
     from rota.tasks.task import Task
 
@@ -43,7 +43,7 @@ class Misfit(Struct, frozen=True, kw_only=True):
     number: int
     ids: tuple[str, ...]  # of the first MOST_NAMED of them
     reason: str  # why the first does not fit
-    looked_at: int | None = None  # how many were looked at, where there may be more
+    looked_at: int | None = None  # how many were looked at, if there may be more
 
     @property
     def example(self) -> str:
@@ -105,7 +105,7 @@ def _judged(
 
 
 def _reason(task: Task[Any, Any], payload: bytes, redaction: Redaction) -> str:
-    """Why a call does not fit; "" where it does."""
+    """Why a call does not fit; "" if it does."""
     try:
         reason = task.signature.misfit(unpack_call(payload))
     except BadPayload as err:

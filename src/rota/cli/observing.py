@@ -1,4 +1,4 @@
-"""Observing: how a process that serves shows itself: the form of its log lines, and a port to scrape."""
+"""Sets up the log format and the metrics port of a process that serves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rota.config.settings import FORMATS
-from rota.inspector.health import live, ready
+from rota.inspector.health import OK, Health, live, ready
 from rota.observe.port import Answer, Port
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.cli.tether import Tether
+    from rota.documents.service import QueueGroup
     from rota.engine.node import Node
-    from rota.inspector.health import Health
-    from rota.observe.metrics import Told
+    from rota.observe.metrics import Exposition
 
 LARGEST_PORT = 65_535
 JSON = "application/json"
@@ -80,8 +80,8 @@ def open_port(app: App, node: Node, at: Address) -> Port:
         at.host,
         at.port,
         {
-            "/metrics": lambda accept: _shown(metrics.told(accept)),
-            "/metrics/own": lambda accept: _shown(metrics.own_told(accept)),
+            "/metrics": lambda accept: _shown(metrics.exposition(accept)),
+            "/metrics/own": lambda accept: _shown(metrics.own_exposition(accept)),
             "/live": lambda _: _told(live(node)),
             "/ready": lambda _: _told(ready(app.open, node)),
         },
@@ -90,8 +90,23 @@ def open_port(app: App, node: Node, at: Address) -> Port:
     return port
 
 
-def _shown(told: Told) -> Answer:
-    return Answer(200, told.kind, told.text)
+def open_own_port(app: App, group: QueueGroup, at: Address) -> Port:
+    """Serve what a process without a node has to show: it counts documents, and has no store to ask."""
+    metrics = app.metrics
+
+    def shown(accept: str) -> Answer:
+        return _shown(metrics.own_exposition(accept))
+
+    def health(_: str) -> Answer:
+        return _told(Health({"loops": OK if group.is_healthy else "stuck"}))
+
+    port = Port(at.host, at.port, {"/metrics": shown, "/metrics/own": shown, "/live": health, "/ready": health})
+    port.start()
+    return port
+
+
+def _shown(found: Exposition) -> Answer:
+    return Answer(200, found.kind, found.text)
 
 
 def _told(health: Health) -> Answer:

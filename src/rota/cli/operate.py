@@ -10,21 +10,22 @@ from rota.app import internals
 from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import app_option, by_option, find_store, on_a_store, output_option, store_option
-from rota.cli.output import Output, say, write
+from rota.cli.output import Output, say, warn, write
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
+from rota.config.words import meant
 from rota.inspector.facts.node import NodeFacts, node_facts, node_problem
-from rota.inspector.facts.queue import QueueFacts, queue_facts
+from rota.inspector.facts.queue import QueueFacts, queues_facts
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, micros_of
 from rota.model.names import check_name
-from rota.model.state import State
 from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.app import App
-    from rota.store.contract import Node, QueueInfo, Store
+    from rota.store.contract import Node, Store
 
 
 @click.group(cls=Group)
@@ -40,17 +41,19 @@ def list_queues(app: App, out: Output) -> None:
     store = app.open()
     found = store.list_queues()
     now = datetime_of(store.now())
-    out.rows(found, _queue_columns(now), QueueFacts, queue_facts, empty=f"{store.describe()} has no queues yet")
+    facts = queues_facts(store, found)
+    out.rows(facts, _queue_columns(now), QueueFacts, _same, empty=f"{store.describe()} has no queues yet")
 
 
 @queues.command("pause")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--reason", default="", help="Why; it goes into the audit.")
 @by_option
 @on_a_store
 @output_option
-def pause_queues(app: App, names: tuple[str, ...], by: str, out: Output) -> None:
+def pause_queues(app: App, names: tuple[str, ...], reason: str, by: str, out: Output) -> None:
     """Pause queues: workers claim no jobs from them; running jobs continue."""
-    _pause(app, names, by, out, paused=True)
+    _pause(app, names, by, out, paused=True, reason=reason)
 
 
 @queues.command("resume")
@@ -106,46 +109,68 @@ def store_of(target: str | None, store_url: str | None) -> Store:
     app = load_target(target).app
     if store_url:
         return find_store(store_url, app.settings.namespace)
-    return internals(app).find_store()
+    return internals(app).store.find()
 
 
-def _pause(app: App, names: tuple[str, ...], by: str, out: Output, *, paused: bool) -> None:
+def _pause(app: App, names: tuple[str, ...], by: str, out: Output, *, paused: bool, reason: str = "") -> None:
     store = app.open()
     checked = [check_name("queue", name) for name in names]
-    known = {queue.name for queue in store.list_queues()}
+    known = _known_queues(app)
     for name in checked:
         if paused:
-            app.queues.pause(name, by=by)
+            app.queues.pause(name, reason=reason, by=by)
         else:
             app.queues.resume(name, by=by)
         done = "paused" if paused else "resumed"
-        say(f"{done} queue {name}" + ("" if name in known else " (no job has been in it yet)"))
+        say(f"{done} queue {name}")
+        if name not in known:
+            warn(f"no job, worker or task has used a queue {name} yet{_meant_queue(name, known, paused=paused)}")
     if out.form != "table":
         changed = [queue for queue in store.list_queues() if queue.name in names]
-        out.rows(changed, [], QueueFacts, queue_facts, empty="")
+        out.rows(queues_facts(store, changed), [], QueueFacts, _same, empty="")
 
 
-def _queue_columns(now: datetime) -> list[Column[QueueInfo]]:
-    def number(state: State) -> Column[QueueInfo]:
+def _known_queues(app: App) -> set[str]:
+    """The queues that jobs have been in, that workers take jobs from, or that tasks of the app name."""
+    store = app.open()
+    taken = {queue for node in store.list_nodes() for queue in node.queues}
+    named = {task.options.queue for task in internals(app).registry}
+    return {queue.name for queue in store.list_queues()} | taken | named
+
+
+def _meant_queue(name: str, known: set[str], *, paused: bool) -> str:
+    close = meant(name, sorted(known))
+    if close is None:
+        return "; it stays paused for the first job" if paused else ""
+    back = f" `rota queues resume {name}` takes this back" if paused else ""
+    return f"; did you mean {close}?{back}"
+
+
+def _same(facts: QueueFacts) -> QueueFacts:
+    return facts
+
+
+def _queue_columns(now: datetime) -> list[Column[QueueFacts]]:
+    def number(state: State) -> Column[QueueFacts]:
         dropped = {State.CANCELLED: 3, State.HELD: 2, State.SUCCEEDED: 1}.get(state, 0)
         return Column(state.value, lambda queue: f"{number_of(queue, state):,}", is_number=True, dropped=dropped)
 
     return [
         Column("queue", lambda queue: queue.name),
-        Column("state", lambda queue: "paused" if queue.is_paused else "open"),
+        Column("state", lambda queue: queue.state),
         *(number(state) for state in (State.QUEUED, State.RUNNING, State.SCHEDULED, State.HELD)),
         Column("oldest", lambda queue: _age(queue, now)),
         *(number(state) for state in (State.SUCCEEDED, State.FAILED, State.CANCELLED)),
     ]
 
 
-def number_of(queue: QueueInfo | QueueFacts, state: State) -> int:
+def number_of(queue: QueueFacts, state: State) -> int:
     """The jobs of a queue in a state; of a final state, all that ever ended so."""
     return (queue.totals if state.is_final else queue.counts).get(state.value, 0)
 
 
-def _age(queue: QueueInfo, now: datetime) -> str:
-    return span((now - datetime_of(queue.oldest_at)).total_seconds()) if queue.oldest_at is not None else "-"
+def _age(queue: QueueFacts, now: datetime) -> str:
+    return span((now - queue.oldest_at).total_seconds()) if queue.oldest_at is not None else "-"
 
 
 def _node_columns(now: datetime) -> list[Column[Node]]:

@@ -121,7 +121,7 @@ def on_a_store_to_be(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def on_a_store_or_none(function: Callable[..., None]) -> Callable[..., None]:
-    """The same for a command that tells what a first start would do: an app without a store is seen on an empty one."""
+    """The same for a command that shows what a first start would do: an app without a store is seen on an empty one."""
     return _on_a_store(function, "imagine")
 
 
@@ -140,16 +140,17 @@ def _on_a_store(function: Callable[..., None], missing: Missing) -> Callable[...
 
 
 def app_on_store(target: str | None, store_url: str | None, missing: Missing = "refuse") -> App:
-    """The app that a target names, or a bare one, with a store open. `missing` is about an app's own SQLite file."""
+    """The app that a target names, or a bare one, with a store open. `missing` is about the SQLite file of an app."""
     app = load_target(target).app if target else App()
     if store_url or not target:
-        internals(app).use_store(_existing(find_store(store_url, app.settings.namespace)))
-    elif missing == "imagine" and internals(app).find_store().is_missing():
-        before = internals(app).use_store(store_from_url("memory://"))
-        click.get_current_context().call_on_close(lambda: internals(app).use_store(before))
+        named = find_store(store_url, app.settings.namespace)
+        internals(app).store.use(named if target and missing != "refuse" else _existing(named))
+    if missing == "imagine" and internals(app).store.find().is_missing():
+        before = internals(app).store.use(store_from_url("memory://"))
+        click.get_current_context().call_on_close(lambda: internals(app).store.use(before))
         return app
-    elif missing != "make":
-        _existing(internals(app).find_store())
+    if missing != "make":
+        _existing(internals(app).store.find())
     opened = open_shared(app)
     if missing == "refuse":
         _warn_of_other_namespaces(opened.open())
@@ -171,20 +172,27 @@ def _warn_of_other_namespaces(store: Store) -> None:
 
 def open_shared(app: App) -> App:
     """Open the app's store; refuse one that other processes cannot see."""
-    if not app.open().features.is_shared:
+    check_shared(app)
+    app.open()
+    return app
+
+
+def check_shared(app: App) -> None:
+    """Refuse an app whose store other processes cannot see. This does not open the store."""
+    store = internals(app).store.find()
+    if not store.features.is_shared:
         raise StoreError(
-            f"a {app.open().describe()} lives and ends with one process, so this command cannot see into it; "
+            f"a {store.describe()} lives and ends with one process, so this command cannot see into it; "
             "give the app a store that processes share, such as sqlite:///jobs.db"
         )
-    return app
 
 
 def find_store(url: str | None, namespace: str | None = None) -> Store:
     """The store of --store, whose relative path starts here; or the one that the settings name."""
     bare = App(namespace=namespace)
     if url is not None:
-        internals(bare).use_store(store_from_url(url, namespace=bare.settings.namespace, folder=Path.cwd()))
-    return internals(bare).find_store()
+        internals(bare).store.use(store_from_url(url, namespace=bare.settings.namespace, folder=Path.cwd()))
+    return internals(bare).store.find()
 
 
 def _existing(store: Store) -> Store:

@@ -1,4 +1,4 @@
-"""Output: data goes to stdout as a table, JSON, JSON lines or CSV; what is said about it goes to stderr.
+"""Writes data to stdout as a table, JSON, JSON lines or CSV, and messages about it to stderr.
 
 On a terminal a table is drawn by rich; in a pipe it is plain aligned text without colour.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.options import check_duration
-from rota.cli.words import instant_from
+from rota.inspector.typed_times import instant_from
 from rota.model.micros import span_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LOOK = 1.0  # seconds between two looks
 
-_AGAIN = "_ROTA_RELOADED"  # tells the process that it is not the first
+_AGAIN = "_ROTA_RELOADED"  # set in a process that is not the first
 
 
 class Code:
@@ -65,6 +65,8 @@ def folder_of(target: str) -> Path:
     place = target.partition(":")[0]
     if place.endswith(".py") or "/" in place:
         return Path(place).resolve().parent
+    if place.partition(".")[0] == "rota":  # the app of a framework's project, which is here
+        return Path.cwd()
     spec = PathFinder.find_spec(place.partition(".")[0], [str(Path.cwd()), *sys.path])
     return Path(spec.origin).resolve().parent if spec is not None and spec.origin else Path.cwd()
 

@@ -1,4 +1,4 @@
-"""run, worker and scheduler: an app's services in this process, until they are told to stop.
+"""run, worker and scheduler: an app's services in this process, until a signal stops them.
 
 The first two become a parent process; its workers come back here, with a line to it.
 """
@@ -24,12 +24,36 @@ from rota.errors import BadSettings
 from rota.store.urls import absolute
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rota.app import App
     from rota.cli.tether import Tether
 
 TARGET_HELP = "TARGET is jobs.py, package.module or module:app; without it, ROTA_APP or rota.yaml says which."
 
-target_argument = click.argument("target", required=False, callback=known_target)
+_APP = "rota.cli.run.app"  # where --app is kept while the command line is read
+
+
+def _note_app(context: click.Context, _option: click.Parameter, given: str | None) -> None:
+    context.meta[_APP] = given
+
+
+def _one_target(context: click.Context, argument: click.Parameter, given: str | None) -> str | None:
+    """The target, named first or by --app, as the other commands have it."""
+    named = context.meta.get(_APP)
+    if given and named and given != named:
+        raise click.UsageError(f"two apps are named, {given} and --app {named}; leave one of them out")
+    return known_target(context, argument, given or named)
+
+
+def target_argument(function: Callable[..., None]) -> Callable[..., None]:
+    """TARGET, or --app TARGET."""
+    named = click.option(
+        "--app", metavar="TARGET", is_eager=True, expose_value=False, callback=_note_app, help="The same as TARGET."
+    )
+    return click.argument("target", required=False, callback=_one_target)(named(function))
+
+
 drain_option = click.option(
     "--drain",
     metavar="DURATION",
@@ -59,10 +83,18 @@ concurrency_option = click.option(
 )
 
 
+documents_option = click.option(
+    "--documents/--no-documents",
+    default=True,
+    help="Also run the queues of documents that rota.yaml and the app declare.  [default: yes]",
+)
+
+
 @click.command(epilog=TARGET_HELP)
 @target_argument
 @queues_option
 @concurrency_option
+@documents_option
 @drain_option
 @store_option
 @level_option
@@ -112,11 +144,12 @@ def serve(
     queues: tuple[str, ...] = (),
     concurrency: int | None = None,
     until_empty: bool = False,
+    documents: bool = False,
     tether: Tether | None = None,
 ) -> None:
     """Load the app, say what will run, run it, and end with the code that the reason to stop asks for."""
     early.heed()
-    loaded = load(target, store_url, needs_tasks=worker)
+    loaded = load(target, store_url, needs_tasks=worker, documents=documents)
     app = loaded.app
     form = log_format or app.settings.log.format
     set_up_logging(log_level or app.settings.log.level or "info", form)
@@ -131,7 +164,7 @@ def serve(
         taken = (queues or app.settings.worker.queues or queues_of(app)) if worker else ()
         at_once = concurrency or app.settings.worker.concurrency
         if form == "text" and (tether is None or tether.shows_banner):
-            for line in banner(loaded, taken, at_once, is_scheduler=scheduler):
+            for line in banner(loaded, taken, at_once, is_scheduler=scheduler, has_documents=documents):
                 say(line)
         if at is not None:
             app.metrics.text()  # it counts from here on, and knows which schedules come first
@@ -144,6 +177,7 @@ def serve(
             queues=taken or ("default",),
             concurrency=at_once,
             drain=drain,
+            documents=documents,
         )
         if at is not None:
             port = open_port(app, node, at)
@@ -168,7 +202,7 @@ def queues_of(app: App) -> tuple[str, ...]:
     return tuple(sorted({"default"} | tasks | schedules | tenants))
 
 
-def load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Target:
+def load(target: str | None, store_url: str | None, *, needs_tasks: bool, documents: bool = False) -> Target:
     """The app that a target names, on the store that is wanted."""
     if not target:
         raise click.UsageError(
@@ -176,10 +210,10 @@ def load(target: str | None, store_url: str | None, *, needs_tasks: bool) -> Tar
         )
     loaded = load_target(target)
     if needs_tasks:
-        check_tasks(loaded)
+        check_tasks(loaded, documents=documents)
     _check_file(loaded.app, target)
     if store_url:
-        internals(loaded.app).use_store(absolute(store_url, Path.cwd()))
+        internals(loaded.app).store.use(absolute(store_url, Path.cwd()))
     return loaded
 
 

@@ -9,13 +9,15 @@ import click
 from rota.app import internals
 from rota.cli.enqueue import read_arguments
 from rota.cli.options import by_option, on_a_store, on_a_store_to_be
-from rota.cli.output import say
+from rota.cli.output import say, warn
 from rota.cli.schedule_options import given_of, reworded, rule_options, trigger_of
 from rota.cli.words import local, relative
 from rota.errors import ScheduleNotFound
+from rota.inspector.schedule_warnings import schedule_warnings
 from rota.model.micros import datetime_of
 from rota.model.names import check_schedule_id
-from rota.model.schedule import Origin
+from rota.model.schedules.never import why_never
+from rota.model.schedules.schedule import Origin
 from rota.operations.specs import make_spec
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 @on_a_store_to_be
 def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, ...], by: str, **options: Any) -> None:
     """Make a schedule that has a task run again and again."""
-    trigger = trigger_of(options)
+    trigger = trigger_of(options, lambda: _zone(app, options, app.settings.tz))
     if trigger is None:
         raise click.UsageError("when is it to run? Give one of --cron, --every, --calendar and --once")
     if app.open().get_schedules([check_schedule_id(schedule_id)]):
@@ -58,12 +60,19 @@ def edit_schedule(app: App, schedule_id: str, by: str, **options: Any) -> None:
     found = app.open().get_schedules([schedule_id])
     if not found:
         raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
-    trigger = trigger_of(options)
+    trigger = trigger_of(options, lambda: _zone(app, options, found[0].spec.tz))
     changed = reworded(found[0].spec, trigger, given_of(options))
     if changed == found[0].spec:
         raise click.UsageError("nothing is to be changed; say what, as in --cron '0 10 * * *' or --queue mail")
     app.schedules.register([(schedule_id, changed)], Origin(), by=by, expect_version=found[0].version)
     _tell(app, "changed", schedule_id)
+
+
+def _zone(app: App, options: dict[str, Any], otherwise: str) -> str:
+    """The zone in which a time that names none is meant: --tz, else that of --tenant, else the one it has without."""
+    if options["tz"]:
+        return str(options["tz"])
+    return app.tenants.get(options["tenant"]).tz if options["tenant"] else otherwise
 
 
 def _tell(app: App, what: str, schedule_id: str) -> None:
@@ -72,3 +81,8 @@ def _tell(app: App, what: str, schedule_id: str) -> None:
     ahead = f"; its next run is at {local(view.next_run)}, {relative(view.next_run, now)}" if view.next_run else ""
     paused = f"; it is {view.pause_reason}" if view.pause_reason else ""
     say(f"{what} {schedule_id}: {view.explain()}{ahead}{paused}")
+    for warning in schedule_warnings(app.open(), view.record, app.open().now()):
+        warn(warning.message)
+    never = why_never(view.record, app.open().now())
+    if never is not None:
+        warn(f"{schedule_id} will not run again: {never}; `rota schedules edit {schedule_id}` gives it a time to come")

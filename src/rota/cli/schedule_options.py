@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from rota.cli.words import instant_from
 from rota.errors import BadOption, BadTrigger, UnknownZone
+from rota.inspector.wall_times import DAY_LENGTH, day_or_time_from, in_zone
 from rota.model.micros import fine_span_of, span_of
 from rota.model.names import check_key, check_name, check_priority
-from rota.model.schedule import CATCHUPS, OVERLAPS, check_spec
+from rota.model.schedules.schedule import CATCHUPS, OVERLAPS, check_spec
 from rota.model.tenant import followed
-from rota.operations.specs import bound_instant
+from rota.operations.specs import bound_instant, one_zone
 from rota.triggers import trigger_from_text
 from rota.triggers.text import text_in_zone
 from rota.triggers.zone import find_zone, zone_name
@@ -22,7 +22,7 @@ from rota.triggers.zone import find_zone, zone_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.schedule import ScheduleSpec
+    from rota.model.schedules.schedule import ScheduleSpec
     from rota.triggers import Trigger
 
 KINDS = ("cron", "every", "calendar", "once")
@@ -35,7 +35,7 @@ def rule_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--cron", metavar="TEXT", help='Such as "0 9 * * mon-fri".'),
         click.option("--every", metavar="DURATION", help="Such as 90s or 1h30m."),
         click.option("--calendar", metavar="TEXT", help='Such as "months=1 at=00:05 start=2026-01-31".'),
-        click.option("--once", metavar="TIME", help="Such as 2026-10-14T09:00Z."),
+        click.option("--once", metavar="TIME", help='Such as 2026-10-14T09:00Z, or "2026-10-14 09:00" in its zone.'),
         click.option("--tz", metavar="ZONE", help="An IANA name such as Europe/Paris."),
         click.option("--tenant", metavar="NAME", help="Whose zone, queue and priority it follows."),
         click.option("--overlap", type=click.Choice(OVERLAPS), help="While the run before goes on."),
@@ -43,8 +43,10 @@ def rule_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--grace", metavar="DURATION", callback=_span, help="From when on a run is missed."),
         click.option("--jitter", metavar="DURATION", callback=_span, help="Spread over this long."),
         click.option("--lookahead", metavar="DURATION", callback=_span, help="Make its jobs this long ahead."),
-        click.option("--start", metavar="TIME", callback=_bound, help="None before this time, or this day."),
-        click.option("--end", metavar="TIME", callback=_bound, help="None after this time, or this day."),
+        click.option(
+            "--start", metavar="TIME", callback=_bound, help="None before this time (as --once), or this day."
+        ),
+        click.option("--end", metavar="TIME", callback=_bound, help="None after this time (as --once), or this day."),
         click.option("--max-runs", type=click.IntRange(1), metavar="N", help="So many, then no more."),
         click.option("--queue", metavar="NAME", help="Another queue than the task's own."),
         click.option("--priority", metavar="N", callback=read_priority, help="From -100 to 100, or low, normal, high."),
@@ -57,13 +59,34 @@ def rule_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def trigger_of(options: dict[str, Any]) -> Trigger | None:
-    """The rule that was given; it is taken out of the options."""
+def trigger_of(options: dict[str, Any], zone: Callable[[], str]) -> Trigger | None:
+    """The rule that was given; it is taken out of the options. Times that name no zone are wall times in `zone`."""
+    for bound in ("start", "end"):
+        if isinstance(options[bound], date):
+            options[bound] = _in_zone_of(options[bound], zone)
+    if options["once"]:
+        options["once"] = _once_text(options["once"], zone)
     said = {kind: options.pop(kind) for kind in KINDS}
     given = {kind: text for kind, text in said.items() if text is not None}
     if len(given) > 1:
         raise click.UsageError(f"--{' and --'.join(given)} both say when; give one of them")
     return next((trigger_from_text(f"{kind} {text}") for kind, text in given.items()), None)
+
+
+def _once_text(text: str, zone: Callable[[], str]) -> str:
+    """The text of the trigger; what is no time is left for the trigger to refuse."""
+    try:
+        given = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return text
+    if len(text.strip()) == DAY_LENGTH:
+        raise BadOption(f"--once {text} names a day; add the time, as in --once '{text.strip()} 09:00'")
+    return _in_zone_of(given, zone).isoformat()
+
+
+def _in_zone_of(given: date, zone: Callable[[], str]) -> date:
+    is_wall = isinstance(given, datetime) and given.tzinfo is None
+    return in_zone(given, zone()) if is_wall else given
 
 
 def given_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +98,7 @@ def reworded(spec: ScheduleSpec, trigger: Trigger | None, given: dict[str, Any])
     """The definition with what was said; an empty text takes something back."""
     said = dict(given)
     if trigger is not None:
+        one_zone(trigger, said.get("tz"))
         spec = msgspec.structs.replace(spec, trigger=str(trigger))
     zone = _zone_of(spec.trigger)
     if trigger is not None and trigger.tz and "tz" not in said:
@@ -180,15 +204,8 @@ def _key(_context: click.Context, _option: click.Parameter, text: str | None) ->
 
 
 def _bound(_context: click.Context, _option: click.Parameter, text: str | None) -> date | str | None:
-    """A day, or an instant."""
-    if not text:
-        return text
-    try:
-        return date.fromisoformat(text.strip()) if len(text.strip()) == len("2026-10-14") else instant_from(text)
-    except ValueError as err:
-        if isinstance(err, BadOption):
-            raise
-        raise BadOption(f"{text!r} is not a day; write it as 2026-10-14, or a time as 2026-10-14T09:00Z") from err
+    """A day, an instant or wall time; an empty text takes it back."""
+    return day_or_time_from(text) if text else text
 
 
 def read_priority(_context: click.Context, _option: click.Parameter, text: str | None) -> int | str | None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from rota.cli.change_list import change_lines
 from rota.cli.columns import Column
 from rota.cli.output import aligned, coloured, heading
-from rota.cli.words import beside, call, coarse, first_line, instant, listed, local, printable, relative, span
+from rota.cli.words import beside, coarse, first_line, instant, listed, local, printable, relative, span
 from rota.errors import UnknownZone
+from rota.inspector.calls import call
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.reading import all_schedules
-from rota.model.edit import describe_origin
-from rota.model.firing import jitter_of
 from rota.model.micros import SECOND, datetime_of, span_text
+from rota.model.schedules.edit import describe_origin
+from rota.model.schedules.firing import jitter_of
 from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
 from rota.triggers.every import Every
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.inspector.changes import Change
-    from rota.model.redaction import Redaction
-    from rota.model.schedule import Pause, ScheduleSpec
+    from rota.model.schedules.schedule import Pause, ScheduleSpec
+    from rota.model.secrets.redaction import Redaction
     from rota.store.contract import Store
 
 SHOWN_RUNS = 5
@@ -146,7 +147,7 @@ def _bounds(spec: ScheduleSpec, now: datetime) -> Iterator[list[str]]:
 
 
 def _day_in_zone(spec: ScheduleSpec, at: int) -> str:
-    """Empty where the zone is unknown: then the instant is all that can be shown."""
+    """Empty if the zone is unknown: then the instant is all that can be shown."""
     try:
         return f"{find_zone(spec.tz).datetime_of(at // SECOND):%Y-%m-%d} in its zone"
     except UnknownZone:

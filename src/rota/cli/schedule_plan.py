@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,11 @@ from rota.app import internals
 from rota.cli.misfits import misfits
 from rota.cli.options import by_option, on_a_store_or_none, on_a_store_to_be, output_option
 from rota.cli.output import Output, heading, say, warn, write
-from rota.cli.words import count, local
+from rota.cli.words import count, listed, local
 from rota.config.words import shown_path
 from rota.deploy.deploy import apply, plan
-from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of
+from rota.model.schedules.edit import describe_origin
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from rota.cli.misfits import Misfit
     from rota.deploy.deploy import DeployPlan
     from rota.deploy.tenants import PlannedTenant
-    from rota.model.planning import Planned
-    from rota.model.schedule import Origin, Schedule
+    from rota.model.schedules.planning import Planned
+    from rota.model.schedules.schedule import Origin, Schedule
 
 MARKS = {
     "add": ("+", "green"),
@@ -39,6 +40,7 @@ MARKS = {
     "newer": ("!", "yellow"),
     "unfit": ("!", "red"),
 }
+LEFT_ALONE = {"newer": "a newer version of this app has set them", "refused": "they are defined elsewhere"}
 
 
 class PlannedFacts(Struct, kw_only=True):
@@ -60,7 +62,7 @@ class PlannedFacts(Struct, kw_only=True):
 def plan_command(app: App, out: Output, *, check: bool) -> None:
     """What the next start of the app would change, of what its code and rota.yaml declare, and what is gone."""
     planned = _planned(app)
-    _write_plan(app, planned, out)
+    _write_plan(app, planned, out, nothing="nothing would change")
     if check and (planned.tenants or planned.schedules):
         click.get_current_context().exit(1)
 
@@ -72,10 +74,26 @@ def plan_command(app: App, out: Output, *, check: bool) -> None:
 def apply_command(app: App, by: str, out: Output) -> None:
     """Bring the store to what the code and rota.yaml declare; what they no longer declare is retired."""
     planned = _planned(app)
-    _write_plan(app, planned, out)
-    done = apply(internals(app).deploy, app, by=by)
-    if planned.tenants or planned.schedules:
-        say(f"applied {count(done, 'change')}")
+    _write_plan(app, planned, out, nothing="nothing was to be changed")
+    apply(internals(app).deploy, app, by=by)
+    for line in _done(planned):
+        say(line)
+
+
+def _done(planned: DeployPlan) -> Iterator[str]:
+    """What was applied of a plan, and what was left alone. A schedule that followed its tenant counts as one."""
+    kinds = [("tenant", str(one.kind)) for one in planned.tenants]
+    kinds += [("schedule", str(one.kind)) for _, one in planned.schedules]
+    made = Counter(noun for noun, kind in kinds if kind not in LEFT_ALONE)
+    if made:
+        yield f"applied {count(made.total(), 'change')}: {_counted(made)}"
+    for left, why in LEFT_ALONE.items():
+        if alone := Counter(noun for noun, kind in kinds if kind == left):
+            yield f"left alone, because {why}: {_counted(alone)}"
+
+
+def _counted(numbers: Counter[str]) -> str:
+    return listed([count(number, noun) for noun, number in numbers.items()])
 
 
 def _planned(app: App) -> DeployPlan:
@@ -86,20 +104,20 @@ def _planned(app: App) -> DeployPlan:
     return plan(internals(app).deploy, app)
 
 
-def _write_plan(app: App, planned: DeployPlan, out: Output) -> None:
+def _write_plan(app: App, planned: DeployPlan, out: Output, *, nothing: str) -> None:
     now = app.open().now()
     unfit = list(misfits(app, app.open(), but={one.id for _, one in planned.schedules}))
     if out.form == "table":
-        for line in (*_page(app, planned, now), *_unfit_lines(unfit)):
+        for line in (*_page(app, planned, now, nothing), *_unfit_lines(unfit)):
             write(line)
         return
     facts = [*map(_tenant_facts, planned.tenants), *(_facts(origin, one, now) for origin, one in planned.schedules)]
     out.rows([*facts, *map(_unfit_facts, unfit)], [], PlannedFacts, lambda fact: fact, empty="")
 
 
-def _page(app: App, planned: DeployPlan, now: int) -> Iterator[str]:
+def _page(app: App, planned: DeployPlan, now: int, nothing: str) -> Iterator[str]:
     if not planned.tenants and not planned.schedules:
-        yield "nothing would change"
+        yield nothing
     if planned.tenants:
         yield f"tenants of {_file_of(app)}"
         yield from (line for one in planned.tenants for line in _tenant_lines(one))

@@ -9,6 +9,7 @@ import click
 from rota.app import internals
 from rota.cli.change_list import schedule_changes
 from rota.cli.groups import Group
+from rota.cli.occurrences import list_occurrences
 from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, warn
 from rota.cli.pausing import end_of_pause, pause_options
@@ -26,16 +27,16 @@ from rota.cli.words import instant, local, relative
 from rota.errors import Refused, ScheduleNotFound
 from rota.inspector.facts.job import enqueued_facts
 from rota.inspector.facts.schedule import ScheduleFacts, schedule_facts
-from rota.model.edit import check_removable
 from rota.model.micros import datetime_of, micros_of
-from rota.model.schedule import Origin
+from rota.model.schedules.edit import check_removable, describe_origin
+from rota.model.schedules.schedule import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from rota.app import App
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
 
 SHOWN_SCHEDULES = 50  # rows of a table where nothing is said
 
@@ -90,7 +91,7 @@ def show_schedule(app: App, schedule_id: str, out: Output) -> None:
     out.page(facts, lambda: page(shown, runs, changes, now, internals(app).redaction))
 
 
-for _command in (schedule_changes, add_schedule, edit_schedule, plan_command, apply_command):
+for _command in (schedule_changes, list_occurrences, add_schedule, edit_schedule, plan_command, apply_command):
     schedules.add_command(_command)
 
 
@@ -186,13 +187,30 @@ def disable_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> N
 @output_option
 def run_schedule_now(app: App, schedule_id: str, by: str, out: Output) -> None:
     """Make one job at once; prints its id. If another job holds its key, none is made: prints the id of that job."""
+    shown = _read(app, [schedule_id])[0]
     job = app.schedules.run_now(schedule_id, by=by)
     if job.existed:
         holder = f"holds the unique key {job.key!r}" if job.key else "syncs the same collection"
         say(f"job {job.id} {holder}; nothing was made, and `rota jobs show {job.id}` shows that job")
     else:
-        say(f"enqueued a run of {schedule_id}")
+        say(f"enqueued a run of {schedule_id}{_by_itself(shown)}")
     out.page(enqueued_facts(job.record, internals(app).redaction, existed=job.existed), lambda: [job.id])
+
+
+def _by_itself(shown: ShownSchedule) -> str:
+    """What is unusual about a schedule that is run by hand: that it does not run by its times."""
+    match shown.state:
+        case "retired":
+            origin = describe_origin(shown.record.origin)
+            return f"; the schedule is retired, because {origin} no longer has it: it makes no runs by itself"
+        case "finished":
+            return "; the schedule has no run ahead: it makes no more runs by itself"
+        case "disabled":
+            return f"; the schedule stays disabled: `rota schedules enable {shown.id}` has it run by its times"
+        case "paused":
+            return "; the schedule stays paused"
+        case _:
+            return ""
 
 
 def _read(app: App, ids: tuple[str, ...] | list[str]) -> list[ShownSchedule]:
@@ -221,7 +239,7 @@ def _check_removable(schedule: Schedule, count: int) -> None:
 
 
 def _write_changed(app: App, ids: tuple[str, ...], out: Output) -> None:
-    """The schedules as they are now, for machines; people were told what was done."""
+    """The schedules as they are now, for machines; people have read what was done."""
     if out.form != "table":
         out.rows(_read(app, ids), [], ScheduleFacts, _facts(app), empty="")
 

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.operate import number_of
-from rota.cli.options import on_a_store, output_option
+from rota.cli.options import check_duration, on_a_store, output_option
 from rota.cli.output import Output, aligned, coloured, heading
-from rota.cli.words import count, listed, span
+from rota.cli.words import count, instant, listed, span
+from rota.inspector.facts.series import read_series
 from rota.inspector.facts.stats import read_stats
-from rota.model.state import State
+from rota.model.jobs.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
+    from rota.inspector.facts.series import PointFacts, SeriesFacts, SpanFacts
     from rota.inspector.facts.stats import StatsFacts
 
 STATES = (
@@ -31,12 +33,49 @@ STATES = (
 
 
 @click.command()
+@click.option(
+    "--last",
+    metavar="DURATION",
+    callback=check_duration,
+    help="Show throughput and latency over this time instead, such as 1h or 24h.",
+)
 @on_a_store
 @output_option
-def stats(app: App, out: Output) -> None:
+def stats(app: App, last: str | None, out: Output) -> None:
     """The store in numbers: jobs, nodes, schedules."""
+    if last is not None:
+        series = read_series(app.open(), last)
+        out.page(series, lambda: _series_page(series))
+        return
     facts = read_stats(app.open())
     out.page(facts, lambda: _page(facts))
+
+
+def _series_page(series: SeriesFacts) -> Iterator[str]:
+    """One line for each step in which something happened, then all together."""
+    rows = [["from", "succeeded", "failed", "attempts failed", "95 % waited", "95 % ran"]]
+    rows += [[instant(point.at), *_numbers_of(point)] for point in series.points if _has_runs(point)]
+    if len(rows) == 1:
+        yield "nothing ran in this time"
+        return
+    lines = aligned([*rows, ["all", *_numbers_of(series.whole)]])
+    yield heading(lines[0])
+    yield from lines[1:]
+
+
+def _has_runs(point: PointFacts) -> bool:
+    return bool(point.ran.count or point.succeeded or point.failed or point.cancelled)
+
+
+def _numbers_of(point: PointFacts) -> list[str]:
+    numbers = [f"{number:,}" for number in (point.succeeded, point.failed, point.failed_attempts)]
+    return [*numbers, _within(point.waited), _within(point.ran)]
+
+
+def _within(spans: SpanFacts) -> str:
+    if not spans.count:
+        return "-"
+    return "over 1h" if spans.most_within_seconds is None else f"within {span(spans.most_within_seconds)}"
 
 
 def _page(facts: StatsFacts) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Stopping: the first SIGTERM, SIGHUP or Ctrl-C drains, the second hands back what still runs at once."""
+"""Handles stop signals: the first SIGTERM, SIGHUP or Ctrl-C drains, the second returns running jobs at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stopping:
     """What may end a node comes through one line: signals, an empty queue, and word that it is down.
 
     Handlers only put a number into it. Nothing else happens inside them, because they interrupt the main thread
-    anywhere, also where it holds a lock.
+    anywhere, also if it holds a lock.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Stopping:
         """Wait for a reason to stop, stop, and answer the exit code."""
         first = self.news()
         if node.worker is not None:
-            node.worker.drain()  # before it is told: a second signal must not hand back what is then claimed again
+            node.worker.drain()  # first: a second signal must not return jobs that are then claimed again
         log.info(self._why(first, node))
         if self._asked_by in REPLACED:
             self.on_replaced()
@@ -72,7 +72,7 @@ class Stopping:
             is_signal = news > 0
             awaited -= is_signal
             if news == HURRIED or (is_signal and awaited < 0):
-                log.warning("told again to stop: what still runs is handed back now")
+                log.warning("second stop signal received; returning running jobs to their queues")
                 node.hurry()
         return INTERRUPTED if first == signal.SIGINT else 0
 
@@ -83,6 +83,11 @@ class Stopping:
                 return self._news.get(timeout=LOOK)
             except Empty:
                 continue
+
+    @property
+    def is_asked_again(self) -> bool:
+        """Whether another reason has come that was not read yet."""
+        return not self._news.empty()
 
     def _watch(self, worker: Worker) -> None:
         worker.is_idle.wait()
@@ -97,7 +102,7 @@ class Stopping:
     def _why(self, first: int, node: Node) -> str:
         if first == EMPTY:
             return "nothing is ready and nothing runs: stopping"
-        running = len(node.worker.runs) if node.worker else 0
+        running = node.running
         name = signal.Signals(first).name if first > 0 else self._asked_by
         if not running:
             return f"{name}: stopping"

@@ -1,4 +1,4 @@
-"""Suggestions: what a shell may offer for the value of a parameter. Each source reads a little, and changes nothing."""
+"""Offers values for a shell's completion. Each source reads a little, and changes nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 from rota.app import internals
 from rota.cli.operate import store_of
 from rota.cli.target import load_target
-from rota.cli.where import FIELDS
 from rota.inspector.health import why_unusable
-from rota.model.state import State
+from rota.inspector.search import FIELDS
+from rota.model.jobs.state import State
 from rota.model.tenant import KIND
 from rota.store.contract import LARGEST_PAGE, JobFilter
 
@@ -120,7 +120,7 @@ def _known_tasks(store: Store) -> list[str]:
 
 
 def _store(ctx: click.Context) -> Store:
-    """The store that the command would use, open; an error where that would make or change anything."""
+    """The store that the command would use, open; an error if that would make or change anything."""
     store = store_of(ctx.params.get("target"), ctx.params.get("store_url"))
     reason = why_unusable(store)
     if reason:

@@ -1,4 +1,4 @@
-"""Supervising: run and worker become a small parent process, which starts the same command again as its workers."""
+"""Turns `run` and `worker` into a small parent process that starts the same command again as its workers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ processes_option = click.option(
 def _check_stuck(context: click.Context, option: click.Parameter, text: str) -> str:
     check_duration(context, option, text)
     if span_of(text) < LEAST_STUCK:
-        raise BadOption(f"--stuck-after {text} is too short: a worker gives a sign of life every second; at least 3s")
+        raise BadOption(f"--stuck-after {text} is too short: a worker sends a heartbeat every second; at least 3s")
     return text
 
 
@@ -47,7 +47,7 @@ stuck_option = click.option(
     default="30s",
     metavar="DURATION",
     callback=_check_stuck,
-    help="Replace a worker process that gives no sign of life for so long.  [default: 30s]",
+    help="Replace a worker process that sends no heartbeat for so long.  [default: 30s]",
 )
 memory_option = click.option(
     "--max-memory",

@@ -1,4 +1,4 @@
-"""Targets: how the text that names an app (jobs.py, package.module, module:app) becomes that app."""
+"""Loads the app that a text names (jobs.py, package.module, module:app)."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def load_target(text: str) -> Target:
     place, _, attribute = text.partition(":")
     make_importable(Path.cwd())
     if not _is_file(place):
-        return find_app(_import_module(place), place, attribute)
+        return find_app(import_module(place), place, attribute)
     path = Path(place).parent.resolve() / Path(place).name
     target = find_app(_import_file(place, path), place, attribute)
-    internals(target.app).folder = path.parent
+    internals(target.app).store.folder = path.parent
     return target
 
 
@@ -61,8 +61,10 @@ def target_from(found: Resolved) -> str | None:
     return os.path.relpath(origin.folder / text)
 
 
-def check_tasks(target: Target) -> None:
-    """Refuse an app that has nothing to run: a worker for it would never get a job."""
+def check_tasks(target: Target, *, documents: bool = False) -> None:
+    """Refuse an app that has nothing to run: a worker for it would never get a job. Queues of documents are work."""
+    if documents and internals(target.app).has_documents:
+        return
     if not len(internals(target.app).registry):
         raise BadTarget(
             f"{target.name} has no task, so there is nothing to run; decorate a function with @app.task, "
@@ -100,7 +102,7 @@ def _import_file(place: str, path: Path) -> ModuleType:
     return module
 
 
-def _import_module(name: str) -> ModuleType:
+def import_module(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         raise BadTarget(f"{name!r} names no module; a target is jobs.py, package.module or module:app")
     try:
@@ -163,9 +165,9 @@ def _neighbours(path: Path) -> str:
 
 def _broken(place: str, err: BaseException) -> BrokenTarget:
     if isinstance(err, SystemExit):
-        return BrokenTarget(f"{place} ended the program while it was imported; guard that with __main__", _trace(err))
+        return BrokenTarget(f"{place} ended the program while it was imported; guard that with __main__", trace_of(err))
     what = f"{line_of(err)}{first_line(f'{type(err).__name__}: {err}')}"
-    return BrokenTarget(f"{place} cannot be imported ({what}); mend it where the traceback above points", _trace(err))
+    return BrokenTarget(f"{place} cannot be imported ({what}); mend it where the traceback above points", trace_of(err))
 
 
 def line_of(err: BaseException) -> str:
@@ -177,16 +179,16 @@ def line_of(err: BaseException) -> str:
     return f"{shown_path(Path(kept[-1][0]))}:{kept[-1][1]}: " if kept else ""
 
 
-def _trace(err: BaseException) -> str:
+def trace_of(err: BaseException) -> str:
     """The traceback of the target's own code."""
-    told = traceback.TracebackException.from_exception(err)
-    _keep_theirs(told)
-    return "".join(told.format()).rstrip()
+    shown = traceback.TracebackException.from_exception(err)
+    _keep_theirs(shown)
+    return "".join(shown.format()).rstrip()
 
 
-def _keep_theirs(told: traceback.TracebackException) -> None:
-    kept = [frame for frame in told.stack if not frame.filename.startswith((_OWN_FOLDER, "<frozen importlib"))]
-    told.stack = traceback.StackSummary.from_list(kept)
-    for other in (told.__cause__, told.__context__):
+def _keep_theirs(shown: traceback.TracebackException) -> None:
+    kept = [frame for frame in shown.stack if not frame.filename.startswith((_OWN_FOLDER, "<frozen importlib"))]
+    shown.stack = traceback.StackSummary.from_list(kept)
+    for other in (shown.__cause__, shown.__context__):
         if other is not None:
             _keep_theirs(other)

@@ -193,7 +193,7 @@ def _all(app: App) -> Iterator[TenantView]:
 
 
 def _write(app: App, name: str, out: Output) -> None:
-    """The tenant as it is now, for machines; people were told what was done."""
+    """The tenant as it is now, for machines; people have read what was done."""
     if out.form != "table":
         now = datetime_of(app.open().now())
         out.rows([app.tenants.get(name)], [], TenantFacts, lambda one: tenant_facts(one, micros_of(now)), empty="")

@@ -1,8 +1,8 @@
-"""Tether: a worker's line to the parent process that watches it, held from two threads of its own.
+"""Connects a worker to the parent process that watches it, from two threads of its own.
 
-One says once a second that the worker is alive, and how its loops are: where a task holds the interpreter, or the
-process is stopped, the parent hears nothing and knows. The other hears what the parent says; when the line closes,
-the parent is gone, and the worker drains by itself.
+One reports once a second that the worker is alive, and how its loops are. If a task holds the interpreter, or the
+process is stopped, the parent receives nothing. The other thread receives the parent's messages. When the connection
+closes, the parent is gone, and the worker drains by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import StoreError
-from rota.supervisor.plan import LINE
+from rota.supervisor.plan import CONNECTION
 
 if TYPE_CHECKING:
     from rota.cli.stopping import Stopping
@@ -31,46 +31,46 @@ TRY_AGAIN = 2.0  # seconds, if a death cannot be recorded in the store
 
 
 class Tether:
-    """The line, as the parent has described it in the environment."""
+    """The connection, as the parent has described it in the environment."""
 
-    def __init__(self, line: int, processes: int, *, shows_banner: bool, place: int = 0) -> None:
+    def __init__(self, descriptor: int, processes: int, *, shows_banner: bool, place: int = 0) -> None:
         self.processes = processes  # how many the parent runs
         self.shows_banner = shows_banner
         self.place = place  # of this worker among them, from 0
-        self._line = socket.socket(fileno=line)
-        self._line.set_inheritable(False)
+        self._connection = socket.socket(fileno=descriptor)
+        self._connection.set_inheritable(False)
         self._sending = threading.Lock()
 
     @classmethod
     def taken(cls) -> Tether | None:
-        """This process's line, where a parent has started it; taken out of the environment, it is nobody else's."""
-        about = os.environ.pop(LINE, None)
+        """This process's connection, if a parent has started it; taken out of the environment, it is nobody else's."""
+        about = os.environ.pop(CONNECTION, None)
         return cls(**json.loads(about)) if about else None
 
     def introduce(self, event: Event) -> None:
-        """Tell the node's name before it claims anything: should it die, the parent must know whose jobs to free."""
-        self._say(node=event.data["node"])
+        """Send the node's name before it claims anything: should it die, the parent must know whose jobs to free."""
+        self._send(node=event.data["node"])
 
     def hold(self, node: Node, stopping: Stopping) -> None:
-        """From now on the parent knows that this worker is up, and its word counts."""
+        """Report from now on that this worker is up, and obey the parent."""
         if signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL:
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=True)  # the parent asks before it kills
-        for target, args in ((self._beat, (node,)), (self._hear, (node, stopping))):
+        for target, args in ((self._send_heartbeats, (node,)), (self._receive, (node, stopping))):
             threading.Thread(target=target, args=args, name="rota-tether", daemon=True).start()
 
-    def _beat(self, node: Node) -> None:
+    def _send_heartbeats(self, node: Node) -> None:
         pause = threading.Event()
-        while self._say(well=node.is_healthy, stuck=node.stuck, drain_for=node.settings.drain_for):
+        while self._send(well=node.is_healthy, stuck=node.stuck, drain_for=node.settings.drain_for):
             pause.wait(BEAT)
 
-    def _hear(self, node: Node, stopping: Stopping) -> None:
-        with self._line.makefile("rb") as lines:
+    def _receive(self, node: Node, stopping: Stopping) -> None:
+        with self._connection.makefile("rb") as lines:
             for line in lines:
-                self._heed(json.loads(line), node, stopping)
+                self._obey(json.loads(line), node, stopping)
         stopping.ask("the parent process is gone")
 
-    def _heed(self, word: dict[str, Any], node: Node, stopping: Stopping) -> None:
-        match word:
+    def _obey(self, message: dict[str, Any], node: Node, stopping: Stopping) -> None:
+        match message:
             case {"drain": why}:
                 stopping.ask(why)
             case {"hurry": _}:
@@ -89,14 +89,14 @@ class Tether:
                 pause.wait(TRY_AGAIN)
                 continue
             log.info("node %s %s; it held %s", dead, how, f"{freed} jobs" if freed != 1 else "1 job")
-            self._say(told=dead)
+            self._send(recorded=dead)
             return
 
-    def _say(self, **word: Any) -> bool:
-        """False where nobody hears it any more."""
+    def _send(self, **message: Any) -> bool:
+        """Send a message; False if the parent is gone."""
         try:
             with self._sending:
-                self._line.sendall(json.dumps(word).encode() + b"\n")
+                self._connection.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             return False
         return True

@@ -59,16 +59,16 @@ def watch(app: App, every: float) -> None:
     """Look and draw until somebody has seen enough."""
     from rich.live import Live  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
 
-    told: list[int] = []  # signals; one that comes in the middle of a finalizer interrupts nothing
+    signals: list[int] = []  # signals; one that comes in the middle of a finalizer interrupts nothing
 
     def interrupt(number: int, _: object) -> NoReturn:
-        told.append(number)
+        signals.append(number)
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:  # the terminal is put in order whatever ends this
         with keys() as wait, Live(screen=True, auto_refresh=False) as live:
-            _show(app, live, wait, every, told)
+            _show(app, live, wait, every, signals)
     except KeyboardInterrupt:
         pass  # one of the two ways to end it
     finally:
@@ -76,10 +76,10 @@ def watch(app: App, every: float) -> None:
             signal.signal(number, handler)
 
 
-def _show(app: App, live: Live, wait: Callable[[float], str], every: float, told: list[int]) -> None:
+def _show(app: App, live: Live, wait: Callable[[float], str], every: float, signals: list[int]) -> None:
     pace, facts, trouble = Pace(), look(app.open(), Pace(), internals(app).redaction), ""
     pressed = ""
-    while not told and "q" not in pressed.lower():
+    while not signals and "q" not in pressed.lower():
         began = time.monotonic()
         facts, trouble = _look(app, pace, facts)
         live.update(drawn(facts, trouble, live.console.height), refresh=True)

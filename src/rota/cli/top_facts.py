@@ -13,18 +13,18 @@ from rota.cli.job_page import call_of
 from rota.cli.schedule_page import read_schedules
 from rota.cli.words import first_line
 from rota.inspector.facts.node import NodeFacts, node_facts
-from rota.inspector.facts.queue import QueueFacts, queue_facts
+from rota.inspector.facts.queue import QueueFacts, queues_facts
 from rota.inspector.facts.values import filled
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND, datetime_of, optional_datetime
-from rota.model.state import State
 from rota.store.contract import JobFilter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.cli.schedule_page import ShownSchedule
-    from rota.model.job import Job
-    from rota.model.redaction import Redaction
+    from rota.model.jobs.job import Job
+    from rota.model.secrets.redaction import Redaction
     from rota.store.contract import QueueInfo, Store
 
 MOST_RUNNING = 50
@@ -112,7 +112,7 @@ def look(store: Store, pace: Pace, redaction: Redaction) -> TopFacts:
         store=store.describe(),
         at=datetime_of(now),
         nodes=sorted((node_facts(node, now) for node in store.list_nodes()), key=lambda node: (node.state, node.id)),
-        queues=[_queue(queue, rates) for queue in queues],
+        queues=[_queue(queue, rates) for queue in queues_facts(store, queues)],
         running=sorted((_running(job, now, redaction) for job in running), key=lambda job: -job.seconds),
         running_total=sum(queue.counts.get("running", 0) for queue in queues),
         failures=sorted((_failure(job, redaction) for job in failed), key=lambda job: job.at, reverse=True),
@@ -122,8 +122,8 @@ def look(store: Store, pace: Pace, redaction: Redaction) -> TopFacts:
     )
 
 
-def _queue(queue: QueueInfo, rates: dict[str, float]) -> TopQueue:
-    return filled(TopQueue, queue_facts(queue), per_second=rates.get(queue.name))
+def _queue(queue: QueueFacts, rates: dict[str, float]) -> TopQueue:
+    return filled(TopQueue, queue, per_second=rates.get(queue.name))
 
 
 def _running(job: Job, now: int, redaction: Redaction) -> TopJob:

@@ -1,4 +1,4 @@
-"""Watching: services with live lines, until somebody stops them, their time is over, or something else ends them."""
+"""Runs services with live lines until a person or a time limit stops them, or something else ends them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Watching(Stopping):
         threading.Thread(target=self._stop_within, args=(app, drain), name="rota-stop", daemon=True).start()
         while (news := self.news()) != STOPPED:
             if news > 0:
-                say("what still runs is handed back now")
+                say("second stop signal received; returning running jobs to their queues")
                 node.hurry()
                 first = news if first == CHANGED else first
         return first
@@ -54,7 +54,7 @@ class Watching(Stopping):
 
 def _sentence(first: int, node: Node, drain: float) -> str:
     why = {TIME_IS_OVER: "the time is over", CHANGED: "reloading"}.get(first) or signal.Signals(first).name
-    running = len(node.worker.runs) if node.worker else 0
+    running = node.running
     if not running:
         return why if first == CHANGED else f"{why}: stopping"
     more = "" if first == CHANGED else "; Ctrl-C stops at once"

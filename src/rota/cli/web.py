@@ -1,4 +1,4 @@
-"""web: the HTTP API on an address of its own; and beside dev and demo, where its extra is installed."""
+"""web: the dashboard and the HTTP API on their own address; and beside dev and demo, if the extra is installed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from rota.cli.stopping import Stopping
 from rota.errors import BadOption
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rota.app import App
     from rota.web.server import WebServer
 
@@ -30,7 +32,7 @@ port_option = click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help=f"Where the HTTP API is served; 0: any free one.  [default: {PORT}, or a free one where that is taken]",
+    help=f"The dashboard's and the HTTP API's; 0: any free one.  [default: {PORT}, or a free one where that is taken]",
 )
 
 
@@ -55,7 +57,7 @@ port_option = click.option(
 def web(
     host: str, port: int, target: str | None, store_url: str | None, log_level: str | None, *, read_only: bool
 ) -> None:
-    """Serve the HTTP API until it is told to stop."""
+    """Serve the dashboard and the HTTP API."""
     make_server = load_server()
     app = app_on_store(target, store_url, "make")
     stopping = Stopping()
@@ -75,7 +77,7 @@ def load_server() -> type[WebServer]:
     try:
         from rota.web.server import WebServer  # noqa: PLC0415 - it needs an extra
     except ImportError as err:
-        raise BadOption(f"the HTTP API needs an extra; install it with {HOW}") from err
+        raise BadOption(f"they need an extra; install it with {HOW}") from err
     return WebServer
 
 
@@ -86,14 +88,23 @@ class Beside:
         handed_port, _, handed_token = os.environ.pop(_HANDED_ON, "").partition(" ")
         self.token = handed_token or secrets.token_urlsafe(24)
         self._server: WebServer | None = None
+        self._problem = ""
+        self._own = f"the token {self.token}" if app.settings.web.token is None else "the token of the settings"
         try:
             make_server = load_server()
         except BadOption as err:
-            self.words = f"HTTP is not served: {err}"
+            self._problem = f"the dashboard and the HTTP API are not served: {err}"
             return
         self._server = self._make(make_server, app, port, int(handed_port or PORT)).start()
-        own = f"with the token {self.token}" if app.settings.web.token is None else "with the token of the settings"
-        self.words = f"{heading('HTTP')}: {self._server.url}/api/v1/jobs {own}"
+
+    def greeting(self) -> Iterator[str]:
+        """Where it is, with a link that logs in; a reload says it no more, and needs no other link."""
+        if self._server is None:
+            yield self._problem
+            return
+        yield f"{heading('dashboard')}: {self._server.login_link()}"
+        yield "  the link logs in once, within 15 minutes; after that, log in with the token"
+        yield f"{heading('HTTP')}: {self._server.url}/api/v1/jobs with {self._own}"
 
     def stop(self) -> None:
         if self._server is not None:
@@ -116,17 +127,30 @@ class Beside:
 
 
 def _greet(app: App, server: WebServer) -> None:
-    say(f"{heading('HTTP')}: {server.url}/api/v1/openapi.json lists what can be asked of {app.open().describe()}")
+    say(f"{heading('dashboard')}: {server.url} shows {app.open().describe()}; log in with a token")
+    say(f"{heading('HTTP')}: {server.url}/api/v1/openapi.json lists what can be asked of it")
+    if server.is_everywhere:
+        say(f"it listens on every address of this machine ({server.host}), port {server.port}")
     secret = _first_token(app)
     if secret is not None:
         say("the first token, an admin's; it is shown this once, and `rota token` makes and revokes others:")
         say(f"  {secret}")
+    elif not app.settings.web.token:
+        say(_about_tokens(app))
     if not len(internals(app).registry):
         say("no app is named, so no job can be enqueued here by its task's name; add --app jobs.py, or set ROTA_APP")
 
 
+def _about_tokens(app: App) -> str:
+    """How to get a token, if this store has some: a secret is shown only when its token is made."""
+    how = "make one with `rota token create --name NAME --role admin`"
+    if all(token.role == "read" for token in app.tokens.list().items):
+        return f"every token that exists can only read; to change something here, {how}"
+    return f"if you have no token, {how}"
+
+
 def _first_token(app: App) -> str | None:
-    """A token to begin with, where there is none yet."""
+    """A token to begin with, if there is none yet."""
     if app.settings.web.token or app.tokens.list(limit=1).items:
         return None
     return app.tokens.create("first", role="admin").secret

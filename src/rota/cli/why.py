@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +11,7 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, heading
 from rota.cli.words import printable
 from rota.errors import BadOption, BadTrigger, ScheduleNotFound
+from rota.inspector.wall_times import time_from
 from rota.model.micros import datetime_of
 from rota.triggers.zone import find_zone
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from rota.app import App
     from rota.inspector.facts.why import JobWhyFacts, WhyFacts
     from rota.triggers.zone import Zone
-
-_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
 @click.command("why")
@@ -60,38 +57,11 @@ def _why_job(app: App, job_id: str, at: str | None, out: Output) -> None:
 
 
 def _zone_of(tz: str) -> Zone:
-    """A schedule's zone; UTC where what is stored is none, so that such a schedule can be asked about."""
+    """A schedule's zone; UTC if what is stored is none, so that such a schedule can be asked about."""
     try:
         return find_zone(tz)
     except BadTrigger:
         return find_zone("UTC")
-
-
-def time_from(text: str, zone: Zone, now: datetime) -> datetime:
-    """An instant that somebody typed; what names no zone is meant in this one, and a clock time is the last such."""
-    text = text.strip()
-    if _CLOCK.fullmatch(text):
-        return _last_at(text, zone, now)
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError as err:
-        raise BadOption(f"{text!r} is not a time; write it as 02:30, 2026-10-14 02:30 or 2026-10-14T02:30Z") from err
-    return given if given.tzinfo is not None else _instant(given, zone)
-
-
-def _last_at(text: str, zone: Zone, now: datetime) -> datetime:
-    try:
-        clock = time.fromisoformat(text.rjust(5, "0"))
-    except ValueError as err:
-        raise BadOption(f"{text!r} is not a time of day; write it as 02:30") from err
-    today: date = zone.datetime_of(int(now.timestamp())).date()
-    at = _instant(datetime.combine(today, clock), zone)
-    return at if at <= now else _instant(datetime.combine(today - timedelta(days=1), clock), zone)
-
-
-def _instant(wall: datetime, zone: Zone) -> datetime:
-    seconds = zone.instant_of(round((wall.replace(tzinfo=UTC) - datetime_of(0)).total_seconds()))
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _page(verdict: WhyFacts | JobWhyFacts, job_id: str | None) -> Iterator[str]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-
-from rota.errors import BadOption, NaiveDatetime
-from rota.model.micros import check_instant, span_of
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -61,12 +58,6 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
-def call(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """A call as Python writes it: mail.send('ann', copies=2)."""
-    words = [repr(value) for value in args] + [f"{name}={value!r}" for name, value in kwargs.items()]
-    return f"{task}({', '.join(words)})"
-
-
 def count(number: int, noun: str) -> str:
     """1 job, 1,200 jobs."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -84,29 +75,6 @@ def printable(text: str) -> str:
 
 def first_line(text: str | None) -> str:
     return printable((text or "").partition("\n")[0])
-
-
-def instant_from(text: str) -> datetime:
-    """An instant that somebody typed: 2026-10-14T09:00Z."""
-    try:
-        at = datetime.fromisoformat(text.strip())
-    except ValueError as err:
-        raise BadOption(f"{text!r} is not a time; write it as 2026-10-14T09:00Z or 2026-10-14T09:00+02:00") from err
-    if at.tzinfo is None:
-        example = at.isoformat(timespec="minutes")
-        raise NaiveDatetime(
-            f"{text!r} has no timezone, so it names no instant",
-            text=text,
-            fix=f"add one, as in {example}Z or {example}+02:00",
-        )
-    return at
-
-
-def past_from(field: str, text: str, now: int) -> int:
-    """A point in the past, in microseconds: a duration counts back from now ("2h"), anything else is an instant."""
-    if text[:1].isdigit() and text[-1:] in set("wdhms"):
-        return now - span_of(text)
-    return check_instant(field, instant_from(text))
 
 
 def coarse(seconds: float) -> str:

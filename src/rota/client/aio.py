@@ -10,65 +10,46 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from rota.client.awaited import Awaited, Shell
 from rota.client.jobs import Jobs, result_timeout
+from rota.client.locks import Lock
+from rota.client.queues import Queues
 from rota.client.schedules import Schedules
 from rota.client.sources import Sources
 from rota.client.tenants import Tenants
+from rota.client.tokens import Tokens
 from rota.model.micros import timeout_of
+from rota.operations.enqueue import in_transaction, one_transaction
+from rota.store.shared.caller_connection import is_async, on_loop, to_its_end
 from rota.tasks.job import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from datetime import timedelta
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
+    from rota.client.aio_documents import AsyncDocuments
+    from rota.inspector.changes import Change
+    from rota.store.contract import Page
     from rota.tasks.task import Request
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 THREADS = 4
 FIRST_LOOK, LONGEST_LOOK = 0.002, 0.25  # seconds between two looks at a job that is waited for
 
 
-class _Shell:
-    """Verbs of one of the app's parts, called in its threads."""
-
-    def __init__(self, verbs: Any, threads: ThreadPoolExecutor) -> None:
-        self._verbs = verbs
-        self._threads = threads
-
-    async def call(self, function: Callable[[], R]) -> R:
-        """Call anything that blocks, in one of the app's threads."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
-
-
-class _Awaited(Generic[P, R]):
-    """A method of an app's part as a coroutine, with the same parameters."""
-
-    def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
-        self._method = method
-
-    def __get__(self, shell: _Shell, owner: type | None = None) -> Callable[P, Awaitable[R]]:
-        def call(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-            return shell.call(partial(self._method, shell._verbs, *args, **kwargs))  # noqa: SLF001 - its own shell
-
-        return call
-
-
-class AsyncJobs(_Shell):
+class AsyncJobs(Shell):
     """app.aio.jobs"""
 
-    get = _Awaited(Jobs.get)
-    list = _Awaited(Jobs.list)
-    history = _Awaited(Jobs.history)
-    why = _Awaited(Jobs.why)
-    logs = _Awaited(Jobs.logs)
-    cancel = _Awaited(Jobs.cancel)
-    retry = _Awaited(Jobs.retry)
-    delete = _Awaited(Jobs.delete)
+    get = Awaited(Jobs.get)
+    list = Awaited(Jobs.list)
+    history = Awaited(Jobs.history)
+    why = Awaited(Jobs.why)
+    logs = Awaited(Jobs.logs)
+    cancel = Awaited(Jobs.cancel)
+    retry = Awaited(Jobs.retry)
+    delete = Awaited(Jobs.delete)
 
     async def result(self, job_id: str, *, timeout: str | timedelta | float | None = None) -> Any:  # noqa: ASYNC109 - the API's word
         """What a job's task returned; waits for it without holding a thread."""
@@ -85,47 +66,101 @@ class AsyncJobs(_Shell):
         return await self.call(Job[Any](self._verbs, job_id, record=record).result)
 
 
-class AsyncSchedules(_Shell):
+class AsyncSchedules(Shell):
     """app.aio.schedules"""
 
-    put = _Awaited(Schedules.put)
-    put_many = _Awaited(Schedules.put_many)
-    get = _Awaited(Schedules.get)
-    list = _Awaited(Schedules.list)
-    remove = _Awaited(Schedules.remove)
-    pause = _Awaited(Schedules.pause)
-    resume = _Awaited(Schedules.resume)
-    enable = _Awaited(Schedules.enable)
-    disable = _Awaited(Schedules.disable)
-    run_now = _Awaited(Schedules.run_now)
-    next_runs = _Awaited(Schedules.next_runs)
-    occurrences = _Awaited(Schedules.occurrences)
-    why = _Awaited(Schedules.why)
-    changes = _Awaited(Schedules.changes)
+    put = Awaited(Schedules.put)
+    put_many = Awaited(Schedules.put_many)
+    preview = Awaited(Schedules.preview)
+    get = Awaited(Schedules.get)
+    list = Awaited(Schedules.list)
+    remove = Awaited(Schedules.remove)
+    pause = Awaited(Schedules.pause)
+    resume = Awaited(Schedules.resume)
+    enable = Awaited(Schedules.enable)
+    disable = Awaited(Schedules.disable)
+    run_now = Awaited(Schedules.run_now)
+    next_runs = Awaited(Schedules.next_runs)
+    occurrences = Awaited(Schedules.occurrences)
+    why = Awaited(Schedules.why)
+    changes = Awaited(Schedules.changes)
 
 
-class AsyncTenants(_Shell):
+class AsyncTenants(Shell):
     """app.aio.tenants"""
 
-    put = _Awaited(Tenants.put)
-    get = _Awaited(Tenants.get)
-    list = _Awaited(Tenants.list)
-    pause = _Awaited(Tenants.pause)
-    resume = _Awaited(Tenants.resume)
-    remove = _Awaited(Tenants.remove)
-    changes = _Awaited(Tenants.changes)
+    put = Awaited(Tenants.put)
+    get = Awaited(Tenants.get)
+    list = Awaited(Tenants.list)
+    pause = Awaited(Tenants.pause)
+    resume = Awaited(Tenants.resume)
+    remove = Awaited(Tenants.remove)
+    changes = Awaited(Tenants.changes)
 
 
-class AsyncSources(_Shell):
+class AsyncSources(Shell):
     """app.aio.sources"""
 
-    list = _Awaited(Sources.list)
-    get = _Awaited(Sources.get)
-    run = _Awaited(Sources.run)
-    task = _Awaited(Sources.task)
-    tasks = _Awaited(Sources.tasks)
-    logs = _Awaited(Sources.logs)
-    cancel = _Awaited(Sources.cancel)
+    list = Awaited(Sources.list)
+    get = Awaited(Sources.get)
+    run = Awaited(Sources.run)
+    task = Awaited(Sources.task)
+    tasks = Awaited(Sources.tasks)
+    logs = Awaited(Sources.logs)
+    cancel = Awaited(Sources.cancel)
+
+
+class AsyncQueues(Shell):
+    """app.aio.queues"""
+
+    list = Awaited(Queues.list)
+    get = Awaited(Queues.get)
+    pause = Awaited(Queues.pause)
+    resume = Awaited(Queues.resume)
+
+
+class AsyncTokens(Shell):
+    """app.aio.tokens"""
+
+    create = Awaited(Tokens.create)
+    list = Awaited(Tokens.list)
+    get = Awaited(Tokens.get)
+    revoke = Awaited(Tokens.revoke)
+    check = Awaited(Tokens.check)
+
+
+class AsyncLock(Shell):
+    """What app.aio.lock() gives: `async with app.aio.lock("reindex", ttl="60s") as lock: ...`"""
+
+    extend = Awaited(Lock.extend)
+    release = Awaited(Lock.release)
+
+    @property
+    def name(self) -> str:
+        return str(self._verbs.name)
+
+    @property
+    def fence(self) -> int:
+        """Rises with every owner."""
+        return int(self._verbs.fence)
+
+    async def acquire(self) -> bool:
+        """Take the lock, waiting as long as was asked for, without holding a thread; False if somebody else has it."""
+        pauses = self._verbs.pauses()
+        while not await self.call(self._verbs.try_acquire):
+            pause = next(pauses, None)
+            if pause is None:
+                return False
+            await asyncio.sleep(pause)
+        return True
+
+    async def __aenter__(self) -> Self:
+        if not await self.acquire():
+            raise self._verbs.held_elsewhere()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.release()
 
 
 class Parts(Protocol):
@@ -143,10 +178,31 @@ class Parts(Protocol):
     @property
     def sources(self) -> Sources: ...
 
+    @property
+    def queues(self) -> Queues: ...
+
+    @property
+    def tokens(self) -> Tokens: ...
+
+    def changes(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Change]: ...
+
+    def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> Lock: ...
+
+    def sync_schedules(self) -> int: ...
+
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
 
+    def send_named(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job[Any]: ...
 
-class Aio(_Shell):
+
+class Aio(Shell):
     """app.aio"""
 
     def __init__(self, parts: Parts) -> None:
@@ -155,12 +211,39 @@ class Aio(_Shell):
         self.schedules = AsyncSchedules(parts.schedules, self._threads)
         self.tenants = AsyncTenants(parts.tenants, self._threads)
         self.sources = AsyncSources(parts.sources, self._threads)
+        self.queues = AsyncQueues(parts.queues, self._threads)
+        self.tokens = AsyncTokens(parts.tokens, self._threads)
+
+    @cached_property
+    def documents(self) -> AsyncDocuments:
+        from rota.client.aio_documents import AsyncDocuments  # noqa: PLC0415 - who has none does not pay for it
+
+        return AsyncDocuments(self._verbs.documents, self._threads)
+
+    changes = Awaited(Parts.changes)
+    sync_schedules = Awaited(Parts.sync_schedules)
+
+    def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> AsyncLock:
+        """A lock across processes: `async with app.aio.lock("reindex", ttl="60s") as lock: ...`"""
+        return AsyncLock(self._verbs.lock(name, ttl=ttl, wait=wait), self._threads)
 
     async def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
-        """Have the store accept requests."""
-        return await self.call(partial(self._verbs.send, requests))
+        """Have the store accept requests. A transaction of a coroutine is used by its own loop, one of another kind by
+        the thread that called this: it belongs to that thread."""
+        transaction = one_transaction(requests)
+        if transaction is None:
+            return await self.call(partial(self._verbs.send, requests))
+        if not is_async(transaction):
+            sent: list[Job[Any]] = self._verbs.send(requests)
+            return sent
+        bound = in_transaction(requests, await on_loop(transaction))
+        return await to_its_end(self.call(partial(self._verbs.send, bound)))
 
     enqueue_many = send
+
+    async def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Enqueue a task by its name: `await app.aio.enqueue("jobs.greet", "world")`."""
+        return await self.call(partial(self._verbs.send_named, name, args, kwargs))
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -9,11 +9,11 @@ from rota.errors import BadOption, JobNotFound, Refused, ResultTimeout
 from rota.inspector.facts.why import JobWhyFacts, job_why_facts
 from rota.inspector.surroundings import why_waits
 from rota.keywords import known_keywords_of_verbs
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
+from rota.model.jobs.settle import cancel, retry_by_hand
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_instant, timeout_of
 from rota.model.option_names import FOR_VERBS
-from rota.model.settle import cancel, retry_by_hand
-from rota.model.state import State
 from rota.operations.audit import RANDOM, Deed, add_deeds
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
 from rota.tasks.job import Job
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from random import Random
 
-    from rota.model.job import Job as JobRecord
+    from rota.model.jobs.job import Job as JobRecord
     from rota.store.contract import Store
 
 TRIES = 5  # a job may move while a decision about it is made
@@ -77,7 +77,7 @@ class Jobs:
         self._random = random  # for the ids of notes
 
     def get(self, job_id: str) -> Job[Any]:
-        """The job of that id; JobNotFound where there is none."""
+        """The job of that id; JobNotFound if there is none."""
         return self._handle(self.read(job_id))
 
     def list(
@@ -179,7 +179,7 @@ class Jobs:
         return self.get(job_id)
 
     def delete(self, job_id: str, *, by: str = "") -> None:
-        """Remove a job that has ended. Its occurrence, where it has one, stays in the ledger."""
+        """Remove a job that has ended. Its occurrence, if it has one, stays in the ledger."""
         record = self.read(job_id)
         if not self._store().delete_jobs([job_id]):
             raise Refused(f"job {job_id} is {record.state}; cancel it first, then delete it")
@@ -190,7 +190,7 @@ class Jobs:
         add_deeds(self._store(), "job", [Deed(job_id, verb, before, after)], by, self._random)
 
     def read(self, job_id: str) -> JobRecord:
-        """The job as the store keeps it; JobNotFound where there is none."""
+        """The job as the store keeps it; JobNotFound if there is none."""
         found = self._store().get_jobs([job_id])
         if not found:
             raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned")

@@ -1,4 +1,4 @@
-"""Locks: one owner at a time for a name, across processes; token-checked and fenced.
+"""Gives one owner at a time a named lock, across processes; token-checked and fenced.
 
     with app.lock("reindex", ttl="60s") as lock:
         ...
@@ -20,7 +20,7 @@ from rota.model.micros import span_of, timeout_of
 from rota.model.names import check_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import timedelta
 
     from rota.store.contract import Store
@@ -48,34 +48,50 @@ class Lock:
         self._token = token_hex(16)
 
     def acquire(self) -> bool:
-        """Take the lock, waiting as long as was asked for; False where somebody else has it."""
-        deadline = time.monotonic() + self._wait
-        pause = FIRST_PAUSE
-        while (fence := self._store().acquire_lock(self.name, self._token, self._ttl)) is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+        """Take the lock, waiting as long as was asked for; False if somebody else has it."""
+        pauses = self.pauses()
+        while not self.try_acquire():
+            pause = next(pauses, None)
+            if pause is None:
                 log.debug("lock %s is held elsewhere", self.name)
                 return False
-            time.sleep(min(pause, left))
-            pause = min(pause * 2, LONGEST_PAUSE)
+            time.sleep(pause)
+        return True
+
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free now."""
+        fence = self._store().change_lock(self.name, "acquire", self._token, self._ttl)
+        if fence is None:
+            return False
         self.fence = fence
         return True
 
+    def pauses(self) -> Iterator[float]:
+        """Seconds to wait between two tries, until the time that was asked for is over."""
+        deadline = time.monotonic() + self._wait
+        pause = FIRST_PAUSE
+        while (left := deadline - time.monotonic()) > 0:
+            yield min(pause, left)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def held_elsewhere(self) -> LockHeld:
+        return LockHeld(f"lock '{self.name}' is held by somebody else; wait= says how long to wait for it")
+
     def extend(self) -> None:
-        """Keep it for another ttl, from now; LockLost where it is somebody else's by now."""
-        if not self._store().extend_lock(self.name, self._token, self._ttl):
+        """Keep it for another ttl, from now; LockLost if it is somebody else's by now."""
+        if self._store().change_lock(self.name, "extend", self._token, self._ttl) is None:
             raise LockLost(f"lock '{self.name}' was not extended in time and may belong to somebody else now; stop")
 
     def release(self) -> bool:
-        """Give it back; False where it was lost meanwhile (that is told, not hidden)."""
-        released = self._store().release_lock(self.name, self._token)
+        """Give it back; False if it was lost meanwhile (the caller learns of it)."""
+        released = self._store().change_lock(self.name, "release", self._token) is not None
         if not released:
             log.warning("lock %s was lost before it was released: its ttl was too short", self.name)
         return released
 
     def __enter__(self) -> Self:
         if not self.acquire():
-            raise LockHeld(f"lock '{self.name}' is held by somebody else; wait= says how long to wait for it")
+            raise self.held_elsewhere()
         return self
 
     def __exit__(self, *error: object) -> None:

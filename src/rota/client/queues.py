@@ -43,22 +43,23 @@ class Queues:
         return [filled(QueueView, queue, oldest_at=optional_datetime(queue.oldest_at)) for queue in found]
 
     def get(self, name: str) -> QueueView | None:
-        """The queue of that name; None where no job has been in it and nobody has paused it."""
+        """The queue of that name; None if no job has been in it and nobody has paused it."""
         return next((queue for queue in self.list() if queue.name == name), None)
 
-    def pause(self, name: str, *, by: str = "") -> None:
-        """Let no worker take jobs from it; what runs goes on."""
-        self._set(name, by, paused=True)
+    def pause(self, name: str, *, reason: str = "", by: str = "") -> None:
+        """Let no worker claim jobs from it; running jobs continue. The reason goes into the audit."""
+        self._set(name, by, reason, paused=True)
 
     def resume(self, name: str, *, by: str = "") -> None:
         """Let workers take jobs from it again."""
-        self._set(name, by, paused=False)
+        self._set(name, by, "", paused=False)
 
-    def _set(self, name: str, by: str, *, paused: bool) -> None:
+    def _set(self, name: str, by: str, reason: str, *, paused: bool) -> None:
         store = self._store()
         found = self.get(check_name("queue", name))
         was_paused = found is not None and found.is_paused
         store.pause_queue(name, paused=paused)
-        if was_paused != paused:
+        if was_paused != paused or reason:  # another reason for a queue that is paused already counts
             verb = "paused" if paused else "resumed"
-            add_deeds(store, "queue", [Deed(name, verb, {"is_paused": was_paused}, {"is_paused": paused})], by)
+            after = {"is_paused": paused, **({"reason": reason} if reason else {})}
+            add_deeds(store, "queue", [Deed(name, verb, {"is_paused": was_paused}, after)], by)

@@ -16,36 +16,40 @@ from rota.inspector.occurrences import coming_slots, local_start, why_at, why_no
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_view import ScheduleView
 from rota.keywords import known_keywords_of_verbs
-from rota.model import edit as edits
 from rota.model.audit_record import Author, subject_of
-from rota.model.edit import is_older
-from rota.model.firing import jitter_of
 from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
-from rota.model.never import check_new, check_pause_end, why_never
 from rota.model.option_names import FOR_VERBS
-from rota.model.redaction import DEFAULT
-from rota.model.schedule import Origin, Schedule, ScheduleSpec, checked
+from rota.model.schedules import edit as edits
+from rota.model.schedules.edit import is_older
+from rota.model.schedules.firing import jitter_of
+from rota.model.schedules.never import check_new, check_pause_end, why_never
+from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec, checked
+from rota.model.secrets.redaction import DEFAULT
 from rota.model.tenant import born_paused, followed
 from rota.operations.audit import whoami
 from rota.operations.plan import apply_edits, plan_schedules
+from rota.operations.preview import preview_times
 from rota.operations.run_now import key_holder, start_task, was_made
 from rota.operations.specs import ScheduleKeywords, make_spec
-from rota.operations.tenant_changes import check_tenants, mark_schedules, settle_schedules
+from rota.operations.tenant_changes import add_pending_change, check_tenants, settle_schedules
+from rota.operations.through_middleware import put_through
 from rota.store.contract import Page, ScheduleFilter, check_limit
 from rota.tasks.job import Job
+from rota.tasks.task import Request, TaskOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from rota.client.jobs import Jobs
-    from rota.model.edit import Edit
+    from rota.inspector.facts.preview import PreviewFacts
     from rota.model.entry import Entry
-    from rota.model.planning import Planned
-    from rota.model.redaction import Redaction
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.planning import Planned
+    from rota.model.secrets.redaction import Redaction
     from rota.model.tenant import Tenant
     from rota.store.contract import Store
-    from rota.tasks.task import Request
+    from rota.tasks.middleware import Middleware
     from rota.triggers import Trigger
 
 TRIES = 5
@@ -69,12 +73,14 @@ class Schedules:
         new_id: Callable[[], str],
         tz: str,
         redaction: Redaction = DEFAULT,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
         self._store = store
         self._jobs = jobs
         self._new_id = new_id
         self._tz = tz
         self._redaction = redaction
+        self._middleware = middleware
 
     def put(
         self,
@@ -104,6 +110,25 @@ class Schedules:
         batches = (specs[start : start + TOGETHER] for start in range(0, len(specs), TOGETHER))
         return sum(self.register(batch, Origin(), by=by) for batch in batches)
 
+    def preview(
+        self,
+        trigger: Trigger,
+        *,
+        schedule_id: str | None = None,
+        task: str | None = None,
+        n: int = 10,
+        **options: Unpack[ScheduleKeywords],
+    ) -> PreviewFacts:
+        """What its times would be: a sentence, the next runs, and what may surprise; nothing is written.
+
+        With the id of a schedule, also what its times are now. With a task, or with that of the schedule, also whether
+        its runs usually take longer than the time between two of them.
+        """
+        before = None if schedule_id is None else self._read(schedule_id)
+        request = Request(task or ("" if before is None else before.spec.task), b"[]", TaskOptions())
+        spec = make_spec(trigger, request, default_tz=self._tz, **options)
+        return preview_times(self._store(), spec, before, check_limit(n), self._new_id)
+
     def register(
         self,
         specs: Sequence[tuple[str, ScheduleSpec]],
@@ -113,20 +138,26 @@ class Schedules:
         expect_version: int | None = None,
     ) -> int:
         """Bring the store to what is said here; what is unchanged is left alone. Answers how many changed."""
+        register = partial(self._register, origin=origin, by=by, expect_version=expect_version)
+        return put_through(self._middleware, dict(specs), register)
+
+    def _register(
+        self, specs: Mapping[str, ScheduleSpec], *, origin: Origin, by: str, expect_version: int | None
+    ) -> int:
         store = self._store()
-        names = [name for name, _ in specs]
-        mark: Entry | None = None
+        names = list(specs)
+        pending: Entry | None = None
         for _ in range(TRIES):
             existing = {schedule.id: schedule for schedule in store.get_schedules(names)}
             _check_version(names, existing, expect_version)
-            changes = self._registrations(dict(specs), existing, origin, by)
-            then_and_now = [*(spec for _, spec in specs), *(schedule.spec for schedule in existing.values())]
-            if mark is None and changes and any(spec.tenant for spec in then_and_now):
-                mark = mark_schedules(store, names, by or whoami(), self._new_id)
+            changes = self._registrations(specs, existing, origin, by)
+            then_and_now = [*specs.values(), *(schedule.spec for schedule in existing.values())]
+            if pending is None and changes and any(spec.tenant for spec in then_and_now):
+                pending = add_pending_change(store, names, by or whoami(), self._new_id)
             if changes and store.edit_schedules(changes):
                 continue
-            if mark is not None:
-                settle_schedules(store, mark, self._new_id)
+            if pending is not None:
+                settle_schedules(store, pending, self._new_id)
             return len(changes)
         raise VersionConflict("the schedules kept changing while they were registered; try again")
 
@@ -174,23 +205,27 @@ class Schedules:
         store = self._store()
         found = check_tenants(store, declared, tenants)
         said = {name: followed(spec, found.get(spec.tenant)) for name, spec in declared.items()}
-        return plan_schedules(store, said, origin, self._new_id, kept, self._redaction)
+
+        def plan(passed: dict[str, ScheduleSpec]) -> Sequence[Planned]:
+            return plan_schedules(store, passed, origin, self._new_id, kept, self._redaction)
+
+        return put_through(self._middleware, said, plan)
 
     def apply(self, planned: Sequence[Planned], *, by: str = "") -> int:
-        """Make planned changes; answers how many. VersionConflict where something has changed since."""
+        """Make planned changes; answers how many. VersionConflict if something has changed since."""
         changes = [
             self._noted(one.edit, one.before, _PLANNED.get(one.kind, "changed"), by) for one in planned if one.edit
         ]
         tenants = [one.edit.id for one in planned if one.edit and _has_tenant(one)]
         batches = (tenants[start : start + TOGETHER] for start in range(0, len(tenants), TOGETHER))
-        marks = [mark_schedules(self._store(), batch, by or whoami(), self._new_id) for batch in batches]
+        pending_changes = [add_pending_change(self._store(), batch, by or whoami(), self._new_id) for batch in batches]
         applied = apply_edits(self._store(), changes)
-        for mark in marks:
-            settle_schedules(self._store(), mark, self._new_id)
+        for pending in pending_changes:
+            settle_schedules(self._store(), pending, self._new_id)
         return applied
 
     def get(self, schedule_id: str) -> ScheduleView:
-        """The schedule of that id; ScheduleNotFound where there is none."""
+        """The schedule of that id; ScheduleNotFound if there is none."""
         return self._view(self._read(schedule_id))
 
     def list(self, *, tenant: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[ScheduleView]:
@@ -200,7 +235,7 @@ class Schedules:
         return Page([self._view(checked(record)) for record in page.items], page.cursor)
 
     def remove(self, schedule_id: str, *, by: str = "", expect_version: int | None = None, force: bool = False) -> bool:
-        """Remove a schedule and cancel what it has waiting; no error where there is none.
+        """Remove a schedule and cancel what it has waiting; no error if there is none.
 
         What code or a file declares is removed there; `force` removes it all the same, such as that of an app which
         is gone for good.

@@ -15,7 +15,7 @@ from rota.keywords import known_keywords_of_verbs
 from rota.model.collection import Sync, check_part, collection_of, head_of
 from rota.model.micros import check_instant, datetime_of, optional_instant
 from rota.model.option_names import FOR_VERBS
-from rota.model.schedule import Schedule
+from rota.model.schedules.schedule import Schedule
 from rota.model.sync import STATES, Status
 from rota.operations.run_now import start_task
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.client.jobs import Jobs
-    from rota.model.job import Job
-    from rota.model.state import State
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.state import State
     from rota.store.contract import Store
 
 MOST_TASKS = 1_000  # in one answer
@@ -58,7 +58,7 @@ class Sources:
         return [SourceView(name, [*group]) for name, group in groupby(found, key=lambda one: one.source)]
 
     def get(self, source: str) -> SourceView:
-        """The source of that name; SourceNotFound where there is none."""
+        """The source of that name; SourceNotFound if there is none."""
         schedules = [one for one in self._schedules(source) if not one.origin.is_retired]
         if not schedules:
             raise SourceNotFound(f"no source has the name {source!r}")
@@ -66,12 +66,12 @@ class Sources:
         return SourceView(source, sorted(views, key=lambda one: one.name))
 
     def run(self, source: str, collection: str, *, by: str = "") -> SyncTask:
-        """Start a task at once, before all that schedules have made; where one waits or runs already, answer that."""
+        """Start a task at once, before all that schedules have made; if one waits or runs already, answer that."""
         started = start_task(self._store(), self._find(source, collection), self._new_id, by)
         return SyncTask(started.job, existed=started.existed)
 
     def task(self, task_id: str) -> SyncTask:
-        """The task of that id; TaskNotFound where there is none."""
+        """The task of that id; TaskNotFound if there is none."""
         found = self._store().get_jobs([task_id])
         if not found or collection_of(found[0]) is None:
             raise TaskNotFound(f"no task has the id {task_id!r}; it may have been kept no longer")
@@ -133,7 +133,7 @@ class Sources:
         return [*sync_schedules(self._store(), head_of(check_part("source", source)))]
 
     def _find(self, source: str, collection: str, *, is_over: bool = False) -> Schedule:
-        """The schedule of a collection; of one whose code is gone, where its past is asked for."""
+        """The schedule of a collection; of one whose code is gone, if its past is asked for."""
         sync = Sync(check_part("source", source), check_part("collection", collection))
         found = self._store().get_schedules([sync.schedule_id])
         if found and found[0].spec.sync is not None and (is_over or not found[0].origin.is_retired):

@@ -14,10 +14,10 @@ from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.entry import Entry, EntryEdit
 from rota.model.micros import optional_instant
 from rota.model.names import check_name, check_priority
-from rota.model.never import check_pause_end
 from rota.model.option_names import FOR_VERBS
-from rota.model.redaction import DEFAULT
-from rota.model.schedule import Pause
+from rota.model.schedules.never import check_pause_end
+from rota.model.schedules.schedule import Pause, paused_since
+from rota.model.secrets.redaction import DEFAULT
 from rota.model.tenant import (
     KIND,
     UNSETTLED,
@@ -29,7 +29,7 @@ from rota.model.tenant import (
     tenant_facts,
 )
 from rota.operations.audit import whoami
-from rota.operations.tenant_changes import mark_unsettled, settle_tenant
+from rota.operations.tenant_changes import pending_change, settle_tenant
 from rota.store.contract import Page, ScheduleFilter, check_limit
 from rota.triggers.zone import find_zone, zone_name
 
@@ -85,7 +85,7 @@ class Tenants:
         return self._change(check_name("tenant", name), decide, "", by, expect_version, may_create=True)
 
     def get(self, name: str) -> TenantView:
-        """The tenant of that name; TenantNotFound where there is none."""
+        """The tenant of that name; TenantNotFound if there is none."""
         return TenantView(self._read(name))
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TenantView]:
@@ -108,7 +108,7 @@ class Tenants:
         def decide(before: Tenant | None, now: int) -> Tenant | None:
             check_pause_end(end, now)
             return before and msgspec.structs.replace(
-                before, updated_at=now, pause=Pause(now, reason, by, end, tenant=name)
+                before, updated_at=now, pause=Pause(paused_since(before.pause, now), reason, by, end, tenant=name)
             )
 
         return self._change(name, decide, "paused", by, expect_version)
@@ -124,7 +124,7 @@ class Tenants:
         return self._change(name, decide, "resumed", by, expect_version)
 
     def remove(self, name: str, *, by: str = "", expect_version: int | None = None) -> bool:
-        """Remove a tenant that no schedule follows; no error where there is none."""
+        """Remove a tenant that no schedule follows; no error if there is none."""
         store = self._store()
         found = store.get_entries(KIND, [name])
         if not found:
@@ -175,12 +175,12 @@ class Tenants:
     def _apply(self, name: str, version: int, before: Tenant | None, after: Tenant, verb: str, by: str) -> bool:
         store = self._store()
         said = verb or ("created" if before is None else "changed")
-        store.edit_entries([mark_unsettled(store, name, by or whoami())])  # who marked it first is as good
+        store.edit_entries([pending_change(store, name, by or whoami())])  # whose change was pending first is as good
         edit = EntryEdit(kind=KIND, name=name, expect_version=version, data=pack_tenant(after))
         if store.edit_entries([self._noted(edit, before, after, said, by)]):
             return False
-        for mark in store.get_entries(UNSETTLED, [name]):
-            settle_tenant(store, mark, by or whoami(), self._new_id)
+        for pending in store.get_entries(UNSETTLED, [name]):
+            settle_tenant(store, pending, by or whoami(), self._new_id)
         return True
 
     def _noted(self, edit: EntryEdit, before: Tenant | None, after: Tenant | None, verb: str, by: str) -> EntryEdit:

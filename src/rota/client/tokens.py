@@ -86,14 +86,14 @@ class Tokens:
         return Page([_view(entry) for entry in page.items], page.cursor)
 
     def get(self, token_id: str) -> TokenView:
-        """The token of that id; TokenNotFound where there is none."""
+        """The token of that id; TokenNotFound if there is none."""
         found = self._store().get_entries(KIND, [token_id])
         if not found:
             raise TokenNotFound(f"no token has the id {token_id!r}; `rota token list` shows them")
         return _view(found[0])
 
     def revoke(self, token_id: str, *, by: str = "") -> bool:
-        """Let nobody in with it any more; no error where there is none."""
+        """Let nobody in with it any more; no error if there is none."""
         store = self._store()
         for entry in store.get_entries(KIND, [token_id]):
             edit = EntryEdit(kind=KIND, name=token_id, expect_version=entry.version, data=None)
@@ -102,7 +102,7 @@ class Tokens:
         return False
 
     def check(self, secret: str) -> Identity | None:
-        """Who bears this secret; None where nobody does, or their time is over."""
+        """Who bears this secret; None if nobody does, or their time is over."""
         found = _SECRET.fullmatch(secret)
         if found is None:
             return None
@@ -112,6 +112,14 @@ class Tokens:
         if token is None or not is_right or token.has_expired(self._store().now()):
             return None
         return Identity(token.name, token.role, found[1])
+
+    def bearer(self, token_id: str) -> Identity | None:
+        """Whom a token lets in, by its id alone: for a session that the token began. None if it does so no longer."""
+        entries = self._store().get_entries(KIND, [token_id])
+        token = _read(entries[0])[0] if entries else None
+        if token is None or not token.hash or token.has_expired(self._store().now()):
+            return None
+        return Identity(token.name, token.role, token_id)
 
     def good_ids(self, token_ids: Iterable[str]) -> set[str]:
         """Which of these tokens still let their bearers in: neither revoked nor expired."""
@@ -126,7 +134,7 @@ class Tokens:
 
 
 def id_in(secret: str) -> str:
-    """The public id that a secret begins with; empty where it is none of ours. It may be logged."""
+    """The public id that a secret begins with; empty if it is none of ours. It may be logged."""
     found = _SECRET.fullmatch(secret)
     return found[1] if found else ""
 
@@ -148,5 +156,5 @@ def _read(entry: Entry) -> tuple[Token, str]:
 
 
 def _facts(token: Token | None) -> dict[str, object]:
-    """What a audit tells of a token: not its hash."""
+    """What an audit record shows of a token: not its hash."""
     return {"name": token.name, "role": token.role, "expires_at": token.expires_at} if token else {}

@@ -1,4 +1,4 @@
-"""What a rota.yaml declares beside settings: schedules, tenants and sources, read and checked, each with its line.
+"""What a rota.yaml declares beside settings: schedules, tenants, sources and document queues, each with its line.
 
 Tasks are names here: which app has them, and whether the arguments fit, is checked by the code that has the app.
 """
@@ -22,6 +22,7 @@ class FileSchedule(Struct, frozen=True, kw_only=True):
     kwargs: dict[str, Any] = {}
     options: dict[str, Any] = {}
     places: dict[str, str] = {}  # where each key was said
+    misread: frozenset[str] = frozenset()  # keys whose values could not be read; the file was refused because of them
 
     def at(self, key: str) -> str:
         """Where a key was said, or else the schedule."""
@@ -59,12 +60,41 @@ class FileSource(Struct, frozen=True, kw_only=True):
     collections: tuple[FileCollection, ...] = ()
 
 
+class FileDocuments(Struct, frozen=True, kw_only=True):
+    """One queue of documents. Its options are those of DocumentQueue."""
+
+    name: str
+    place: str
+    source: str
+    handler: str
+    collection: str | None = None
+    condition: dict[str, Any] | None = None
+    kind: dict[str, str] = {}  # what only some kinds of sources take: key, times
+    fields: dict[str, str | None] = {}  # paths by the names of Fields
+    options: dict[str, Any] = {}
+    places: dict[str, str] = {}  # where each key was said
+
+    def at(self, key: str) -> str:
+        """Where a key was said, and the key, to begin an error with: `rota.yaml:3: documents.reminders.source`."""
+        return f"{self.places.get(key, self.place)}: documents.{self.name}.{key}"
+
+
+class Mistaken(Struct, frozen=True, kw_only=True):
+    """Declarations with a mistake, as far as they could be read: `rota lint` looks for further mistakes in them."""
+
+    schedules: tuple[FileSchedule, ...] = ()  # those that name a task; a trigger that could not be read is ""
+    tenants: tuple[str, ...] = ()  # names
+    sources: tuple[FileSource, ...] = ()  # those that name a task; with the collections that could be read
+
+
 class Declarations(Struct, frozen=True, kw_only=True):
     """All that a file declares."""
 
     schedules: tuple[FileSchedule, ...] = ()
     tenants: tuple[FileTenant, ...] = ()
     sources: tuple[FileSource, ...] = ()
+    documents: tuple[FileDocuments, ...] = ()
+    mistaken: Mistaken = Mistaken()
 
     def source_mapping(self) -> dict[str, dict[str, Any]]:
         """The sources as plain values: {name: {task, keep, …, collections: [{name, schedule, …}]}}."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from rota.config.fields import COLLECTION, SCHEDULE, SOURCE, TENANT
+from rota.config.fields import COLLECTION, DOCUMENT_FIELDS, DOCUMENTS, SCHEDULE, SOURCE, TENANT
 from rota.config.settings import KEYS, PARTS
 
 if TYPE_CHECKING:
@@ -23,15 +23,19 @@ DECLARED = {
     "tenants.NAME": ("A tenant, by its name.", TENANT),
     "sources.NAME": ("A source whose collections are kept in sync, by its name.", SOURCE),
     "sources.NAME.collections": ("Each item is a mapping, or a bare name.", COLLECTION),
+    "documents.NAME": ("A queue of documents, by its name.", DOCUMENTS),
+    "documents.NAME.fields": ("Paths of fields; the word `four` alone: the lock has no fields.", DOCUMENT_FIELDS),
 }
 EXAMPLES = """\
-## Schedules beside those of the code, tenants and sources; rota lint checks them.
+## Schedules beside those of the code, tenants, sources and queues of documents; rota lint checks them.
 # schedules:
 #   nightly: {task: cleanup, cron: "0 3 * * *", kwargs: {max_age_days: 30}}
 # tenants:
 #   acme: {tz: Asia/Kolkata}
 # sources:
 #   shop: {task: shop.sync, collections: [{name: orders, schedule: "@hourly"}]}
+# documents:
+#   reminders: {source: mongodb://localhost/shop, collection: orders, handler: shop:remind}
 """
 
 
@@ -45,7 +49,7 @@ def settings_table() -> str:
 
 
 def declared_tables() -> str:
-    """The keys of schedules, tenants and sources, a Markdown table for each."""
+    """The keys of what a file declares, a Markdown table for each."""
     parts = (f"### {path}\n\n{words}\n\n{_field_table(fields)}" for path, (words, fields) in DECLARED.items())
     return "\n".join(parts)
 

@@ -1,5 +1,5 @@
-"""What schedules, tenants and sources may say in rota.yaml: each key's kind and meaning. Errors and the reference are
-made from these tables."""
+"""What schedules, tenants, sources and document queues may say in rota.yaml: each key's kind and meaning. Errors and
+the reference are made from these tables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ from typing import get_args
 
 from msgspec import Struct
 
-from rota.config.kinds import Bound, Choice, FineSpan, Flag, Kind, Name, PartName, Priority, Span, Text, Whole, Zone
+from rota.config.kinds import (
+    Bound,
+    Callee,
+    Choice,
+    DocumentsUrl,
+    FieldPath,
+    FineSpan,
+    Flag,
+    Kind,
+    Name,
+    PartName,
+    Priority,
+    Span,
+    Text,
+    Whole,
+    Zone,
+)
 from rota.model.collection import HIGHEST, LOWEST, MOST_KEPT
-from rota.model.retry import MOST_RETRIES
-from rota.model.schedule import CATCHUPS, OVERLAPS
+from rota.model.jobs.retry import MOST_RETRIES
+from rota.model.schedules.schedule import CATCHUPS, OVERLAPS
 from rota.model.tenant import OnZoneChange
 
 DIALECTS = ("unix", "quartz")
+TIMES = ("text", "seconds", "milliseconds")
 
 CRON = Text('cron text such as "0 9 * * mon-fri" or "@hourly"')
 EVERY = Text("a duration such as 90s, 5m or 1h30m")
@@ -88,5 +105,30 @@ SOURCE: dict[str, Field] = {
     "retries": Field(Whole(0, MOST_RETRIES), "How often a failed sync is tried again before its next occurrence."),
     "timeout": Field(FineSpan(), "After which an attempt has failed; else the task's."),
     "queue": Field(Name("queue"), "Of its jobs; else the task's."),
+}
+DOCUMENT_FIELDS: dict[str, Field] = {
+    "sleep_until": Field(FieldPath(), "When it is due; else `sleepUntil`."),
+    "interval": Field(FieldPath(), "How it recurs; else `interval`."),
+    "repeat_until": Field(FieldPath(), "It does not run after this time; else `repeatUntil`."),
+    "auto_remove": Field(FieldPath(), "Whether it is deleted when it is done; else `autoRemove`."),
+    "locked_until": Field(
+        FieldPath(), "When its lock ends; else `lockedUntil`. Null, with `locked_by`: no such field."
+    ),
+    "locked_by": Field(FieldPath(), "Who holds its lock; else `lockedBy`."),
+}
+DOCUMENTS: dict[str, Field] = {
+    "source": Field(DocumentsUrl(), "Where the documents are. A relative path of a file starts at rota.yaml."),
+    "collection": Field(Text("the name of a collection or table"), "Which of its collections or tables."),
+    "handler": Field(Callee(), "What is called with each due document, in the process of the queue."),
+    "key": Field(Text("the name of a column"), "The column that holds the id; else `id`. Not for MongoDB."),
+    "times": Field(Choice(TIMES), "How a SQLite table keeps times; else `text`."),
+    "condition": Field(Text("a mapping such as {status: open}"), "Only documents for which this is true."),
+    "fields": Field(Text("four, or a mapping such as {sleep_until: job.at}"), "Where a document keeps its schedule."),
+    "concurrency": Field(Whole(1, 10_000), "So many handlers at once."),
+    "lock_for": Field(Span(), "How long a document stays locked after its process has died."),
+    "idle_delay": Field(Span(), "How often an idle queue looks for new documents."),
+    "next_delay": Field(FineSpan(), "How long a slot rests after a document."),
+    "reprocess_delay": Field(FineSpan(), "The least pause between a run and the next one of the same document."),
+    "tz": Field(Zone(), "The timezone of intervals that name none; else the app's."),
 }
 CALENDAR_PARTS = ("days", "weeks", "months", "quarters", "years", "at", "start", "end", "on", "nth", "month_end")

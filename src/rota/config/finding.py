@@ -17,7 +17,7 @@ NAME = "rota.yaml"
 
 
 def find_file(folder: Path, environment: Mapping[str, str]) -> Path | None:
-    """The file that counts for a process in this folder; None where there is none."""
+    """The file that counts for a process in this folder; None if there is none."""
     named = environment.get(CONFIG, "").strip()
     if named:
         return _named(folder / Path(named).expanduser())

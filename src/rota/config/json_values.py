@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.config.nodes import PLAIN, STANDARD, is_list, is_mapping, is_null, kind_words
 from rota.config.words import misfit
-from rota.model.payload import DEEPEST
+from rota.model.jobs.payload import DEEPEST
 
 if TYPE_CHECKING:
     from rota.config.nodes import Walk
@@ -26,7 +26,7 @@ class NoValue(Exception):
 
 
 def json_value(walk: Walk, node: Any, path: str, depth: int = 0) -> Any:
-    """The value of a node; NoValue where it has none."""
+    """The value of a node; NoValue if it has none."""
     if depth > DEEPEST:
         walk.complain(node, path[:100], f"is nested deeper than {DEEPEST} levels")
         raise NoValue

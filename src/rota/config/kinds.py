@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from rota.errors import BadOption
 from rota.model.collection import PART_CHARACTERS, check_part
-from rota.model.masking import masked
+from rota.model.field_path import check_path
 from rota.model.micros import SECOND, fine_span_of, span_of
 from rota.model.names import NAMESPACE_WANTED, PRIORITIES, check_name, check_namespace, check_priority
-from rota.model.redaction import MOST_WORDS, words_of
+from rota.model.secrets.masking import masked
+from rota.model.secrets.redaction import MOST_WORDS, words_of
 from rota.model.sizes import bytes_of
 from rota.triggers.bounds import OLDEST_START, bound_from_text, check_years
 from rota.triggers.duration import text_of
@@ -31,6 +32,7 @@ _URL = re.compile(r"[a-z][a-z0-9+]*:\S+", re.ASCII)
 _SECRET = re.compile(r"[!-~]{16,256}", re.ASCII)
 _HOST = re.compile(r"[a-z0-9]([a-z0-9._-]{0,251}[a-z0-9])?", re.ASCII)
 _TARGET = re.compile(r"[^\s:]+(:[^\s:]+)?")
+_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class Kind(Protocol):
@@ -79,6 +81,33 @@ class Url(_Plain, frozen=True):
 
     def shown(self, text: str) -> str:
         return super().shown(masked(text))  # a password is not shown for a slip elsewhere in the URL
+
+
+class DocumentsUrl(Url, frozen=True):
+    """Where documents are: a server or file by its URL, or a source that code makes."""
+
+    wanted: str = "a URL such as mongodb://localhost/shop, or module:name of a source that your code makes"
+
+    def read(self, text: Any) -> str:
+        return str(text) if _OBJECT.fullmatch(text) else super().read(text)
+
+
+class Callee(_Plain, frozen=True):
+    """What is called: a function of a module, or a task."""
+
+    wanted: str = "a function as module:name, or the name of a task of the app"
+
+    def read(self, text: Any) -> str:
+        return str(text) if _OBJECT.fullmatch(text) else check_name("task", text)
+
+
+class FieldPath(_Plain, frozen=True):
+    """Where a document keeps a value."""
+
+    wanted: str = "the path of a field, such as sleepUntil or job.sleepUntil, and not through a list"
+
+    def read(self, text: Any) -> str:
+        return check_path(text)
 
 
 class Namespace(_Plain, frozen=True):

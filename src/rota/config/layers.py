@@ -1,4 +1,4 @@
-"""Layers: values with where they were said. A later layer overrules an earlier one, key by key."""
+"""Keeps settings with where each was set. A later layer overrides an earlier one, key by key."""
 
 from __future__ import annotations
 

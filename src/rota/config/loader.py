@@ -1,4 +1,4 @@
-"""The loader: which value counts. Defaults < rota.yaml < ROTA_* variables < arguments, each with where it came from.
+"""Finds the value that counts: defaults < rota.yaml < ROTA_* variables < arguments, each with where it came from.
 
 What code passes to App(…) is an argument: a deployment decides what the code leaves open.
 """

@@ -1,23 +1,33 @@
-"""Reading what rota.yaml declares: schedules, tenants and sources. All that is wrong is told, each with its line.
+"""Reads what rota.yaml declares: schedules, tenants, sources and document queues. Each error names its line.
 
-A declaration with a complaint is left out; the file as a whole is refused by the code that reads the complaints.
+A declaration with a complaint is kept apart, as far as it could be read; the file as a whole is refused by the code
+that reads the complaints.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.config.declared import Declarations, FileCollection, FileSchedule, FileSource, FileTenant
-from rota.config.fields import COLLECTION, SCHEDULE, SOURCE, TENANT
+from rota.config.declared import (
+    Declarations,
+    FileCollection,
+    FileDocuments,
+    FileSchedule,
+    FileSource,
+    FileTenant,
+    Mistaken,
+)
+from rota.config.fields import COLLECTION, DOCUMENTS, SCHEDULE, SOURCE, TENANT
 from rota.config.json_values import NoValue, json_value
 from rota.config.nodes import is_list, is_mapping, is_null, kind_words, said
+from rota.config.read_documents import check_source, read_condition, read_paths
 from rota.config.read_trigger import TRIGGER_KEYS, read_cron, read_trigger
 from rota.config.read_value import read_value
 from rota.config.words import misfit, unknown_key
 from rota.errors import BadName, RotaError
 from rota.model.collection import check_part
+from rota.model.jobs.payload import Call, pack_call
 from rota.model.names import check_name, check_schedule_id
-from rota.model.payload import Call, pack_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,26 +36,39 @@ if TYPE_CHECKING:
     from rota.config.fields import Field
     from rota.config.nodes import Walk
 
-PARTS = ("schedules", "tenants", "sources")
+PARTS = ("schedules", "tenants", "sources", "documents")
 EXAMPLES = {
     "schedules": '`nightly: {task: cleanup, cron: "0 3 * * *"}`',
     "tenants": "`acme: {tz: Asia/Kolkata}`",
     "sources": "`shop: {task: shop.sync, collections: [orders]}`",
+    "documents": "`reminders: {source: mongodb://localhost/shop, collection: orders, handler: shop:remind}`",
 }
 
 
 class DeclarationReader:
-    """Reads the three parts, in whatever order they stand."""
+    """Reads the parts, in whatever order they stand."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
         self._schedules: list[FileSchedule] = []
         self._tenants: list[FileTenant] = []
         self._sources: list[FileSource] = []
+        self._documents: list[FileDocuments] = []
+        self._mistaken_schedules: list[FileSchedule] = []
+        self._mistaken_tenants: list[str] = []
+        self._mistaken_sources: list[FileSource] = []
 
     def found(self) -> Declarations:
         return Declarations(
-            schedules=tuple(self._schedules), tenants=tuple(self._tenants), sources=tuple(self._sources)
+            schedules=tuple(self._schedules),
+            tenants=tuple(self._tenants),
+            sources=tuple(self._sources),
+            documents=tuple(self._documents),
+            mistaken=Mistaken(
+                schedules=tuple(self._mistaken_schedules),
+                tenants=tuple(self._mistaken_tenants),
+                sources=tuple(self._mistaken_sources),
+            ),
         )
 
     def read(self, part: str, node: Any) -> None:
@@ -54,6 +77,7 @@ class DeclarationReader:
             "schedules": (check_schedule_id, self._read_schedule),
             "tenants": (lambda name: check_name("tenant", name), self._read_tenant),
             "sources": (lambda name: check_part("source", name), self._read_source),
+            "documents": (lambda name: check_name("queue", name), self._read_documents),
         }
         check, read = readers[part]
         for name, key_node, inner in self._entries(part, node):
@@ -89,24 +113,34 @@ class DeclarationReader:
         args, kwargs = self._call(path, nodes)
         self._need(path, key_node, nodes, "task", SCHEDULE)
         self._check_bounds(path, nodes, options)
-        if len(self._walk.complaints) > before or trigger is None:
-            return
+        if "task" not in options:
+            return  # nothing more can be known of it
+        is_whole = len(self._walk.complaints) == before
         task = options.pop("task")
-        self._schedules.append(
+        (self._schedules if is_whole else self._mistaken_schedules).append(
             FileSchedule(
                 id=name,
                 place=self._walk.at(key_node),
                 task=task,
-                trigger=trigger,
-                args=args,
-                kwargs=kwargs,
+                trigger=trigger or "",
+                args=args or [],
+                kwargs=kwargs or {},
                 options=options,
                 places={key: self._walk.at(inner) for key, inner in nodes.items()},
+                misread=frozenset(self._misread(nodes, {*options, "task", "dialect"}, trigger, args, kwargs)),
             )
         )
 
-    def _call(self, path: str, nodes: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments, as JSON can keep them."""
+    def _misread(
+        self, nodes: Mapping[str, Any], read: set[str], trigger: str | None, args: Any, kwargs: Any
+    ) -> Iterator[str]:
+        """The keys that were said and whose values are not known."""
+        known = read | ({*TRIGGER_KEYS} if trigger is not None else set())
+        known |= {key for key, value in (("args", args), ("kwargs", kwargs)) if value is not None}
+        yield from (key for key, node in nodes.items() if key not in known and not is_null(node))
+
+    def _call(self, path: str, nodes: Mapping[str, Any]) -> tuple[list[Any] | None, dict[str, Any] | None]:
+        """The arguments, as JSON can keep them; None where none were said, or what was said could not be read."""
         args = self._arguments(path, nodes, "args", is_right=is_list)
         kwargs = self._arguments(path, nodes, "kwargs", is_right=is_mapping)
         try:
@@ -114,7 +148,8 @@ class DeclarationReader:
         except RotaError as err:
             key = "kwargs" if kwargs else "args"
             self._walk.complain(nodes[key], f"{path}.{key}", str(err))
-        return args or [], kwargs or {}
+            return None, None
+        return args, kwargs
 
     def _arguments(self, path: str, nodes: Mapping[str, Any], key: str, *, is_right: Callable[[Any], bool]) -> Any:
         node = nodes.get(key)
@@ -144,6 +179,8 @@ class DeclarationReader:
         self._need(path, key_node, nodes, "tz", TENANT)
         if len(self._walk.complaints) == before:
             self._tenants.append(FileTenant(name=name, place=self._walk.at(key_node), options=options))
+        else:
+            self._mistaken_tenants.append(name)
 
     # Sources.
 
@@ -155,10 +192,11 @@ class DeclarationReader:
             self._need(path, key_node, nodes, key, SOURCE)
         self._check_schedule(path, nodes, options)
         collections = self._collections(f"{path}.collections", nodes["collections"]) if "collections" in nodes else []
-        if len(self._walk.complaints) > before:
-            return
+        if "task" not in options:
+            return  # nothing more can be known of it
+        is_whole = len(self._walk.complaints) == before
         place, task = self._walk.at(key_node), options.pop("task")
-        self._sources.append(
+        (self._sources if is_whole else self._mistaken_sources).append(
             FileSource(name=name, place=place, task=task, options=options, collections=tuple(collections))
         )
 
@@ -200,6 +238,36 @@ class DeclarationReader:
             read_cron(self._walk, f"{path}.schedule", nodes["schedule"], options.get("dialect"))
         elif "dialect" in nodes and "schedule" not in nodes:
             self._walk.complain(nodes["dialect"], f"{path}.dialect", "says how a `schedule` is read, and there is none")
+
+    # Queues of documents.
+
+    def _read_documents(self, name: str, path: str, key_node: Any, node: Any) -> None:
+        before = len(self._walk.complaints)
+        nodes = self._nodes(path, node, DOCUMENTS)
+        plain = {key: field for key, field in DOCUMENTS.items() if key not in {"condition", "fields"}}
+        options = self._values(path, nodes, plain)
+        for key in ("source", "handler"):
+            self._need(path, key_node, nodes, key, DOCUMENTS)
+        condition = read_condition(self._walk, f"{path}.condition", nodes.get("condition"))
+        fields = read_paths(self._walk, f"{path}.fields", nodes.get("fields"), self._nodes)
+        check_source(self._walk, path, key_node, nodes, options.get("source"))
+        if len(self._walk.complaints) > before:
+            return
+        named = {key: options.pop(key) for key in ("source", "handler", "collection") if key in options}
+        kind: dict[str, str] = {key: options.pop(key) for key in ("key", "times") if key in options}
+        places = {key: self._walk.at(inner) for key, inner in nodes.items()}
+        self._documents.append(
+            FileDocuments(
+                name=name,
+                place=self._walk.at(key_node),
+                condition=condition,
+                kind=kind,
+                fields=fields,
+                options=options,
+                places=places,
+                **named,
+            )
+        )
 
     # What they share.
 

@@ -8,7 +8,7 @@ from rota.config.fields import CALENDAR_PARTS, TRIGGERS
 from rota.config.nodes import is_mapping, kind_words, said
 from rota.config.words import misfit, unknown_key
 from rota.errors import RotaError
-from rota.triggers import cron, every, trigger_from_text
+from rota.triggers import cron, trigger_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ TRIGGER_KEYS = tuple(TRIGGERS)
 def read_trigger(
     walk: Walk, path: str, key_node: Any, nodes: Mapping[str, Any], *, dialect: str | None, tz: str | None
 ) -> str | None:
-    """The trigger's text form; None where a complaint was made instead."""
+    """The trigger's text form; None if a complaint was made instead."""
     given = [key for key in TRIGGER_KEYS if key in nodes]
     if len(given) != 1:
         _complain_of_number(walk, path, key_node, nodes, given)
@@ -56,8 +56,6 @@ def _read(walk: Walk, path: str, key: str, node: Any, dialect: str | None) -> Tr
     match key:
         case "cron":
             return read_cron(walk, path, node, dialect)
-        case "every":
-            return _checked(walk, path, key, node, every)
         case "calendar" if is_mapping(node):
             return _read_calendar(walk, path, node)
         case _:

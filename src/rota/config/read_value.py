@@ -20,7 +20,7 @@ class Found(NamedTuple):
 
 
 def read_value(walk: Walk, node: Any, path: str, kind: Kind) -> Found | None:
-    """The value; None where a complaint was made instead."""
+    """The value; None if a complaint was made instead."""
     if is_list(node):
         for _ in walk.items(node):
             pass  # each counts as a step

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
+CHECKS = ("dev", "always", "never")
 
 _KEPT = Retention()
 
@@ -220,6 +221,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             example="[iban, pin]",
         ),
     ] = ()
+    check_types: Annotated[
+        str,
+        Says(
+            Choice(CHECKS),
+            "When arguments and results must be what plain hints such as `int` say: in `rota dev` and the testing kit "
+            "(`dev`), `always` or `never`.",
+        ),
+    ] = "dev"
     worker: WorkerPart = WorkerPart()
     retention: RetentionPart = RetentionPart()
     log: LogPart = LogPart()

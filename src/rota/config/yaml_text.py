@@ -48,7 +48,7 @@ def _text_of(path: Path) -> str:
 def _compose(text: str) -> Any:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only who has a file pays for it
 
-    fast = getattr(yaml, "CSafeLoader", None)  # ten times as fast, where PyYAML was built with libyaml
+    fast = getattr(yaml, "CSafeLoader", None)  # ten times as fast, if PyYAML was built with libyaml
     try:
         loader = fast if fast is not None and _is_shallow(text, fast) else yaml.SafeLoader
         return yaml.compose(text, Loader=loader)
@@ -63,7 +63,7 @@ def _compose(text: str) -> Any:
 
 
 def _is_shallow(text: str, loader: Any) -> bool:
-    """Whether it can be trusted to libyaml, which ends the process where nesting is deep, and tells faults worse."""
+    """Whether libyaml may read it: that ends the process if nesting is deep, and its error messages are worse."""
     import yaml  # noqa: PLC0415 - likewise
 
     depth = 0

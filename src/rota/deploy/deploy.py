@@ -1,4 +1,4 @@
-"""Deploying: what one version of an app declares, in code and in rota.yaml, planned against a store or brought to it.
+"""Plans what one version of an app declares, in code and in rota.yaml, against a store, or brings the store to it.
 
 Both are one deploy: each schedule keeps where it was declared as its origin, and may move from the one to the other.
 """
@@ -14,9 +14,9 @@ from rota.config.declared import FileTenant
 from rota.config.words import meant
 from rota.errors import BadSettings, RotaError, UnknownTask
 from rota.model.collection import Sync
-from rota.model.payload import Call
-from rota.model.redaction import DEFAULT, hidden
-from rota.model.schedule import Origin, ScheduleSpec
+from rota.model.jobs.payload import Call
+from rota.model.schedules.schedule import Origin, ScheduleSpec
+from rota.model.secrets.redaction import DEFAULT, hidden
 from rota.operations.collections import read_sources
 from rota.operations.specs import make_spec
 from rota.tasks.task import NOTHING_ELSE, Request
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from rota.config.declared import FileSchedule, FileSource
     from rota.config.loader import Resolved
     from rota.deploy.tenants import PlannedTenant
-    from rota.model.planning import Planned
+    from rota.model.schedules.planning import Planned
     from rota.store.contract import Store
     from rota.tasks.task import Registry, Task
 
 BATCH = 500
-MOST_TOLD = 3
+MOST_LOGGED = 3
 
 log = logging.getLogger("rota.app")
 
@@ -66,7 +66,7 @@ class Deploy(Struct, frozen=True, kw_only=True):
             yield self.file_origin, self.file
 
 
-class Place(Protocol):
+class Target(Protocol):
     """Where it is deployed to: an app's store, and the verbs about what is there."""
 
     @property
@@ -127,10 +127,27 @@ def survey_deploy(
     return found, complaints
 
 
-def bring(deploy: Deploy, place: Place) -> int:
+def further_mistakes(
+    app: str, resolved: Resolved, registry: Registry, code: Mapping[str, ScheduleSpec]
+) -> Iterator[tuple[FileSchedule, str]]:
+    """What else is wrong with the schedules of the file that have a mistake already, so that one run shows all."""
+    for one in resolved.declared.mistaken.schedules:
+        try:
+            task = registry.get(one.task)
+            if not one.misread and one.trigger:
+                _spec_of(one, registry, resolved.settings.tz, code)
+            elif not one.misread & {"args", "kwargs"}:
+                yield from ((one, misfit) for misfit in _misfits(one, task))
+        except UnknownTask:
+            yield one, _stranger(one, registry, app)
+        except BadSettings as err:
+            yield from ((one, complaint) for complaint in err.complaints)
+
+
+def bring(deploy: Deploy, target: Target) -> int:
     """Bring a store to what a deploy declares; answers how many schedules and tenants changed."""
-    schedules = place.schedules
-    changed = _bring_tenants(deploy, place)
+    schedules = target.schedules
+    changed = _bring_tenants(deploy, target)
     for origin, specs in deploy.parts():
         changed += sum(schedules.register(batch, origin) for batch in _batches(specs.items()))
     if deploy.version:
@@ -138,32 +155,32 @@ def bring(deploy: Deploy, place: Place) -> int:
     return changed
 
 
-def plan(deploy: Deploy, place: Place) -> DeployPlan:
+def plan(deploy: Deploy, target: Target) -> DeployPlan:
     """What bringing it would change, and what it no longer has; nothing is changed."""
     from rota.deploy.tenants import plan_tenants, tenants_of  # noqa: PLC0415 - who only runs plans nothing
 
-    coming = plan_tenants(place.open(), deploy.tenants, deploy.file_origin)
+    coming = plan_tenants(target.open(), deploy.tenants, deploy.file_origin)
     found = [
         (origin, planned)
         for origin, specs in deploy.parts()
-        for planned in place.schedules.plan(specs, origin, kept=deploy.names, tenants=tenants_of(coming))
+        for planned in target.schedules.plan(specs, origin, kept=deploy.names, tenants=tenants_of(coming))
     ]
     return DeployPlan(coming, found)
 
 
-def apply(deploy: Deploy, place: Place, *, by: str = "") -> int:
+def apply(deploy: Deploy, target: Target, *, by: str = "") -> int:
     """Bring the store to what is declared, and retire what it no longer has, of whatever version; answers how much."""
-    changed = _bring_tenants(deploy, place, by)
-    planned = plan(deploy, place)  # now, because schedules have followed their tenants
-    return changed + place.schedules.apply([one for _, one in planned.schedules], by=by)
+    changed = _bring_tenants(deploy, target, by)
+    planned = plan(deploy, target)  # now, because schedules have followed their tenants
+    return changed + target.schedules.apply([one for _, one in planned.schedules], by=by)
 
 
-def _bring_tenants(deploy: Deploy, place: Place, by: str = "") -> int:
+def _bring_tenants(deploy: Deploy, target: Target, by: str = "") -> int:
     if not deploy.tenants:
         return 0
     from rota.deploy.tenants import bring_tenants  # noqa: PLC0415 - who has none does not pay for them
 
-    return bring_tenants(place.open(), place.tenants, deploy.tenants, deploy.file_origin, by=by)
+    return bring_tenants(target.open(), target.tenants, deploy.tenants, deploy.file_origin, by=by)
 
 
 def warn_of_overruled(app: str, resolved: Resolved) -> None:
@@ -176,11 +193,11 @@ def warn_of_overruled(app: str, resolved: Resolved) -> None:
 
 def warn_of_strangers(deploy: Deploy) -> None:
     """Schedules of the file that are left alone, because another app of the project may have their tasks."""
-    told = list(deploy.strangers.values())
-    for complaint in told[:MOST_TOLD]:
+    complaints = list(deploy.strangers.values())
+    for complaint in complaints[:MOST_LOGGED]:
         log.warning("%s; the schedule is left alone", complaint)
-    if len(told) > MOST_TOLD:
-        log.warning("%d more schedules are left alone likewise; `rota lint` lists them", len(told) - MOST_TOLD)
+    if len(complaints) > MOST_LOGGED:
+        log.warning("%d more schedules are left alone likewise; `rota lint` lists them", len(complaints) - MOST_LOGGED)
 
 
 def _spec_of(one: FileSchedule, registry: Registry, tz: str, code: Mapping[str, ScheduleSpec]) -> ScheduleSpec:

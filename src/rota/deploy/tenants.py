@@ -1,6 +1,6 @@
-"""Tenants that rota.yaml declares, brought to a store: put only where they differ, and only by the file that owns them.
+"""Tenants that rota.yaml declares, brought to a store: put only if they differ, and only by the file that owns them.
 
-A mark beside each says which app's file declared it, and in which version: an older version changes nothing, and
+An entry beside each says which app's file declared it, and in which version: an older version changes nothing, and
 another app's file leaves it alone. One that left the file stays: it may have schedules.
 """
 
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct
 
-from rota.model.edit import describe_origin, is_older
 from rota.model.entry import EntryEdit
-from rota.model.schedule import Origin
+from rota.model.schedules.edit import describe_origin, is_older
+from rota.model.schedules.schedule import Origin
+from rota.model.schedules.wording import OF_TENANT, contents
 from rota.model.tenant import KIND, Tenant, tenant_facts, unpack_tenant
 
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ def bring_tenants(
 ) -> int:
     """Put those that differ; answers how many."""
     changed = 0
-    for one, before, mark in _read(store, declared):
-        planned = _plan(one, before, mark, origin)
+    for one, before, entry in _read(store, declared):
+        planned = _plan(one, before, entry, origin)
         if planned is not None and planned.kind == "refused":
             log.warning("%s: tenants.%s: %s", one.place, one.name, planned.says[0])
         elif planned is None or planned.kind != "newer":
-            _mark(store, one.name, mark, origin)
+            _record_owner(store, one.name, entry, origin)
             if planned is not None:
                 tenants.put(one.name, **one.options, by=by)
                 changed += 1
@@ -61,7 +62,7 @@ def bring_tenants(
 
 def plan_tenants(store: Store, declared: Sequence[FileTenant], origin: Origin) -> list[PlannedTenant]:
     """What bringing them would change."""
-    found = [_plan(one, before, mark, origin) for one, before, mark in _read(store, declared)]
+    found = [_plan(one, before, entry, origin) for one, before, entry in _read(store, declared)]
     return [planned for planned in found if planned is not None]
 
 
@@ -75,13 +76,13 @@ def tenant_from(one: FileTenant, before: Tenant | None = None) -> Tenant:
     return Tenant(**one.options, pause=before.pause if before else None)
 
 
-def _plan(one: FileTenant, before: Tenant | None, mark: Entry | None, origin: Origin) -> PlannedTenant | None:
+def _plan(one: FileTenant, before: Tenant | None, entry: Entry | None, origin: Origin) -> PlannedTenant | None:
     after = tenant_from(one, before)
     if tenant_facts(before) == tenant_facts(after):
         return None
-    owner = _origin_decoder.decode(mark.data) if mark else origin
+    owner = _origin_decoder.decode(entry.data) if entry else origin
     if before is None:
-        return PlannedTenant(name=one.name, kind="add", says=[f"tz: {after.tz}"], after=after)
+        return PlannedTenant(name=one.name, kind="add", says=_said(after), after=after)
     if owner.app != origin.app:
         says = [f"{describe_origin(owner)} declares it otherwise, so it is left alone; declare it in one of them"]
         return PlannedTenant(name=one.name, kind="refused", says=says, after=after)
@@ -89,6 +90,11 @@ def _plan(one: FileTenant, before: Tenant | None, mark: Entry | None, origin: Or
         says = [f"version {owner.version} of its app has set it; an older one changes nothing"]
         return PlannedTenant(name=one.name, kind="newer", says=says, after=after)
     return PlannedTenant(name=one.name, kind="change", says=_differences(before, after), after=after)
+
+
+def _said(tenant: Tenant) -> list[str]:
+    """What a new tenant is, beyond the defaults."""
+    return contents(tenant_facts(tenant), OF_TENANT)
 
 
 def _differences(before: Tenant, after: Tenant) -> list[str]:
@@ -107,15 +113,15 @@ def _read(store: Store, declared: Sequence[FileTenant]) -> Iterator[tuple[FileTe
         batch = declared[start : start + BATCH]
         names = [one.name for one in batch]
         known = {entry.name: unpack_tenant(entry.data) for entry in store.get_entries(KIND, names)}
-        marks = {entry.name: entry for entry in store.get_entries(FILED, names)}
+        entries = {entry.name: entry for entry in store.get_entries(FILED, names)}
         for one in batch:
-            yield one, known.get(one.name), marks.get(one.name)
+            yield one, known.get(one.name), entries.get(one.name)
 
 
-def _mark(store: Store, name: str, mark: Entry | None, origin: Origin) -> None:
+def _record_owner(store: Store, name: str, entry: Entry | None, origin: Origin) -> None:
     """Record which app and version it belongs to; if another process was first, its record is as good."""
-    owner = _origin_decoder.decode(mark.data) if mark else None
+    owner = _origin_decoder.decode(entry.data) if entry else None
     if owner is not None and (owner.app != origin.app or not is_older(owner.version, origin.version)):
         return
     data = msgspec.json.encode(origin).decode()
-    store.edit_entries([EntryEdit(kind=FILED, name=name, expect_version=mark.version if mark else 0, data=data)])
+    store.edit_entries([EntryEdit(kind=FILED, name=name, expect_version=entry.version if entry else 0, data=data)])

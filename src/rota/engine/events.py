@@ -11,7 +11,8 @@ from rota.errors import BadOption
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
 
 log = logging.getLogger("rota.events")
 
@@ -23,7 +24,7 @@ NAMES = frozenset(
         "job.cancelled",
         "job.retried",
         "job.snoozed",
-        "job.returned",  # returned at shutdown, or its task is unknown here
+        "job.returned",  # worker shutdown, or its task is unknown here
         "job.refused",  # a write that came too late
         "job.lost",  # this worker's lease has expired
         "job.rescued",
@@ -32,6 +33,11 @@ NAMES = frozenset(
         "schedule.skipped",
         "schedule.refused",  # a firing was refused: another came first, or the store failed
         "schedule.broken",
+        "document.started",  # a document was locked, and its handler begins
+        "document.done",  # its handler returned, and its next time was written
+        "document.failed",  # its handler raised, or its fields cannot be understood; it is tried again at `retry_at`
+        "document.ended",  # it was due after its `repeatUntil`, so it did not run
+        "document.locked_out",  # its lock was lost or its owner changed it, so nothing was written
         "store.unavailable",
         "store.back",
         "store.clock_set",  # its clock went ahead or back
@@ -62,6 +68,7 @@ class Events:
         self._handlers: tuple[tuple[str, Callable[[Event], None]], ...] = ()
         self._wanted: dict[str, tuple[Callable[[Event], None], ...]] = {}
         self._counters: tuple[Callable[[list[Change], int], None], ...] = ()
+        self._start_counters: tuple[Callable[[list[Job], int], None], ...] = ()
 
     def on(self, pattern: str, handler: Callable[[Event], None]) -> None:
         """Call a handler for every event whose name matches ("job.failed", "job.*")."""
@@ -81,6 +88,14 @@ class Events:
         """
         self._counters = (*self._counters, counter)
 
+    def count_starts(self, counter: Callable[[list[Job], int], None]) -> None:
+        """Call a counter with the jobs that this worker starts together, and when."""
+        self._start_counters = (*self._start_counters, counter)
+
+    @property
+    def are_starts_counted(self) -> bool:
+        return bool(self._start_counters)
+
     @property
     def is_counted(self) -> bool:
         return bool(self._counters)
@@ -91,6 +106,13 @@ class Events:
                 counter(changes, at)
             except Exception:
                 log.exception("a counter of settled jobs failed")
+
+    def started(self, jobs: list[Job], at: int) -> None:
+        for counter in self._start_counters:
+            try:
+                counter(jobs, at)
+            except Exception:
+                log.exception("a counter of started jobs failed")
 
     def emit(self, name: str, at: int, **data: Any) -> None:
         for handler in self._for(name):
@@ -109,3 +131,25 @@ class Events:
             wanted = tuple(handler for pattern, handler in self._handlers if fnmatchcase(name, pattern))
             self._wanted[name] = wanted
         return wanted
+
+
+def about_start(job: Job) -> dict[str, Any]:
+    """What the event `job.started` says."""
+    return {"job_id": job.id, "task": job.task, "attempt": job.attempts + 1}
+
+
+def about_change(change: Change, why_returned: str | None = None) -> dict[str, Any]:
+    """What an event about the end of an attempt says."""
+    job = change.job
+    return {
+        "job_id": job.id,
+        "task": job.task,
+        "queue": job.queue,
+        "priority": job.priority,
+        "schedule_id": job.schedule_id,
+        "attempt": change.attempts,
+        "started_at": job.started_at,
+        "run_at": change.run_at,
+        "error": change.error,
+        "reason": change.cancel_reason or why_returned,
+    }

@@ -45,7 +45,7 @@ class Heartbeat(Service):
         running = 0 if self._runs is None else len(self._runs)
         self._record = msgspec.structs.replace(self._record, started_at=started_at, running=running)
         sent_at = self.clock.monotonic()
-        self.clock.sync(self._store.beat(self._record), sent_at)
+        self.clock.sync(self._store.record_heartbeat(self._record), sent_at)
         if self._scheduler is not None:
             self._scheduler.partition = partition_of(self._record.id, self._store.list_nodes(), self.clock.now())
         return INTERVAL

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rota.engine.executors.capture import capture
 from rota.engine.services import build_services
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.node")
 
 
+class Companion(Protocol):
+    """What runs beside the services of a node and ends with it: the queues of documents."""
+
+    @property
+    def running(self) -> int: ...
+
+    def ask_to_stop(self) -> None: ...
+
+    def stop(self, seconds: float) -> None: ...
+
+    def hurry(self) -> None: ...
+
+
 class Node:
     """The services of one process."""
 
@@ -39,6 +53,7 @@ class Node:
         built = build_services(store, registry, events, self.clock, settings, node_id=self.id, random=random)
         self.worker: Worker | None = built.worker
         self.services: list[Service] = built.all
+        self.companions: list[Companion] = []
         self._stopped_first = built.stopped_first
 
     def start(self) -> None:
@@ -55,10 +70,15 @@ class Node:
     def stop(self, *, drain_for: float | None = None) -> None:
         """Stop claiming and firing at once, wait for running jobs, return those that are left, then end."""
         grace = self.settings.drain_for if drain_for is None else drain_for
+        ends_at = time.monotonic() + grace
+        for companion in self.companions:
+            companion.ask_to_stop()
         for service in self._stopped_first:
             service.stop()
         if self.worker is not None:
             self._drain(self.worker, grace)
+        for companion in self.companions:
+            companion.stop(max(0.0, ends_at - time.monotonic()))
         for service in self.services:
             service.stop()
         for service in self.services:
@@ -70,6 +90,8 @@ class Node:
 
     def hurry(self) -> None:
         """Wait no longer: return all jobs now, and claim none of them again."""
+        for companion in self.companions:
+            companion.hurry()
         if self.worker is not None:
             self.worker.drain()
             self.worker.give_back()
@@ -78,6 +100,12 @@ class Node:
     def is_healthy(self) -> bool:
         """Whether no service is stuck."""
         return all(service.is_turning for service in self.services)
+
+    @property
+    def running(self) -> int:
+        """How many jobs run, and handlers of documents."""
+        jobs = 0 if self.worker is None else len(self.worker.runs)
+        return jobs + sum(companion.running for companion in self.companions)
 
     @property
     def stuck(self) -> int:
@@ -101,7 +129,10 @@ class Node:
         worker.drain()
         if not worker.drained.wait(grace):
             jobs = ", ".join(sorted(worker.runs))
-            log.warning("jobs still running after %g s; returning them to their queues: %s", grace, jobs)
+            if jobs:
+                log.warning("jobs still running after %g s; returning them to their queues: %s", grace, jobs)
+            else:
+                log.warning("no job is running, and the store has not answered for %g s; stopping", grace)
             worker.give_back()
             worker.wake()
             worker.drained.wait(5.0)

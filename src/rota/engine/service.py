@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from rota.errors import StoreMoved, StoreUnavailable
+from rota.errors import StoreError, StoreSealed, StoreUnavailable
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
@@ -35,6 +35,7 @@ class Service(ABC):
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._faults = 0
+        self._last_failure = ""  # the unexpected error of the last turn, if it had one
         self._is_away = False  # the store was unavailable at the last call
         self.is_sealed = False  # the store refuses new work while it is copied
 
@@ -76,7 +77,7 @@ class Service(ABC):
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def note_sealed(self, err: StoreMoved) -> None:
+    def note_sealed(self, err: StoreSealed) -> None:
         """Emit once that the store is sealed. The loop goes on: a copy may be cancelled."""
         if not self.is_sealed:
             self.is_sealed = True
@@ -102,17 +103,27 @@ class Service(ABC):
             pause = self.turn()
         except StoreUnavailable as err:
             return self._fault("store.unavailable", err)
-        except StoreMoved as err:
+        except StoreSealed as err:
             self.note_sealed(err)
             return LONGEST_PAUSE
-        except Exception as err:
-            log.exception("%s failed; it goes on", self.name)
+        except Exception as err:  # noqa: BLE001 - no error may end the loop
+            self._log_failure(err)
             return self._fault("service.failed", err)
-        self._faults = 0
+        self._faults, self._last_failure = 0, ""
         if self._is_away:
             self._is_away = False
             self.events.emit("store.back", self.clock.now(), service=self.name)
         return pause
+
+    def _log_failure(self, err: Exception) -> None:
+        """Log an error once, however often it comes again. One of the store says itself what to do."""
+        failure = f"{type(err).__name__}: {err}"
+        if failure == self._last_failure:
+            return
+        self._last_failure = failure
+        has_sentence = isinstance(err, StoreError)
+        reason = f": {err}" if has_sentence else ""
+        log.error("%s failed; it goes on%s", self.name, reason, exc_info=None if has_sentence else err)
 
     def _fault(self, event: str, err: Exception) -> float:
         self._faults += 1

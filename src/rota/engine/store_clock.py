@@ -7,8 +7,8 @@ from collections import deque
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from rota.model.clock_record import ClockStep
-from rota.model.clock_repair import TOLERANCE
+from rota.model.clock.record import ClockStep
+from rota.model.clock.repair import TOLERANCE
 from rota.model.micros import SECOND
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Changes: what was changed, by whom and when, as callers see it."""
+"""Reads audit records as callers see them: what was changed, by whom and when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.model.audit_record import AuditRecord
-    from rota.model.redaction import Redaction
+    from rota.model.secrets.redaction import Redaction
     from rota.store.contract import Store
 
 

@@ -8,7 +8,7 @@ from rota.inspector.schedule_view import ScheduleView
 
 if TYPE_CHECKING:
     from rota.model.collection import Sync
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
 
 
 class CollectionView:

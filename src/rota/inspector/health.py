@@ -1,4 +1,4 @@
-"""Health: whether this process does its work (live, ready), and whether a whole system does, as its store shows it.
+"""Says whether this process does its work (live, ready), and whether a whole system does, as its store shows it.
 
 What live and ready answer may be read by anybody: words from a closed set, no address, no name, no error's text.
 """
@@ -18,7 +18,7 @@ from rota.model.micros import optional_datetime
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Node as NodeRecord
     from rota.store.contract import Store
 
@@ -139,7 +139,7 @@ class Finding(Health, frozen=True, kw_only=True):
 
 
 def why_unusable(store: Store) -> str | None:
-    """Why an unopened store cannot be used as it is, with the remedy; None where it can. Asking changes nothing."""
+    """Why an unopened store cannot be used as it is, with the remedy; None if it can. Asking changes nothing."""
     if not store.features.is_shared:
         return f"a {store.describe()} lives and ends with one process; give the app a store that processes share"
     try:

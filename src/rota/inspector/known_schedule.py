@@ -11,7 +11,7 @@ from rota.inspector.schedule_view import ScheduleView
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
 
 
 class KnownSchedule:

@@ -1,7 +1,8 @@
-"""The ledger: what became of each expected time of a schedule, read from the store and told in words."""
+"""Reads what became of each expected time of a schedule, and says it in words."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,13 +11,13 @@ from rota.errors import BadTrigger
 from rota.inspector.reading import clock_record
 from rota.inspector.surroundings import around, awaited_by, job_of
 from rota.model.audit_record import subject_of
-from rota.model.clock_record import wrong_time_at
-from rota.model.firing import jitter_of, overlapped_jobs, start_of
+from rota.model.clock.record import wrong_time_at
 from rota.model.micros import SECOND, datetime_of
-from rota.model.schedule import problem_of
-from rota.model.slots import coming_slot, count_open
-from rota.model.why import Records, Verdict, instant_to_explain, why, why_removed
-from rota.model.why_times import Changes, Instead, is_move, is_retiming, tz_before
+from rota.model.schedules.firing import jitter_of, overlapped_jobs, start_of
+from rota.model.schedules.schedule import problem_of
+from rota.model.schedules.slots import MISSED, count_open, slots_after
+from rota.model.why.changed_times import Changes, Instead, is_move, is_retiming, tz_before
+from rota.model.why.schedule import Records, Verdict, instant_to_explain, why, why_removed
 from rota.store.contract import LARGEST_PAGE, AuditFilter
 from rota.triggers.rezoned import WallTrigger
 from rota.triggers.zone import DAY, find_zone
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.model.audit_record import AuditRecord
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
     from rota.triggers.zone import Zone
 
@@ -35,11 +37,31 @@ if TYPE_CHECKING:
 class Coming:
     """One schedule's runs within a window: the first few, and how many there are."""
 
-    def __init__(self, schedule: Schedule, runs: list[datetime], count: int) -> None:
+    def __init__(self, schedule: Schedule, slots: list[int], count: int) -> None:
         self.schedule_id = schedule.id
-        self.sentence = schedule.trigger.explain()
-        self.runs = runs
         self.count = count
+        self._schedule = schedule
+        self._slots = slots
+
+    @property
+    def sentence(self) -> str:
+        return self._schedule.trigger.explain()
+
+    @property
+    def starts(self) -> list[int]:
+        """When they start, in microseconds."""
+        shift = jitter_of(self._schedule)
+        return [slot + shift for slot in self._slots]
+
+    @property
+    def first(self) -> datetime:
+        """By the schedule's own clock."""
+        return local_start(self._schedule, self._slots[0])
+
+    @property
+    def runs(self) -> list[datetime]:
+        """By the schedule's own clock."""
+        return [local_start(self._schedule, slot) for slot in self._slots]
 
 
 def why_at(store: Store, schedule: Schedule, at: int | None) -> Verdict:
@@ -51,45 +73,63 @@ def why_at(store: Store, schedule: Schedule, at: int | None) -> Verdict:
         schedule, instant, _records(store, schedule, instant), around(store, spec.queue, spec.task, now, spec.tz)
     )
     said = wrong_time_at(clock_record(store).steps, instant)
-    return verdict if said is None else msgspec.structs.replace(verdict, sentence=f"{verdict.sentence} {said}")
+    return verdict if said is None else _with_more(verdict, said)
+
+
+def _with_more(verdict: Verdict, said: str) -> Verdict:
+    values = {**verdict.values, "clock": said}
+    return msgspec.structs.replace(
+        verdict, sentence=f"{verdict.sentence} {said}", words=f"{verdict.words} {said}", values=values
+    )
 
 
 def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | None:
-    """The answer about a schedule that was removed; None where the audit records know of none."""
+    """The answer about a schedule that was removed; None if the audit records know of none."""
     found = store.list_audit_records(AuditFilter(subject=subject_of("schedule", schedule_id)), limit=10).items
     removed = next((audit for audit in found if audit.verb == "removed"), None)  # the newest few may share one instant
     return None if removed is None else why_removed(schedule_id, at, removed)
 
 
-def coming_runs(schedules: Iterable[Schedule], start: int, end: int, most: int) -> Iterator[Coming]:
-    """What is to run in start < t <= end, as things stand; of each schedule at most so many times are listed."""
+def coming_runs(
+    schedules: Iterable[Schedule], start: int, end: int, most: int, *, first_of_more: bool = False
+) -> Iterator[Coming]:
+    """What is to run in start < t <= end, as things stand; of each schedule at most so many times are listed.
+
+    `first_of_more`: of a schedule with so many or more, the first alone is computed.
+    """
     for schedule in schedules:
         if not may_run(schedule):
             continue
         silence = schedule.silence
         shift = jitter_of(schedule)
         low = start - shift if silence is None else max(start - shift, (silence.until or end) - 1)
-        slots = [slot for slot in coming_slots(schedule, low, most) if slot + shift <= end]
+        through = end - shift if schedule.spec.end is None else min(end - shift, schedule.spec.end)
+        number = count_open(schedule, max(low, schedule.fired_through), through)
+        listed = 1 if first_of_more and _bounded(schedule, number) >= most else most
+        slots = [slot for slot in coming_slots(schedule, low, listed) if slot + shift <= end]
         if slots:
-            through = end - shift if schedule.spec.end is None else min(end - shift, schedule.spec.end)
-            count = max(len(slots), count_open(schedule, max(low, schedule.fired_through), through))
-            yield Coming(schedule, [local_start(schedule, slot) for slot in slots], _bounded(schedule, count))
+            count = max(len(slots), number)
+            yield Coming(schedule, slots, _bounded(schedule, count))
 
 
 def coming_slots(schedule: Schedule, after: int, most: int) -> list[int]:
     """The next times after an instant at which it will run, as things stand."""
-    slots: list[int] = []
-    slot = coming_slot(schedule, after) if may_run(schedule) else None
-    while slot is not None and len(slots) < _bounded(schedule, most):
-        slots.append(slot)
-        slot = coming_slot(schedule, slot)
-    return slots
+    return list(islice(slots_after(schedule, after), _bounded(schedule, most))) if may_run(schedule) else []
 
 
 def may_run(schedule: Schedule) -> bool:
     """Whether a run may come: one that is yet to be made, or the last ones, which were made ahead and wait."""
     is_on = schedule.is_enabled and not schedule.problem and schedule.silence is None
     return schedule.due_at is not None or (is_on and schedule.has_jobs_ahead)
+
+
+def may_run_by(schedule: Schedule, end: int) -> bool:
+    """Whether a run may come at or before an instant, as far as the stored next time says, without its rule."""
+    if not may_run(schedule):
+        return False
+    if schedule.silence is not None:
+        return schedule.silence.until is not None and schedule.silence.until <= end
+    return schedule.has_jobs_ahead or (schedule.next_at is not None and schedule.next_at <= end)
 
 
 def local_start(schedule: Schedule, slot: int) -> datetime:
@@ -111,22 +151,49 @@ def _line_at(store: Store, schedule_id: str, at: int) -> Occurrence | None:
 
 
 def _records(store: Store, schedule: Schedule, at: int) -> Records:
-    """What the store has about an instant; audit records are read only where the ledger has nothing."""
+    """What the store has about an instant; audit records are read only if the ledger has nothing."""
     line = _line_at(store, schedule.id, at)
     if line is None:
         return Records(changes=_changes_around(store, schedule, at))
     job = job_of(store, line.job_id)
     met = overlapped_jobs(line.reason)
     other = awaited_by(job) if met is None else met[0]
-    return Records(line=line, job=job, other=job_of(store, other))
+    move = _move_over(store, schedule, at) if _is_missed(line, job) else None
+    return Records(line=line, job=job, other=job_of(store, other), move=move)
+
+
+def _is_missed(line: Occurrence, job: Job | None) -> bool:
+    """Whether catch-up has decided about it."""
+    return line.outcome == "coalesced" or line.reason == MISSED or (job is not None and job.made_by == "catchup")
+
+
+def _move_over(store: Store, schedule: Schedule, at: int) -> AuditRecord | None:
+    """The change of the zone that put a time into the past: by the clock before, it was to come, or it is the run of
+    the local times that neither clock shows."""
+    if schedule.generation == 1 or problem_of(schedule) is not None:
+        return None  # its times were never changed
+    is_named = bool(schedule.trigger.count_seconds(at // SECOND - 1, at // SECOND))
+    for audit in _retimings(store, schedule):
+        zone = _left_zone(schedule, audit) if audit.at >= at else None
+        if zone is None:
+            continue
+        wall = find_zone(schedule.spec.tz).wall_of(at // SECOND)
+        if not is_named or zone.instant_of(wall) * SECOND > audit.at:
+            return audit
+    return None
+
+
+def _retimings(store: Store, schedule: Schedule) -> list[AuditRecord]:
+    """The changes of its times, newest first."""
+    where = AuditFilter(subject=subject_of("schedule", schedule.id))
+    return [audit for audit in store.list_audit_records(where, limit=LARGEST_PAGE).items if is_retiming(audit)]
 
 
 def _changes_around(store: Store, schedule: Schedule, at: int) -> Changes:
     """How the schedule's times were changed around an instant, and which run stands for it since."""
     if problem_of(schedule) is not None:
         return Changes()
-    where = AuditFilter(subject=subject_of("schedule", schedule.id))
-    found = [audit for audit in store.list_audit_records(where, limit=LARGEST_PAGE).items if is_retiming(audit)]
+    found = _retimings(store, schedule)
     later = [audit for audit in found if audit.at >= at]
     others = (make(store, schedule, at, audit) for make in (_same_time, _left_out, _same_date) for audit in found)
     instead = next((one for one in others if one is not None), None)
@@ -157,7 +224,7 @@ def _left_out(store: Store, schedule: Schedule, at: int, audit: AuditRecord) -> 
 
 
 def _left_zone(schedule: Schedule, audit: AuditRecord) -> Zone | None:
-    """The zone whose clock named its local times before a change; None where the change is no move."""
+    """The zone whose clock named its local times before a change; None if the change is no move."""
     if not isinstance(schedule.trigger, WallTrigger) or not is_move(audit):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Reading: everything of one kind that a store holds, a page at a time; and what it has recorded of its clock."""
+"""Reads everything of one kind from a store, a page at a time; and what the store recorded about its clock."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.clock_record import KIND, NAME, ClockRecord, unpack_record
+from rota.model.clock.record import KIND, NAME, ClockRecord, unpack_record
 from rota.model.collection import HEAD
 from rota.store.contract import LARGEST_PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import JobFilter, ScheduleFilter, Store
 
 

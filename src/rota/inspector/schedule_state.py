@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from rota.errors import RotaError
 from rota.model.micros import outside_calendar
-from rota.model.slots import coming_slot
+from rota.model.schedules.slots import coming_slot
 
 if TYPE_CHECKING:
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
 
 ScheduleState = Literal["on", "paused", "disabled", "retired", "finished", "broken"]
 STATES: tuple[ScheduleState, ...] = get_args(ScheduleState)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rota.clock import utc_micros
 from rota.errors import BadTrigger
 from rota.inspector.occurrences import local_start, may_run
-from rota.model import edit as edits
 from rota.model.micros import SECOND, datetime_of, optional_datetime
-from rota.model.slots import coming_slot
+from rota.model.schedules import edit as edits
+from rota.model.schedules.slots import coming_slot
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
     from rota.triggers import Trigger
 
 
@@ -23,7 +23,7 @@ class ScheduleView:
 
     def __init__(self, record: Schedule, now: int | None = None) -> None:
         self.record = record
-        self._now = utc_micros() if now is None else now  # by the store's clock, where that was asked
+        self._now = utc_micros() if now is None else now  # by the store's clock, if that was asked
         self.id = record.id
         self.task = record.spec.task
         self.tz = record.spec.tz
@@ -37,7 +37,7 @@ class ScheduleView:
         self.last_finished = optional_datetime(record.last.finished_at)
         self.last_status = record.last.status
         self.last_success = optional_datetime(record.last.success_at)
-        self.problem = record.problem  # why it cannot be evaluated, where it cannot
+        self.problem = record.problem  # why it cannot be evaluated, if it cannot
         self.last_error = record.last_error
         self.last_duration = None if record.last.duration is None else record.last.duration / SECOND
         self.run_count = record.runs  # by its trigger and by hand
@@ -46,7 +46,7 @@ class ScheduleView:
 
     @property
     def trigger(self) -> Trigger:
-        """Its rule; BadTrigger where what is stored cannot be evaluated."""
+        """Its rule; BadTrigger if what is stored cannot be evaluated."""
         return self.record.trigger
 
     @property

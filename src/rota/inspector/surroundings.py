@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.state import State
-from rota.model.why_job import Around, JobVerdict, why_job
+from rota.model.jobs.state import State
+from rota.model.why.job import Around, JobVerdict, Sealed, why_job
 from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Node, Store
 
 
@@ -39,8 +39,15 @@ def around(store: Store, queue: str, task: str, now: int, tz: str = "UTC") -> Ar
         has_worker=bool(workers),
         knows_task=any(task in node.tasks for node in workers),
         is_queue_paused=info is not None and info.is_paused,
-        is_sealed=store.sealed() is not None,
+        seal=_seal(store),
     )
+
+
+def _seal(store: Store) -> Sealed | None:
+    seal = store.sealed()
+    if seal is None:
+        return None
+    return Sealed(other=seal.source or seal.target, is_done=seal.is_done, is_target=bool(seal.source))
 
 
 def _takes_from(node: Node, queue: str) -> bool:

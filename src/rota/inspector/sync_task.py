@@ -9,7 +9,7 @@ from rota.model.micros import datetime_of, optional_datetime
 from rota.model.sync import level_of, status_of
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
 
 
 class SyncTask:
@@ -29,13 +29,8 @@ class SyncTask:
 
     @property
     def error(self) -> str:
-        """Why it failed or was cancelled, or what its last attempt failed with; empty where nothing went wrong."""
+        """Why it failed or was cancelled, or what its last attempt failed with; empty if nothing went wrong."""
         return self.record.error or self.record.cancel_reason or ""
-
-    @property
-    def is_manual(self) -> bool:
-        """Whether somebody started it, rather than its schedule."""
-        return self.record.made_by == "manual"
 
     def __repr__(self) -> str:
         return f"<task {self.id} {self.status}>"

@@ -42,7 +42,7 @@ class TenantView:
 
 
 def _problem_of(tenant: Tenant) -> str:
-    """Why it cannot be shown as it is stored; empty where it can."""
+    """Why it cannot be shown as it is stored; empty if it can."""
     try:
         find_zone(tenant.tz)
     except UnknownZone as err:

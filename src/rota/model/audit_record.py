@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from rota.model.redaction import DEFAULT
+from rota.model.secrets.redaction import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
 
 Facts = dict[str, Any]
 
@@ -58,7 +58,7 @@ def audit_record_of(author: Author, subject: str, before: Facts, after: Facts, a
 
 
 def without_runs(record: AuditRecord, missed: Container[str]) -> AuditRecord | None:
-    """The record without the runs that were refused; None where it says nothing else: then nothing was done."""
+    """The record without the runs that were refused; None if it says nothing else: then nothing was done."""
     after: dict[str, Any] = msgspec.json.decode(record.after) if record.after else {}
     made = [job_id for job_id in after.get("runs", []) if job_id not in missed]
     if made == after.get("runs", []):
@@ -68,7 +68,7 @@ def without_runs(record: AuditRecord, missed: Container[str]) -> AuditRecord | N
 
 
 def facts_of(schedule: Schedule | None) -> dict[str, Any]:
-    """What an audit record tells of a schedule: what its author and its operators said, not what it has done."""
+    """What an audit record keeps of a schedule: what its author and its operators said, not what it has done."""
     if schedule is None:
         return {}
     said = msgspec.to_builtins(schedule.spec)

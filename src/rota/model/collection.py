@@ -13,11 +13,11 @@ from msgspec import Struct
 from rota.errors import BadName, BadOption
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
 
 LOWEST, HIGHEST = 1, 50  # what a collection's priority may be
 MANUAL = 50  # what is started by hand stands so much higher: above everything that a schedule made
-KEEP = 100  # tasks of a collection that are kept once they have ended, where nobody says otherwise
+KEEP = 100  # tasks of a collection that are kept once they have ended, if nobody says otherwise
 MOST_KEPT = 100_000
 HEAD = "sync__"
 
@@ -78,7 +78,7 @@ def head_of(source: str) -> str:
 
 
 def sync_of(schedule_id: str | None) -> tuple[str, str] | None:
-    """The source and the collection that a schedule's id names; None where it names none."""
+    """The source and the collection that a schedule's id names; None if it names none."""
     if schedule_id is None or not schedule_id.startswith(HEAD):
         return None
     source, _, collection = schedule_id.removeprefix(HEAD).partition("__")
@@ -86,7 +86,7 @@ def sync_of(schedule_id: str | None) -> tuple[str, str] | None:
 
 
 def collection_of(job: Job) -> tuple[str, str] | None:
-    """The source and the collection that a job keeps in sync; None where it is another job."""
+    """The source and the collection that a job keeps in sync; None if it is another job."""
     names = sync_of(job.schedule_id)
     return names if names is not None and job.id.startswith("_".join((*names, ""))) else None
 

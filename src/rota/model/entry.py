@@ -20,7 +20,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class EntryEdit(Struct, frozen=True, kw_only=True):
-    """One change of one entry, taken only where it still has the version that was decided on."""
+    """One change of one entry, taken only if it still has the version that was decided on."""
 
     kind: str
     name: str

@@ -47,7 +47,7 @@ def datetime_of(micros: int) -> datetime:
 
 
 def outside_calendar(**instants: int | None) -> str:
-    """Why a record with these instants cannot be read; empty where it can."""
+    """Why a record with these instants cannot be read; empty if it can."""
     wrong = [f"{name}={at}" for name, at in instants.items() if at is not None and not _is_in_calendar(at)]
     return f"cannot be read: {', '.join(wrong)} (microseconds since 1970) is outside the calendar" if wrong else ""
 

@@ -6,6 +6,9 @@ _TRIGGER = "give the trigger first, as in schedule(cron('0 9 * * *')) or schedul
 _OF_TASK = "that is an option of the task: put @app.task({name}=…) under @app.schedule(…)"
 _ARGUMENTS = "arguments go to enqueue() or job()"
 _NO_EXPIRY = "a job does not expire: let the task look at the time, or cancel the job"
+_NO_RATE = (
+    "Rota limits how many jobs run at once, not their rate: give the task a queue with a small worker.concurrency"
+)
 
 FOR_TASK = {
     "max_retries": "retries",
@@ -27,6 +30,7 @@ FOR_TASK = {
     "store_results": "keep",
     "lock": "unique",
     "expires": _NO_EXPIRY,
+    "rate_limit": _NO_RATE,
 }
 FOR_REQUEST = {
     "countdown": "delay",
@@ -52,6 +56,7 @@ FOR_REQUEST = {
     "args": _ARGUMENTS,
     "kwargs": _ARGUMENTS,
     "expires": _NO_EXPIRY,
+    "rate_limit": _NO_RATE,
 }
 FOR_SCHEDULE = {
     **dict.fromkeys(("cron", "crontab", "every", "interval", "seconds", "minutes", "hours", "schedule"), _TRIGGER),

@@ -1,4 +1,4 @@
-"""Sizes: amounts of memory as people write them."""
+"""Reads and writes amounts of memory in the form that people use."""
 
 from __future__ import annotations
 

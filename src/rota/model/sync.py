@@ -1,4 +1,4 @@
-"""Syncs: one run of one collection, started by its schedule or by hand in the same slot; and how it stands."""
+"""Describes one sync of a collection, started by its schedule or by hand in the same slot."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rota.model.collection import MANUAL
-from rota.model.job import NewJob
-from rota.model.state import State
+from rota.model.jobs.job import NewJob
+from rota.model.jobs.state import State
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import Schedule
 
 
 class Status(StrEnum):

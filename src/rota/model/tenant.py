@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadOption
-from rota.model.edit import Edit, follow_pause, follow_spec
 from rota.model.micros import SECOND
-from rota.model.schedule import LastRun, Pause, Schedule, ScheduleSpec, problem_of
-from rota.model.slots import Skip, next_slot
+from rota.model.schedules.edit import Edit, follow_pause, follow_spec
+from rota.model.schedules.schedule import LastRun, Pause, Schedule, ScheduleSpec, is_over, problem_of
+from rota.model.schedules.slots import Skip, next_slot
 from rota.triggers.zone import DAY, find_zone
 
 OnZoneChange = Literal["recompute", "keep_next"]
@@ -34,10 +34,8 @@ class Tenant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: int = 0
 
     def paused_at(self, now: int) -> Pause | None:
-        """The pause of all its schedules, where it has not come to its end."""
-        if self.pause is None or (self.pause.until is not None and self.pause.until <= now):
-            return None
-        return self.pause
+        """The pause of all its schedules, if it has not come to its end."""
+        return None if is_over(self.pause, now) else self.pause
 
 
 _decoder = msgspec.json.Decoder(Tenant)
@@ -60,7 +58,7 @@ def read_tenant(data: str) -> tuple[Tenant | None, str]:
 
 
 def tenant_facts(tenant: Tenant | None) -> dict[str, Any]:
-    """What an audit record tells of a tenant."""
+    """The facts of a tenant that an audit record keeps."""
     if tenant is None:
         return {}
     facts: dict[str, Any] = msgspec.to_builtins(tenant)
@@ -76,7 +74,7 @@ def check_tenant(tenant: Tenant) -> Tenant:
 
 
 def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
-    """The spec with what its tenant says, where its author left that open."""
+    """The spec with what its tenant says, if its author left that open."""
     if not spec.follows:
         return spec
     said = {name: _said(tenant, name) for name in spec.follows}
@@ -87,14 +85,13 @@ def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
 
 
 def derive(schedule: Schedule, tenant: Tenant | None, now: int) -> Edit | None:
-    """The next edit that brings a schedule to what its tenant says; None where it is there."""
+    """The next edit that brings a schedule to what its tenant says; None if it is there."""
     if problem_of(schedule) is not None:
         return None  # an edit that repairs it sets these fields again
     keeps_next = tenant is not None and tenant.on_zone_change == "keep_next"
     spec = followed(schedule.spec, tenant)
     pause = tenant.paused_at(now) if tenant is not None else None
-    is_over = pause is None and schedule.tenant_pause is not None and not _is_open(schedule.tenant_pause, now)
-    if is_over and schedule.is_enabled:
+    if pause is None and is_over(schedule.tenant_pause, now) and schedule.is_enabled:
         pause = schedule.tenant_pause  # its scheduler sees to it, with all that fell into it
     return follow_spec(schedule, spec, now, keeps_next=keeps_next) or follow_pause(schedule, pause, now)
 
@@ -115,10 +112,6 @@ def born_paused(edit: Edit, tenant: Tenant | None, now: int) -> Edit:
     after = msgspec.structs.replace(edit.after, tenant_pause=pause, run_count=0, last=LastRun())
     after = msgspec.structs.replace(after, next_at=next_slot(after, now))
     return msgspec.structs.replace(edit, after=after, jobs=[], skips=[*edit.skips, *skips])
-
-
-def _is_open(pause: Pause, now: int) -> bool:
-    return pause.until is None or pause.until > now
 
 
 def _said(tenant: Tenant | None, name: str) -> str | int | None:

@@ -1,4 +1,4 @@
-"""Census: all schedules in numbers. They are read, for no store keeps their count: seldom, and only so many."""
+"""Counts all schedules by state. They are read, as no store counts them: seldom, and at most so many."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec import Struct
 from rota.errors import RotaError
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_state import STATES, schedule_state
-from rota.model.firing import start_of
 from rota.model.micros import SECOND
-from rota.model.slots import coming_slot
+from rota.model.schedules.firing import start_of
+from rota.model.schedules.slots import coming_slot
 from rota.observe.families import gauge
 from rota.observe.numbers import MOST_SCHEDULES, OTHER
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
     from rota.observe.numbers import FirstIds
     from rota.store.contract import Store
 
@@ -104,7 +104,7 @@ class Census:
 
 
 def _next_run(schedule: Schedule, state: str, now: int) -> int | None:
-    """When its next job may start, made ahead or not; None where there is none to wait for."""
+    """When its next job may start, made ahead or not; None if there is none to wait for."""
     if state != "on":
         return None
     try:

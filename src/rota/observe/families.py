@@ -1,4 +1,4 @@
-"""Families: kept numbers in the form that Prometheus reads. (The only part that makes them; it needs the extra.)"""
+"""Builds Prometheus metric families from counted numbers. The only module that does, as it needs the extra."""
 
 from __future__ import annotations
 

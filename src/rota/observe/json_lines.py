@@ -12,10 +12,12 @@ from rota.engine.executors.run import current_run
 from rota.model.micros import datetime_of
 from rota.observe.secrets import without_secrets
 
-_COMPONENTS = {"schedule": "scheduler", "job": "worker"}  # which part of Rota speaks, where its logger has another name
+_COMPONENTS = {"schedule": "scheduler", "job": "worker"}  # which part of Rota speaks, if its logger has another name
 _NAMES = {"task": "job_name"}
 _COME_BACK = ("job.retried", "job.snoozed")
-_LEFT_OUT = {"jobs", "next_at", "run_at", "started_at", "is_fault"}  # lists, and times that are told otherwise
+_LEFT_OUT = {"jobs", "next_at", "run_at", "started_at", "is_fault"}  # lists, and times that other fields show
+
+_TRACE = ("trace_id", "span_id")  # of the span that the record was made in, if OpenTelemetry is in use
 
 
 class JsonLines(logging.Formatter):
@@ -25,12 +27,13 @@ class JsonLines(logging.Formatter):
         known = _known(record)
         text = record.getMessage().rstrip()
         fields = {
-            "time": _iso(datetime.fromtimestamp(record.created, UTC)),
+            "time": time_of(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "msg": text.partition("\n")[0] if "error" in known else text,
-            "component": _component(record.name),
+            "component": component_of(record.name),
             **known,
+            **{name: vars(record)[name] for name in _TRACE if name in vars(record)},
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
@@ -42,7 +45,11 @@ class JsonLines(logging.Formatter):
         return msgspec.json.encode({name: _shown(value) for name, value in fields.items()}).decode()
 
 
-def _component(logger: str) -> str:
+def time_of(record: logging.LogRecord) -> str:
+    return _iso(datetime.fromtimestamp(record.created, UTC))
+
+
+def component_of(logger: str) -> str:
     first, _, rest = logger.partition(".")
     part = rest.partition(".")[0]
     return _COMPONENTS.get(part, part or "rota") if first == "rota" else "app"

@@ -1,4 +1,4 @@
-"""Loading: the extra that metrics need is imported when somebody asks for them, and not before."""
+"""Imports the extra that metrics need on their first use, and not before."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Logs: the engine's events as lines of the standard logging module. No arguments, no line per job that just worked."""
+"""Logs the engine's events by the standard logging module, without arguments and without a line per success."""
 
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
 
-from rota.model.clock_record import ClockStep
-from rota.model.schedule import PAUSED
-from rota.model.slots import DISABLED, MISSED, OVERLAP, UNIQUE
-from rota.model.time_words import counted
+from rota.model.clock.record import ClockStep
+from rota.model.schedules.schedule import PAUSED
+from rota.model.schedules.slots import DISABLED, MISSED, OVERLAP, UNIQUE
+from rota.model.why.time_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 jobs = logging.getLogger("rota.job")
 schedules = logging.getLogger("rota.schedule")
+documents = logging.getLogger("rota.documents")
 store = logging.getLogger("rota.store")
 
 _LEVELS = {
@@ -28,12 +30,17 @@ _LEVELS = {
     "job.cancelled": logging.INFO,
     "schedule.skipped": logging.WARNING,
     "schedule.refused": logging.DEBUG,
+    "document.failed": logging.ERROR,
+    "document.ended": logging.INFO,
+    "document.locked_out": logging.WARNING,
     "store.unavailable": logging.WARNING,
     "store.back": logging.INFO,
     "store.moved": logging.ERROR,
     "store.clock_set": logging.ERROR,
     "store.clock_repaired": logging.WARNING,
 }
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _WHY_SKIPPED = {
     OVERLAP: "an earlier run had not ended (overlap)",
@@ -52,7 +59,7 @@ def log_events(events: Events) -> None:
 
 
 def _write(event: Event) -> None:
-    logger = {"job": jobs, "schedule": schedules}.get(event.name.partition(".")[0], store)
+    logger = {"job": jobs, "schedule": schedules, "document": documents}.get(event.name.partition(".")[0], store)
     level = logging.ERROR if _is_error(event) else _LEVELS[event.name]
     if logger.isEnabledFor(level):
         logger.log(level, "%s", sentence(event), extra={"rota": {"event": event.name, **event.data}})
@@ -88,12 +95,14 @@ def sentence(event: Event) -> str:
             return f"schedule {data.get('schedule_id')} skipped {skipped}: {_reasons(data.get('reasons') or {})}"
         case "schedule.refused":
             return _about_a_refusal(event)
+        case "document.failed" | "document.ended" | "document.locked_out":
+            return _about_a_document(event)
         case _:
             return _about_the_store(event)
 
 
 def _reasons(reasons: Mapping[str, int]) -> str:
-    """Why occurrences were skipped; how many for which reason, where there are several."""
+    """Why occurrences were skipped; how many for which reason, if there are several."""
     words = [(number, _WHY_SKIPPED.get(reason, reason)) for reason, number in reasons.items()]
     if len(words) == 1:
         return words[0][1]
@@ -106,6 +115,19 @@ def _about_a_refusal(event: Event) -> str:
         task, error = event.data.get("task"), event.data.get("error")
         return f"{schedule} ({task}) is due and could not be fired; it is tried again: {error}"
     return f"{schedule} was fired or edited by somebody else first"
+
+
+def _about_a_document(event: Event) -> str:
+    data = event.data
+    document = f"document {one_line(data.get('document_id'))} of {data.get('queue')}"
+    match event.name:
+        case "document.failed":
+            failures = counted(int(data.get("failures") or 0), "time")
+            return f"{document} has failed {failures} and is tried again: {one_line(_first_line(data.get('error')))}"
+        case "document.ended":
+            return f"{document} was due after its end and did not run"
+        case _:
+            return f"{document} ended here too late: {data.get('reason')}; nothing was written"
 
 
 def _about_the_store(event: Event) -> str:
@@ -126,6 +148,12 @@ def _about_the_store(event: Event) -> str:
 
 def _clock_step(event: Event) -> str:
     return ClockStep(was=int(event.data["was"]), at=event.at).words
+
+
+def one_line(value: object) -> str:
+    """A value of somebody else's in a log line: it can neither begin a line of its own nor steer a terminal."""
+    text = str(value).encode(errors="backslashreplace").decode()
+    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
 
 
 def _first_line(error: object) -> str:

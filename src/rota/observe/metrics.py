@@ -1,4 +1,4 @@
-"""Metrics: all that Prometheus may read of an app, as one text. Needs the extra `metrics`; imported when asked for."""
+"""Writes the metrics of an app in Prometheus' text format. Needs the extra `metrics`; imported on first use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from prometheus_client.exposition import choose_encoder
 
 from rota.observe.census import Census
 from rota.observe.families import gauge
-from rota.observe.kept_metrics import KeptMetrics
 from rota.observe.numbers import FirstIds
 from rota.observe.own_metrics import OwnMetrics
+from rota.observe.store_metrics import StoreMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 
-class Told(NamedTuple):
+class Exposition(NamedTuple):
     """All numbers, in the form that was asked for."""
 
     text: bytes
@@ -34,11 +34,11 @@ class Told(NamedTuple):
 class Metrics:
     """From its making on, this process counts what it sees; what the store keeps is asked for at every reading."""
 
-    content_type = choose_encoder("")[1]  # of what is told to who asks for no other form
+    content_type = choose_encoder("")[1]  # of the answer to a client that asks for no other form
 
     def __init__(self, store: Callable[[], Store], events: Events, node: Callable[[], Node | None]) -> None:
         first = FirstIds()
-        own, kept = OwnMetrics(events, node, first), KeptMetrics(store, Census(first))
+        own, kept = OwnMetrics(events, node, first), StoreMetrics(store, Census(first))
         self._own, self._all = CollectorRegistry(), CollectorRegistry()
         self._all.register(kept)  # first: it finds the schedules whose counters begin at zero
         for registry in (self._own, self._all):
@@ -48,19 +48,19 @@ class Metrics:
 
     def text(self) -> bytes:
         """What this process saw and what the store keeps."""
-        return self.told().text
+        return self.exposition().text
 
     def own_text(self) -> bytes:
         """What this process saw, without a word to the store."""
-        return self.own_told().text
+        return self.own_exposition().text
 
-    def told(self, accept: str = "") -> Told:
+    def exposition(self, accept: str = "") -> Exposition:
         """The text to serve: `accept` is the request's header, which may ask for OpenMetrics."""
-        return _told(self._all, accept)
+        return _expose(self._all, accept)
 
-    def own_told(self, accept: str = "") -> Told:
+    def own_exposition(self, accept: str = "") -> Exposition:
         """The own text likewise."""
-        return _told(self._own, accept)
+        return _expose(self._own, accept)
 
     def collect(self) -> Iterator[Metric]:
         yield gauge("rota_build_info", "Which Rota this is; always 1.", ("version",), {(_version(),): 1.0})
@@ -73,9 +73,9 @@ def _version() -> str:
         return "not installed"
 
 
-def _told(registry: CollectorRegistry, accept: str) -> Told:
+def _expose(registry: CollectorRegistry, accept: str) -> Exposition:
     try:
         encode, kind = choose_encoder(accept)
     except (TypeError, ValueError):  # it names a version that is none
         encode, kind = choose_encoder("")
-    return Told(encode(registry), kind)
+    return Exposition(encode(registry), kind)

@@ -1,4 +1,4 @@
-"""Numbers: what a process counts about its own work. Cheap to add to, and bounded in the names that they keep."""
+"""Counts a process's own work. Adding is cheap, and the number of names is bounded."""
 
 from __future__ import annotations
 

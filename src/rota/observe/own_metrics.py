@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from rota.model.schedule import PAUSED
-from rota.model.slots import DISABLED, MISSED, OVERLAP, UNIQUE
-from rota.model.state import State
+from rota.model.jobs.state import State
+from rota.model.schedules.schedule import PAUSED
+from rota.model.schedules.slots import DISABLED, MISSED, OVERLAP, UNIQUE
 from rota.observe.families import counter, gauge, histogram
 from rota.observe.numbers import MOST_QUEUES, MOST_SCHEDULES, MOST_TASKS, Counts, FirstIds, Histograms
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rota.engine.events import Event, Events
     from rota.engine.node import Node
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
 
 RUN_TIMES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
 DURATIONS = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)  # fewer: there are many schedules
@@ -28,6 +28,12 @@ FINAL = ("succeeded", "failed", "cancelled")
 REASONS = (OVERLAP, UNIQUE, PAUSED, DISABLED, MISSED, "coalesced")
 STATUSES = (*FINAL, "skipped")
 ENDS = ("succeeded", "failed", "retried")  # of attempts: what begins at zero for every task of a worker
+DOCUMENT_ENDS = {
+    "document.done": "done",
+    "document.failed": "failed",
+    "document.ended": "ended",  # it was due after its end
+    "document.locked_out": "locked_out",
+}
 MOST_SERVICES = 20  # there are nine
 
 
@@ -46,6 +52,8 @@ class OwnMetrics:
         self._durations = Histograms(DURATIONS, MOST_SCHEDULES, first)
         self._lock_failures = Counts(MOST_SCHEDULES, first)
         self._skipped = Counts(len(REASONS) + 1)
+        self._documents = Counts(MOST_QUEUES)
+        self._document_times = Histograms(RUN_TIMES, MOST_QUEUES)
         self._outages = Counts(MOST_SERVICES)
         self._faults = Counts(MOST_SERVICES)
         self._lost = self._refused = self._rescued = 0
@@ -58,6 +66,8 @@ class OwnMetrics:
         events.on("job.rescued", self._on_rescue)
         events.on("schedule.skipped", self._on_skip)
         events.on("schedule.refused", self._on_unfired)
+        for name in DOCUMENT_ENDS:
+            events.on(name, self._on_document)
         events.on("store.unavailable", self._on_outage)
         events.on("service.failed", self._on_fault)
 
@@ -115,6 +125,13 @@ class OwnMetrics:
         with self._lock:
             self._lock_failures.add(event.data["schedule_id"])
 
+    def _on_document(self, event: Event) -> None:
+        data = event.data
+        with self._lock:
+            self._documents.add(data["queue"], DOCUMENT_ENDS[event.name])
+            if "started_at" in data:
+                self._document_times.observe(data["queue"], max(0, event.at - data["started_at"]) / 1e6)
+
     def _on_outage(self, event: Event) -> None:
         with self._lock:
             self._outages.add(event.data["service"])
@@ -123,12 +140,12 @@ class OwnMetrics:
         with self._lock:
             self._faults.add(event.data["service"])
 
-    # Telling.
+    # Reading.
 
     def collect(self) -> Iterator[Metric]:
         """All families; prometheus_client's own word."""
         with self._lock:
-            families = [*self._of_schedules(), *self._of_jobs(), *self._of_faults()]
+            families = [*self._of_schedules(), *self._of_jobs(), *self._of_documents(), *self._of_faults()]
         yield from families
         yield from self._of_node()
 
@@ -174,6 +191,17 @@ class OwnMetrics:
         )
         yield histogram("rota_job_run_seconds", "How long attempts took.", "task", self._run_times)
         yield histogram("rota_job_wait_seconds", "How long jobs were ready before they began.", "queue", self._waits)
+
+    def _of_documents(self) -> Iterator[Metric]:
+        yield counter(
+            "rota_documents_total",
+            "Documents of a queue whose run ended here, by how it ended.",
+            ("queue", "outcome"),
+            self._documents.items(),
+        )
+        yield histogram(
+            "rota_document_run_seconds", "How long handlers of documents took.", "queue", self._document_times
+        )
 
     def _tasks(self) -> tuple[str, ...]:
         """What this process may run, if it is a worker."""

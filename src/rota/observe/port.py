@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.metrics")
 
-TRY_AGAIN = 1.0  # seconds, where the port is taken: by the worker that this one replaces, for a while
+TRY_AGAIN = 1.0  # seconds, if the port is taken: by the worker that this one replaces, for a while
 PATIENCE = 5.0  # seconds that a client may take to say what it wants
 
 
@@ -25,13 +25,13 @@ class Answer(NamedTuple):
     body: bytes
 
 
-Tell = Callable[[str], Answer]  # what a path answers to who accepts that
+Respond = Callable[[str], Answer]  # what a path answers to a client that accepts these types
 
 
 class Port:
     """Serves paths until it is closed. A port that is taken is waited for: work goes on meanwhile."""
 
-    def __init__(self, host: str, port: int, paths: Mapping[str, Tell]) -> None:
+    def __init__(self, host: str, port: int, paths: Mapping[str, Respond]) -> None:
         self.host = host
         self.number = port  # 0: any that is free; known once it serves
         self.serves = threading.Event()
@@ -83,17 +83,17 @@ class _Server(ThreadingHTTPServer):
         """A client that hangs up is no news."""
 
 
-def _handler_for(paths: Mapping[str, Tell]) -> type[BaseHTTPRequestHandler]:
+def _handler_for(paths: Mapping[str, Respond]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE
         server_version, sys_version = "rota", ""
 
         def do_GET(self) -> None:
-            tell = paths.get(self.path.partition("?")[0])
+            respond = paths.get(self.path.partition("?")[0])
             answer = (
                 Answer(404, "text/plain", b"not found\n")
-                if tell is None
-                else _told(tell, self.headers.get("Accept", ""))
+                if respond is None
+                else _answer_of(respond, self.headers.get("Accept", ""))
             )
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.kind)
@@ -110,9 +110,9 @@ def _handler_for(paths: Mapping[str, Tell]) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _told(tell: Tell, accept: str) -> Answer:
+def _answer_of(respond: Respond, accept: str) -> Answer:
     try:
-        return tell(accept)
+        return respond(accept)
     except Exception:
         log.exception("a scrape failed")
         return Answer(503, "text/plain", b"the metrics cannot be read now; the log says why\n")

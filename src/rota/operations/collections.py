@@ -1,4 +1,4 @@
-"""Declaring sources: the words of code and of rota.yaml, checked, and the schedules that they make.
+"""Checks how code and rota.yaml declare sources, and makes their schedules.
 
 A collection is a schedule whose jobs carry its one key; so it is deployed, retired, paused and explained as any other.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
-    from rota.model.schedule import ScheduleSpec
+    from rota.model.schedules.schedule import ScheduleSpec
     from rota.tasks.task import Registry, Request, Task
 
 ON_DEMAND = once(datetime(1970, 1, 1, tzinfo=UTC))  # a time that never comes again: only hands start it
@@ -77,7 +77,7 @@ def declare_source(
     collections: Sequence[str | CollectionWords],
     options: Mapping[str, Any],
 ) -> None:
-    """Add the schedules of a source to those that an app declares; mistakes are told where they are made."""
+    """Add the schedules of a source to those that an app declares; errors are raised where the mistake is made."""
     for name in specs_of(source, task, collections, "", options):
         if name in declared:
             raise DuplicateName(f"source {source!r} is declared already; give each of them a name of its own")

@@ -1,4 +1,4 @@
-"""Moving a live system from one store to another: nothing is lost and nothing is doubled, wherever it is killed.
+"""Copies a live system from one store to another: nothing is lost or doubled, wherever it is killed.
 
 The store that is left is sealed first: it takes no more work, and what runs there comes to its end. Once nothing runs
 it stands still and is copied, part by part; the other store is sealed too until all has arrived and was compared. Only
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from rota.errors import Refused, StoreError
-from rota.model.clock_record import is_clock_record
-from rota.model.job import Job
+from rota.model.clock.record import is_clock_record
+from rota.model.jobs.job import Job
+from rota.model.jobs.outcome import Returned
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import rescue, settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import GivenBack
-from rota.model.retry import RetryPolicy
-from rota.model.settle import rescue, settle
-from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter, Seal
 
 if TYPE_CHECKING:
@@ -58,23 +58,23 @@ class Moved(NamedTuple):
     given_back: int  # jobs that still ran at the end of the wait, and start again in the other store
 
 
-Tell: TypeAlias = Callable[[Step], None]
+OnStep: TypeAlias = Callable[[Step], None]
 
 
-def move(source: Store, target: Store, *, wait: int = WAIT, tell: Tell = lambda _step: None) -> Moved:
+def move(source: Store, target: Store, *, wait: int = WAIT, on_step: OnStep = lambda _step: None) -> Moved:
     """Bring everything from one open store to another, or go on where an earlier call was stopped.
 
-    `wait` (microseconds) is how long what runs may take to end; what is left then is given back, spends nothing, and
-    starts again in the target. `tell` is called with the progress.
+    `wait` (microseconds) is how long what runs may take to end; what is left then is returned, spends nothing, and
+    starts again in the target. `on_step` is called with the progress.
     """
     seal = _begin(source, target)
     if seal.is_done:  # all was there, but for the target's opening
         target.seal(None)
         return Moved(_counted(target), copied=0, given_back=0)
-    given_back = _let_run_out(source, seal, wait, tell)
-    copied = {part: _copy(source, target, part, tell) for part in PARTS}
+    given_back = _let_run_out(source, seal, wait, on_step)
+    copied = {part: _copy(source, target, part, on_step) for part in PARTS}
     for part, sent in copied.items():
-        _compare(source, target, part, sent, tell)
+        _compare(source, target, part, sent, on_step)
     _check_ours(source, seal)
     source.seal(msgspec.structs.replace(seal, is_done=True, at=source.now()))  # first: never are both open
     target.seal(None)
@@ -82,9 +82,17 @@ def move(source: Store, target: Store, *, wait: int = WAIT, tell: Tell = lambda 
     return Moved(records, sum(sent.new for sent in copied.values()), given_back)
 
 
-def check(source: Store, target: Store) -> Seal | None:
-    """Refuse a move that cannot be; the seal of an earlier one that it would go on with. Nothing is changed."""
-    left, filled = source.sealed(), target.sealed()
+def is_new(target: Store) -> bool:
+    """Whether a target is still to be made, so that to open it would leave something behind. It need not be open."""
+    return target.is_missing() or (target.features.is_shared and target.namespace not in target.namespaces())
+
+
+def check(source: Store, target: Store, *, is_new: bool = False) -> Seal | None:
+    """Refuse a move that cannot be; the seal of an earlier one that it would go on with. Nothing is changed.
+
+    A target that is new need not be open: it is empty.
+    """
+    left, filled = source.sealed(), None if is_new else target.sealed()
     if source is target or _look_alike(source, target):
         raise _same_store(source)
     if left is not None and left.source:
@@ -97,7 +105,7 @@ def check(source: Store, target: Store) -> Seal | None:
         raise _left_already(source, left)
     if filled is not None:
         raise _sealed_target(target, filled)
-    if not _is_empty(target):
+    if not is_new and not _is_empty(target):
         raise _not_empty(target)
     if left is None and _is_empty(source):
         _check_only_namespace(source)
@@ -123,7 +131,7 @@ def undo(source: Store) -> Seal:
         )
     if seal.is_done:
         raise Refused(
-            f"all that {source.describe()} held was moved to {seal.target}, and work goes on there; "
+            f"all that {source.describe()} held was copied to {seal.target}, and work goes on there; "
             "to come back, copy from there into an empty store"
         )
     source.seal(None)
@@ -202,9 +210,9 @@ def with_namespace(store: Store) -> str:
 
 def _left_already(source: Store, seal: Seal) -> Refused:
     if seal.is_done:
-        return Refused(f"all that {source.describe()} held was moved to {seal.target}; copy from there instead")
+        return Refused(f"all that {source.describe()} held was copied to {seal.target}; copy from there instead")
     return Refused(
-        f"{source.describe()} is being moved to {seal.target}; end that copy with the same --to, "
+        f"{source.describe()} is being copied to {seal.target}; end that copy with the same --to, "
         "or call it off with `rota copy --undo`"
     )
 
@@ -215,23 +223,25 @@ def _sealed_target(target: Store, seal: Seal) -> Refused:
             f"{target.describe()} holds part of another copy, from {seal.source}, which was called off or has not "
             "ended; copy into an empty store"
         )
-    return Refused(f"{target.describe()} was itself moved to {seal.target}, or is being moved there; use another store")
+    return Refused(
+        f"{target.describe()} was itself copied to {seal.target}, or is being copied there; use another store"
+    )
 
 
 # Letting what runs come to its end.
 
 
-def _let_run_out(source: Store, seal: Seal, wait: int, tell: Tell) -> int:
-    """Wait until nothing runs. How many jobs were given back because they still ran at the end."""
+def _let_run_out(source: Store, seal: Seal, wait: int, on_step: OnStep) -> int:
+    """Wait until nothing runs. How many jobs were returned because they still ran at the end."""
     deadline = time.monotonic() + wait / SECOND
     pause = threading.Event()
     while running := _running(source):
-        tell(Step("wait", "jobs", len(running)))
-        source.rescue_jobs([rescue(job, source.now()) for job in source.lapsed_jobs(LARGEST_PAGE)])
+        on_step(Step("wait", "jobs", len(running)))
+        source.rescue_jobs([rescue(job, source.now()) for job in source.expired_jobs(LARGEST_PAGE)])
         if time.monotonic() >= deadline:
             return _give_back(source, seal)
         pause.wait(LOOK)
-    tell(Step("wait", "jobs", 0))
+    on_step(Step("wait", "jobs", 0))
     return 0
 
 
@@ -240,14 +250,16 @@ def _running(source: Store) -> list[Job]:
 
 
 def _give_back(source: Store, seal: Seal) -> int:
-    """Void the leases that are left, as a worker does when it shuts down; where one ends meanwhile, it was faster."""
+    """Void the leases that are left, as a worker does when it shuts down; if one ends meanwhile, it was faster."""
     total = 0
     seen: list[Job] = []
     while running := _running(source):
         if running == seen:
-            raise StoreError(f"job {running[0].id} of {source.describe()} cannot be given back; report this as a bug")
+            raise StoreError(
+                f"job {running[0].id} of {source.describe()} cannot be returned to its queue; report this as a bug"
+            )
         seen = running
-        outcome = GivenBack(f"given back: the store is being moved to {seal.target}")
+        outcome = Returned(f"the store is being copied to {seal.target}")
         now = source.now()
         for holder in {job.holder or "" for job in running}:
             held = [settle(job, outcome, RetryPolicy(), now, 0.0) for job in running if job.holder == holder]
@@ -266,7 +278,7 @@ class Sent(NamedTuple):
     new: int  # to the target
 
 
-def _copy(source: Store, target: Store, part: Part, tell: Tell) -> Sent:
+def _copy(source: Store, target: Store, part: Part, on_step: OnStep) -> Sent:
     """Send a part's records, but for jobs that an earlier call has sent: they arrive in line."""
     total = _jobs_of(source) if part == "jobs" else None
     last = _last_job(target) if part == "jobs" else None
@@ -276,7 +288,7 @@ def _copy(source: Store, target: Store, part: Part, tell: Tell) -> Sent:
         last = last if is_known else None
         new = 0 if is_known else target.load(records)
         sent = Sent(sent.records + len(records), _digest(records, sent), sent.new + new)
-        tell(Step("copy", part, sent.records, total))
+        on_step(Step("copy", part, sent.records, total))
     return sent
 
 
@@ -308,13 +320,13 @@ def _counted(store: Store) -> dict[str, int]:
 # Comparing.
 
 
-def _compare(source: Store, target: Store, part: Part, sent: Sent, tell: Tell) -> None:
+def _compare(source: Store, target: Store, part: Part, sent: Sent, on_step: OnStep) -> None:
     """Read a part from the target: it must be what was sent. (Not what the source has now: a worker whose lease was
     voided may still write a line there.)"""
     found = Sent(0, 0, 0)
     for records in _pages(target, part):
         found = Sent(found.records + len(records), _digest(records, found), 0)
-        tell(Step("check", part, found.records, sent.records))
+        on_step(Step("check", part, found.records, sent.records))
     if (found.records, found.digest) == (sent.records, sent.digest):
         return
     what = _first_difference(source, target) if part == "jobs" else "or of other content"

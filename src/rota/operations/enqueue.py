@@ -1,14 +1,16 @@
-"""Sending: requests become jobs of a store, a batch at a time; the next is made while the last one is taken in."""
+"""Adds requested jobs to a store in batches, and encodes the next batch while the last one is stored."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rota.background import BackgroundThread
 from rota.clock import utc_micros
 from rota.errors import BadOption
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
 from rota.model.names import new_id
 from rota.store.contract import LARGEST_BATCH
 from rota.tasks.task import NOTHING_ELSE
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> Iterator[list[Added]]:
-    """Each batch is accepted whole or not at all, in order; where one is not, none after it is sent."""
+    """Each batch is accepted whole or not at all, in order; if one is not, none after it is sent."""
     batches = _batches(requests, random)
     if len(requests) <= LARGEST_BATCH:
         yield from map(store.add_jobs, batches)
@@ -33,7 +35,7 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
         for batch in batches:
             added = sent.result() if sent is not None else None
             sent = background.begin(partial(store.add_jobs, batch))
-            if added is not None:  # told while the store is at the next
+            if added is not None:  # reported while the store adds the next batch
                 yield added
         if sent is not None:
             yield sent.result()
@@ -42,9 +44,8 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
 def send_within(
     store: Store, transaction: object, requests: Sequence[Request], random: Random
 ) -> Iterator[list[Added]]:
-    """The same inside a caller's transaction, in the caller's own thread."""
-    for batch in _batches(requests, random):
-        yield store.add_jobs_in(transaction, batch)
+    """All of them inside a caller's transaction, in one call and in the caller's own thread: all are in it, or none."""
+    yield store.add_jobs_in(transaction, [new for batch in _batches(requests, random) for new in batch])
 
 
 def _batches(requests: Sequence[Request], random: Random) -> Iterator[list[NewJob]]:
@@ -82,3 +83,11 @@ def one_transaction(requests: Sequence[Request]) -> object:
     if any(request.overrides.transaction is not first for request in requests):
         raise BadOption("requests that are sent together must share one tx=, or have none")
     return first
+
+
+def in_transaction(requests: Sequence[Request], transaction: object) -> list[Request]:
+    """The same requests in another form of their transaction."""
+    return [
+        msgspec.structs.replace(request, overrides=request.overrides._replace(transaction=transaction))
+        for request in requests
+    ]

@@ -1,4 +1,4 @@
-"""Planning against a store: which schedules an app's origin has there, what a deploy would change, and doing it."""
+"""Plans a deploy against a store: which schedules the app's origin has there, and what would change; applies it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from rota.errors import VersionConflict
 from rota.inspector.reading import all_schedules
-from rota.model.planning import Planned, plan_changes
-from rota.model.redaction import DEFAULT
+from rota.model.schedules.planning import Planned, plan_changes
+from rota.model.secrets.redaction import DEFAULT
 from rota.store.contract import ScheduleFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
-    from rota.model.edit import Edit
-    from rota.model.redaction import Redaction
-    from rota.model.schedule import Origin, Schedule, ScheduleSpec
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec
+    from rota.model.secrets.redaction import Redaction
     from rota.store.contract import Store
 
 BATCH = 500
@@ -38,7 +38,7 @@ def plan_schedules(
 
 
 def apply_edits(store: Store, edits: Sequence[Edit]) -> int:
-    """Make the planned changes; answers how many. VersionConflict where something changed since."""
+    """Make the planned changes; answers how many. VersionConflict if something changed since."""
     refused = [name for batch in _batches(edits) for name in store.edit_schedules(batch)]
     if refused:
         raise VersionConflict(

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rota.errors import Refused, ScheduleNotFound, VersionConflict
 from rota.model.audit_record import Author
-from rota.model.edit import start_edit, with_audit
-from rota.model.job import accept, holds_key
+from rota.model.jobs.job import accept, holds_key
+from rota.model.schedules.edit import start_edit, with_audit
 from rota.operations.audit import whoami
 from rota.store.contract import JobFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
 TRIES = 50  # each of which somebody else has changed the schedule in between

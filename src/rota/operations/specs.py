@@ -1,4 +1,4 @@
-"""Specs: a schedule's definition from the words of the API."""
+"""Builds a schedule's definition from the arguments of the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.keywords import refuse_unknown
 from rota.model.micros import check_instant, fine_span_of, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_SCHEDULE
-from rota.model.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_choice, check_spec
+from rota.model.schedules.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_choice, check_spec
 from rota.model.tenant import day_bound
 from rota.tasks.task import Configured, Request, Task
 from rota.triggers import Trigger
@@ -20,7 +20,7 @@ from rota.triggers.bounds import FIRST, OLDEST_START, check_years
 from rota.triggers.zone import zone_name
 
 if TYPE_CHECKING:
-    from rota.model.schedule import Catchup, Overlap
+    from rota.model.schedules.schedule import Catchup, Overlap
 
 EPOCH = date(1970, 1, 1)
 
@@ -79,7 +79,7 @@ def make_spec(
     _check_request(request)
     check_choice("overlap", overlap, OVERLAPS)
     check_choice("catchup", catchup, CATCHUPS, {"none": "skip", "one": "latest", "coalesce": "latest", "every": "all"})
-    zone = zone_name(tz) or trigger.tz or default_tz
+    zone = one_zone(trigger, tz) or default_tz
     unique = _key(request, key, key_for)
     spec = ScheduleSpec(
         trigger=str(trigger),
@@ -105,7 +105,15 @@ def make_spec(
         key=unique[0],
         key_for=unique[1],
     )
-    return check_spec(_following(spec, request, tz=zone_name(tz) or trigger.tz, queue=queue, priority=priority))
+    return check_spec(_following(spec, request, tz=one_zone(trigger, tz), queue=queue, priority=priority))
+
+
+def one_zone(trigger: Trigger, tz: object) -> str | None:
+    """The zone that a trigger or the schedule names; if both name one, it must be the same."""
+    said = zone_name(tz)
+    if said and trigger.tz and said != trigger.tz:
+        raise BadOption(f"tz={said!r} contradicts the trigger, which names the zone {trigger.tz!r}; keep one of them")
+    return said or trigger.tz
 
 
 def _check_trigger(trigger: object) -> None:

@@ -14,15 +14,15 @@ import msgspec
 
 from rota.errors import TenantNotFound
 from rota.model.audit_record import Author
-from rota.model.edit import with_audit
 from rota.model.entry import Entry, EntryEdit
+from rota.model.schedules.edit import with_audit
 from rota.model.tenant import KIND, UNSETTLED, UNSETTLED_SCHEDULES, Tenant, derive, unpack_tenant
 from rota.store.contract import LARGEST_PAGE, ScheduleFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rota.model.schedule import Schedule, ScheduleSpec
+    from rota.model.schedules.schedule import Schedule, ScheduleSpec
     from rota.store.contract import Store
 
 ROUNDS = 5  # a schedule that keeps changing while it is to follow is taken up again by the next who looks
@@ -37,19 +37,20 @@ def read_tenants(store: Store, names: Iterable[str]) -> dict[str, Tenant]:
 def check_tenants(
     store: Store, specs: Mapping[str, ScheduleSpec], coming: Mapping[str, Tenant] | None = None
 ) -> dict[str, Tenant]:
-    """The tenants that schedules name, as they are or are about to be; TenantNotFound where one does not exist."""
+    """The tenants that schedules name, as they are or are about to be; TenantNotFound if one does not exist."""
     tenants = {**read_tenants(store, [spec.tenant for spec in specs.values()]), **(coming or {})}
     for name, spec in specs.items():
         if spec.tenant and spec.tenant not in tenants:
             raise TenantNotFound(
                 f"schedule '{name}' names the tenant {spec.tenant!r}, which does not exist; make it first with "
-                f"app.tenants.put({spec.tenant!r}, tz=…) or `rota tenants put {spec.tenant} --tz …`"
+                f"app.tenants.put({spec.tenant!r}, tz=…), `rota tenants put {spec.tenant} --tz …`, or under `tenants:` "
+                "in rota.yaml"
             )
     return tenants
 
 
 def let_follow(store: Store, schedules: Sequence[Schedule], by: str, new_id: Callable[[], str]) -> bool:
-    """Take schedules to what their tenants say now; False where one kept changing meanwhile."""
+    """Take schedules to what their tenants say now; False if one kept changing meanwhile."""
     waiting = list(schedules)
     for _ in range(ROUNDS):
         tenants = read_tenants(store, [schedule.spec.tenant for schedule in waiting])
@@ -67,25 +68,25 @@ def let_follow(store: Store, schedules: Sequence[Schedule], by: str, new_id: Cal
     return False
 
 
-def settle_tenant(store: Store, mark: Entry, by: str, new_id: Callable[[], str]) -> bool:
-    """Let all schedules of a marked tenant follow it, a page at a time; the mark is removed unless it was set again."""
+def settle_tenant(store: Store, pending: Entry, by: str, new_id: Callable[[], str]) -> bool:
+    """Apply a tenant's pending change to its schedules, a page at a time. It stays if it was added again meanwhile."""
     cursor, is_last, is_settled = None, False, True
     while not is_last:
-        page = store.list_schedules(ScheduleFilter(tenant=mark.name), cursor=cursor, limit=LARGEST_PAGE)
+        page = store.list_schedules(ScheduleFilter(tenant=pending.name), cursor=cursor, limit=LARGEST_PAGE)
         is_settled = let_follow(store, page.items, by, new_id) and is_settled
         cursor, is_last = page.cursor, page.cursor is None
     if is_settled:
-        store.edit_entries([EntryEdit(kind=UNSETTLED, name=mark.name, expect_version=mark.version, data=None)])
+        store.edit_entries([EntryEdit(kind=UNSETTLED, name=pending.name, expect_version=pending.version, data=None)])
     return is_settled
 
 
-def mark_unsettled(store: Store, name: str, by: str) -> EntryEdit:
+def pending_change(store: Store, name: str, by: str) -> EntryEdit:
     """The edit that says that a tenant's schedules are yet to follow a change, and who made it."""
-    marks = store.get_entries(UNSETTLED, [name])
-    return EntryEdit(kind=UNSETTLED, name=name, expect_version=marks[0].version if marks else 0, data=by)
+    found = store.get_entries(UNSETTLED, [name])
+    return EntryEdit(kind=UNSETTLED, name=name, expect_version=found[0].version if found else 0, data=by)
 
 
-def mark_schedules(store: Store, names: Sequence[str], by: str, new_id: Callable[[], str]) -> Entry:
+def add_pending_change(store: Store, names: Sequence[str], by: str, new_id: Callable[[], str]) -> Entry:
     """Record, before they are written, that these schedules are yet to follow their tenants."""
     data = msgspec.json.encode((by, list(names))).decode()
     entry = Entry(kind=UNSETTLED_SCHEDULES, name=new_id(), version=1, data=data)
@@ -93,10 +94,10 @@ def mark_schedules(store: Store, names: Sequence[str], by: str, new_id: Callable
     return entry
 
 
-def settle_schedules(store: Store, mark: Entry, new_id: Callable[[], str]) -> bool:
+def settle_schedules(store: Store, pending: Entry, new_id: Callable[[], str]) -> bool:
     """Let the schedules of a record follow their tenants, and delete the record."""
-    by, names = msgspec.json.decode(mark.data, type=tuple[str, list[str]])
+    by, names = msgspec.json.decode(pending.data, type=tuple[str, list[str]])
     is_settled = let_follow(store, store.get_schedules(names), by, new_id)
     if is_settled:
-        store.edit_entries([EntryEdit(kind=mark.kind, name=mark.name, expect_version=mark.version, data=None)])
+        store.edit_entries([EntryEdit(kind=pending.kind, name=pending.name, expect_version=pending.version, data=None)])
     return is_settled

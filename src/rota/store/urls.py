@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from rota.errors import BadStoreUrl
-from rota.model.masking import masked
+from rota.model.secrets.masking import masked
 
 if TYPE_CHECKING:
     from rota.store.contract import Store

@@ -1,4 +1,4 @@
-"""Deaths: what is known of workers that died, until a living one has told the store."""
+"""Keeps what is known of dead workers until a living worker has recorded it in the store."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class Deaths:
-    """The parent knows how a worker ended, and has no store; a worker has one, and is told."""
+    """The parent knows how a worker ended, and has no store. A worker has one, so the parent sends it the news."""
 
     def __init__(self) -> None:
         self._stories: dict[str, str] = {}  # by node
-        self._carriers: dict[str, int] = {}  # the worker that was told, by node
+        self._carriers: dict[str, int] = {}  # the worker that the news was sent to, by node
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stories)
@@ -24,11 +24,11 @@ class Deaths:
         self._stories[node] = story
 
     def deliver(self, workers: Iterable[WorkerProcess]) -> None:
-        """Tell a worker that is up, best one that stays; once, unless it ends before it has passed it on."""
+        """Send each death to a worker that is up, preferably one that stays; again if it ends before it records it."""
         waiting = [node for node in self._stories if node not in self._carriers]
         able = sorted((worker for worker in workers if worker.is_up and not worker.fate), key=lambda w: w.is_leaving)
         for node in waiting if able else []:
-            if able[0].tell(died=node, how=self._stories[node]):
+            if able[0].send(died=node, how=self._stories[node]):
                 self._carriers[node] = able[0].pid
 
     def forget(self, node: str) -> None:
@@ -37,5 +37,5 @@ class Deaths:
         self._carriers.pop(node, None)
 
     def take_back(self, pid: int) -> None:
-        """This worker has ended: another gets what it had not passed on."""
+        """This worker has ended: another gets what it had not recorded."""
         self._carriers = {node: carrier for node, carrier in self._carriers.items() if carrier != pid}

@@ -1,4 +1,4 @@
-"""Judging: whether a worker may go on, by what its parent has seen of it."""
+"""Decides whether a worker process may go on, by what its parent has seen of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DOINGS = {"R": "busy", "D": "waiting for a disk", "T": "stopped", "t": "traced"
 
 
 class Verdict(NamedTuple):
-    """A worker must go: killed, where it hears nothing any more; else it drains."""
+    """A worker must go: killed, if it no longer receives messages; else it drains."""
 
     why: str
     is_deaf: bool
@@ -27,7 +27,7 @@ def judge(worker: WorkerProcess, plan: Plan) -> Verdict | None:
         return Verdict(f"was not up after {START_FOR:g} s", is_deaf=True) if worker.age >= START_FOR else None
     if worker.silent_for >= plan.stuck_after:
         doing = _DOINGS.get(worker.state, "asleep")
-        return Verdict(f"gave no sign of life for {plan.stuck_after:g} s ({doing})", is_deaf=True)
+        return Verdict(f"sent no heartbeat for {plan.stuck_after:g} s ({doing})", is_deaf=True)
     if worker.is_leaving:
         return None
     if worker.unwell_for >= plan.stuck_after:

@@ -11,7 +11,7 @@ _COLOURS = {"info": 34, "warning": 33, "error": 31}
 
 
 class Lines:
-    """Says what the parent does. Nothing while all is well: what starts and stops is told by the workers."""
+    """Logs what the parent does. It logs nothing while all is well: workers log their own starts and stops."""
 
     def __init__(self, level: str, form: str = "text") -> None:
         self._form = form

@@ -1,6 +1,6 @@
-"""The parent: starts workers, watches them, replaces those that die, are stuck or leak, and passes signals on.
+"""Starts workers, watches them, replaces those that die, are stuck or leak, and passes signals on.
 
-The first SIGTERM or SIGINT drains all workers, the second has them hand back what runs at once; SIGHUP replaces them
+The first SIGTERM or SIGINT drains all workers, the second has them return running jobs at once; SIGHUP replaces them
 one by one, each new one up before the old one drains. A parent that is killed takes nobody along: its workers see
 their lines close, and drain by themselves.
 """
@@ -31,7 +31,7 @@ INTERRUPTED = 130
 
 
 class Parent:
-    """One loop: start what is missing, wait, hear workers, heed signals, reap the dead, judge the living."""
+    """One loop: start missing workers, wait, receive messages, obey signals, reap the dead, judge the living."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -47,7 +47,7 @@ class Parent:
         self._is_rolling = False
         self._was_up = False  # any worker, ever
         self._is_ending = False  # nobody is started any more
-        self._told_by: int | None = None  # the first signal to end
+        self._ended_by: int | None = None  # the first signal to end
         self._code = 0
 
     def run(self) -> int:
@@ -58,9 +58,9 @@ class Parent:
                 break
             self._poll.poll(self._pause() * 1000)
             for worker in list(self._workers.values()):
-                self._hear(worker)
+                self._receive(worker)
             for number in self._signals.take():
-                self._heed(number)
+                self._obey(number)
             self._reap()
             self._look()
             self._roll()
@@ -88,7 +88,7 @@ class Parent:
             self._lines.say("error", f"no worker can be started: {err}")
             return None
         self._workers[worker.pid] = worker
-        self._poll.register(worker.line, select.POLLIN)
+        self._poll.register(worker.connection, select.POLLIN)
         return worker
 
     def _pause(self) -> float:
@@ -97,21 +97,21 @@ class Parent:
         empty = [] if self._is_ending else [post.start_at for post in self._posts if post.worker is None]
         return max(0.0, min([self._looked_at + LOOK, *(at for at in empty if at > now)]) - now)
 
-    # Hearing and watching.
+    # Receiving and watching.
 
-    def _hear(self, worker: WorkerProcess) -> None:
+    def _receive(self, worker: WorkerProcess) -> None:
         was_up = worker.is_up
         try:
-            words = worker.hear()
+            messages = worker.receive()
         except EOFError:
-            self._let_go(worker)
+            self._unregister(worker)
             return
         if worker.is_up and not was_up:
             self._was_up = True
             self._hand_over(worker)
-        for word in words:
-            if "told" in word:
-                self._deaths.forget(word["told"])
+        for message in messages:
+            if "recorded" in message:
+                self._deaths.forget(message["recorded"])
 
     def _look(self) -> None:
         """Once a second: what has lasted too long?"""
@@ -145,13 +145,13 @@ class Parent:
                 return
             worker = self._workers.pop(pid, None)
             if worker is not None:
-                self._hear(worker)  # what it said last may be that the store knows of a death
-                self._let_go(worker)
-                worker.line.close()
+                self._receive(worker)  # what it said last may be that the store knows of a death
+                self._unregister(worker)
+                worker.connection.close()
                 self._ended(worker, End(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024))
 
     def _ended(self, worker: WorkerProcess, end: End) -> None:
-        """Tell how it ended, and see to its post."""
+        """Report how it ended, and fill its post again if it is needed."""
         story = f"{worker.fate}, and {end}" if worker.fate else str(end)
         self._deaths.take_back(worker.pid)
         if worker.node and end.code:
@@ -174,15 +174,15 @@ class Parent:
     def _post_of(self, worker: WorkerProcess) -> Post | None:
         return next((post for post in self._posts if worker in (post.worker, post.heir)), None)
 
-    def _let_go(self, worker: WorkerProcess) -> None:
+    def _unregister(self, worker: WorkerProcess) -> None:
         try:
-            self._poll.unregister(worker.line)
+            self._poll.unregister(worker.connection)
         except KeyError:
-            return  # its line was closed before
+            return  # its connection was closed before
 
     # Signals.
 
-    def _heed(self, number: int) -> None:
+    def _obey(self, number: int) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
             self._end(signal.Signals(number))
         elif number == signal.SIGHUP and not self._is_ending:
@@ -190,15 +190,15 @@ class Parent:
             self._is_rolling = True
             self._lines.say("info", "SIGHUP: workers are replaced one by one")
 
-    def _end(self, told_by: signal.Signals) -> None:
-        if self._told_by is not None:
+    def _end(self, ended_by: signal.Signals) -> None:
+        if self._ended_by is not None:
             for worker in self._workers.values():
                 worker.hurry()
             return
-        self._told_by, self._is_ending = told_by, True
-        self._code = INTERRUPTED if told_by == signal.SIGINT else 0
+        self._ended_by, self._is_ending = ended_by, True
+        self._code = INTERRUPTED if ended_by == signal.SIGINT else 0
         for worker in self._workers.values():
-            worker.drain(told_by.name, told_by)
+            worker.drain(ended_by.name, ended_by)
 
     def _roll(self) -> None:
         """Start the next heir, once the last has taken over and its predecessor has ended."""

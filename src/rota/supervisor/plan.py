@@ -1,4 +1,4 @@
-"""The plan: what a parent keeps running, and its limits, as the command line hands it over."""
+"""Holds what a parent process keeps running, and its limits, as the command line passes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from typing import NamedTuple, NoReturn
 
 PLAN = "_ROTA_PLAN"  # the environment carries the plan to the parent, …
-LINE = "_ROTA_LINE"  # … and to a worker what it needs to know of its line to the parent
+CONNECTION = "_ROTA_CONNECTION"  # … and to a worker what it needs to know of its connection to the parent
 HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -19,7 +19,7 @@ class Plan(NamedTuple):
     command: list[str]
     folder: str
     processes: int = 1
-    stuck_after: float = 30.0  # seconds without a sign of life
+    stuck_after: float = 30.0  # seconds without a heartbeat
     most_memory: int | None = None  # bytes
     is_until_empty: bool = False
     log_level: str = "info"

@@ -1,4 +1,4 @@
-"""A post: one place for a worker, filled again whenever it falls empty; more slowly where none stays."""
+"""Keeps one worker process running: starts the next one when it ends, and waits longer if none stays up."""
 
 from __future__ import annotations
 

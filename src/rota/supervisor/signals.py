@@ -1,4 +1,4 @@
-"""Signals: which have come, as something that a poll can wait for."""
+"""Collects signals so that a poll can wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker process, seen by its parent: how it is started, what it says, how it is told to end, how it ended.
+"""A worker process, seen by its parent: how it is started, what it says, how it is asked to end, how it ended.
 
 Parent and worker have one socket between them. Once a second the worker says that it is alive and how it is; the
 parent says when to drain, and which worker has died. When either end closes, the other knows.
@@ -13,7 +13,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.supervisor.plan import LINE
+from rota.supervisor.plan import CONNECTION
 
 if TYPE_CHECKING:
     from rota.supervisor.plan import Plan
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 READ = 1 << 16
 MEGABYTE = 1024**2
 LAST_WORDS = 1.0  # seconds in which a silent worker writes where its threads are, before it is killed
-TO_HAND_BACK = 30.0  # seconds that a worker may take beyond its drain, to hand back what still runs
-TO_HURRY = 15.0  # … and when it was told to end at once
+TO_RETURN = 30.0  # seconds that a worker may take beyond its drain, to return what still runs
+TO_HURRY = 15.0  # … and when it was asked to end at once
 
 
 class End(NamedTuple):
@@ -42,7 +42,7 @@ class WorkerProcess:
         self.generation = generation
         self.born_at = time.monotonic()
         self.node = ""  # its name in the store, said before it claims anything
-        self.is_up = False  # it has given its first sign of life
+        self.is_up = False  # it has sent its first heartbeat
         self.age = 0.0  # seconds that the parent has watched it, …
         self.silent_for = 0.0  # … since it last said anything, …
         self.unwell_for = 0.0  # … since all of its loops turned, …
@@ -53,42 +53,42 @@ class WorkerProcess:
         self._drain_for = 0.0  # seconds that it waits for what it runs
         self._is_well = True
         self.stuck = 0
-        self._was_heard = False
-        self._told_at = 0.0  # when it was last told to end …
+        self._has_answered = False
+        self._asked_at = 0.0  # when it was last asked to end …
         self._may_take: float | None = None  # … and how long that may take; None: as long as it drains
         self._rest = b""
-        self.line, theirs = socket.socketpair()
-        self.line.setblocking(False)  # noqa: FBT003
+        self.connection, theirs = socket.socketpair()
+        self.connection.setblocking(False)  # noqa: FBT003
         try:
             self.pid = _spawn(plan, theirs.fileno(), shows_banner=shows_banner, place=place)
         except OSError:
-            self.line.close()
+            self.connection.close()
             raise
         finally:
             theirs.close()
 
-    # What it is told.
+    # What it is asked.
 
     def drain(self, why: str, number: int = signal.SIGTERM) -> None:
-        """Stop claiming, finish what runs. One that is not up yet has nothing to finish, and hears signals only."""
+        """Stop claiming, finish what runs. One that is not up yet has nothing to finish, and receives only signals."""
         if self.is_leaving:
             return
-        self.is_leaving, self._told_at = True, time.monotonic()
-        self.tell(drain=why)
+        self.is_leaving, self._asked_at = True, time.monotonic()
+        self.send(drain=why)
         if not self.is_up:
             self.signal(number)
 
     def hurry(self) -> None:
-        """Hand everything back now."""
-        self._told_at, self._may_take = time.monotonic(), TO_HURRY
-        self.tell(hurry=True)
+        """Return all running jobs now."""
+        self._asked_at, self._may_take = time.monotonic(), TO_HURRY
+        self.send(hurry=True)
         if not self.is_up:
             self.signal(signal.SIGKILL)
 
-    def tell(self, **word: Any) -> bool:
-        """Send a word; False where it cannot take any."""
+    def send(self, **message: Any) -> bool:
+        """Send a message; False if it cannot receive any."""
         try:
-            self.line.sendall(json.dumps(word).encode() + b"\n")
+            self.connection.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             return False
         return True
@@ -99,7 +99,7 @@ class WorkerProcess:
             return
         self.is_leaving, self.fate = True, why
         if self.is_up and self.state not in "TtZ":
-            self._told_at, self._may_take = time.monotonic(), LAST_WORDS
+            self._asked_at, self._may_take = time.monotonic(), LAST_WORDS
             self.signal(signal.SIGUSR2)  # it writes where its threads are, even if one holds the interpreter
         else:
             self.signal(signal.SIGKILL)
@@ -110,10 +110,10 @@ class WorkerProcess:
 
     # What it says, and what can be seen of it.
 
-    def hear(self) -> list[dict[str, Any]]:
-        """The words that have come; none is waited for. Beats are noted here."""
+    def receive(self) -> list[dict[str, Any]]:
+        """The messages that have arrived, without waiting. Heartbeats are recorded here."""
         try:
-            data = self.line.recv(READ)
+            data = self.connection.recv(READ)
         except BlockingIOError:
             return []
         except OSError:
@@ -121,31 +121,31 @@ class WorkerProcess:
         if not data:
             raise EOFError
         *lines, self._rest = (self._rest + data).split(b"\n")
-        words = [_word(line) for line in lines]
-        for word in words:
-            self._was_heard = True
-            if "node" in word:
-                self.node = word["node"]
-            elif "well" in word:
-                self.is_up, self._drain_for = True, word["drain_for"]
-                self._is_well, self.stuck = word["well"], word["stuck"]
-        return words
+        messages = [_message(line) for line in lines]
+        for message in messages:
+            self._has_answered = True
+            if "node" in message:
+                self.node = message["node"]
+            elif "well" in message:
+                self.is_up, self._drain_for = True, message["drain_for"]
+                self._is_well, self.stuck = message["well"], message["stuck"]
+        return messages
 
     def look(self, passed: float) -> None:
         """Keep count of what lasts. Only time that the parent was awake for counts: it may have been stopped too."""
         self.age += passed
-        self.silent_for = 0.0 if self._was_heard else self.silent_for + passed
+        self.silent_for = 0.0 if self._has_answered else self.silent_for + passed
         self.unwell_for = 0.0 if self._is_well else self.unwell_for + passed
         self.stuck_for = 0.0 if not self.stuck else self.stuck_for + passed
-        self._was_heard = False
+        self._has_answered = False
         self.rss = _resident(self.pid)
-        if self.is_leaving and time.monotonic() >= self._told_at + self._patience:
+        if self.is_leaving and time.monotonic() >= self._asked_at + self._patience:
             self.fate = self.fate or "did not end in time"
             self.signal(signal.SIGKILL)
 
     @property
     def _patience(self) -> float:
-        return self._drain_for + TO_HAND_BACK if self._may_take is None else self._may_take
+        return self._drain_for + TO_RETURN if self._may_take is None else self._may_take
 
     @property
     def state(self) -> str:
@@ -153,27 +153,27 @@ class WorkerProcess:
         return _stat(self.pid, "stat").rpartition(") ")[2][:1] or "Z"
 
 
-def _spawn(plan: Plan, line: int, *, shows_banner: bool, place: int) -> int:
+def _spawn(plan: Plan, descriptor: int, *, shows_banner: bool, place: int) -> int:
     os.chdir(plan.folder)  # each time: a deploy may have pointed this path at other code
-    about = {"line": line, "shows_banner": shows_banner, "processes": plan.processes, "place": place}
-    os.set_inheritable(line, True)  # noqa: FBT003
+    about = {"descriptor": descriptor, "shows_banner": shows_banner, "processes": plan.processes, "place": place}
+    os.set_inheritable(descriptor, True)  # noqa: FBT003
     return os.posix_spawn(
         plan.command[0],
         plan.command,
-        {**os.environ, LINE: json.dumps(about)},
+        {**os.environ, CONNECTION: json.dumps(about)},
         file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
         setpgroup=0,
         setsigmask=[],
     )
 
 
-def _word(line: bytes) -> dict[str, Any]:
-    """A task may write anything to any descriptor: what is no word says nothing."""
+def _message(line: bytes) -> dict[str, Any]:
+    """A task may write anything to any descriptor: what is no message is ignored."""
     try:
-        word = json.loads(line)
+        message = json.loads(line)
     except ValueError:
         return {}
-    return word if isinstance(word, dict) else {}
+    return message if isinstance(message, dict) else {}
 
 
 def _resident(pid: int) -> int:

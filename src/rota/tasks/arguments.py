@@ -1,26 +1,29 @@
-"""Arguments: whether a call fits a function, and how JSON values become the types that its hints ask for."""
+"""Checks whether a call fits a function, and converts JSON values to the types that its hints ask for."""
 
 from __future__ import annotations
 
 import inspect
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import msgspec
 
 from rota.errors import BadPayload
-from rota.model.codecs import Codecs
-from rota.model.lossless import changed_type, is_open
-from rota.model.marks import Marks, hints_of, is_plain, marks_of, positional, readable, secrets_of
-from rota.model.redaction import Redaction, hidden, texts_in
+from rota.model.jobs.codecs import Codecs
+from rota.model.jobs.lossless import changed_type, is_open
+from rota.model.jobs.payload import Passed
+from rota.model.secrets.hints import Marks, hints_of, is_scalar, marks_of, positional, readable, secrets_of
+from rota.model.secrets.redaction import Redaction, hidden, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from rota.model.payload import Call
+    from rota.model.jobs.payload import Call
 
 _CLOSED = object()  # a parameter whose hint says what its value is
 _CHECKED = (str, int, float, bool, list, dict)
+_SCALARS = (str, int, float, bool, type(None))
 _PLAIN = {Any, str, int, float, bool, list, dict, type(None), inspect.Parameter.empty, object}
 
 
@@ -40,6 +43,7 @@ class Signature:
         self._types: dict[str, Any] | None = None
         self._open: dict[str, Any] | None = None  # parameters whose hints say too little to make a value again
         self._marks: Marks | None = None
+        self._scalars: dict[str, tuple[type, ...]] | None = None
         self.shows_all: bool | None = None  # nothing of it is hidden by a mark or by the names of always
 
     @property
@@ -62,13 +66,13 @@ class Signature:
         """What a payload of this call must say is secret; most say nothing."""
         if self.shows_all is None:
             self.shows_all = not self.marks and not any(map(self.is_secret, self.parameters))
-        if self.shows_all and not extra and all(map(is_plain, args)) and all(map(is_plain, kwargs.values())):
+        if self.shows_all and not extra and all(map(is_scalar, args)) and all(map(is_scalar, kwargs.values())):
             return []
         return secrets_of(self.parameters, self.marks, extra, args, kwargs)
 
     @property
-    def _shape(self) -> str:
-        """The parameters for an error: a default may be a secret, so that it is shown as an ellipsis."""
+    def shape(self) -> str:
+        """The parameters for people: a default may be a secret, so that it is shown as an ellipsis."""
         signature = self.readable
         shown = [one if one.default is one.empty else one.replace(default=...) for one in signature.parameters.values()]
         return str(signature.replace(parameters=shown)).replace("Ellipsis", "…")
@@ -85,7 +89,49 @@ class Signature:
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as err:
-            raise BadPayload(f"{self._name}{self._shape}: {err}") from err
+            raise BadPayload(f"{self._name}{self.shape}: {err}") from err
+
+    def check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse a value that is not what a plain hint such as `int` or `str | None` says. It is not shown."""
+        if self._scalars is None:
+            self._scalars = self._find_scalars()
+        if not self._scalars:
+            return
+        bound = self._signature.bind(*args, **kwargs)
+        for name, kinds in self._scalars.items():
+            if name != "return" and name in bound.arguments:
+                for value in self._each(name, bound.arguments[name]):
+                    if not _is_one_of(value, kinds):
+                        raise BadPayload(
+                            f"argument '{name}' of {self._name} must be {_words(kinds)}, got {type(value).__name__}"
+                        )
+
+    def wrong_result(self, value: Any) -> str:
+        """Why a result is not what a plain return hint says; "" if it is."""
+        if self._scalars is None:
+            self._scalars = self._find_scalars()
+        kinds = self._scalars.get("return")
+        if kinds is None or _is_one_of(value, kinds):
+            return ""
+        return f"{type(value).__name__}, and its return hint says {_words(kinds)}"
+
+    def _find_scalars(self) -> dict[str, tuple[type, ...]]:
+        found = {name: _scalar_kinds(hint) for name, hint in hints_of(self._function).items()}
+        defaults = {name: one.default for name, one in self.parameters.items()}
+        return {
+            name: kinds if defaults.get(name, ...) is not None else tuple({**dict.fromkeys(kinds), type(None): None})
+            for name, kinds in found.items()
+            if kinds and kinds != (type(None),) and (name in self.parameters or name == "return")
+        }
+
+    def _each(self, name: str, value: Any) -> Any:
+        match self.parameters[name].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                return value
+            case inspect.Parameter.VAR_KEYWORD:
+                return value.values()
+            case _:
+                return (value,)
 
     def canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """A call's arguments as JSON, the same for `f(1, b=2)` and `f(b=2, a=1)`, defaults filled in."""
@@ -122,20 +168,22 @@ class Signature:
         try:
             bound = self._signature.bind(*call.args, **call.kwargs)
         except TypeError as err:
-            raise BadPayload(f"{self._name}{self._shape}: {err}") from err
+            raise BadPayload(f"{self._name}{self.shape}: {err}") from err
         for name, hint in types.items():
             if name in bound.arguments:
                 bound.arguments[name] = self._converted(name, bound.arguments[name], hint)
         return list(bound.args), bound.kwargs
 
     def misfit(self, call: Call) -> str:
-        """Why the function, as it is now, does not take a call that was kept; "" where it does."""
+        """Why the function, as it is now, does not take a call that was kept; "" if it does, or if nobody can know."""
+        if call.passed is Passed.REPLACED:
+            return ""
         return next(self.misfits(call), "")
 
     def misfits(self, call: Call, *, is_written: bool = False) -> Iterator[str]:
         """Every reason why the function, as it is now, does not take a call.
 
-        Where a person wrote the call into a file, which no type checker reads, plain hints such as `int` count too.
+        If a person wrote the call into a file, which no type checker reads, plain hints such as `int` count too.
         """
         wrong = set()
         if not any(one.kind is one.VAR_KEYWORD for one in self.parameters.values()):
@@ -143,17 +191,17 @@ class Signature:
         for name in sorted(wrong):
             close = get_close_matches(name, self.parameters, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            yield f"{self._name}{self._shape}: got an unexpected keyword argument '{name}'{hint}"
+            yield f"{self._name}{self.shape}: got an unexpected keyword argument '{name}'{hint}"
         taken = {name: value for name, value in call.kwargs.items() if name not in wrong}
         try:
             bound = self._signature.bind_partial(*call.args, **taken)
         except TypeError as err:
-            yield f"{self._name}{self._shape}: {err}"
+            yield f"{self._name}{self.shape}: {err}"
             return
         for name, one in self.parameters.items():
             is_needed = one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
             if is_needed and name not in bound.arguments:
-                yield f"{self._name}{self._shape}: missing a required argument: '{name}'"
+                yield f"{self._name}{self.shape}: missing a required argument: '{name}'"
         plain = self._plain_types() if is_written else {}
         for name, hint in (self._needed_types() | plain).items():
             if name in bound.arguments and (misfit := self._misfit_of(name, bound.arguments[name], hint)):
@@ -190,13 +238,13 @@ class Signature:
         self._types = {
             name: hint
             for name, hint in hints.items()
-            if name in self.parameters and not _is_plain(hint) and not isinstance(hint, str)
+            if name in self.parameters and not _is_scalar_hint(hint) and not isinstance(hint, str)
         }
         return self._types
 
     @property
     def returns(self) -> Any:
-        """The return type; Any where there is none, or it cannot be resolved."""
+        """The return type; Any if there is none, or it cannot be resolved."""
         hint = hints_of(self._function).get("return", Any)
         return Any if hint is type(None) or isinstance(hint, str) else hint
 
@@ -230,5 +278,21 @@ def decode_value(packed: bytes, hint: Any, codecs: Codecs) -> Any:
         return msgspec.json.decode(packed)
 
 
-def _is_plain(hint: Any) -> bool:
+def _scalar_kinds(hint: Any) -> tuple[type, ...]:
+    """The types of a plain hint, or of a union of such; () if it says something else."""
+    if hint in _SCALARS:
+        return (hint,)
+    parts = get_args(hint) if get_origin(hint) in {Union, UnionType} else ()
+    return parts if parts and all(part in _SCALARS for part in parts) else ()
+
+
+def _is_one_of(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+
+
+def _words(kinds: tuple[type, ...]) -> str:
+    return " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+
+
+def _is_scalar_hint(hint: Any) -> bool:
     return any(hint is plain for plain in _PLAIN)

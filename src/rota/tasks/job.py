@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from rota.errors import JobFailed
+from rota.errors import JobFailed, JobNotFound, StoreUnavailable
+from rota.model.jobs.payload import unpack_call
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_datetime
-from rota.model.payload import unpack_call
-from rota.model.state import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime, timedelta
 
-    from rota.model.job import Job as JobRecord
+    from rota.model.jobs.job import Job as JobRecord
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -25,6 +27,40 @@ class JobReader(Protocol):
     def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord: ...
 
     def decode(self, task_name: str, packed: bytes | None, /) -> Any: ...
+
+
+class InTransaction:
+    """Reads jobs that were enqueued with `tx=`: until the caller commits, no other connection can see them."""
+
+    def __init__(self, jobs: JobReader) -> None:
+        self._jobs = jobs
+        self.decode = jobs.decode
+
+    def read(self, job_id: str) -> JobRecord:
+        with _uncommitted(job_id):
+            return self._jobs.read(job_id)
+
+    def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord:
+        with _uncommitted(job_id):
+            self._jobs.read(job_id)  # apart from the wait, during which a job may be pruned
+        return self._jobs.wait(job_id, timeout)
+
+
+@contextmanager
+def _uncommitted(job_id: str) -> Iterator[None]:
+    part = f"job {job_id} is part of a transaction (tx=) that"
+    try:
+        yield
+    except JobNotFound as err:
+        raise JobNotFound(
+            f"{part} is not committed yet or was rolled back; read the job after your commit. "
+            "If you did commit, the job may have been pruned"
+        ) from err
+    except StoreUnavailable as err:
+        raise StoreUnavailable(
+            f"{part} may not be committed yet, and the store cannot be read now; read the job after your commit. "
+            f"If you did commit: {err}"
+        ) from err
 
 
 class Job(Generic[R_co]):
@@ -87,7 +123,7 @@ class Job(Generic[R_co]):
 
     @property
     def schedule_id(self) -> str | None:
-        """The schedule that made it, where one did."""
+        """The schedule that made it, if one did."""
         return self.record.schedule_id
 
     @property

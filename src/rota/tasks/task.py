@@ -28,13 +28,13 @@ from msgspec import Struct
 
 from rota.errors import BadOption, DuplicateName, UnknownTask
 from rota.keywords import refuse_unknown
-from rota.model.lossless import SCALARS
+from rota.model.jobs.lossless import SCALARS
+from rota.model.jobs.payload import Call, pack_call
+from rota.model.jobs.retry import MOST_RETRIES, Backoff, RetryPolicy
 from rota.model.micros import fine_span_of, optional_instant
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_REQUEST, FOR_TASK
-from rota.model.payload import Call, pack_call
-from rota.model.redaction import DEFAULT
-from rota.model.retry import MOST_RETRIES, Backoff, RetryPolicy
+from rota.model.secrets.redaction import DEFAULT
 from rota.model.sizes import bytes_of
 from rota.tasks.arguments import Signature
 
@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from rota.model.codecs import Codecs
-    from rota.model.redaction import Redaction
+    from rota.model.jobs.codecs import Codecs
+    from rota.model.secrets.redaction import Redaction
     from rota.tasks.job import Job
+    from rota.tasks.middleware import Middleware
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -130,6 +131,10 @@ class Sender(Protocol):
     def redaction(self) -> Redaction:
         """Which arguments are hidden from those who look."""
 
+    @property
+    def checks_types(self) -> bool:
+        """Whether arguments and results must be what plain hints say."""
+
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
 
     async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
@@ -169,6 +174,7 @@ class Task(Generic[P, R]):
         options: TaskOptions,
         sender: Sender,
         codecs: Codecs | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
         if options.executor == "process":
             check_findable(function, name)
@@ -176,6 +182,7 @@ class Task(Generic[P, R]):
         self.name = check_name("task", name)
         self.options = options
         self.sender = sender
+        self.middleware = middleware  # the app's own list: what is added to it later counts
         self.is_async = inspect.iscoroutinefunction(function)
         self.signature = Signature(function, name, codecs)
         self.__doc__ = function.__doc__
@@ -249,6 +256,8 @@ class Task(Generic[P, R]):
         """
         signature = self.signature
         signature.check(args, kwargs)
+        if redact is None and (args or kwargs) and self.sender.checks_types:
+            signature.check_types(args, kwargs)
         extra = redact if redact is not None else self.sender.redaction.extra if args or kwargs else ()
         secrets = [] if signature.shows_all and not extra else signature.secrets(args, kwargs, extra)
         call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout, secrets)
@@ -345,6 +354,11 @@ class Registry:
             return self._tasks[endings[0]]
         known = ", ".join(sorted(self._tasks)) or "none"
         raise UnknownTask(f"no task is named '{name}'; known are {known}")
+
+    def parameters_of(self, name: str) -> tuple[str, ...]:
+        """The names of a task's parameters; none if this app does not have the task."""
+        task = self.find(name)
+        return () if task is None else tuple(task.signature.parameters)
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._tasks))

@@ -27,5 +27,5 @@ class Failure(NamedTuple):
 
     @property
     def cause(self) -> BaseException:
-        """What a test raises for it: the task's own exception, where there is one."""
+        """What a test raises for it: the task's own exception, if there is one."""
         return self.error or JobFailed(f"job {self.job.id} ({self.job.task}) failed: {self.text}")

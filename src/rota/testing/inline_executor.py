@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rota.engine.executors.run import Run
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.outcome import Outcome
     from rota.tasks.task import Task
     from rota.testing.side_runs import SideRuns
 

@@ -17,6 +17,7 @@ from rota.tasks.job import Job
 from rota.testing.clock import ManualClock
 from rota.testing.expectations import matching, mismatch
 from rota.testing.failures import RunawayJobs
+from rota.testing.given_calls import GivenCalls
 from rota.testing.kit_store import KitStore
 from rota.testing.lost_reports import CrashedAfter, DeliveredTwice
 from rota.testing.stepper import Stepper
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from rota.app import App
-    from rota.model.job import Job as JobRecord
+    from rota.model.jobs.job import Job as JobRecord
     from rota.tasks.task import Task
     from rota.testing.failures import Failure
     from rota.testing.lost_reports import LostReports
@@ -57,19 +58,24 @@ class Kit:
         self._raises = raise_errors
         self._keeps_logs = keep_logs
         self._store = KitStore(self.clock)
+        self._given = GivenCalls()
         self._stepper: Stepper | None = None
         self._own_store: Any = None
 
     def __enter__(self) -> Self:
         app = self.app
-        if internals(app).is_open:
+        if internals(app).store.is_open:
             raise Refused(
                 f"{app!r} has its store open already ({app.open().describe()}); a kit gives it another one. "
                 "Call app.close() first, and enqueue nothing while modules are imported"
             )
         self._store = KitStore(self.clock)
-        self._own_store = internals(app).use_store(self._store)
-        self._stepper = Stepper(app, self._store, self.clock, internals(app).lease_for, keeps_logs=self._keeps_logs)
+        self._own_store = internals(app).store.use(self._store)
+        internals(app).develop(is_dev=True)
+        self._given = GivenCalls()
+        if internals(app).middleware:  # which may change the arguments that are stored
+            internals(app).middleware.insert(0, self._given)
+        self._stepper = Stepper(app, self._store, self.clock, app.settings.lease, keeps_logs=self._keeps_logs)
         try:
             app.open()
             app.sync_schedules()
@@ -96,7 +102,7 @@ class Kit:
         return self._handles(self._store.ended[before:])
 
     def run_next(self, *, raise_errors: bool | None = None) -> Job[Any] | None:
-        """Fire what is due and run one job; None where there is none to run."""
+        """Fire what is due and run one job; None if there is none to run."""
         stepper = self._running()
         stepper.fire()
         job = self._step(stepper, raises=raise_errors) or self._wake(stepper, raises=raise_errors)
@@ -148,18 +154,19 @@ class Kit:
     def enqueued(self, task: Task[Any, Any] | str | None = None) -> list[Job[Any]]:
         """The jobs that code has enqueued, whether they have run since or not; what schedules made is not shown."""
         jobs = self._handles([job for job in self._store.seen if job.made_by is None])
-        return jobs if task is None else matching(jobs, self._task(task), (), {})
+        return jobs if task is None else matching(jobs, self._task(task), (), {}, self._given.call_of)
 
     def assert_enqueued(self, task: Task[Any, Any] | str, /, *args: Any, count: int = 1, **kwargs: Any) -> None:
         """Exactly so many jobs of this task were enqueued, with these arguments, or with any where none are given."""
         __tracebackhide__ = True  # pytest shows the test's own line
         wanted, jobs = self._task(task), self.enqueued()
-        found = len(matching(jobs, wanted, args, kwargs))
+        given = self._given.call_of
+        found = len(matching(jobs, wanted, args, kwargs, given))
         if found != count:
-            raise AssertionError(mismatch(wanted.name, args, kwargs, count=count, found=found, jobs=jobs))
+            raise AssertionError(mismatch(wanted.name, args, kwargs, count=count, found=found, jobs=jobs, given=given))
 
     def assert_not_enqueued(self, task: Task[Any, Any] | str, /, *args: Any, **kwargs: Any) -> None:
-        """No job of this task was enqueued (with these arguments, where some are given)."""
+        """No job of this task was enqueued (with these arguments, if some are given)."""
         __tracebackhide__ = True
         self.assert_enqueued(task, *args, count=0, **kwargs)
 
@@ -189,7 +196,7 @@ class Kit:
         self.clock.move_to(max(end, self.clock.micros()))
 
     def _outlast_leases(self, *, raises: bool | None = None) -> None:
-        """Where a report was lost, time passes until its job is rescued and has run again."""
+        """If a report was lost, time passes until its job is rescued and has run again."""
         lost = self._running().worker.lost
         while lost:
             self._pass_until(max(lost.values()), raises=raises)
@@ -197,7 +204,7 @@ class Kit:
     def _work_off(self, stepper: Stepper, end: int, *, raises: bool | None) -> None:
         """Everything that is due at this instant, and at those to which tasks move the clock.
 
-        Where a task has moved it beyond `end`, occurrences after `end` are left for the next call: a task that outlasts
+        If a task has moved it beyond `end`, occurrences after `end` are left for the next call: a task that outlasts
         its interval always makes another one due.
         """
         instant, ran = None, 0
@@ -215,7 +222,7 @@ class Kit:
         )
 
     def _do_one(self, stepper: Stepper, end: int, *, raises: bool | None) -> bool:
-        """One thing that is due at this instant; False where there is none."""
+        """One thing that is due at this instant; False if there is none."""
         is_job_due = self.clock.micros() <= end or self._store.has_due(end)
         return bool(
             (is_job_due and self._step(stepper, raises=raises))
@@ -268,7 +275,10 @@ class Kit:
         self._store.after_adding = None
         self.app.jobs.before_wait = None
         self.app.close()
-        internals(self.app).use_store(self._own_store)
+        internals(self.app).develop(is_dev=False)
+        if self._given in internals(self.app).middleware:
+            internals(self.app).middleware.remove(self._given)
+        internals(self.app).store.use(self._own_store)
 
 
 def _refuse_to_wait(job: JobRecord) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rota.model.job import Job
-from rota.model.state import State
-from rota.store.contract import Exchange
+from rota.model.jobs.job import Job
+from rota.model.jobs.state import State
+from rota.store.contract import LARGEST_BATCH, MOST_COUNTED, Exchange
 from rota.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from _collections_abc import dict_values
     from collections.abc import Callable, Iterator, Sequence
 
-    from rota.model.job import NewJob
-    from rota.model.occurrence import Occurrence
-    from rota.model.settle import Change
-    from rota.store.contract import Added, JobFilter, Page, Part, Pruned, Record, Retention
+    from rota.model.jobs.job import NewJob
+    from rota.model.jobs.settle import Change
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.store.contract import Added, Failure, JobFilter, LedgerSpan, Page, Part, Pruned, Record, Retention
     from rota.testing.clock import ManualClock
 
 WAITING = frozenset({State.QUEUED, State.SCHEDULED})
@@ -64,11 +64,17 @@ class KitStore(MemoryStore):
         with self._lock, self._known.whole():
             return super().list_jobs(where, cursor=cursor, limit=limit)
 
-    def list_occurrences(
-        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
-    ) -> Page[Occurrence]:
+    def count_jobs(self, where: JobFilter, *, limit: int = MOST_COUNTED) -> int:
         with self._lock, self._known.whole():
-            return super().list_occurrences(schedule_id, start, end, cursor=cursor, limit=limit)
+            return super().count_jobs(where, limit=limit)
+
+    def list_failures(self, since: int, *, limit: int = LARGEST_BATCH) -> list[Failure]:
+        with self._lock, self._known.whole():
+            return super().list_failures(since, limit=limit)
+
+    def list_many_occurrences(self, spans: Sequence[LedgerSpan], *, limit: int = 50) -> list[Page[Occurrence]]:
+        with self._lock, self._known.whole():
+            return super().list_many_occurrences(spans, limit=limit)
 
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
         with self._lock, self._known.whole():

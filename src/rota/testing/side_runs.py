@@ -37,7 +37,7 @@ class SideRuns:
         self._move(SideRun(self, run, body))
 
     def wake(self, now: int) -> Run | None:
-        """Let the first one go on that has slept long enough; None where there is none."""
+        """Let the first one go on that has slept long enough; None if there is none."""
         first = self.next_at
         if first is None or first > now:
             return None
@@ -47,7 +47,7 @@ class SideRuns:
         return side.run
 
     def sleep_until(self, instant: int) -> bool:
-        """Sleep, where the caller is one of these runs; False where it is not."""
+        """Sleep, where the caller is one of these runs; False if it is not."""
         side = _current.get()
         if side is None or side.owner is not self:
             return False

@@ -11,9 +11,9 @@ from rota.app import internals
 from rota.engine.services import NodeSettings, build_services
 from rota.engine.store_clock import StoreClock
 from rota.engine.worker.worker import Executors, Worker, WorkerSettings
+from rota.model.jobs.outcome import Failed, Undecodable
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND, datetime_of
-from rota.model.outcome import Failed, Undecodable
-from rota.model.state import State
 from rota.tasks.job import Job
 from rota.tasks.signals import JobSignal
 from rota.testing.failures import Failure
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rota.client.jobs import Jobs
     from rota.engine.executors.run import Run
     from rota.engine.worker.exchange_client import CompletedExchange
-    from rota.model.job import Job as JobRecord
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.job import Job as JobRecord
+    from rota.model.jobs.outcome import Outcome
     from rota.testing.clock import ManualClock
     from rota.testing.kit_store import KitStore
     from rota.testing.lost_reports import LostReports
@@ -73,11 +73,11 @@ class Stepper:
     def fire(self) -> bool:
         """Rescue what was lost, and fire every schedule that is due; whether one was."""
         self._look_after()
-        lapsed = [job_id for job_id, until in self.worker.lost.items() if until <= self._clock.micros()]
-        if lapsed:
+        expired = [job_id for job_id, until in self.worker.lost.items() if until <= self._clock.micros()]
+        if expired:
             while self._rescuer.turn() == 0.0:
                 pass
-            for job_id in lapsed:
+            for job_id in expired:
                 del self.worker.lost[job_id]
         has_fired = False
         while self._scheduler.turn() == 0.0:
@@ -89,7 +89,7 @@ class Stepper:
         return self.worker.run_one(is_beside=is_beside)
 
     def wake_one(self) -> JobRecord | None:
-        """Let a run go on that has slept as long as it takes; None where there is none."""
+        """Let a run go on that has slept as long as it takes; None if there is none."""
         run = self.side_runs.wake(self._clock.micros())
         self.worker.send_reports()
         return run.job if run else None

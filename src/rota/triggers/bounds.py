@@ -35,7 +35,7 @@ def read_end(given: object) -> Bound | None:
 
 
 def check_order(start: Bound | None, end: Bound | None) -> None:
-    """An end before its start is a slip, told at once where both are of one kind."""
+    """An end before its start is an error, raised immediately if both are of one kind."""
     if start is None or end is None or isinstance(start, date) != isinstance(end, date):
         return
     if bound_text(end) < bound_text(start):

@@ -69,7 +69,7 @@ class MonthDates:
         return max(0, (on.year * 12 + on.month - 1 - self._month) // self._step - 1)
 
     def day(self, k: int) -> int | None:
-        """The k-th date, or None where that month has none (no 31st, no fifth Friday, or before the anchor)."""
+        """The k-th date, or None if that month has none (no 31st, no fifth Friday, or before the anchor)."""
         month = self._month + k * self._step
         if month > LAST_MONTH:
             return None

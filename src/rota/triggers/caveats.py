@@ -100,22 +100,26 @@ def _gap(zone: Zone, span: Span, walls: Callable[[int, int], list[int]], *, ever
         return
     at = zone.datetime_of(span.lo)
     if all(date_is_missing(wall, gap) for wall in swallowed):
-        what = "no run, because the whole date is missing"
+        code, what = "gap.date", "no run, because the whole date is missing"
     elif every_hour:
-        what = "no run, because the next one follows within the hour"
+        code, what = "gap.hourly", "no run, because the next one follows within the hour"
     else:
-        what = f"one run at {at:%H:%M} instead"
+        code, what = "gap.instead", f"one run at {at:%H:%M} instead"
     jump = f"clocks jump from {_clock(gap[0])} to {_clock(gap[1])}"
-    yield Caveat("gap", f"{_shown(swallowed)} does not exist in {zone.name} ({jump}): {what}", at)
+    message = f"{_shown(swallowed)} does not exist in {zone.name} ({jump}): {what}"
+    values = {**_change_values(zone, swallowed, *gap), "run_at": f"{at:%H:%M}"}
+    yield Caveat("gap", message, at, code, values)
 
 
 def _fold(zone: Zone, span: Span, walls: Callable[[int, int], list[int]], *, cadence: bool) -> Iterator[Caveat]:
     again = walls(span.lo + span.offset, span.lo + span.before)
     if not again:
         return
-    what = "runs on both passes" if cadence else "runs once, on the first pass"
-    back = f"clocks fall back from {_clock(span.lo + span.before)} to {_clock(span.lo + span.offset)}"
-    yield Caveat("repeat", f"{_shown(again)} happens twice in {zone.name} ({back}): {what}", zone.datetime_of(span.lo))
+    code, what = ("repeat.both", "runs on both passes") if cadence else ("repeat.once", "runs once, on the first pass")
+    late, early = span.lo + span.before, span.lo + span.offset
+    back = f"clocks fall back from {_clock(late)} to {_clock(early)}"
+    message = f"{_shown(again)} happens twice in {zone.name} ({back}): {what}"
+    yield Caveat("repeat", message, zone.datetime_of(span.lo), code, _change_values(zone, again, late, early))
 
 
 def _walls(pattern: WallPattern, first: int, end: int) -> list[int]:
@@ -135,6 +139,18 @@ def _shown(walls: list[int]) -> str:
     return f"{wall_datetime(walls[0]):%Y-%m-%d} {join_words(times + more)}"
 
 
+def _change_values(zone: Zone, walls: list[int], before: int, after: int) -> dict[str, str | int]:
+    """What the message about a clock change is made of."""
+    times = [_clock(wall) for wall in walls[:MOST_SHOWN]]
+    return {
+        "date": f"{wall_datetime(walls[0]):%Y-%m-%d}",
+        "times": ", ".join([*times, "…"] if len(walls) > MOST_SHOWN else times),
+        "zone": zone.name,
+        "clock_before": _clock(before),
+        "clock_after": _clock(after),
+    }
+
+
 def _clock(wall: int) -> str:
     return f"{wall_datetime(wall):%H:%M:%S}" if wall % 60 else f"{wall_datetime(wall):%H:%M}"
 
@@ -143,9 +159,11 @@ def _day_fields(fields: CronFields) -> Iterator[Caveat]:
     days, weekdays = fields.day_of_month.text, fields.day_of_week.text
     both = f"day-of-month '{days}' and day-of-week '{weekdays}' are both given"
     if fields.is_either:
-        yield Caveat("day-or", f"{both}: it runs on days that match either one (or), as Unix cron does")
+        message = f"{both}: it runs on days that match either one (or), as Unix cron does"
+        yield Caveat("day-or", message, code="day.or", values={"days": days, "weekdays": weekdays})
     elif "*" not in {days, weekdays} and "?" not in {days, weekdays}:
-        yield Caveat("day-and", f"{both}, and one begins with '*': it runs only on days that match both (and)")
+        message = f"{both}, and one begins with '*': it runs only on days that match both (and)"
+        yield Caveat("day-and", message, code="day.and", values={"days": days, "weekdays": weekdays})
 
 
 def _lone_steps(fields: CronFields) -> Iterator[Caveat]:
@@ -155,9 +173,13 @@ def _lone_steps(fields: CronFields) -> Iterator[Caveat]:
         for item in field.text.split(",") if field else ():
             values = parse_field(item, kind).values if "/" in item else []
             if len(values) == 1:
-                only = f"the step leaves one value only, {_value_text(kind.name, values[0])}"
+                only = _value_text(kind.name, values[0])
                 yield Caveat(
-                    "step", f"{kind.name} field '{item}': {only}; it never counts on across the end of the field"
+                    "step",
+                    f"{kind.name} field '{item}': the step leaves one value only, {only}; "
+                    "it never counts on across the end of the field",
+                    code="step",
+                    values={"field": kind.name, "text": item, "only": only},
                 )
 
 
@@ -168,7 +190,7 @@ def _value_text(kind: str, value: int) -> str:
 
 
 def _every_second_of_an_hour(fields: CronFields) -> Iterator[Caveat]:
-    """`* 9 * * *`: a star left of a named hour, where one run is nearly always meant."""
+    """`* 9 * * *`: a star left of a named hour, if one run is nearly always meant."""
     seconds, minutes, hours = (len(field.values) for field in fields[:3])
     of_seconds = seconds == 60 and min(minutes, hours) <= MOST_NAMED
     if not of_seconds and not (seconds == 1 and minutes == 60 and hours <= MOST_NAMED):
@@ -177,7 +199,8 @@ def _every_second_of_an_hour(fields: CronFields) -> Iterator[Caveat]:
     zero = parse_field("0", SECOND)
     one = fields._replace(second=zero if of_seconds else fields.second, minute=zero if minutes == 60 else fields.minute)
     runs = f"it runs every {rate} of the times that it names, {seconds * minutes * hours:,} times on each such day"
-    yield Caveat("every", f"{runs}; for one run, write '{one.text}'")
+    values: dict[str, str | int] = {"times": seconds * minutes * hours, "text": one.text}
+    yield Caveat("every", f"{runs}; for one run, write '{one.text}'", code=f"every.{rate}", values=values)
 
 
 def _rare_dates(fields: CronFields) -> Iterator[Caveat]:
@@ -189,12 +212,14 @@ def _rare_dates(fields: CronFields) -> Iterator[Caveat]:
     for day in (29, 30, 31):
         without = [MONTH_NAMES[month - 1] for month in months if _longest(month) < day]
         if without and str(day) in named:
-            yield Caveat("rare-date", f"{join_words(without)} never {_has(without)} day {day}: no run on it there")
+            message = f"{join_words(without)} never {_has(without)} day {day}: no run on it there"
+            yield Caveat("rare-date", message, code="rare.never", values={"months": ", ".join(without), "day": day})
     if months == [2] and fields.day_of_month.mask == 1 << 29:
-        yield Caveat("rare-date", "29 February exists only in leap years: no run for three years (or seven) in a row")
+        message = "29 February exists only in leap years: no run for three years (or seven) in a row"
+        yield Caveat("rare-date", message, code="rare.leap")
     weekday = fields.day_of_week
     if weekday.nth and not weekday.mask and not weekday.nth & ~_FIFTHS:
-        yield Caveat("rare-date", FIFTH)
+        yield Caveat("rare-date", FIFTH, code="rare.fifth")
 
 
 def _longest(month: int) -> int:
@@ -208,11 +233,12 @@ def _has(names: list[str]) -> str:
 def _rare_calendar_dates(trigger: DatedRule) -> Iterator[Caveat]:
     rule = trigger.rule
     if rule.nth == 5:
-        yield Caveat("rare-date", FIFTH)
+        yield Caveat("rare-date", FIFTH, code="rare.fifth")
     day = trigger.anchor_day_of_month()
     if rule.weekday is not None or rule.unit not in {"months", "quarters", "years"} or day <= 28:
         return
     if rule.month_end == "skip":
-        yield Caveat("rare-date", f"months without day {day} are skipped")
+        yield Caveat("rare-date", f"months without day {day} are skipped", code="rare.skipped", values={"day": day})
     elif rule.month_end == "clamp":
-        yield Caveat("rare-date", f"in months without day {day} it runs on their last day")
+        message = f"in months without day {day} it runs on their last day"
+        yield Caveat("rare-date", message, code="rare.clamped", values={"day": day})

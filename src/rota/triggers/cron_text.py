@@ -30,6 +30,7 @@ MACROS = {
     "@annually": "0 0 1 1 *",
 }
 DIALECTS = ("unix", "quartz")
+ZONE_PREFIXES = frozenset({"CRON_TZ", "TZ"})  # in capitals; any case is read
 
 _YEAR_LIKE = re.compile(r"(?<![0-9])(?:19|20|21)[0-9]{2}(?![0-9])", re.ASCII)
 
@@ -45,7 +46,7 @@ class CronFields(NamedTuple):
     day_of_week: Field
     year: Field | None
     written: int
-    dialect: str | None  # only where the text alone would be read otherwise
+    dialect: str | None  # only if the text alone would be read otherwise
 
     @property
     def text(self) -> str:
@@ -89,7 +90,7 @@ def split_zone(text: str) -> tuple[str | None, str]:
     """Take a `CRON_TZ=Europe/Paris ` or `TZ=… ` prefix off."""
     head, *rest = text.split(maxsplit=1) or [""]
     key, equals, zone = head.partition("=")
-    if not equals or key.upper() not in {"CRON_TZ", "TZ"}:
+    if not equals or key.upper() not in ZONE_PREFIXES:
         return None, text
     return zone, rest[0] if rest else ""
 

@@ -21,7 +21,7 @@ MONTH_NAMES = (
 )
 NTH = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last"}
 
-_MOST_TIMES = 6  # a longer list of times is told by its fields
+_MOST_TIMES = 6  # a longer list of times is described by its fields
 
 
 def explain_cron(fields: CronFields, tz: str | None) -> str:

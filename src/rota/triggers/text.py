@@ -10,6 +10,7 @@ from rota.triggers.bounds import bound_from_text, instant_from
 from rota.triggers.calendar import Calendar, calendar
 from rota.triggers.calendar_rule import UNITS
 from rota.triggers.cron import Cron, cron
+from rota.triggers.cron_text import ZONE_PREFIXES
 from rota.triggers.every import every
 from rota.triggers.once import once
 
@@ -61,8 +62,9 @@ def _split(rest: str) -> tuple[str, dict[str, str]]:
 
 def _read_cron(words: str, options: dict[str, str]) -> Trigger:
     done, kept = options.pop("done", None), options.pop("kept", None)
+    prefixes = [f"{key}={options.pop(key)} " for key in list(options) if key != "tz" and key.upper() in ZONE_PREFIXES]
     _refuse_unknown(options, "tz", "dialect")
-    trigger = cron(words, tz=options.get("tz"), dialect=options.get("dialect"))
+    trigger = cron(f"{''.join(prefixes)}{words}", tz=options.get("tz"), dialect=options.get("dialect"))
     return _with_past(trigger, done, kept)
 
 

@@ -7,7 +7,7 @@ second, so an instant between two seconds asks from the second before it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from math import ceil, floor
 from typing import TYPE_CHECKING, Self
@@ -18,7 +18,7 @@ from rota.triggers.duration import seconds_of
 from rota.triggers.zone import DAY, EARLIEST, LATEST, Zone, clamp, find_zone, zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 MOST_RUNS = 10_000  # next_runs is for people; who needs more iterates
 _EPOCH_DATE = date(1970, 1, 1)
@@ -31,6 +31,8 @@ class Caveat:
     kind: str  # gap | repeat | rare-date | day-or | day-and | step | every
     message: str
     at: datetime | None = None
+    code: str = field(default="", compare=False)  # of the message: stays the same if the message is reworded
+    values: Mapping[str, str | int] = field(default_factory=dict, compare=False)  # of the message
 
 
 class Trigger(ABC):
@@ -80,12 +82,12 @@ class Trigger(ABC):
     # What all of them share.
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """The first occurrence later than `instant`, in the trigger's zone; None where there is none."""
+        """The first occurrence later than `instant`, in the trigger's zone; None if there is none."""
         t = self.next_second(second_of(instant))
         return None if t is None else self._datetime(t)
 
     def previous_before(self, instant: datetime) -> datetime | None:
-        """The last occurrence earlier than `instant`; None where there is none."""
+        """The last occurrence earlier than `instant`; None if there is none."""
         t = self.second_before(clamp(ceil(_timestamp(instant))))
         return None if t is None else self._datetime(t)
 

@@ -75,7 +75,7 @@ class Zone:
         return self._place(wall)[0]
 
     def instant_if_exists(self, wall: int) -> int | None:
-        """As instant_of, but None where the whole local date is missing."""
+        """As instant_of, but None if the whole local date is missing."""
         t, gap = self._place(wall)
         return None if gap and date_is_missing(wall, gap) else t
 
@@ -197,7 +197,7 @@ def clamp(t: int) -> int:
 
 
 def zone_name(tz: object) -> str | None:
-    """The IANA name of a zone given as text or ZoneInfo; checked, so that a slip is told at once."""
+    """The IANA name of a zone given as text or ZoneInfo; checked, so that an error is raised immediately."""
     if tz is None:
         return None
     if isinstance(tz, ZoneInfo) and tz.key:

@@ -12,13 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.client.tokens import Identity, hash_of, id_in
+from rota.errors import StoreError
 from rota.web.origins import is_own_host, source_of
-from rota.web.refusals import Refusal
+from rota.web.refusals import Refusal, code_of
+from rota.web.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rota.app import App
+    from rota.model.token import Role
     from rota.web.origins import Origin
     from rota.web.route import Route
 
@@ -109,7 +112,7 @@ class Guard:
                 del self._delayed[address]
 
 
-class Gate:
+class AccessControl:
     """Lets requests in whose bearer may do what their route asks for."""
 
     def __init__(
@@ -118,26 +121,36 @@ class Gate:
         self._app = app
         self._hosts = hosts
         self._admin = hash_of(token) if token else None
-        self._is_read_only = is_read_only
+        self.is_read_only = is_read_only
         self._anonymous = anonymous
         self.guard = Guard()
+        self.sessions = Sessions(app, self._admin)
 
-    async def admit(self, route: Route, headers: Mapping[str, str], origin: Origin) -> Identity:
-        """Who asks; a Refusal if they may not."""
+    async def admit(
+        self, route: Route, headers: Mapping[str, str], origin: Origin, person: Identity | None = None
+    ) -> Identity:
+        """Who asks; a Refusal if they may not. The person is the one whom the site knows, if no token says more."""
         if route.role is None:
             return ANYBODY
-        secret = _secret(headers)
+        secret = secret_in(headers)
         if secret is not None:
-            who = await self._identify(secret, origin.address)
+            who = await self.identify(secret, origin.address)
+        elif person is not None:
+            who = person
         else:
-            who = self._stranger(origin, headers.get("host"))
-        if self._is_read_only and route.is_change:
-            raise Refusal(403, "read_only", "this server only shows: it was started with --read-only")
-        if not who.may(route.role):
-            raise Refusal(403, "forbidden", f"this needs the role {route.role}; {who.name} has {who.role}")
+            who = self.stranger(origin, headers.get("host"))
+        self.check_role(who, route.role, is_change=route.is_change)
         return who
 
-    async def _identify(self, secret: str, address: str) -> Identity:
+    def check_role(self, who: Identity, role: Role, *, is_change: bool) -> None:
+        """Refuse what a role may not do, and every change where this server only shows."""
+        if self.is_read_only and is_change:
+            raise Refusal(403, "read_only", "this server only shows: it was started with --read-only")
+        if not who.may(role):
+            raise Refusal(403, "forbidden", f"this needs the role {role}; {who.name} has {who.role}")
+
+    async def identify(self, secret: str, address: str) -> Identity:
+        """Who bears a token; a Refusal, after a delay, if nobody does."""
         digest = hash_of(secret)
         self.guard.check(address, digest)
         is_admin = self._admin is not None and hmac.compare_digest(self._admin, digest)
@@ -145,7 +158,7 @@ class Gate:
             who: Identity | None = Identity("admin", "admin")
         else:
             with self.guard.checking(address, digest):
-                who = await self._app.aio.call(partial(self._app.tokens.check, secret))
+                who = await self._known(secret)
         if who is None:
             log.warning(
                 "a bad token was refused: it came from %s, token id %s", address or "?", id_in(secret) or "none"
@@ -160,7 +173,16 @@ class Gate:
         self.guard.note_good(digest)
         return who
 
-    def _stranger(self, origin: Origin, host: str | None) -> Identity:
+    async def _known(self, secret: str) -> Identity | None:
+        """Who bears a token. If the store is away, nobody knows, and strangers do not learn where it is."""
+        try:
+            return await self._app.aio.call(partial(self._app.tokens.check, secret))
+        except StoreError as err:
+            log.warning("a token could not be checked: %s", err)
+            raise Refusal(503, code_of(err), "the store does not answer; try again later") from err
+
+    def stranger(self, origin: Origin, host: str | None) -> Identity:
+        """Who asks without a credential: nobody, unless readers on this machine need none."""
         if self._anonymous and origin.is_local:
             if is_own_host(host, self._hosts):
                 return ANYBODY
@@ -174,7 +196,7 @@ class Gate:
         raise Refusal(401, "token_missing", message, headers=CHALLENGE)
 
 
-def _secret(headers: Mapping[str, str]) -> str | None:
+def secret_in(headers: Mapping[str, str]) -> str | None:
     """The credential that a request brings. One that cannot be read is a bad one, not none."""
     said = headers.get("authorization")
     if said is None:

@@ -1,4 +1,4 @@
-"""The ASGI app that the table of routes makes: it reads a request, lets it in, has it handled in a thread, answers."""
+"""The ASGI app of the HTTP API and the pages: it reads a request, lets it in, has it handled in a thread, answers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ import logging
 from collections import defaultdict
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypedDict
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route as Place
+from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from rota.errors import RotaError, VersionConflict
-from rota.web.access import Gate
+from rota.web.access import AccessControl, secret_in
 from rota.web.hub import Hub, Listener
-from rota.web.origins import Network, Origin, check_framing, client_address, forwarded_for, networks_of
+from rota.web.login import PERSON_FOR, SiteLogin, check_change
+from rota.web.origins import Network, Origin, check_framing, client_address, forwarded_for, is_in, networks_of
+from rota.web.pages.readings import Readings
+from rota.web.pages.serving import Pages
 from rota.web.reading import read_body, read_params, read_query, read_version
-from rota.web.refusals import Refusal, refusal_of
+from rota.web.refusals import Refusal, refusal_of, unexpected
 from rota.web.route import Answer, Ask, Follow, Watch
 from rota.web.table import ROUTES
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.client.tokens import Identity
+    from rota.web.login import Login
     from rota.web.route import Route
 
 log = logging.getLogger("rota.web")
@@ -49,6 +54,8 @@ class WebOptions(TypedDict, total=False):
     token: str | None  # an admin's, beside those that the store has
     read_only: bool
     anonymous: bool  # clients on the loopback address may read without a token
+    login: Login | None  # who sends a request, by the word of the site that this is mounted in
+    login_url: str | None  # where the site's people log in; `next` in its query says where they come from
 
 
 class Web:
@@ -57,9 +64,13 @@ class Web:
     def __init__(self, app: App, routes: Sequence[Route] = ROUTES, **options: Any) -> None:
         self.app = app
         self.hub = Hub(app)
+        self.readings = Readings(app)
         self._options: WebOptions = options  # type: ignore[assignment]
-        places = [Place(path, _Path(self, found)) for path, found in _by_path(routes).items()]
-        self._router = Router(places, redirect_slashes=False, default=_nowhere)
+        self.site_login = SiteLogin(app, self._options.get("login"), self._options.get("login_url"))
+        paths = [StarletteRoute(path, _Path(self, found)) for path, found in _by_path(routes).items()]
+        pages = Pages(self)
+        self._no_page = pages.missing()
+        self._router = Router([*paths, *pages.routes()], redirect_slashes=False, default=self._nowhere)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -70,10 +81,10 @@ class Web:
         await self._router(scope, receive, send)
 
     @cached_property
-    def gate(self) -> Gate:
+    def access(self) -> AccessControl:
         """Made at the first request: the settings are not read before."""
         said, options = self.app.settings.web, self._options
-        return Gate(
+        return AccessControl(
             self.app,
             token=options.get("token") or said.token,
             is_read_only=options.get("read_only", False),
@@ -88,8 +99,9 @@ class Web:
 
     async def respond(self, route: Route, request: Request) -> Response:
         headers, pairs = request.headers, request.query_params.multi_items()
-        origin = self._origin_of(request)
-        who = await self.gate.admit(route, headers, origin)
+        origin = self.origin_of(request)
+        person = await self._person(route, request)
+        who = await self.access.admit(route, headers, origin, person)
         ask = Ask(
             app=self.app,
             who=who,
@@ -98,15 +110,26 @@ class Web:
             expect_version=read_version(route, pairs, headers),
             last_event=_last_event(headers),
             accept=headers.get("accept", ""),
-            mounted=request.scope.get("root_path", ""),
+            mounted=quote(request.scope.get("root_path", "")),
             body=await read_body(
                 route, headers.get("content-type", ""), headers.get("content-length"), request.stream()
             ),
         )
         by_header = "if-match" in headers or "if-none-match" in headers
-        return self._response(route, await self._handle(route, ask, by_header=by_header), who, origin.address)
+        answer = await self._handle(route, ask, by_header=by_header)
+        lasts = None if person is None else PERSON_FOR
+        return self._response(route, answer, who, origin.address, lasts)
 
-    def _origin_of(self, request: Request) -> Origin:
+    async def _person(self, route: Route, request: Request) -> Identity | None:
+        """Whom the site knows, unless a token says who asks."""
+        if route.role is None or secret_in(request.headers) is not None:
+            return None
+        person = await self.site_login.find(request)
+        if person is not None and route.method != "GET":
+            check_change(request.headers, self.scheme_of(request))
+        return person
+
+    def origin_of(self, request: Request) -> Origin:
         peer, forwarded = request.client.host if request.client else "", forwarded_for(request.headers.raw)
         return Origin(
             server=str((request.scope.get("server") or ("",))[0]),
@@ -114,6 +137,25 @@ class Web:
             forwarded=forwarded,
             address=client_address(peer, forwarded, self.trusted),
         )
+
+    def scheme_of(self, request: Request) -> str:
+        """How the client reached the server: https also if a trusted proxy says so."""
+        peer = request.client.host if request.client else ""
+        forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+        is_told = forwarded == "https" and is_in(peer, self.trusted)
+        return "https" if is_told else request.url.scheme
+
+    async def _nowhere(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """There is no such path: a browser is shown a page, a program a fault."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        elif scope["type"] != "http":
+            return
+        elif "text/html" in Request(scope).headers.get("accept", ""):
+            await self._no_page(scope, receive, send)
+        else:
+            message = "there is nothing at this path; /api/v1/openapi.json lists all that there is"
+            await refused(Refusal(404, "not_found", message))(scope, receive, send)
 
     async def _handle(self, route: Route, ask: Ask, *, by_header: bool) -> Any:
         try:
@@ -125,10 +167,10 @@ class Web:
         except RotaError as err:
             raise refusal_of(err) from err
 
-    def _response(self, route: Route, answer: Any, who: Identity, address: str) -> Response:
+    def _response(self, route: Route, answer: Any, who: Identity, address: str, lasts: float | None) -> Response:
         if isinstance(answer, (Watch, Follow)):
             job_id, after = (None, 0) if isinstance(answer, Watch) else (answer.job_id, answer.after)
-            events = self.hub.stream(Listener(who, address, job_id, after))
+            events = self.hub.stream(Listener(who, address, job_id, after, lasts=lasts))
             return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
         if not isinstance(answer, Answer):
             answer = Answer(answer, route.status)
@@ -166,9 +208,9 @@ class _Path:
             return refused(refusal)
         except ClientDisconnect:
             raise
-        except Exception:
-            log.exception("%s %s failed", request.method, request.url.path)
-            return refused(Refusal(500, "internal", "something went wrong here; the server's log says what"))
+        except Exception as err:
+            log.exception("%s %r failed", request.method, request.url.path)
+            return refused(unexpected(err, "something went wrong here; the server's log says what"))
 
     def _not_allowed(self, request: Request) -> Refusal:
         message = f"this path has no {request.method[:20]}; it has {self._allow}"
@@ -182,15 +224,6 @@ def make_asgi(app: App, **options: Any) -> Web:
 
 def refused(refusal: Refusal) -> Response:
     return Response(refusal.body, refusal.status, {**HEADERS, **refusal.headers}, "application/json")
-
-
-async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
-    """There is no such path."""
-    if scope["type"] == "http":
-        message = "there is nothing at this path; /api/v1/openapi.json lists all that there is"
-        await refused(Refusal(404, "not_found", message))(scope, receive, send)
-    elif scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1000})
 
 
 def _by_path(routes: Iterable[Route]) -> Mapping[str, list[Route]]:

@@ -1,18 +1,23 @@
-"""Serves event streams: many listeners, one look at the store a second, and only while somebody listens.
+"""Serves event streams: many listeners, two looks at the store a second, and only while somebody listens.
+
+Logs that are followed are looked at four times a second: a worker keeps a printed line for a while, too.
 
 Every stream counts from its first byte to its last, also while it replays a log. One token or address has a share of
-the streams, and some are kept for admins. A stream ends when its token is revoked or expires, or its client is slow.
+the streams, and some are kept for admins. A stream ends when its token is revoked or expires, when its session ends,
+when the site must vouch for its person again, or when its client is slow.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rota.errors import RotaError
 from rota.web.refusals import Refusal
+from rota.web.sessions import live_ids
 from rota.web.watching import EndEvent, Watcher, event, lines_after, lines_chunk, new_lines
 
 if TYPE_CHECKING:
@@ -24,8 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.web")
 
-PACE = 1.0  # seconds between two looks
-HEARTBEAT = 15  # looks between two heartbeats
+PACE = 0.25  # seconds between two looks at followed logs: a printed line is seen within a second
+LOOKS = 2  # of them to one look at everything else
+HEARTBEAT = 60  # looks between two heartbeats
 MOST_LISTENERS = 1_000
 MOST_OF_ONE = 100  # streams of one token, or of one address that has none
 RESERVED = 50  # streams that only admins get
@@ -33,13 +39,27 @@ MOST_WAITING = 100  # chunks that a listener may leave unread …
 MOST_BYTES = 256 * 1024  # … and bytes
 REPLAYED = 50  # lines of a log that are read at once while it is replayed
 ALIVE = b": alive\n\n"
+AWAY = b"event: away\ndata: {}\n\n"  # for pages alone: clients of the API learn it from their next request
 
 
 class Listener:
     """One stream: what it is still to be sent, and of a job's log, which line it has got to."""
 
-    def __init__(self, who: Identity, address: str = "", job_id: str | None = None, after: int = 0) -> None:
+    def __init__(
+        self,
+        who: Identity,
+        address: str = "",
+        job_id: str | None = None,
+        after: int = 0,
+        *,
+        session_id: str = "",
+        is_page: bool = False,
+        lasts: float | None = None,
+    ) -> None:
         self.who = who
+        self.ends_at = None if lasts is None else time.monotonic() + lasts  # None: when its credential ends
+        self.is_page = is_page
+        self.session_id = session_id  # of a page; empty if a token or nothing let the visitor in
         self.owner = who.token_id or f"{who.name} from {address}"
         self.job_id = job_id
         self.after = after
@@ -149,18 +169,34 @@ class Hub:
             raise Refusal(503, "too_many_listeners", "no more streams are served here now; try again later")
 
     async def _look(self) -> None:
-        """Look once a second, as long as anybody listens."""
-        looks = 0
+        """Look as long as anybody listens."""
+        looks, is_away = 0, False
         while self._open:
+            is_whole = looks % LOOKS == 0
             try:
-                await self._end_revoked()
-                await self._tell()
-            except RotaError as err:
-                log.warning("the store could not be looked at for those who listen: %s", err)
+                if is_whole:
+                    self._end_old()
+                    await self._end_revoked()
+                    await self._end_logged_out()
+                    await self._tell()
+                await self._tell_lines()
+                is_away = is_away and not is_whole  # the others may ask the store nothing
+            except Exception as err:  # a look that ended for good would leave all streams silent
+                if not is_away:
+                    trace = None if isinstance(err, RotaError) else err
+                    log.warning("event streams cannot read the store: %s", err, exc_info=trace)
+                    self._send_pages(AWAY)
+                is_away = True
             looks += 1
             if looks % HEARTBEAT == 0:
                 self._send_all(ALIVE)
             await asyncio.sleep(PACE)
+
+    def _end_old(self) -> None:
+        """End the streams whose people the site must vouch for again."""
+        now = time.monotonic()
+        for listener in [one for one in self._open if one.ends_at is not None and one.ends_at <= now]:
+            listener.end("the login of this stream is checked again; connect again")
 
     async def _end_revoked(self) -> None:
         """End the streams whose tokens let nobody in any more."""
@@ -171,17 +207,26 @@ class Hub:
         for listener in [one for one in self._open if one.who.token_id in held - good]:
             listener.end("the token of this stream was revoked, or has expired")
 
+    async def _end_logged_out(self) -> None:
+        """End the streams of pages whose session is over."""
+        held = {listener.session_id for listener in self._open if listener.session_id}
+        if not held:
+            return
+        live = await self._app.aio.call(partial(live_ids, self._app, held))
+        for listener in [one for one in self._open if one.session_id in held - live]:
+            listener.end("the session of this stream has ended")
+
     async def _tell(self) -> None:
         if any(listener.job_id is None for listener in self._listeners):
             news = await self._app.aio.call(self._watcher.look)
             for listener in list(self._listeners):
                 if listener.job_id is None:
                     listener.send(news)
-        followed = self._followed()
-        if followed:
-            await self._tell_lines(followed)
 
-    async def _tell_lines(self, followed: dict[str, int]) -> None:
+    async def _tell_lines(self) -> None:
+        followed = self._followed()
+        if not followed:
+            return
         found = await self._app.aio.call(partial(new_lines, self._app, followed))
         for listener in list(self._listeners):
             lines, end = found.get(str(listener.job_id), ((), None))
@@ -198,6 +243,10 @@ class Hub:
             if listener.job_id is not None and not listener.is_over:
                 after[listener.job_id] = min(after.get(listener.job_id, listener.after), listener.after)
         return after
+
+    def _send_pages(self, chunk: bytes) -> None:
+        for listener in [one for one in self._listeners if one.is_page]:
+            listener.send(chunk)
 
     def _send_all(self, chunk: bytes) -> None:
         for listener in list(self._listeners):

@@ -55,7 +55,7 @@ def openapi_document(routes: Sequence[Route], server: str = "") -> dict[str, Any
 
 
 def _give_items(part: Any) -> None:
-    """Say of every array what it holds, also where that is anything: generators of clients skip what does not."""
+    """Say of every array what it holds, also if that is anything: generators of clients skip what does not."""
     if isinstance(part, dict):
         if isinstance(pattern := part.get("pattern"), str):
             part["pattern"] = pattern.replace("\\Z", "$")  # JSON Schema's `$` is the very end, as Python's `\\Z` is

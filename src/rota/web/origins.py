@@ -44,7 +44,7 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Networ
     """
     address = peer
     hops = [hop for value in forwarded for hop in value.split(",")][-LONGEST_CHAIN:]
-    while _is_in(address, trusted) and hops:
+    while is_in(address, trusted) and hops:
         hop = _plain(hops.pop())
         if hop is None:
             break
@@ -97,13 +97,13 @@ def forwarded_for(headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
 
 
 def _host_name(header: str) -> str:
-    """Without the port; brackets belong to an IPv6 address. Empty where the header is no host at all."""
+    """Without the port; brackets belong to an IPv6 address. Empty if the header is no host at all."""
     found = _HOST.fullmatch(header.strip().lower())
     return "" if found is None else (found["six"] or found["name"].rstrip("."))
 
 
 def _plain(hop: str) -> str | None:
-    """A hop as an address without its port; None where it is no address."""
+    """A hop as an address without its port; None if it is no address."""
     text = hop.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -115,7 +115,8 @@ def _plain(hop: str) -> str | None:
         return None
 
 
-def _is_in(address: str, networks: Sequence[Network]) -> bool:
+def is_in(address: str, networks: Sequence[Network]) -> bool:
+    """Whether an address belongs to one of these networks."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -34,7 +34,7 @@ def read_params(route: Route, given: Mapping[str, str]) -> Any:
     try:
         return msgspec.convert(dict(given), route.params)
     except msgspec.ValidationError as err:
-        raise misfit(err, 404, "not_found") from err
+        raise misfit(err, 404, "not_found", route.params, dict(given)) from err
 
 
 def read_query(route: Route, pairs: Sequence[tuple[str, str]]) -> Any:
@@ -57,7 +57,7 @@ def read_query(route: Route, pairs: Sequence[tuple[str, str]]) -> Any:
     try:
         return msgspec.convert(values, route.query)
     except msgspec.ValidationError as err:
-        raise misfit(err, 400, "bad_parameter") from err
+        raise misfit(err, 400, "bad_parameter", route.query, values) from err
 
 
 def read_version(route: Route, pairs: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> int | None:
@@ -113,9 +113,17 @@ def decode_body(text: bytes, kind: type[Struct]) -> Any:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as err:
-        raise misfit(err, 422, "bad_body") from err
+        raise misfit(err, 422, "bad_body", kind, _sent(text)) from err
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
         raise Refusal(400, "bad_json", f"the body is not JSON: {err}") from err
+
+
+def _sent(text: bytes) -> Any:
+    """A body that does not fit, for the error about it; None if the rest of it is not JSON either."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def is_too_deep(text: bytes) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from rota import errors
+from rota.tasks.middleware import error_of_middleware
+from rota.web.wanted import shown, value_at, wanted_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +20,7 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
 _NAMED = re.compile(r"field `([^`]+)`")
 _EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?$", re.DOTALL)
+_BAD_VALUES = ("Invalid enum value", "datetime", "matching regex")  # what msgspec says without the value
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -84,6 +87,12 @@ def refusal_of(err: errors.RotaError) -> Refusal:
     return Refusal(status, code_of(err), str(err), field=field)
 
 
+def unexpected(err: Exception, message: str = "") -> Refusal:
+    """An error that no rule foresees. If a middleware of the app raised it, the answer says so."""
+    raised = error_of_middleware(err)
+    return refusal_of(raised) if raised is not None else Refusal(500, "internal", message)
+
+
 @contextmanager
 def at_fault(field: str, kind: type[errors.RotaError] = errors.RotaError) -> Iterator[None]:
     """Name the field, where what is done with it is an error; what a body names and is not there is a bad value."""
@@ -120,11 +129,14 @@ def _kinds(text: str) -> str:
     return " or ".join(_KINDS.get(kind, kind) for kind in text.split(" | "))
 
 
-def misfit(err: msgspec.ValidationError, status: int, code: str) -> Refusal:
-    """What does not fit its type, with the field named."""
+def misfit(err: msgspec.ValidationError, status: int, code: str, kind: Any, given: Any) -> Refusal:
+    """What does not fit its type, with the field named; of a bad value, the value and what is wanted instead."""
     text = str(err)
     place, named = _AT.search(text), _NAMED.search(text)
     path = (place[1] if place else "").lstrip(".")
     field = ".".join(part for part in (path, named[1] if named else "") if part)
-    message = plain_words(text[: place.start()] if place else text)
+    said = text[: place.start()] if place else text
+    wanted, got = wanted_at(kind, path), shown(value_at(given, path))
+    is_value = got and wanted and any(word in said for word in _BAD_VALUES)
+    message = f"got {got}, wanted {wanted}" if is_value else plain_words(said)
     return Refusal(status, code, f"{field}: {message}" if field else message, field=field or None)

@@ -72,10 +72,11 @@ class Route(Struct, frozen=True, kw_only=True):
     is_versioned: bool = False  # takes If-Match and expect_version
     streams: str = ""  # when it answers with server-sent events: always, or "follow=true"
     media: str = "application/json"  # of the answer
+    changes_nothing: bool = False  # a POST because its question is long
 
     @property
     def is_change(self) -> bool:
-        return self.method != "GET"
+        return self.method != "GET" and not self.changes_nothing
 
     @property
     def name(self) -> str:

@@ -12,9 +12,9 @@ from rota.app import internals
 from rota.errors import BadPayload, BadTrigger, RotaError, UnknownTask, UnknownZone
 from rota.inspector.facts.schedule import stored_bound
 from rota.inspector.facts.values import duration
-from rota.model.payload import pack_call, unpack_call
-from rota.model.redaction import restored_call
-from rota.model.schedule import Catchup, Overlap
+from rota.model.jobs.payload import pack_call, unpack_call
+from rota.model.schedules.schedule import Catchup, Overlap
+from rota.model.secrets.redaction import restored_call
 from rota.tasks.task import NOTHING_ELSE, Overrides, Request, TaskOptions
 from rota.triggers import trigger_from_text
 from rota.triggers.bounds import bound_from_text
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rota.app import App
-    from rota.model.schedule import Schedule, ScheduleSpec
+    from rota.model.schedules.schedule import Schedule, ScheduleSpec
     from rota.operations.specs import ScheduleKeywords
     from rota.triggers import Trigger
 
@@ -232,7 +232,7 @@ def _kept_key(app: App, spec: ScheduleSpec, said: dict[str, Any], request: Reque
 
 
 def _own_request(app: App, spec: ScheduleSpec) -> Request | None:
-    """The call as its task makes it; None where it cannot be read, or its task is unknown here."""
+    """The call as its task makes it; None if it cannot be read, or its task is unknown here."""
     try:
         made = unpack_call(spec.payload.encode())
         return internals(app).registry.get(spec.task).job(*made.args, **made.kwargs)

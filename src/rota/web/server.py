@@ -1,4 +1,4 @@
-"""The server: the HTTP API on an address of its own, in a thread of this process, until it is stopped."""
+"""Serves the HTTP API on its own address, in a thread of this process, until it is stopped."""
 
 from __future__ import annotations
 
@@ -41,15 +41,26 @@ class WebServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server = uvicorn.Server(_config(limited))
         self._thread = threading.Thread(target=self._run, name="rota-web", daemon=True)
+        self._reading = threading.Thread(target=self.web.readings.read_first, name="rota-schedules", daemon=True)
 
     @property
     def url(self) -> str:
         """Its URL on this machine."""
-        shown = "127.0.0.1" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104 - every address is meant
+        shown = "127.0.0.1" if self.is_everywhere else self.host
         return f"http://[{shown}]:{self.port}" if ":" in shown else f"http://{shown}:{self.port}"
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it listens on every address of this machine."""
+        return self.host in {"0.0.0.0", "::", ""}  # noqa: S104 - every address is meant
+
+    def login_link(self) -> str:
+        """A link to the dashboard that logs an admin in, once, within a quarter of an hour."""
+        return f"{self.url}/login?once={self.web.access.sessions.make_link()}"
 
     def start(self) -> WebServer:
         self._thread.start()
+        self._reading.start()
         return self
 
     def stop(self) -> None:
@@ -59,6 +70,7 @@ class WebServer:
             self._loop.call_soon_threadsafe(self.web.hub.close)
         if self._thread.ident is not None:
             self._thread.join(GRACE + 5)
+            self._reading.join(GRACE)
         self._socket.close()
 
     def _run(self) -> None:

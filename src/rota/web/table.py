@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.web.api import catalogue, collections, health, jobs, operate, schedules, tenants
+from rota.web.api import agenda, catalogue, collections, documents, health, jobs, operate, schedules, tenants
 from rota.web.route import Ask, Route
 
 
@@ -17,7 +17,9 @@ def get_openapi(ask: Ask) -> dict[str, Any]:
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
     *collections.ROUTES,
+    *documents.ROUTES,
     *schedules.ROUTES,
+    *agenda.ROUTES,
     *tenants.ROUTES,
     *operate.ROUTES,
     *catalogue.ROUTES,

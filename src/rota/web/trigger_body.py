@@ -50,7 +50,7 @@ class TriggerBody(Body, frozen=True, kw_only=True):
 
 
 def read_trigger(body: TriggerBody) -> Trigger:
-    """The trigger that is meant; BadTrigger where it is none."""
+    """The trigger that is meant; BadTrigger if it is none."""
     said = [kind for kind in KINDS if getattr(body, kind) is not None]
     if len(said) != 1:
         raise BadTrigger(f"a trigger says exactly one of {', '.join(KINDS)}; got {' and '.join(said) or 'none'}")

@@ -10,13 +10,17 @@ from msgspec import Meta, Struct
 NAME = r"^[A-Za-z0-9._:-]{1,127}\Z"
 
 Name = Annotated[str, Meta(pattern=NAME, description="1 to 127 of the characters A-Z a-z 0-9 . _ : -")]
-ScheduleId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,127}\Z")]
-JobId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,255}\Z")]
-Instant = Annotated[datetime, Meta(tz=True, description="with an offset, as in 2026-01-31T09:00:00Z")]
+ScheduleId = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9_-]{1,127}\Z", description="1 to 127 of the characters A-Z a-z 0-9 _ -")
+]
+JOB_ID = r"^[A-Za-z0-9._:-]{1,255}\Z"
+JobId = Annotated[str, Meta(pattern=JOB_ID)]
+Instant = Annotated[datetime, Meta(tz=True, description="an instant with an offset, as in 2026-01-31T09:00:00Z")]
 _FINE = r"^([0-9]{1,10}(\.[0-9]{1,9})?(w|d|h|m|s|ms)){1,6}\Z"
-Delay = Annotated[str, Meta(pattern=_FINE, description="such as 90s, 1h30m, 250ms or 0s")]
-FineDuration = Annotated[str, Meta(pattern=_FINE, description="such as 90s, 1h30m or 250ms; at least 1ms")]
-Duration = Annotated[str, Meta(pattern=r"^([0-9]{1,10}[wdhms]){1,5}\Z", description="such as 90s, 5m or 1h30m")]
+Delay = Annotated[str, Meta(pattern=_FINE, description="a duration such as 90s, 1h30m, 250ms or 0s")]
+FineDuration = Annotated[str, Meta(pattern=_FINE, description="a duration such as 90s, 1h30m or 250ms; at least 1ms")]
+DURATION = r"^([0-9]{1,10}[wdhms]){1,5}\Z"
+Duration = Annotated[str, Meta(pattern=DURATION, description="a duration such as 90s, 5m or 1h30m")]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
 Text = Annotated[str, Meta(max_length=1_000, pattern=r"^[^\x00]*\Z")]
 Key = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\x00]*\Z")]

@@ -1,4 +1,4 @@
-"""Watching: one look at a store, and what is new since the last one, as server-sent events."""
+"""Reads a store and reports what is new since the last read, as server-sent events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rota.inspector.changes import Change
 from rota.inspector.facts.change import change_facts
 from rota.inspector.facts.job import LineFacts, line_facts
 from rota.inspector.facts.queue import jobs_by_state
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of
-from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, AuditFilter, JobFilter
 from rota.store.shared.liveness import is_alive
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rota.app import App
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Store
 
-NEWEST = 100  # jobs whose moves are told
+NEWEST = 100  # jobs whose moves are reported
 
 
 class CountsEvent(Struct, kw_only=True):
@@ -61,7 +61,7 @@ def event(name: str, data: Any, event_id: int | None = None) -> bytes:
 
 
 class Watcher:
-    """Looks again and again; the first look tells how things stand."""
+    """Looks again and again; the first one reports the current state."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -117,7 +117,7 @@ class Watcher:
 
 
 def new_lines(app: App, after: Mapping[str, int]) -> dict[str, tuple[Sequence[LineFacts], str | None]]:
-    """Of each followed job: the lines after a number, and its last state where it has ended and all was told."""
+    """Of each followed job: the lines after a number, and its last state where it has ended and everything was sent."""
     states = {job.id: job.state for job in app.open().get_jobs(list(after))}
     found: dict[str, tuple[Sequence[LineFacts], str | None]] = {}
     for job_id, number in after.items():

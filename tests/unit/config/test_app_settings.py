@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def place(app: App) -> str:
-    return str(internals(app).find_store().path)
+    return str(internals(app).store.find().path)
 
 
 def test_the_store_of_the_file_is_used_where_the_code_names_none(folder, monkeypatch):
@@ -58,7 +58,7 @@ def test_two_apps_in_one_process_keep_their_own_stores_whatever_the_environment(
 def test_a_store_that_the_code_made_itself_is_used_without_a_word(monkeypatch, caplog):
     monkeypatch.setenv("ROTA_STORE", "sqlite:///variable.db")
     store = MemoryStore()
-    assert internals(App(store)).find_store() is store
+    assert internals(App(store)).store.find() is store
     assert caplog.records == []
 
 
@@ -66,7 +66,7 @@ def test_the_default_store_is_beside_the_file_else_in_the_apps_folder(folder, mo
     (folder / "deep").mkdir()
     monkeypatch.chdir(folder / "deep")
     app = App()
-    internals(app).folder = folder / "elsewhere"  # as a target's loader does
+    internals(app).store.folder = folder / "elsewhere"  # as a target's loader does
     assert place(app) == f"{folder}/elsewhere/.rota/rota.db"
     (folder / "rota.yaml").touch()
     assert place(App()) == f"{folder}/.rota/rota.db"

@@ -270,6 +270,50 @@ WRONG = [  # text, the line, and what is said about it
         2,
         "sources.s.collections[0].enabled: got 'maybe', wanted true or false",
     ),
+    # Queues of documents.
+    ("documents: x", 1, "documents: got 'x', wanted names below it, as in `reminders: {source: mongodb://"),
+    ("documents:\n  a b: {}", 2, "documents.a b: queue"),
+    ("documents:\n  d: {source: 'm:s'}", 2, "documents.d: has no `handler`; wanted a function as module:name"),
+    ("documents:\n  d: {handler: remind}", 2, "documents.d: has no `source`; wanted a URL such as mongodb://"),
+    ("documents:\n  d: {handler: m:f, source: 'redis://x'}", 2, "documents.d: has no `collection`; wanted the name"),
+    ("documents:\n  d: {handler: m:f, source: orders}", 2, "documents.d.source: got 'orders', wanted a URL such as"),
+    ("documents:\n  d: {handler: m:f(), source: 'm:s'}", 2, "documents.d.handler: got 'm:f()', wanted a function"),
+    ("documents:\n  d: {handler: m:f, source: 'm:s', tz: Mars}", 2, "documents.d.tz: got 'Mars', wanted a timezone"),
+    (
+        "documents:\n  d: {handler: m:f, source: 'm:s', lockfor: 1m}",
+        2,
+        "documents.d.lockfor: there is no such key; did",
+    ),
+    (
+        "documents:\n  d:\n    handler: m:f\n    source: m:s\n    concurrency: 0",
+        5,
+        "documents.d.concurrency: got '0', wanted a whole number from 1 to 10,000",
+    ),
+    (
+        "documents:\n  d: {handler: m:f, source: 'm:s', condition: {a: 1}}",
+        2,
+        "documents.d.condition: belongs to a source with a URL; m:s is made by code, so say it there",
+    ),
+    (
+        "documents:\n  d: {handler: m:f, source: 'a://b', collection: c, condition: open}",
+        2,
+        "documents.d.condition: got 'open', wanted a mapping such as {status: open}",
+    ),
+    (
+        "documents:\n  d: {handler: m:f, source: 'a://b', collection: c, fields: five}",
+        2,
+        "documents.d.fields: got 'five', wanted four, or a mapping",
+    ),
+    (
+        "documents:\n  d:\n    {handler: m:f, source: 'a://b', collection: c,\n    fields: {interval: jobs.0.every}}",
+        4,
+        "documents.d.fields.interval: got 'jobs.0.every', wanted the path of a field",
+    ),
+    (
+        "documents:\n  d: {handler: m:f, source: 'a://b', collection: c, fields: {sleepUntil: x}}",
+        2,
+        "documents.d.fields.sleepUntil: there is no such key; did you mean documents.d.fields.sleep_until?",
+    ),
 ]
 
 
@@ -363,6 +407,28 @@ def test_a_part_whose_lines_are_all_commented_out_says_nothing(read, text):
     reading = read(text)
     assert reading.complaints == []
     assert reading.declared.schedules == reading.declared.tenants == reading.declared.sources == ()
+
+
+def test_queues_of_documents_are_read_with_where_each_key_was_said(read):
+    (one, four) = read(
+        "documents:\n  reminders:\n    source: mongodb://ann:secret@db/shop\n    collection: orders\n"
+        "    handler: shop:remind\n"
+        "    condition: {status: open, total: {$gt: 5}}\n"
+        "    fields: {sleep_until: job.at, locked_until: , locked_by: }\n"
+        "    lock_for: 10m\n    concurrency: 16\n    tz: Asia/Kolkata\n    next_delay: 250ms\n"
+        "  bills: {source: mongodb://db/shop, collection: bills, handler: pay, fields: four}\n"
+    ).declared.documents
+    assert (one.name, one.place, one.at("condition")) == (
+        "reminders",
+        "rota.yaml:2",
+        "rota.yaml:6: documents.reminders.condition",
+    )
+    assert (one.source, one.collection, one.handler) == ("mongodb://ann:secret@db/shop", "orders", "shop:remind")
+    assert one.condition == {"status": "open", "total": {"$gt": 5}}
+    assert one.fields == {"sleep_until": "job.at", "locked_until": None, "locked_by": None}
+    spans = {"lock_for": timedelta(minutes=10), "next_delay": timedelta(milliseconds=250)}
+    assert one.options == {**spans, "concurrency": 16, "tz": "Asia/Kolkata"}
+    assert four.fields == {"locked_until": None, "locked_by": None}
 
 
 def test_arguments_are_what_json_makes_of_them(read):

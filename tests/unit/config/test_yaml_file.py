@@ -19,7 +19,11 @@ DURATION = "wanted a duration such as 90s, 5m or 1h30m"
 
 WRONG = [  # text, the line, and what is said about it
     ("leese: 30s", 1, "leese: there is no such setting; did you mean lease?"),
-    ("\nwww: {}", 2, "www: there is no such setting; there are app, drain, lease, log, namespace, redact"),
+    (
+        "\nwww: {}",
+        2,
+        "www: there is no such setting; there are app, check_types, documents, drain, lease, log, namespace",
+    ),
     ("concurrency: 4", 1, "concurrency: there is no such setting; did you mean worker.concurrency?"),
     ("worker:\n  concurency: 4", 2, "worker.concurency: there is no such setting; did you mean worker.concurrency?"),
     ("worker: {x: 1}", 1, "worker.x: there is no such setting; there are worker.concurrency, worker.processes"),

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.model.audit_record import Author
-from rota.model.clock_record import ClockRecord, ClockStep, missed_step, recent_steps, with_step, wrong_time_at
-from rota.model.clock_repair import MOST_SPANS, is_ahead_of_clock, repair_schedule, with_repair_audit
-from rota.model.firing import plan
+from rota.model.clock.record import ClockRecord, ClockStep, missed_step, recent_steps, with_step, wrong_time_at
+from rota.model.clock.repair import MOST_SPANS, is_ahead_of_clock, repair_schedule, with_repair_audit
 from rota.model.micros import SECOND, datetime_of, iso_text
-from rota.model.occurrence import Occurrence
-from rota.model.wording import OF_SCHEDULE, differences, plain_form
+from rota.model.schedules.edit import disable, enable, follow_pause, pause, resume
+from rota.model.schedules.firing import plan
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Pause
+from rota.model.schedules.wording import OF_SCHEDULE, differences, plain_form
 from rota.store.contract import Retention
 from rota.store.memory import MemoryStore
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
@@ -123,6 +125,38 @@ def check_world(spec: dict[str, object], steps: list[tuple[str, int]]) -> None:
 def a_line(minute: float, reason: str = "overlap", outcome: str = "skipped") -> Occurrence:
     at = T0 + round(minute * MINUTE)
     return Occurrence(schedule_id="tick", after_at=at - 1, through_at=at, outcome=outcome, reason=reason)
+
+
+SILENCES = {
+    "paused": (lambda one, now: pause(one, now, reason="", by="ann", until=now + HOUR), resume),
+    "paused with its tenant": (
+        lambda one, now: follow_pause(one, Pause(now, "", "ann", None, "acme"), now),
+        lambda one, now: follow_pause(one, None, now),
+    ),
+    "disabled": (disable, enable),
+}
+
+
+@pytest.mark.parametrize(("begin", "end"), SILENCES.values(), ids=SILENCES)
+@pytest.mark.parametrize("was_fired", [True, False])
+def test_a_silence_that_began_under_a_wrong_clock_holds_from_when_the_clock_is_right(begin, end, was_fired) -> None:
+    schedule = new_schedule("tick", trigger="every 1m", catchup="all").after
+    wrong = T0 + HOUR
+    if was_fired:
+        schedule = msgspec.structs.replace(schedule, fired_through=wrong)
+    schedule = begin(schedule, wrong).after
+    right = T0 + 30 * SECOND
+    assert is_ahead_of_clock(schedule, right)
+    repaired = repair_schedule(schedule, [], right)
+    assert repaired is not None
+    assert [at for at, _ in repaired.after.silences] == [right]
+    audit = with_repair_audit(repaired, schedule, Author(record_id="r", by="a node", verb="moved back")).audit
+    assert audit is not None
+    assert (f'"silent_since":{wrong}' in audit.before, f'"silent_since":{right}' in audit.after) == (True, True)
+    assert repair_schedule(repaired.after, [], right + SECOND) is None
+    resumed = end(repaired.after, right + 5 * MINUTE)
+    assert sum(skip.count for skip in resumed.skips) == 5  # they fell into the silence: none of them is caught up
+    assert plan(resumed.after, right + 5 * MINUTE, fresh_id).shots == []
 
 
 def test_spans_are_bounded() -> None:

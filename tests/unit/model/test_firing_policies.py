@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.model.edit import pause
-from rota.model.firing import MOST_JOBS, fired, jitter_of, place, plan
 from rota.model.micros import SECOND
-from rota.model.schedule import CATCHUPS, OVERLAPS
-from rota.model.slots import next_slot
+from rota.model.schedules.edit import pause
+from rota.model.schedules.firing import MOST_JOBS, fired, jitter_of, place, plan
+from rota.model.schedules.schedule import CATCHUPS, OVERLAPS
+from rota.model.schedules.slots import next_slot
 from unit.model.values import HOUR, MINUTE, NOON, a_schedule, some_id
 
 DAY = 24 * HOUR

@@ -8,13 +8,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.model.history import history_of
-from rota.model.job import Move, accept, pack_moves, unpack_moves
+from rota.model.jobs.history import history_of
+from rota.model.jobs.job import Move, accept, pack_moves, unpack_moves
+from rota.model.jobs.outcome import Failed, RetryAsked, Returned, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle
+from rota.model.jobs.state import MOVES, State
 from rota.model.micros import SECOND, datetime_of
-from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
-from rota.model.retry import RetryPolicy
-from rota.model.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle
-from rota.model.state import MOVES, State
 from unit.model.values import HOUR, MINUTE, NOON, a_request
 
 IN_QUEUE = {"queue": "default", "priority": 0}
@@ -92,7 +92,7 @@ OUTCOMES = [
     Stopped("not wanted"),
     TaskUnknown(),
     Undecodable("BadPayload: cut short"),
-    GivenBack(),
+    Returned(),
 ]
 
 
@@ -180,6 +180,6 @@ def test_no_line_is_earlier_than_the_one_before_it_though_its_writer_began_earli
 def test_what_is_claimed_ahead_of_its_time_is_queued_and_started_at_its_time():
     job = claim(promote(accept(a_request(delay=20), NOON), NOON + 15), "worker-1", NOON + 15, NOON + MINUTE)
     assert (job.queued_at, job.started_at) == (NOON + 20, NOON + 20)
-    given = apply(settle(job, GivenBack(), RetryPolicy(), NOON + 17, 0.0))
+    given = apply(settle(job, Returned(), RetryPolicy(), NOON + 17, 0.0))
     dropped = apply(cancel(given, NOON + 18, "not wanted"))
     assert [line.at - NOON for line in history_of(dropped)] == [0, 20, 20, 20, 20]

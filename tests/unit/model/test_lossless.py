@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from rota.model.lossless import changed_type, is_open
+from rota.model.jobs.lossless import changed_type, is_open
 
 
 @dataclass

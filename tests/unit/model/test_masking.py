@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.model.masking import masked
+from rota.model.secrets.masking import masked
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from rota.model.edit import register
 from rota.model.micros import micros_of
-from rota.model.schedule import Origin, Schedule, ScheduleSpec
+from rota.model.schedules.edit import register
+from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec
 
 WEDNESDAY_NIGHT = micros_of(datetime(2026, 1, 7, 22, 0, tzinfo=UTC))  # in Tokyo it is Thursday already
 DAY = 86_400_000_000

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from rota.model.edit import disable, enable, follow_pause, follow_spec, pause, register, resume
-from rota.model.firing import fired, plan
 from rota.model.micros import SECOND, datetime_of, micros_of
-from rota.model.schedule import Origin, Pause, ScheduleSpec
+from rota.model.schedules.edit import disable, enable, follow_pause, follow_spec, pause, register, resume
+from rota.model.schedules.firing import fired, plan
+from rota.model.schedules.schedule import Origin, Pause, ScheduleSpec
 from unit.model.values import some_id
 
 HOUR = 3600 * SECOND
@@ -72,12 +72,6 @@ def test_a_date_that_is_past_in_the_new_zone_is_skipped_where_nothing_is_caught_
 def test_it_is_caught_up_with_look_ahead_too():
     schedule = ran(made(DAILY, "America/New_York", "2026-01-14 12:00", lookahead=30 * HOUR), "2026-01-15 05:05")
     assert shown(moved(schedule, "Asia/Kolkata", "2026-01-15 18:55").after.next_at) == "2026-01-15 18:35"
-
-
-def test_a_paused_one_catches_up_nothing():
-    schedule = ran(made(DAILY, "America/New_York", "2026-01-14 12:00"), "2026-01-15 05:05")
-    disabled = msgspec.structs.replace(schedule, is_enabled=False)
-    assert shown(moved(disabled, "Asia/Kolkata", "2026-01-15 18:55").after.next_at) == "2026-01-16 18:35"
 
 
 def test_a_yearly_date_that_is_done_does_not_hold_up_other_times():
@@ -312,3 +306,141 @@ def test_a_silence_after_a_kept_run_does_not_bring_its_date_back():
     kept = moved(schedule, "Europe/London", "2026-11-16 18:00", keeps_next=True).after
     after = silent(ran(kept, "2026-11-17 01:30"), "pause", "2026-11-17 01:40", "2026-11-17 03:00")
     assert shown(after.next_at) == "2026-11-18 02:30"
+
+
+@every_silence
+def test_a_time_of_the_new_zone_that_lies_in_the_silence_is_skipped_with_it(kind):
+    """Kolkata's 16th is at 18:35, after the silence began; nothing of New York's clock fell into it."""
+    stop, start = SILENCES[kind]
+    schedule = ran(made(DAILY, "America/New_York", "2026-01-14 12:00"), "2026-01-15 05:05")
+    away = moved(stop(schedule, at("2026-01-15 12:00")).after, "Asia/Kolkata", "2026-01-15 18:55")
+    assert away.skips == []
+    back = start(away.after, at("2026-01-15 19:00"))
+    assert [(skip.count, shown(skip.through_at)) for skip in back.skips] == [(1, "2026-01-15 18:35")]
+    assert shown(back.after.next_at) == "2026-01-16 18:35"
+
+
+@every_silence
+def test_a_time_of_the_new_zone_that_lies_before_the_silence_was_missed(kind):
+    stop, start = SILENCES[kind]
+    schedule = ran(made(DAILY, "America/New_York", "2026-01-14 12:00"), "2026-01-15 05:05")
+    away = moved(stop(schedule, at("2026-01-15 18:40")).after, "Asia/Kolkata", "2026-01-15 18:55").after
+    back = start(away, at("2026-01-15 19:00")).after
+    assert shown(back.next_at) == "2026-01-15 18:35"
+    (shot,) = plan(back, at("2026-01-15 19:00"), some_id).shots
+    assert (shown(shot.job.fire_at), shot.job.made_by) == ("2026-01-15 18:35", "catchup")
+
+
+@every_silence
+def test_a_time_that_fell_into_the_silence_by_the_old_clock_is_decided_by_a_move(kind):
+    """Paris had its 16th in the pause; Tokyo's lies before the pause, and is the same date."""
+    stop, start = SILENCES[kind]
+    schedule = ran(made(NIGHTLY, "Europe/Paris", "2026-11-14 12:00"), "2026-11-15 01:30")
+    silent_one = stop(schedule, at("2026-11-16 00:00")).after
+    away = moved(silent_one, "Asia/Tokyo", "2026-11-16 12:00")
+    assert [(skip.count, shown(skip.through_at)) for skip in away.skips] == [(1, "2026-11-16 01:30")]
+    back = start(away.after, at("2026-11-16 13:00"))
+    assert back.skips == []
+    assert shown(back.after.next_at) == "2026-11-16 17:30"
+
+
+def test_what_was_missed_before_a_silence_stays_open_through_two_moves():
+    schedule = made(NIGHTLY, "Europe/Paris", "2026-11-13 12:00", catchup="all")
+    schedule = silent(schedule, "pause", "2026-11-15 12:00", "2026-11-16 12:00")  # the 14th and 15th were missed
+    away = moved(schedule, "Asia/Tokyo", "2026-11-16 12:10").after
+    back = moved(away, "Europe/Paris", "2026-11-16 12:20").after
+    shots = plan(back, at("2026-11-16 12:30"), some_id).shots
+    assert [shown(shot.job.fire_at) for shot in shots] == ["2026-11-14 01:30", "2026-11-15 01:30"]
+    assert shown(plan(back, at("2026-11-16 12:30"), some_id).next_at) == "2026-11-17 01:30"
+
+
+def test_a_date_that_never_ran_is_still_to_come_after_an_edit_and_two_moves():
+    schedule = ran(made("cron 0 3 * * *", "Europe/Paris", "2026-11-15 17:52"), "2026-11-16 02:00")
+    edited = retimed(schedule, NIGHTLY, "2026-11-16 17:53").after
+    assert shown(edited.next_at) == "2026-11-17 01:30"
+    away = moved(edited, "Asia/Tokyo", "2026-11-16 17:54").after
+    assert shown(away.next_at) == "2026-11-17 17:30"
+    assert shown(moved(away, "Europe/Paris", "2026-11-16 17:55").after.next_at) == "2026-11-17 01:30"
+
+
+def test_a_time_of_day_that_never_ran_is_still_to_come_after_two_moves():
+    schedule = ran(made("cron 0 2,19 * * *", "Europe/Paris", "2026-11-16 17:52"), "2026-11-16 18:00")
+    away = moved(schedule, "Asia/Tokyo", "2026-11-16 18:10").after
+    assert shown(away.next_at) == "2026-11-17 10:00"
+    assert shown(moved(away, "Europe/Paris", "2026-11-16 18:20").after.next_at) == "2026-11-17 01:00"
+
+
+def test_a_date_that_ran_in_another_zone_is_done_for_a_new_wall_time():
+    """Tokyo has had its 17th, by whose clock Paris still has the 16th."""
+    schedule = ran(made(NIGHTLY, "Asia/Tokyo", "2026-11-15 17:52"), "2026-11-16 17:30")
+    away = moved(schedule, "Europe/Paris", "2026-11-16 18:00").after
+    assert shown(away.next_at) == "2026-11-18 01:30"
+    assert shown(retimed(away, "cron 0 22 * * *", "2026-11-16 18:10").after.next_at) == "2026-11-18 21:00"
+
+
+def test_a_date_that_ran_is_done_after_a_rule_with_several_times_a_day_held_in_between():
+    schedule = ran(made(NIGHTLY, "UTC", "2026-11-15 17:52"), "2026-11-16 02:30")
+    often = ran(retimed(schedule, "cron */5 * * * *", "2026-11-16 10:01").after, "2026-11-16 10:05")
+    assert shown(retimed(often, "cron 0 18 * * *", "2026-11-16 10:06").after.next_at) == "2026-11-17 18:00"
+
+
+def test_a_date_that_is_done_in_another_zone_does_not_hold_up_a_rule_with_several_times_a_day():
+    schedule = ran(made(NIGHTLY, "Asia/Tokyo", "2026-11-15 17:52"), "2026-11-16 17:30")
+    away = moved(schedule, "Europe/Paris", "2026-11-16 18:00").after
+    assert shown(retimed(away, "cron */5 * * * *", "2026-11-16 18:01").after.next_at) == "2026-11-16 18:05"
+
+
+def test_a_date_whose_run_began_with_the_schedule_is_done_at_another_time_and_in_another_zone():
+    start = at("2026-11-16 23:00")  # the 17th in Tokyo
+    schedule = made("calendar days=1 at=09:00", "Asia/Tokyo", "2026-11-17 01:00", start=start)
+    assert shown(schedule.last.fired_for) == "2026-11-17 00:00"
+    assert shown(retimed(schedule, "calendar days=1 at=18:00", "2026-11-17 02:00").after.next_at) == "2026-11-18 09:00"
+    assert shown(moved(schedule, "Europe/Paris", "2026-11-17 02:00").after.next_at) == "2026-11-18 08:00"
+
+
+def test_times_of_one_day_that_a_move_puts_before_the_last_run_are_one_run():
+    schedule = ran(made("cron 0 1,3,4 * * *", "Europe/Paris", "2026-11-16 17:52"), "2026-11-17 00:00")
+    after = moved(schedule, "Asia/Tokyo", "2026-11-17 00:10").after  # 09:10 there: its 03:00 and 04:00 are past
+    assert after.next_at == at("2026-11-17 00:00:01")
+    (shot,) = plan(after, at("2026-11-17 00:10"), some_id).shots
+    assert shot.job.fire_at == after.next_at
+    assert shown(moved(ran(after, "2026-11-17 00:10"), "Europe/Paris", "2026-11-17 00:20").after.next_at) == (
+        "2026-11-18 00:00"
+    )
+
+
+def test_a_kept_run_that_another_move_drops_is_open_again():
+    schedule = ran(made(NIGHTLY, "America/Los_Angeles", "2026-11-15 12:00"), "2026-11-16 10:30")
+    kept = moved(schedule, "America/New_York", "2026-11-16 12:00", keeps_next=True).after
+    assert shown(kept.next_at) == "2026-11-17 10:30"
+    away = moved(kept, "Asia/Tokyo", "2026-11-16 18:00").after  # the 17th there was at 17:30
+    assert shown(away.next_at) == "2026-11-16 17:30"
+
+
+def test_other_bounds_leave_a_kept_run_and_what_is_done():
+    schedule = ran(made(NIGHTLY, "America/Los_Angeles", "2026-11-15 12:00"), "2026-11-16 10:30")
+    kept = moved(schedule, "America/New_York", "2026-11-16 12:00", keeps_next=True).after
+    bounded = msgspec.structs.replace(kept.spec, end=at("2026-12-01 00:00"))
+    after = register(kept, "it", bounded, Origin(), at("2026-11-17 08:00"), some_id).after
+    assert shown(after.next_at) == "2026-11-17 10:30"
+    assert shown(ran(after, "2026-11-17 10:30").next_at) == "2026-11-18 07:30"
+    ended = msgspec.structs.replace(kept.spec, end=at("2026-11-17 09:00"))
+    assert register(kept, "it", ended, Origin(), at("2026-11-17 08:00"), some_id).after.next_at is None
+
+
+def test_other_bounds_do_not_run_a_date_again_that_is_done_in_another_zone():
+    schedule = ran(made("cron 0 2,3 * * *", "Asia/Tokyo", "2026-11-15 18:52"), "2026-11-16 17:00")
+    away = moved(ran(schedule, "2026-11-16 18:00"), "Europe/Paris", "2026-11-16 18:10").after
+    assert shown(away.next_at) == "2026-11-18 01:00"
+    bounded = msgspec.structs.replace(away.spec, end=at("2026-12-01 00:00"))
+    assert shown(register(away, "it", bounded, Origin(), at("2026-11-16 18:20"), some_id).after.next_at) == (
+        "2026-11-18 01:00"
+    )
+
+
+def test_a_record_from_before_the_past_was_stored_reads_as_it_did():
+    """The last time that lies behind counts as done, whichever clock said so."""
+    schedule = ran(made("cron 0 3 * * *", "Europe/Paris", "2026-11-15 17:52"), "2026-11-16 02:00")
+    edited = retimed(schedule, NIGHTLY, "2026-11-16 17:53").after
+    old = msgspec.structs.replace(moved(edited, "Asia/Tokyo", "2026-11-16 17:54").after, ahead=None)
+    assert shown(moved(old, "Europe/Paris", "2026-11-16 17:55").after.next_at) == "2026-11-18 01:30"

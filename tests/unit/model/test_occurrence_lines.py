@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.model.firing import plan
-from rota.model.job import accept
+from rota.model.jobs.job import accept
+from rota.model.jobs.outcome import Failed, Stopped, Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import apply, cancel, settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.occurrence import Occurrence, fold, noted, of_job, of_skip
-from rota.model.outcome import Failed, Stopped, Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.schedule import LastRun
-from rota.model.settle import apply, cancel, settle
-from rota.model.slots import Skip
-from rota.model.state import State
+from rota.model.schedules.firing import plan
+from rota.model.schedules.occurrence import Occurrence, fold, noted, of_job, of_skip
+from rota.model.schedules.schedule import LastRun
+from rota.model.schedules.slots import Skip
 from unit.model.values import MINUTE, NOON, a_job, a_schedule, some_id
 
 

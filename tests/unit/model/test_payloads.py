@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadPayload, PayloadTooLarge
-from rota.model.payload import LARGEST, Call, pack_call, unpack_call
+from rota.model.jobs.payload import LARGEST, Call, pack_call, unpack_call
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -135,7 +135,8 @@ def test_any_bytes_are_read_or_refused(payload):
         (b'[[],{"a":1}]', Call([], {"a": 1})),
         (b'[[],{},{"m":1},5,1000]', Call([], {}, {"m": 1}, 5, 1_000)),
         (b'[[1],{},{},null,null,[0,"a"]]', Call([1], secrets=[0, "a"])),
-        (b'[[1],{},{},null,null,[],"later"]', Call([1])),
+        (b"[[1],{},{},null,null,[],2]", Call([1], passed=2)),
+        (b'[[1],{},{},null,null,[],0,"later"]', Call([1])),
     ],
 )
 def test_payloads_of_older_and_newer_writers_stay_readable(payload, call):

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from rota.errors import Refused
-from rota.model.edit import disable, enable, register, retire
 from rota.model.micros import SECOND
-from rota.model.planning import plan_changes
-from rota.model.schedule import Origin, ScheduleSpec
+from rota.model.schedules.edit import disable, enable, register, retire
+from rota.model.schedules.planning import plan_changes
+from rota.model.schedules.schedule import Origin, ScheduleSpec
 from unit.model.values import HOUR, MINUTE, NOON, some_id
 
 OLD, NEW = Origin("code", "shop", "1.0"), Origin("code", "shop", "1.10")

@@ -15,14 +15,14 @@ import pytest
 
 from rota import App, BadOption, BadPayload, Secret
 from rota.app import internals
-from rota.model.job import NewJob, accept
-from rota.model.outcome import Died, Failed, GivenBack, RetryAsked, Snoozed, Stopped, Undecodable
-from rota.model.payload import REDACTED, Call, pack_call, unpack_call
-from rota.model.redaction import DEFAULT, NAMES, Redaction, hidden, restored, restored_call, texts_in
-from rota.model.retry import RetryPolicy
-from rota.model.schedule import ScheduleSpec
-from rota.model.settle import settle
-from rota.model.state import State
+from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.outcome import Died, Failed, RetryAsked, Returned, Snoozed, Stopped, Undecodable
+from rota.model.jobs.payload import REDACTED, Call, pack_call, unpack_call
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import settle
+from rota.model.jobs.state import State
+from rota.model.schedules.schedule import ScheduleSpec
+from rota.model.secrets.redaction import DEFAULT, NAMES, Redaction, hidden, restored, restored_call, texts_in
 from rota.tasks.arguments import Signature
 from unit.model.values import NOON, a_job
 
@@ -185,7 +185,7 @@ def test_secrets_are_found_in_texts_as_they_are_and_as_they_are_quoted():
         Undecodable("s3cret"),
         Snoozed(1, "waits for s3cret"),
         Stopped("s3cret"),
-        GivenBack("s3cret"),
+        Returned("s3cret"),
         Died("s3cret"),
     ],
     ids=lambda outcome: type(outcome).__name__,

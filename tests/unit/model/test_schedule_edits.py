@@ -8,10 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadOption, Refused
-from rota.model.edit import disable, enable, park, pause, register, remove, resume, retire, schedule_after, trigger_now
-from rota.model.firing import as_made, fired, plan
 from rota.model.micros import SECOND
-from rota.model.schedule import LastRun, Origin, ScheduleSpec, check_spec, pack_spec, unpack_spec
+from rota.model.schedules.edit import (
+    disable,
+    enable,
+    mark_broken,
+    pause,
+    register,
+    remove,
+    resume,
+    retire,
+    schedule_after,
+    trigger_now,
+)
+from rota.model.schedules.firing import as_made, fired, plan
+from rota.model.schedules.schedule import LastRun, Origin, ScheduleSpec, check_spec, pack_spec, unpack_spec
 from unit.model.values import HOUR, MINUTE, NOON, a_schedule, some_id
 
 CODE = Origin("code", "shop", "1.0")
@@ -358,7 +369,7 @@ def test_a_run_by_hand_leaves_the_times_alone():
 
 
 def test_a_broken_schedule_is_set_aside_with_the_reason_and_comes_back_when_it_is_mended():
-    parked = park(seasoned(), LATER, "BadCron: no such date").after
+    parked = mark_broken(seasoned(), LATER, "BadCron: no such date").after
     assert (parked.due_at, parked.problem) == (None, "BadCron: no such date")
     mended = register(parked, "nightly", a_spec("every 5m"), CODE, LATER, some_id).after
     assert mended.problem is None

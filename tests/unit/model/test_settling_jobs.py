@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadOption, UnlawfulMove
-from rota.model.history import history_of
-from rota.model.micros import SECOND
-from rota.model.outcome import (
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import (
     Failed,
-    GivenBack,
     RetryAsked,
+    Returned,
     Snoozed,
     Stopped,
     Succeeded,
     TaskUnknown,
     Undecodable,
 )
-from rota.model.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE, Backoff, RetryPolicy, backoff
-from rota.model.settle import apply, apply_to, cancel, claim, promote, release, rescue, retry_by_hand, settle
-from rota.model.state import State
+from rota.model.jobs.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE, Backoff, RetryPolicy, backoff
+from rota.model.jobs.settle import apply, apply_to, cancel, claim, promote, release, rescue, retry_by_hand, settle
+from rota.model.jobs.state import State
+from rota.model.micros import SECOND
 from unit.model.values import HOUR, MINUTE, NOON, a_job
 
 THREE = RetryPolicy()
@@ -38,7 +38,7 @@ EVERY_OUTCOME = [
     Stopped("not wanted"),
     TaskUnknown(),
     Undecodable("BadPayload: cut short"),
-    GivenBack(),
+    Returned(),
 ]
 
 
@@ -151,7 +151,7 @@ def test_a_payload_that_cannot_be_read_parks_the_job_with_the_reason():
 
 def test_giving_back_spends_nothing_and_keeps_the_place_in_the_line():
     before = a_job(attempts=1, failures=1, deaths=1)
-    job = settled(before, GivenBack())
+    job = settled(before, Returned())
     assert (job.state, job.run_at, job.seq, job.priority) == (State.QUEUED, before.run_at, before.seq, before.priority)
     assert (job.attempts, job.failures, job.deaths) == (1, 1, 1)
 
@@ -178,7 +178,7 @@ def test_a_job_that_was_asked_to_stop_never_goes_back_into_the_line(outcome):
 
 
 @pytest.mark.parametrize(
-    "outcome", [Failed("Boom"), RetryAsked(None, "Retry"), Snoozed(HOUR), TaskUnknown(), GivenBack()]
+    "outcome", [Failed("Boom"), RetryAsked(None, "Retry"), Snoozed(HOUR), TaskUnknown(), Returned()]
 )
 def test_what_would_have_been_another_attempt_ends_a_stopped_job_as_cancelled(outcome):
     job = settled(a_job(cancel_reason="not wanted"), outcome)
@@ -217,11 +217,11 @@ def test_failures_and_deaths_are_counted_apart():
 
 @given(
     retries=st.integers(0, 12),
-    turns=st.lists(st.sampled_from(["fail", "snooze", "give back", "unknown"]), max_size=60),
+    turns=st.lists(st.sampled_from(["fail", "snooze", "return", "unknown"]), max_size=60),
 )
 def test_a_job_fails_exactly_once_more_than_it_has_retries(retries, turns):
     job, policy, failed = a_job(), RetryPolicy(retries=retries), 0
-    outcomes = {"fail": Failed("Boom"), "snooze": Snoozed(1), "give back": GivenBack(), "unknown": TaskUnknown()}
+    outcomes = {"fail": Failed("Boom"), "snooze": Snoozed(1), "return": Returned(), "unknown": TaskUnknown()}
     for turn in turns:
         job = settled(job, outcomes[turn], policy)
         failed += turn == "fail"
@@ -351,7 +351,7 @@ def test_a_key_goes_with_the_end_of_its_job():
     assert settled(a_job(key="user-42"), Succeeded()).key is None
 
 
-@pytest.mark.parametrize("outcome", [Failed("Boom"), Snoozed(HOUR), TaskUnknown(), GivenBack()])
+@pytest.mark.parametrize("outcome", [Failed("Boom"), Snoozed(HOUR), TaskUnknown(), Returned()])
 def test_a_key_stays_while_its_job_is_live(outcome):
     assert settled(a_job(key="user-42"), outcome).key == "user-42"
 
@@ -418,7 +418,7 @@ def test_every_claim_raises_the_number_of_the_lease():
     for number in range(1, 6):
         job = claim(job, f"worker-{number}", NOON, NOON + MINUTE)
         assert (job.lease_no, job.holder, job.lease_until) == (number, f"worker-{number}", NOON + MINUTE)
-        job = apply(settle(job, GivenBack(), THREE, NOON, 0.0))
+        job = apply(settle(job, Returned(), THREE, NOON, 0.0))
 
 
 def test_the_line_of_a_retry_by_hand_keeps_the_time_that_it_was_written_with():

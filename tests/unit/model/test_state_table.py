@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from rota.errors import Refused, UnlawfulMove
-from rota.model.state import FINAL, FIRST, MOVES, WAITING, State, check_move
+from rota.model.jobs.state import FINAL, FIRST, MOVES, WAITING, State, check_move
 
 LAWFUL = {
     ("failed", "scheduled"),  # retried by hand, before its time

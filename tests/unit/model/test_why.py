@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from rota.model.audit_record import AuditRecord
-from rota.model.firing import overlap_reason
-from rota.model.job import accept
+from rota.model.jobs.job import accept
+from rota.model.jobs.outcome import Failed, Returned, Snoozed, Stopped, Succeeded, TaskUnknown
+from rota.model.jobs.retry import Backoff, RetryPolicy
+from rota.model.jobs.settle import apply, claim, promote, release, settle
 from rota.model.micros import SECOND
-from rota.model.occurrence import Occurrence
-from rota.model.outcome import Failed, GivenBack, Snoozed, Stopped, Succeeded, TaskUnknown
-from rota.model.retry import Backoff, RetryPolicy
-from rota.model.schedule import Ahead, Detour, Origin, Pause
-from rota.model.settle import apply, claim, promote, release, settle
-from rota.model.why import Records, instant_to_explain, why, why_removed
-from rota.model.why_job import Around, why_job
-from rota.model.why_times import Changes, Instead
+from rota.model.schedules.firing import overlap_reason
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Ahead, Detour, Origin, Pause
+from rota.model.why.changed_times import Changes, Instead
+from rota.model.why.job import Around, Sealed, why_job
+from rota.model.why.schedule import Records, instant_to_explain, why, why_removed
 from unit.model import values
 from unit.model.values import HOUR, MINUTE, NOON, a_request
 
@@ -60,7 +60,7 @@ LIVE = {
     "unknown": lambda: ended_with(TaskUnknown(), SLOT - 10 * SECOND),
     "snoozed": lambda: ended_with(Snoozed(HOUR)),
     "queued": queued,
-    "returned": lambda: ended_with(GivenBack()),
+    "returned": lambda: ended_with(Returned()),
     "delayed": lambda: made(run_at=SLOT + HOUR),
     "finished since": lambda: apply(settle(running(), Succeeded(), POLICY, SLOT + SECOND, 0.0)),
     "failed since": lambda: apply(
@@ -146,7 +146,7 @@ def test_a_date_that_is_done_is_not_due_again():
     done = Ahead(detours=(Detour(NOON, SLOT + HOUR, is_date=True),))
     verdict = ask(msgspec.structs.replace(a_schedule(), ahead=done), NOON + 60 * MINUTE)
     assert verdict.outcome == "not expected"
-    assert "This local date has had its run. A new wall time does not run it again." in verdict.sentence
+    assert "Its zone or its times were changed, and another run stands for this time." in verdict.sentence
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
@@ -161,7 +161,12 @@ AROUND = {
     "paused": ({"is_queue_paused": True}, "`rota queues resume default`."),
     "no worker": ({"has_worker": False}, "Start one: `rota worker TARGET -q default`."),
     "unknown": ({"knows_task": False}, UNKNOWN),
-    "sealed": ({"is_sealed": True}, "The job runs in the store it is copied to."),
+    "sealed": ({"seal": Sealed(other="redis")}, "The job runs in the store it is copied to."),
+    "copied": (
+        {"seal": Sealed(other="redis", is_done=True)},
+        "The job runs there: restart the nodes with the URL of that store.",
+    ),
+    "being filled": ({"seal": Sealed(other="redis", is_target=True)}, "The job runs when the copy has ended."),
 }
 
 
@@ -325,9 +330,21 @@ OPEN = {
     ),
     "sealed": (
         {},
-        {"is_sealed": True},
+        {"seal": Sealed(other="redis")},
         "due",
-        "It has been due for 60 s. The store is sealed while it is copied, so nothing is fired.",
+        "It has been due for 60 s. The store is sealed while it is copied to redis, so nothing is fired.",
+    ),
+    "copied": (
+        {},
+        {"seal": Sealed(other="redis", is_done=True)},
+        "due",
+        "It has been due for 60 s. The store is sealed: everything in it was copied to redis, so nothing is fired.",
+    ),
+    "being filled": (
+        {},
+        {"seal": Sealed(other="redis", is_target=True)},
+        "due",
+        "It has been due for 60 s. The store is sealed while it is filled from redis, so nothing is fired.",
     ),
     "the store failed": (
         {"ahead": Ahead(fault="Boom: too large\nmore")},
@@ -393,6 +410,31 @@ def test_a_schedule_that_was_paused_before_its_first_run_is_paused_and_not_unexp
     at = instant_to_explain(schedule, NOON + MINUTE)
     verdict = ask(schedule, at, around=Around(now=NOON + MINUTE))
     assert (verdict.outcome, verdict.fix) == ("skipped: paused with tenant acme by ann", "`rota tenants resume acme`.")
+
+
+ENABLE, RESUME, TENANT = "`rota schedules enable tick`", "`rota schedules resume tick`", "`rota tenants resume acme`"
+OWN, WITH_TENANT = Pause(NOON, "", "ann"), Pause(NOON, "", "bob", None, "acme")
+SILENCES = {
+    "disabled and paused": ({"is_enabled": False, "pause": OWN}, [ENABLE, RESUME]),
+    "disabled, and its tenant paused": ({"is_enabled": False, "tenant_pause": WITH_TENANT}, [ENABLE, TENANT]),
+    "paused twice": ({"pause": OWN, "tenant_pause": WITH_TENANT}, [RESUME, TENANT]),
+    "all": ({"is_enabled": False, "pause": OWN, "tenant_pause": WITH_TENANT}, [ENABLE, RESUME, TENANT]),
+    "a pause that is over": ({"is_enabled": False, "pause": Pause(NOON, "", "ann", SLOT)}, [ENABLE]),
+}
+
+
+@pytest.mark.parametrize(("fields", "steps"), SILENCES.values(), ids=SILENCES)
+@pytest.mark.parametrize("reason", ["", "paused by ann", "disabled"])
+def test_a_schedule_that_is_silent_for_several_reasons_is_told_a_step_for_each(fields, steps, reason):
+    schedule = msgspec.structs.replace(a_schedule(), **fields)
+    records = {"line": line("skipped", reason)} if reason else {}
+    is_enabled_again = reason == "disabled" and schedule.is_enabled
+    assert ask(schedule, **records).fix == ("" if is_enabled_again else f"{' and '.join(steps)}.")
+
+
+def test_a_disabled_schedule_says_that_it_is_also_paused():
+    schedule = msgspec.structs.replace(a_schedule(), is_enabled=False, pause=OWN)
+    assert ask(schedule).words == "The schedule is disabled. It is also paused by ann."
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.model.planning import differences
-from rota.model.schedule import Origin, Pause, ScheduleSpec
-from rota.model.wording import OF_SCHEDULE, OF_TENANT, contents, words_of
-from rota.model.wording import differences as forms
+from rota.model.schedules.planning import differences
+from rota.model.schedules.schedule import Origin, Pause, ScheduleSpec
+from rota.model.schedules.wording import OF_SCHEDULE, OF_TENANT, contents, words_of
+from rota.model.schedules.wording import differences as forms
 
 SPEC = ScheduleSpec(trigger="every 5m", task="a.b")
 SECOND = 1_000_000

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from rota.model.edit import register
-from rota.model.firing import fired, plan
 from rota.model.micros import datetime_of, micros_of
-from rota.model.schedule import Origin, ScheduleSpec
+from rota.model.schedules.edit import disable, enable, follow_pause, pause, register, resume
+from rota.model.schedules.firing import fired, plan
+from rota.model.schedules.schedule import Origin, Pause, ScheduleSpec
 from unit.model.values import some_id
 
 
@@ -75,3 +75,44 @@ def test_a_new_rule_in_a_new_zone_leaves_a_date_that_is_done():
     spec = msgspec.structs.replace(schedule.spec, tz="UTC", trigger="calendar days=1 at=00:10 start=2026-01-01")
     edit = register(schedule, "daily", spec, Origin(), at("2026-01-15 20:00"), some_id)
     assert datetime_of(edit.after.next_at).strftime("%Y-%m-%d %H:%M") == "2026-01-17 00:10"
+
+
+SILENCES = {  # how each begins and ends
+    "its own pause": (lambda one, now: pause(one, now, reason="", by="ann", until=None), resume),
+    "its tenant's pause": (
+        lambda one, now: follow_pause(one, Pause(now, "", "bob", None, "acme"), now),
+        lambda one, now: follow_pause(one, None, now),
+    ),
+    "disabled": (disable, enable),
+}
+OVERLAPS = [(first, second) for first in SILENCES for second in SILENCES if first != second]
+
+
+@pytest.mark.parametrize("is_first_lifted", [True, False])
+@pytest.mark.parametrize(("first", "second"), OVERLAPS)
+def test_silences_that_overlap_are_one_whichever_is_lifted_first(first, second, is_first_lifted):
+    schedule = made("calendar days=1 at=12:00 start=2026-01-01", "UTC", "2026-01-14 13:00")
+    schedule = SILENCES[first][0](schedule, at("2026-01-15 09:30")).after
+    schedule = SILENCES[second][0](schedule, at("2026-01-15 11:00")).after
+    lifted, last = (first, second) if is_first_lifted else (second, first)
+    schedule = SILENCES[lifted][1](schedule, at("2026-01-15 11:30")).after
+    spec = msgspec.structs.replace(schedule.spec, tz="Europe/Athens")
+    schedule = register(schedule, "daily", spec, Origin(), at("2026-01-15 11:45"), some_id).after
+    edit = SILENCES[last][1](schedule, at("2026-01-15 12:30"))
+    assert [skip.through_at for skip in edit.skips] == [at("2026-01-15 10:00")]  # 12:00 in Athens: it was silent then
+    assert plan(edit.after, at("2026-01-15 12:30"), some_id).shots == []
+    assert datetime_of(edit.after.next_at).strftime("%Y-%m-%d %H:%M") == "2026-01-16 10:00"
+
+
+@pytest.mark.parametrize(("first", "second"), OVERLAPS)
+def test_a_silence_after_another_begins_by_itself(first, second):
+    schedule = made("calendar days=1 at=12:00 start=2026-01-01", "UTC", "2026-01-14 13:00")
+    schedule = SILENCES[first][0](schedule, at("2026-01-15 09:30")).after
+    schedule = SILENCES[first][1](schedule, at("2026-01-15 10:30")).after
+    schedule = SILENCES[second][0](schedule, at("2026-01-15 11:00")).after
+    spec = msgspec.structs.replace(schedule.spec, tz="Europe/Athens")
+    schedule = register(schedule, "daily", spec, Origin(), at("2026-01-15 11:45"), some_id).after
+    edit = SILENCES[second][1](schedule, at("2026-01-15 12:30"))
+    assert edit.skips == []
+    shots = plan(edit.after, at("2026-01-15 12:30"), some_id).shots  # the first silence is over: it was missed
+    assert [shot.job.fire_at for shot in shots] == [at("2026-01-15 10:00")]

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from rota.model.job import Job, NewJob, accept
+from rota.model.jobs.job import Job, NewJob, accept
+from rota.model.jobs.outcome import Failed, Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import apply, cancel, claim, settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed, Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.schedule import Origin, Schedule, ScheduleSpec
-from rota.model.settle import apply, cancel, claim, settle
-from rota.model.slots import next_slot
-from rota.model.state import State
+from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec
+from rota.model.schedules.slots import next_slot
 
 NOON = 1_790_000_000 * SECOND  # an instant like any other
 MINUTE = 60 * SECOND

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.model.job import Job
+from rota.model.jobs.job import Job
 from rota.store.memory import MemoryStore
 from rota.testing.store_suite.furnished import dumped, furnish
 

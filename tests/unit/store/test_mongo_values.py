@@ -17,13 +17,13 @@ from pymongo.errors import (
 )
 
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
-from rota.model.job import Job, NewJob, accept
-from rota.model.occurrence import Occurrence
-from rota.model.outcome import Failed, Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
-from rota.model.settle import claim, settle
-from rota.model.state import State
+from rota.model.jobs.job import Job, NewJob, accept
+from rota.model.jobs.outcome import Failed, Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import claim, settle
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
 from rota.store.contract import JobFilter
 from rota.store.mongo.codec import (
     document_of_job,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rota.model.job import Job
-from rota.model.schedule import Schedule
-from rota.model.state import State
+from rota.model.jobs.job import Job
+from rota.model.jobs.state import State
+from rota.model.schedules.schedule import Schedule
 from rota.store.postgres import codec
 
 

@@ -8,7 +8,7 @@ from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
-from rota.store.postgres.faults import is_lost, translated
+from rota.store.postgres.faults import is_lost, translate
 
 HERE = "postgresql database shop at db:5432"
 
@@ -38,7 +38,7 @@ HERE = "postgresql database shop at db:5432"
     ids=lambda kind: kind.__name__,
 )
 def test_what_passes_is_worth_another_try(kind: type[psycopg.Error]):
-    told = translated(kind("something"), HERE)
+    told = translate(kind("something"), HERE)
     assert type(told) is StoreUnavailable
     assert HERE in str(told)
 
@@ -54,7 +54,7 @@ def test_what_passes_is_worth_another_try(kind: type[psycopg.Error]):
     ],
 )
 def test_what_does_not_pass_says_what_to_do(kind: type[psycopg.Error], error: type[StoreError], words: str):
-    told = translated(kind("something"), HERE)
+    told = translate(kind("something"), HERE)
     assert type(told) is error
     assert words in str(told)
 
@@ -76,7 +76,7 @@ def test_what_does_not_pass_says_what_to_do(kind: type[psycopg.Error], error: ty
     ],
 )
 def test_a_refused_connection_says_why(text: str, error: type[StoreError], words: str):
-    told = translated(psycopg.OperationalError(text), HERE)
+    told = translate(psycopg.OperationalError(text), HERE)
     assert type(told) is error
     assert words in str(told)
 
@@ -85,11 +85,11 @@ def test_of_several_attempts_the_last_is_told():
     text = (
         "connection failed: …, Multiple connection attempts failed. All failures were:\n- host: a: no\n- host: b: never"
     )
-    assert "b: never" in str(translated(psycopg.OperationalError(text), HERE))
+    assert "b: never" in str(translate(psycopg.OperationalError(text), HERE))
 
 
 def test_a_call_that_was_given_up_says_after_how_long():
-    told = translated(errors.QueryCanceled("canceling statement"), HERE, is_late=2.5)
+    told = translate(errors.QueryCanceled("canceling statement"), HERE, is_late=2.5)
     assert "did not answer within 2.5 s" in str(told)
 
 

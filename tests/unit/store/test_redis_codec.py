@@ -7,12 +7,12 @@ from itertools import product
 import msgspec
 import pytest
 
-from rota.model.job import Job, NewJob, accept, is_plain
-from rota.model.outcome import Failed, Succeeded
-from rota.model.retry import RetryPolicy
-from rota.model.schedule import LastRun
-from rota.model.settle import apply, cancel, claim, promote, settle
-from rota.model.state import State
+from rota.model.jobs.job import Job, NewJob, accept, can_use_fast_path
+from rota.model.jobs.outcome import Failed, Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import apply, cancel, claim, promote, settle
+from rota.model.jobs.state import State
+from rota.model.schedules.schedule import LastRun
 from rota.store.redis.codec import (
     UNKNOWN_LAST,
     UNTOUCHED,
@@ -31,7 +31,7 @@ from rota.store.redis.codec import (
     to_script,
     unreadable,
 )
-from rota.store.redis.indexes import count, index_commands, indexes_of
+from rota.store.redis.indexes import index_commands, indexes_of
 from rota.store.redis.scripts import script
 from rota.store.shared.counting import Counts
 
@@ -97,7 +97,7 @@ def test_a_first_claim_is_what_the_model_makes_of_a_job(new: NewJob):
 
 
 def test_a_plain_request_is_packed_as_the_job_that_it_becomes():
-    assert is_plain(PLAIN)
+    assert can_use_fast_path(PLAIN)
     assert pack_plain_record(PLAIN, NOW) == pack_record(accept(PLAIN, NOW))
 
 
@@ -174,9 +174,9 @@ def test_a_job_that_goes_is_taken_out_of_every_set(name: str):
 def test_an_end_is_counted_for_ever_and_a_removal_only_now():
     jobs = lives()
     counts = Counts()
-    count(counts, None, jobs["running"])
-    count(counts, jobs["running"], jobs["succeeded"])
-    count(counts, jobs["succeeded"], None)
+    counts.change(None, jobs["running"])
+    counts.change(jobs["running"], jobs["succeeded"])
+    counts.change(jobs["succeeded"], None)
     assert counts.info("mail", is_paused=False, oldest_at=None).totals == {"succeeded": 1}
     assert counts.info("mail", is_paused=False, oldest_at=None).counts == {}
 

@@ -35,7 +35,7 @@ def test_a_worker_that_is_well_stays():
     ("state", "doing"), [("R", "busy"), ("S", "asleep"), ("D", "waiting for a disk"), ("T", "stopped")]
 )
 def test_a_silent_worker_is_killed_with_what_it_does(state, doing):
-    told = Verdict(f"gave no sign of life for 30 s ({doing})", is_deaf=True)
+    told = Verdict(f"sent no heartbeat for 30 s ({doing})", is_deaf=True)
     assert verdict_on(silent_for=30.0, state=state) == told
     assert verdict_on(silent_for=29.9, state=state) is None
 

@@ -1,6 +1,6 @@
 """The engine answers as the slow references do, for random rules, zones and instants of 1970 through 2100.
 
-ROTA_TEST_SAMPLES gives the number of samples (20,000 when empty), ROTA_TEST_SEED another seed. 40 of 100 instants
+ROTA_TEST_SAMPLES gives the number of samples (5,000 when empty), ROTA_TEST_SEED another seed. 40 of 100 instants
 lie within a day of a change of the zone's offset.
 """
 
@@ -61,7 +61,7 @@ def report(rule: object, zone: str, question: str, second: int, expected: object
 
 
 def build(sample: CronSample, zone: str) -> Trigger | None:
-    """The trigger, or None where it is rightly refused because it never fires."""
+    """The trigger, or None if it is rightly refused because it never fires."""
     try:
         return cron(sample.text, tz=zone, dialect=sample.dialect)
     except BadTrigger as refusal:
@@ -115,7 +115,7 @@ def test_cron_answers_as_the_reference_does(shard):
 
 
 def calendar_trigger(rule: Rule) -> Trigger | None:
-    """The trigger, or None where it is rightly refused because it never fires."""
+    """The trigger, or None if it is rightly refused because it never fires."""
     try:
         return build_calendar(rule)
     except BadTrigger as refusal:

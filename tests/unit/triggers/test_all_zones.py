@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from amounts import IS_SOAK
 from reference.zones import (
     FIRST,
     LAST,
@@ -99,10 +100,10 @@ def test_every_name_of_a_zone_is_known_and_kept():
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_every_change_is_crossed_without_a_repeat_or_a_step_back(shard):
+def test_changes_are_crossed_without_a_repeat_or_a_step_back(shard):
     for zone in zones_of(shard):
         triggers = [cron(expression, tz=zone) for expression in AROUND]
-        for change, _, _ in transitions(zone):
+        for change in [change for change, _, _ in transitions(zone)] if IS_SOAK else telling_changes(zone):
             for trigger in triggers:
                 check_crossing(trigger, change - 3 * HOUR, change + 3 * HOUR)
 
@@ -129,8 +130,8 @@ def test_daily_runs_come_once_on_each_local_date_that_exists(shard):
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_long_strides_cross_the_whole_range(shard):
-    for zone in zones_of(shard):
-        for expression in STRIDES:
+    for number, zone in enumerate(zones_of(shard)):
+        for expression in STRIDES if IS_SOAK else STRIDES[number % 2 :: 2]:
             trigger = cron(expression, tz=zone)
             runs = list(islice(walk(trigger, FIRST, LAST - 2 * DAY), 200))
             assert 31 <= len(runs) <= 131, f"{trigger}: {len(runs)} runs"

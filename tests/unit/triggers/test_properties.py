@@ -9,6 +9,7 @@ from itertools import pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from amounts import amount
 from reference.zones import LAST, instant, load, second_of, transitions
 from rota import BadTrigger, calendar, cron, every, once, trigger_from_text
 
@@ -35,7 +36,7 @@ ZONES = (
 DAY = 86_400
 MOST_WALKED = 400
 
-steady = settings(deadline=None, derandomize=True, max_examples=200)
+steady = settings(deadline=None, derandomize=True, max_examples=amount(60, 200))
 
 # Rules
 

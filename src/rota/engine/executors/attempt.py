@@ -8,10 +8,11 @@ import time
 from typing import TYPE_CHECKING
 
 from rota.engine.executors.capture import log_of
-from rota.engine.executors.messages import Finished, Output, Progress, RunRequest, Started, outcome_in
+from rota.engine.executors.messages import Finished, Output, Progress, RunRequest, Secrets, Started, outcome_in
 from rota.engine.executors.run import too_late
 from rota.engine.executors.sources import source_of
-from rota.model.outcome import Died, Failed, GivenBack, Stopped
+from rota.model.jobs.outcome import Died, Failed, Returned, Stopped
+from rota.tasks.middleware import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rota.engine.executors.child_process import ChildProcess
     from rota.engine.executors.messages import Message
     from rota.engine.executors.run import Run
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.outcome import Outcome
 
 LOOK = 0.2  # seconds between two checks of memory, cancellation and exit code
 LOAD_FOR = 60.0  # seconds that a child may take to start and to import the task's module, beside the timeout
@@ -45,13 +46,22 @@ class Attempt:
         if run.stop_reason is not None:
             return Stopped(run.stop_reason)
         if not run.begin():
-            return GivenBack()
+            return Returned()
         if run.deadline is not None:
             run.deadline += LOAD_FOR
         assert run.task is not None  # noqa: S101 - prepare() found it
         self._child.jobs += 1
         self._child.read_rest()  # output that a leftover of an earlier job has written since is dropped
-        self._child.send(RunRequest(run.job, source_of(run.task), logging.getLogger().level, run.host.redaction.extra))
+        self._child.send(
+            RunRequest(
+                job=run.job,
+                source=source_of(run.task),
+                log_level=logging.getLogger().level,
+                redact=run.host.redaction.extra,
+                checks_types=run.task.sender.checks_types,
+                middleware=names_of(run.task.middleware),
+            )
+        )
         while True:
             outcome = self._receive(self._child.turn(self._pause())) or self._judge()
             if outcome is not None:
@@ -65,6 +75,8 @@ class Attempt:
     def _receive(self, messages: list[Message]) -> Outcome | None:
         run = self._run
         end: Outcome | None = None
+        for secrets in (message for message in messages if isinstance(message, Secrets)):
+            run.add_secrets(secrets.texts)  # before any output, which comes by other ways too
         for message in messages:
             match message:
                 case Output(level, text, is_record):
@@ -77,7 +89,7 @@ class Attempt:
                     run.deadline = None if run.timeout is None else run.host.monotonic() + run.timeout
                 case Finished():
                     end = self._ended(message)
-                case RunRequest():
+                case RunRequest() | Secrets():
                     pass
         return end
 
@@ -92,7 +104,7 @@ class Attempt:
         """What to do about a task that has not ended."""
         run, child = self._run, self._child
         if run.is_over or self._is_stopping():
-            return self._kill(GivenBack())
+            return self._kill(Returned())
         if child.is_disconnected or child.exit_code is not None:
             return self._dead()
         if run.deadline is not None and run.host.monotonic() >= run.deadline:

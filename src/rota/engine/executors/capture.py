@@ -81,8 +81,8 @@ class _Stream:
         return getattr(self._original, name)
 
 
-class _Handler(logging.Handler):
-    """The root logger's records, given to the run that they come from."""
+class CaptureHandler(logging.Handler):
+    """The root logger's records, given to the run that they come from. It ignores those of Rota's own loggers."""
 
     def emit(self, record: logging.LogRecord) -> None:
         run = current_run()
@@ -100,7 +100,7 @@ class Capture:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._handler = _Handler()
+        self._handler = CaptureHandler()
         self._originals: tuple[TextIO, TextIO] | None = None
 
     def begin(self) -> None:

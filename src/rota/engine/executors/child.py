@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from rota.engine.executors.capture import level_of
 from rota.engine.executors.job_log import MOST_BYTES
-from rota.engine.executors.messages import Frames, Message, Output, Progress, RunRequest, Started, ended, pack
+from rota.engine.executors.messages import Frames, Message, Output, Progress, RunRequest, Secrets, Started, ended, pack
 from rota.engine.executors.run import Host, Run, describe, outcome_of, run_here
 from rota.engine.executors.sources import find_task
-from rota.model.outcome import Failed, Outcome
-from rota.model.redaction import Redaction
+from rota.errors import MiddlewareError
+from rota.model.jobs.outcome import Failed, Outcome
+from rota.model.secrets.redaction import Redaction
+from rota.tasks.middleware import names_of
 from rota.tasks.signals import Cancel
 
 if TYPE_CHECKING:
@@ -67,8 +69,11 @@ class Child:
         self._run: Run | None = None  # the run that SIGTERM stops
         self._must_raise = False
         self._host = Host(
-            lambda _run, _outcome: None, end_in=_refuse_transaction, on_progress=self._send_progress
-        )  # the worker learns of the end from the channel
+            lambda _run, _outcome: None,  # the worker learns of the end from the channel
+            end_in=_refuse_transaction,
+            on_progress=self._send_progress,
+            on_secrets=self._send_secrets,
+        )
 
     def serve(self) -> None:
         frames = Frames()
@@ -108,6 +113,9 @@ class Child:
         except BaseException as err:  # noqa: BLE001 - a module may raise anything while it is imported
             place = request.source.file or request.source.module
             return Failed(f"{request.job.task} cannot be loaded from {place}: {describe(err)}", may_retry=False)
+        if names_of(task.middleware) != request.middleware:
+            return Failed(_other_middleware(request, task), may_retry=False)
+        vars(task.sender)["checks_types"] = request.checks_types  # as the worker's settings, or `rota dev`, say
         run = Run(request.job, self._host._replace(redaction=Redaction(request.redact)))
         problem = run.prepare(_Only(task))
         if problem is not None:
@@ -118,6 +126,10 @@ class Child:
     def _send_progress(self, text: str) -> None:
         if os.getpid() == self.pid:
             self._send(Progress(text))
+
+    def _send_secrets(self, texts: tuple[str, ...]) -> None:
+        if os.getpid() == self.pid:
+            self._send(Secrets(texts))
 
     def _call(self, run: Run) -> Outcome:
         self._must_raise = False
@@ -235,6 +247,14 @@ class _Only:
 
     def find(self, _name: str) -> Task[Any, Any]:
         return self._task
+
+
+def _other_middleware(request: RunRequest, task: Task[Any, Any]) -> str:
+    theirs, ours = (", ".join(names) or "none" for names in (request.middleware, names_of(task.middleware)))
+    return (
+        f"{MiddlewareError.__name__}: {request.job.task} was loaded in a process of its own, whose app has other "
+        f"middleware ({ours}) than the worker's ({theirs}); call app.use() in the module that makes the app"
+    )
 
 
 def _refuse_transaction(_run: Run, _transaction: object, _result: object) -> bool:

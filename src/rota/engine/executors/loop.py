@@ -9,33 +9,54 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rota.engine.executors.run import _current, outcome_of, success
-from rota.model.outcome import Failed, GivenBack, Stopped
+from rota.engine.executors.run import _current, checked_result, first_attempt, outcome_of, success
+from rota.model.jobs.outcome import Failed, Returned, Stopped
+from rota.tasks.middleware import arun_through
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from rota.engine.executors.run import Run
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.outcome import Outcome
+    from rota.tasks.middleware import JobAttempt
 
 
-BEAT = 1.0  # seconds between two checks that a loop with runs still turns
+HEARTBEAT = 1.0  # seconds between two checks that a loop with runs still turns
 BLOCKED_AFTER = 10.0  # seconds without a turn, after which a task counts as blocking it
 
 
-class LoopExecutor:
+class LoopThread:
+    """One thread with one event loop, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    def running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_turn, args=(self._loop,), name="rota-loop", daemon=True).start()
+            return self._loop
+
+    def stop(self) -> None:
+        """End the loop; what still runs on it is cancelled."""
+        if self._loop is not None:
+            _call(self._loop, self._loop.stop)
+
+
+class LoopExecutor(LoopThread):
     """One thread, one event loop; started with the first coroutine. A coroutine that blocks stops all the others."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        super().__init__()
         self._tasks: dict[asyncio.Task[None], Run] = {}
-        self._lock = threading.Lock()
         self._monotonic = monotonic
         self._turned_at = monotonic()
         self._is_beating = False
 
     def submit(self, *runs: Run) -> None:
-        loop = self._running_loop()
+        loop = self.running_loop()
         loop.call_soon_threadsafe(self._begin_all, loop, runs)
 
     @property
@@ -49,17 +70,6 @@ class LoopExecutor:
         task: asyncio.Task[Any] | None = asyncio.current_task(self._loop) if self.stuck else None
         return self._tasks.get(task) if task is not None else None
 
-    def stop(self) -> None:
-        if self._loop is not None:
-            _call(self._loop, self._loop.stop)
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_turn, args=(self._loop,), name="rota-loop", daemon=True).start()
-            return self._loop
-
     def _begin_all(self, loop: asyncio.AbstractEventLoop, runs: tuple[Run, ...]) -> None:
         for run in runs:
             self._begin(loop, run)
@@ -70,18 +80,18 @@ class LoopExecutor:
         task = loop.create_task(self._work(run))
         self._tasks[task] = run
         if not self._is_beating:
-            self._beat(loop)
+            self._record_heartbeat(loop)
         task.add_done_callback(lambda ended: self._end(ended, run))
         run.on_stop = partial(_call, loop, task.cancel)
         if run.stop_reason is not None:
             task.cancel()
 
-    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        """AuditRecord that the loop turns, for as long as it has runs: an idle one need not wake."""
+    def _record_heartbeat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Record that the loop turns, every second while it has runs. An idle loop is not woken."""
         self._turned_at = self._monotonic()
         self._is_beating = bool(self._tasks)
         if self._is_beating:
-            loop.call_later(BEAT, self._beat, loop)
+            loop.call_later(HEARTBEAT, self._record_heartbeat, loop)
 
     async def _work(self, run: Run) -> None:
         run.finish(await run_async(run))
@@ -96,10 +106,10 @@ async def run_async(run: Run) -> Outcome:
     """Run a coroutine function on this loop."""
     assert run.task is not None  # noqa: S101 - prepare() found it
     if not run.begin():
-        return GivenBack()
+        return Returned()
     token = _current.set(run)
     try:
-        value = await run.task.function(*run.args, **run.kwargs)
+        value = await (run.task.function(*run.args, **run.kwargs) if run.wrapped is None else _call_wrapped(run))
         return success(value, run)
     except asyncio.CancelledError:
         if run.stop_reason is None:
@@ -109,6 +119,18 @@ async def run_async(run: Run) -> Outcome:
         return outcome_of(err, run)
     finally:
         _current.reset(token)
+
+
+def _call_wrapped(run: Run) -> Awaitable[Any]:
+    """Call a coroutine function through its app's middleware."""
+    task = run.task
+    assert task is not None  # noqa: S101 - prepare() found it
+
+    async def call(attempt: JobAttempt) -> Any:
+        run.use_arguments(attempt.args, attempt.kwargs, attempt.meta)
+        return checked_result(task, await task.function(*run.args, **run.kwargs))
+
+    return arun_through(task.middleware, first_attempt(run), call)
 
 
 def _turn(loop: asyncio.AbstractEventLoop) -> None:

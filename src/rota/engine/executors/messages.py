@@ -8,12 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from rota.engine.executors.sources import Source
-from rota.model.job import Job
-from rota.model.outcome import (
+from rota.model.jobs.job import Job
+from rota.model.jobs.outcome import (
     Died,
     Failed,
-    GivenBack,
     RetryAsked,
+    Returned,
     Snoozed,
     Stopped,
     Succeeded,
@@ -22,7 +22,7 @@ from rota.model.outcome import (
 )
 
 if TYPE_CHECKING:
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.outcome import Outcome
 
 _HEAD = 4  # bytes of a frame's length
 
@@ -34,6 +34,8 @@ class RunRequest(Struct, frozen=True, tag=True):
     source: Source
     log_level: int
     redact: tuple[str, ...] = ()  # names of the worker's settings
+    checks_types: bool = False
+    middleware: tuple[str, ...] = ()  # the classes that the worker's app uses; the child's must be the same
 
 
 class Started(Struct, frozen=True, tag=True):
@@ -54,6 +56,12 @@ class Progress(Struct, frozen=True, tag=True):
     progress: str
 
 
+class Secrets(Struct, frozen=True, tag=True):
+    """Texts to hide in what the task writes: middleware decrypted them in the child."""
+
+    texts: tuple[str, ...]
+
+
 class Finished(Struct, frozen=True, tag=True):
     """How the task ended: an outcome's name and fields."""
 
@@ -61,11 +69,11 @@ class Finished(Struct, frozen=True, tag=True):
     fields: list[Any]
 
 
-Message = RunRequest | Started | Output | Progress | Finished
+Message = RunRequest | Started | Output | Progress | Secrets | Finished
 
 _OUTCOMES: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Succeeded, Failed, RetryAsked, Snoozed, Stopped, TaskUnknown, Undecodable, GivenBack, Died)
+    for kind in (Succeeded, Failed, RetryAsked, Snoozed, Stopped, TaskUnknown, Undecodable, Returned, Died)
 }
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode

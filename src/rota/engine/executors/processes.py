@@ -16,7 +16,7 @@ from rota.engine.executors.attempt import Attempt
 from rota.engine.executors.child_process import ChildProcess
 from rota.engine.executors.run import describe
 from rota.engine.executors.threads import Slots
-from rota.model.outcome import Died, Failed
+from rota.model.jobs.outcome import Died, Failed
 
 if TYPE_CHECKING:
     from rota.engine.executors.run import Run
@@ -40,7 +40,7 @@ class Recycling(Struct, frozen=True, kw_only=True):
         return child.measure_memory() > self.memory
 
 
-class ProcessExecutor(Slots):
+class ProcessExecutor(Slots["Run"]):
     """Starts as many children as there is work for, up to its slots; a stuck one is about to be killed."""
 
     thread_name = "rota-process"

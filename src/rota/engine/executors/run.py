@@ -1,4 +1,4 @@
-"""Run: one execution of one job, from claim to outcome. The first outcome that is reported counts."""
+"""Tracks one execution of one job, from claim to outcome. The first outcome that is reported counts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from rota.clock import utc_micros
-from rota.errors import BadOption, BadPayload, BadResult, LeaseLost, StoreMoved
+from rota.errors import BadOption, BadPayload, BadResult, LeaseLost, StoreSealed
 from rota.failpoints import reach
+from rota.model.jobs.outcome import Failed, RetryAsked, Returned, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
+from rota.model.jobs.payload import LARGEST, refuse_not_finite, unpack_call
+from rota.model.jobs.retry import RetryPolicy
 from rota.model.micros import optional_datetime
-from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
-from rota.model.payload import LARGEST, refuse_not_finite, unpack_call
-from rota.model.redaction import DEFAULT, Redaction, hidden
-from rota.model.retry import RetryPolicy
+from rota.model.secrets.redaction import DEFAULT, Redaction, hidden
+from rota.tasks.middleware import attempt_of, run_through
 from rota.tasks.signals import Cancel, Retry, Snooze
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.engine.executors.job_log import JobLog
-    from rota.model.job import Job
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.outcome import Outcome
+    from rota.model.jobs.payload import Call
+    from rota.tasks.middleware import JobAttempt
     from rota.tasks.task import Task
 
 
@@ -50,7 +53,12 @@ class Host(NamedTuple):
     monotonic: Callable[[], float] = time.monotonic
     end_in: Callable[[Run, object, Any], bool] | None = None  # ends a job with a caller's transaction
     on_progress: Callable[[str], None] | None = None  # called at once, if the worker is another process
+    on_secrets: Callable[[tuple[str, ...]], None] | None = None  # likewise: what middleware decrypted
     redaction: Redaction = DEFAULT  # of the worker's settings
+
+
+class ArgumentsUnfit(BadPayload):
+    """What the middleware gave to the task does not fit it: no retry would mend that."""
 
 
 class Run:
@@ -61,6 +69,7 @@ class Run:
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = MappingProxyType({})
     call_meta: Mapping[str, Any] = MappingProxyType({})
+    wrapped: Call | None = None  # the stored call, if it goes through middleware before its arguments are known
     policy = RetryPolicy()
     timeout: float | None = None
     deadline: float | None = None  # monotonic, once started
@@ -88,7 +97,10 @@ class Run:
             return TaskUnknown()
         try:
             call = unpack_call(self.job.payload)
-            self.args, self.kwargs = self.task.signature.typed(call)
+            if self.task.middleware:
+                self.wrapped = call
+            else:
+                self.args, self.kwargs = self.task.signature.typed(call)
         except Exception as err:  # noqa: BLE001 - a hint's own code may raise anything; the loop goes on
             return Undecodable(f"{type(err).__name__}: {words_of(err)}")
         self.call_meta = call.meta
@@ -112,6 +124,29 @@ class Run:
             self._secrets = _secrets_of(self.job.payload, self.host.redaction, self.task)
         return self._secrets
 
+    def use_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        """Take what the middleware made of the stored call: as its hints say, with its secrets hidden from now on."""
+        assert self.task is not None  # noqa: S101 - prepare() found it
+        assert self.wrapped is not None  # noqa: S101 - only such a run is called
+        call = msgspec.structs.replace(self.wrapped, args=list(args), kwargs=dict(kwargs))
+        self.call_meta = meta
+        is_replaced = (args, kwargs) != (self.wrapped.args, self.wrapped.kwargs)
+        if is_replaced:
+            found = _secrets_in(call, self.host.redaction, self.task)
+            self.add_secrets(found)
+            if found and self.host.on_secrets is not None:
+                self.host.on_secrets(found)
+        try:
+            if is_replaced:  # a caller's own arguments were checked when they were enqueued
+                self.task.signature.check(tuple(call.args), call.kwargs)
+            self.args, self.kwargs = self.task.signature.typed(call)
+        except Exception as err:
+            raise ArgumentsUnfit(f"{type(err).__name__}: {words_of(err)}") from err
+
+    def add_secrets(self, found: Sequence[str]) -> None:
+        """Hide these texts too: the longest first, because one may be a part of another."""
+        self._secrets = tuple(sorted({*self.secrets, *found}, key=len, reverse=True))
+
     def begin(self) -> bool:
         """Start the clock; False if the run is over already."""
         with _finishing:
@@ -122,7 +157,7 @@ class Run:
             self.deadline = self.started + self.timeout
         return True
 
-    def give_back_unless_begun(self, outcome: GivenBack = GivenBack()) -> None:  # noqa: B008 - it is frozen
+    def return_unless_begun(self, outcome: Returned = Returned()) -> None:  # noqa: B008 - it is frozen
         with _finishing:
             if self.is_over or self.started is not None:
                 return
@@ -155,6 +190,10 @@ def _secrets_of(payload: bytes, redaction: Redaction, task: Task[Any, Any] | Non
         call = unpack_call(payload)
     except BadPayload:
         return ()
+    return _secrets_in(call, redaction, task)
+
+
+def _secrets_in(call: Call, redaction: Redaction, task: Task[Any, Any] | None) -> tuple[str, ...]:
     try:
         named = task.signature.secrets(tuple(call.args), call.kwargs, redaction.extra) if task is not None else []
     except Exception:  # noqa: BLE001 - a hint's own code may raise anything; the settings' names hold all the same
@@ -187,17 +226,35 @@ def run_here(run: Run) -> Outcome:
     if run.stop_reason is not None:
         return Stopped(run.stop_reason)
     if not run.begin():
-        return GivenBack()
+        return Returned()
     token = _current.set(run)
     try:
         reach("run.before")
-        value = run.task.function(*run.args, **run.kwargs)
+        value = run.task.function(*run.args, **run.kwargs) if run.wrapped is None else _call_wrapped(run)
         reach("run.after")
         return success(value, run)
     except BaseException as err:  # noqa: BLE001 - whatever a task raises is its outcome
         return outcome_of(err, run)
     finally:
         _current.reset(token)
+
+
+def _call_wrapped(run: Run) -> Any:
+    """Call a plain function through its app's middleware."""
+    task = run.task
+    assert task is not None  # noqa: S101 - prepare() found it
+
+    def call(attempt: JobAttempt) -> Any:
+        run.use_arguments(attempt.args, attempt.kwargs, attempt.meta)
+        return checked_result(task, task.function(*run.args, **run.kwargs))
+
+    return run_through(task.middleware, first_attempt(run), call)
+
+
+def first_attempt(run: Run) -> JobAttempt:
+    """What the outermost middleware gets."""
+    assert run.wrapped is not None  # noqa: S101 - only such a run is called
+    return attempt_of(run.job, run.wrapped, current_job.meta)
 
 
 def success(value: Any, run: Run) -> Outcome:
@@ -207,6 +264,8 @@ def success(value: Any, run: Run) -> Outcome:
     """
     if run.knows_of_stop and run.stop_reason is not None:
         return Stopped(run.stop_reason)
+    if run.task is not None and run.wrapped is None and (wrong := wrong_result(run.task, value)):
+        return _bad_result(run, wrong)
     if value is None:
         return NOTHING_RETURNED
     encode = None if run.task is None else run.task.signature.encode
@@ -219,6 +278,18 @@ def success(value: Any, run: Run) -> Outcome:
     if len(result) > LARGEST:
         return _bad_result(run, f"{len(result):,} bytes; at most {LARGEST:,}")
     return Succeeded(result)
+
+
+def wrong_result(task: Task[Any, Any], value: Any) -> str:
+    """Why a result is not what the task's return hint says, if that is checked; "" otherwise."""
+    return task.signature.wrong_result(value) if task.sender.checks_types else ""
+
+
+def checked_result(task: Task[Any, Any], value: Any) -> Any:
+    """The result of a task inside middleware, which may make something else of it."""
+    if wrong := wrong_result(task, value):
+        raise BadResult(f"{task.name} returned {wrong}")
+    return value
 
 
 def _bad_result(run: Run, what: str) -> Failed:
@@ -237,9 +308,11 @@ def outcome_of(err: BaseException, run: Run) -> Outcome:
             return RetryAsked(err.after, f"Retry: {words_of(err)}")
         case _ if run.stop_reason is not None:
             return Stopped(run.stop_reason)
+        case ArgumentsUnfit():
+            return Undecodable(words_of(err))
         case _:
             may_retry = run.task is not None and run.task.options.retry.may_retry(err)
-            return Failed(describe(err, run.hide), may_retry=may_retry, met_seal=isinstance(err, StoreMoved))
+            return Failed(describe(err, run.hide), may_retry=may_retry, met_seal=isinstance(err, StoreSealed))
 
 
 def describe(err: BaseException, hide: Callable[[str], str] = str) -> str:
@@ -323,6 +396,21 @@ class CurrentJob:
         if not end_in(run, connection, result):
             raise LeaseLost("the lease was lost: another worker may run this job now; roll back")
         run.ended_in = True
+
+    async def afinish_in(self, connection: object, result: object = None) -> None:
+        """As finish_in, for a transaction of coroutines: psycopg's, SQLAlchemy's, SQLModel's, aiosqlite's.
+
+        The connection is used by its own loop, so the store waits for it in another thread.
+        """
+        import asyncio  # noqa: PLC0415 - most children that run a job of their own need none of it
+
+        from rota.store.shared.caller_connection import is_async, on_loop, to_its_end  # noqa: PLC0415
+
+        if not is_async(connection):
+            self.finish_in(connection, result)
+            return
+        bound = await on_loop(connection)
+        await to_its_end(asyncio.to_thread(self.finish_in, bound, result))
 
     def check(self) -> None:
         """Raise LeaseLost if the lease was lost or the job was asked to stop."""

@@ -30,6 +30,7 @@ class Source(Struct, frozen=True):
     folder: str | None = None  # its app's
     store: str | None = None  # its app's, which the command line may have chosen; None: the code makes its own client
     is_store_shared: bool = True
+    before: str | None = None  # a module that is imported first: it sets up the framework of the task's module
 
 
 def source_of(task: Task[Any, Any]) -> Source:
@@ -50,9 +51,10 @@ def source_of(task: Task[Any, Any]) -> Source:
         module=name,
         qualname=task.function.__qualname__,
         file=str(Path(file).absolute()) if is_lone and file else None,
-        folder=str(app.folder),
-        store=app.store_url if path is None else f"sqlite:///{quote(str(path))}",
+        folder=str(app.store.folder),
+        store=app.store.url if path is None else f"sqlite:///{quote(str(path))}",
         is_store_shared=store.features.is_shared,
+        before=app.child_module,
     )
 
 
@@ -60,6 +62,8 @@ def find_task(source: Source, name: str) -> Task[Any, Any]:
     """Load a task's module and find the task: by its registered name in an app there, else by its function's name."""
     _loading.set()
     try:
+        if source.before is not None:
+            importlib.import_module(source.before)
         module = _load(source)
     finally:
         _loading.clear()
@@ -127,11 +131,11 @@ def _at(module: ModuleType, qualname: str) -> Task[Any, Any] | None:
 def _place(app: Any, source: Source) -> None:
     """What the task enqueues goes to the worker's store, or is refused: never to another store by mistake."""
     if source.folder is not None:
-        app.folder = Path(source.folder)
+        app.store.folder = Path(source.folder)
     if source.store is not None:
-        app.use_store(source.store)
+        app.store.use(source.store)
     if not source.is_store_shared:
-        app.open = _refuse_store
+        app.store.find = _refuse_store
 
 
 def _refuse_store() -> NoReturn:

@@ -11,28 +11,35 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from rota.engine.executors.run import run_here
+from rota.engine.executors.run import Run, run_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.engine.executors.run import Run
+
+class Abandonable(Protocol):
+    """What a slot can run: something that may be over before its code has ended."""
+
+    is_over: bool
 
 
-class RunQueue:
+R = TypeVar("R", bound=Abandonable)
+
+
+class RunQueue(Generic[R]):
     """First in, first out. If all slots are busy, `grow` is called to add one; it returns whether it did."""
 
     def __init__(self, grow: Callable[[], bool]) -> None:
         self._grow = grow
-        self._runs: deque[Run] = deque()
+        self._runs: deque[R] = deque()
         self._waiting: list[threading.Lock] = []  # the last thread to wait is woken first: its caches are warm
         self._is_waking = False  # a slot was woken, and has not taken a run yet
         self._is_closed = False
         self._lock = threading.Lock()
 
-    def put(self, *runs: Run) -> None:
+    def put(self, *runs: R) -> None:
         with self._lock:
             self._runs.extend(runs)
             self._wake_one()
@@ -44,7 +51,7 @@ class RunQueue:
             if len(self._runs) > 1:
                 self._wake_one()
 
-    def take(self, timeout: float = -1) -> Run | None:
+    def take(self, timeout: float = -1) -> R | None:
         """The next run; None when the time is up, or the queue is closed and empty."""
         try:
             return self._runs.popleft()  # no need to wake another thread: put() did, or one was woken already
@@ -68,7 +75,7 @@ class RunQueue:
         else:
             self._is_waking = self._grow()
 
-    def _wait(self, timeout: float) -> Run | None:
+    def _wait(self, timeout: float) -> R | None:
         """Wait for a run. The woken thread takes one, and wakes the next if more are left."""
         woken = threading.Lock()
         while True:
@@ -94,7 +101,7 @@ class RunQueue:
             return True
 
 
-class Slots(ABC):
+class Slots(ABC, Generic[R]):
     """Threads that take runs from one queue: as many as there is work for, up to a number.
 
     Each is a daemon thread, so that none delays an exit. What it does with a run, its executor says.
@@ -104,15 +111,15 @@ class Slots(ABC):
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._queue = RunQueue(self._add_thread)
+        self._queue: RunQueue[R] = RunQueue(self._add_thread)
         self._threads: list[threading.Thread] = []
-        self._current: dict[int, Run] = {}  # what each slot runs, by its thread
+        self._current: dict[int, R] = {}  # what each slot runs, by its thread
 
     @abstractmethod
     def _work(self) -> None:
         """Take runs from the queue until it is closed."""
 
-    def submit(self, *runs: Run) -> None:
+    def submit(self, *runs: R) -> None:
         self._queue.put(*runs)
 
     @property
@@ -123,7 +130,7 @@ class Slots(ABC):
     def stop(self) -> None:
         self._queue.close()
 
-    def _begin(self, run: Run) -> None:
+    def _begin(self, run: R) -> None:
         self._current[threading.get_ident()] = run
 
     def _end(self) -> None:
@@ -144,7 +151,7 @@ class Slots(ABC):
         self._work()
 
 
-class ThreadExecutor(Slots):
+class ThreadExecutor(Slots[Run]):
     """Runs tasks in its slots' own threads."""
 
     thread_name = "rota-run"

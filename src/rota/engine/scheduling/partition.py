@@ -17,7 +17,7 @@ from rota.store.shared.liveness import is_alive
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Node
 
 TAKE_OVER_AFTER = SECOND // 4  # microseconds for which the partitions of others are left to them

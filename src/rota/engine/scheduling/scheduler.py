@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from rota.background import BackgroundThread
 from rota.engine.scheduling.partition import TAKE_OVER_AFTER, Partition
 from rota.engine.service import LONGEST_PAUSE, Service
-from rota.errors import StoreMoved, StoreUnavailable
+from rota.errors import StoreSealed, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.audit_record import Author
-from rota.model.edit import park, record_fault, with_audit
-from rota.model.firing import Firing, plan, plan_early, start_of
 from rota.model.micros import SECOND
-from rota.model.redaction import DEFAULT, hidden
-from rota.model.slots import OVERLAP, UNIQUE
+from rota.model.schedules.edit import mark_broken, record_fault, with_audit
+from rota.model.schedules.firing import Firing, plan, plan_early, start_of
+from rota.model.schedules.slots import OVERLAP, UNIQUE
+from rota.model.secrets.redaction import DEFAULT, hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rota.background import BackgroundCall
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Due, Fired, Listener, Store
 
     Decide = Callable[[Schedule, int, Callable[[], str]], Firing | None]
@@ -38,8 +38,7 @@ log = logging.getLogger("rota.scheduler")
 
 BATCH = 200  # schedules whose firings are recorded in one call
 LOOK = 5 * BATCH  # schedules read in one turn: memory is bounded by it, however many there are
-EARLY = 0.025  # seconds before their time in which schedules are fired for an idle worker
-MOST_TRIES = 5  # attempts at a firing that the store rejects, before its schedule is set aside
+MOST_TRIES = 5  # attempts at a firing that the store rejects, before its schedule is stopped as broken
 FIRST_RETRY = 1.0  # seconds until the second attempt; each next pause is twice as long
 LONGEST_ERROR = 2_000  # characters of an error that its schedule keeps
 NEAR = 0.004  # seconds before an instant in which notifications are ignored
@@ -64,6 +63,10 @@ class Failing(NamedTuple):
 class IdleWorker(Protocol):
     """A worker in the same process."""
 
+    @property
+    def early_by(self) -> int:
+        """How long before their time it claims jobs, in microseconds."""
+
     def is_idle_for(self, queue: str) -> bool:
         """Whether it is idle and waits for jobs of this queue."""
 
@@ -71,7 +74,7 @@ class IdleWorker(Protocol):
 
 
 class Scheduler(Service):
-    """Fires due schedules. A worker in the same process needs no notification, and gets jobs 25 ms early."""
+    """Fires due schedules. A worker in the same process needs no notification, and gets jobs as early as it claims."""
 
     name = "scheduler"
 
@@ -88,6 +91,7 @@ class Scheduler(Service):
         self._store = store
         self._new_id = new_id
         self._worker = worker
+        self._early = worker.early_by / SECOND if worker is not None else 0.0  # seconds
         self.partition = Partition()  # its own part of the due schedules; the heartbeat updates it
         self._listener: Listener | None = None
         self._early_at = 0  # the instant for which schedules were fired early
@@ -114,7 +118,7 @@ class Scheduler(Service):
         if due.next_due_at is None:
             return LONGEST_WAIT
         left = (due.next_due_at - self.clock.now()) / SECOND
-        if self._worker is not None and left <= EARLY and self._early_at != due.next_due_at:
+        if self._worker is not None and left <= self._early and self._early_at != due.next_due_at:
             self._early_at = due.next_due_at
             self.fire_early(due.next_due_at, self._worker)
             return 0.0  # what is due next is known now
@@ -151,7 +155,7 @@ class Scheduler(Service):
         firings = [firing for schedule in mine if (firing := self._plan(schedule, at, plan_early))]
         try:
             fired = self._record(firings)
-        except (StoreMoved, StoreUnavailable):
+        except (StoreSealed, StoreUnavailable):
             raise
         except Exception:  # noqa: BLE001 - a firing that the store rejects is isolated when it is due
             return
@@ -192,7 +196,7 @@ class Scheduler(Service):
         """Handle the store's reply to a batch."""
         try:
             fired = answer()
-        except StoreMoved:
+        except StoreSealed:
             raise
         except StoreUnavailable as err:
             self._outage = self._outage or Outage(str(err), now, set())
@@ -208,7 +212,7 @@ class Scheduler(Service):
             self._emit(firing, result, now)
 
     def _isolate_bad_firing(self, firings: list[Firing], now: int, err: Exception) -> None:
-        """Fire one by one. A firing that is rejected alone is tried again later, and set aside after five attempts."""
+        """Fire one by one. A firing that is rejected alone is tried later; the fifth rejection stops its schedule."""
         if len(firings) > 1:
             for firing in firings:
                 self.fire([firing.schedule], now)
@@ -235,8 +239,8 @@ class Scheduler(Service):
         if self._listener is None or seconds <= NEAR:
             super().wait(seconds)
         else:
-            is_early = self._worker is not None and seconds > EARLY
-            self._listener.wait(seconds - (EARLY * 0.9 if is_early else NEAR / 2))
+            is_early = self._worker is not None and seconds > self._early
+            self._listener.wait(seconds - (self._early * 0.9 if is_early else NEAR / 2))
 
     def wake(self) -> None:
         if self._listener is not None:
@@ -248,7 +252,7 @@ class Scheduler(Service):
             self._listener = None
 
     def _plan(self, schedule: Schedule, now: int, decide: Decide = plan) -> Firing | None:
-        """Plan one schedule. If that fails, set the schedule aside with the reason; the others go on."""
+        """Plan one schedule. If that fails, stop the schedule and record the reason. The others are fired."""
         try:
             return decide(schedule, now, self._new_id)
         except Exception as err:  # noqa: BLE001 - whatever was stored, the others must fire
@@ -258,14 +262,14 @@ class Scheduler(Service):
     def _set_aside(self, schedule: Schedule, now: int, err: Exception) -> None:
         problem = _words_of(err, schedule)
         log.error(
-            "schedule %s (%s) cannot be fired and is set aside: %s",
+            "schedule %s (%s) cannot be fired and was stopped: %s",
             schedule.id,
             schedule.spec.task,
             problem,
             extra={"rota": {"schedule_id": schedule.id, "task": schedule.spec.task, "error": problem}},
         )
-        author = Author(record_id=self._new_id(), by="scheduler", verb="set aside")
-        self._store.edit_schedules([with_audit(park(schedule, now, problem), schedule, author)])
+        author = Author(record_id=self._new_id(), by="scheduler", verb="stopped")
+        self._store.edit_schedules([with_audit(mark_broken(schedule, now, problem), schedule, author)])
         self.events.emit("schedule.broken", now, schedule_id=schedule.id, error=problem)
 
     def _emit(self, firing: Firing, result: Fired, now: int) -> None:

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 from rota.errors import RotaError, StoreError
 from rota.model.audit_record import Author
-from rota.model.clock_repair import is_ahead_of_clock, is_lease_ahead, repair_job, repair_schedule, with_repair_audit
+from rota.model.clock.repair import is_ahead_of_clock, is_lease_ahead, repair_job, repair_schedule, with_repair_audit
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.shared.liveness import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rota.model.edit import Edit
-    from rota.model.job import Job
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
 log = logging.getLogger("rota.clock")
@@ -71,7 +71,7 @@ def repair_leases(store: Store, latest: int) -> int:
 
 
 def _moved_back(store: Store, schedule: Schedule, now: int, new_id: Callable[[], str], by: str) -> Edit | None:
-    """The edit for one schedule; None for one that cannot be evaluated, which its scheduler sets aside."""
+    """The edit for one schedule; None for one that cannot be evaluated, which its scheduler stops."""
     entries, is_whole = _ledger_after(store, schedule, now)
     try:
         edit = repair_schedule(schedule, entries, now, is_whole=is_whole)

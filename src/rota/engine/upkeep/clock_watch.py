@@ -12,8 +12,8 @@ import msgspec
 
 from rota.engine.service import Service
 from rota.engine.upkeep.clock_repairs import repair_jobs, repair_leases, repair_schedules
-from rota.errors import StoreMoved
-from rota.model.clock_record import (
+from rota.errors import StoreSealed
+from rota.model.clock.record import (
     KIND,
     NAME,
     ClockRecord,
@@ -78,7 +78,7 @@ class ClockWatch(Service):
                 self.clock.steps.popleft()
             for pending in [one for one in self._pending if self.clock.monotonic() >= one.due_at]:
                 self._repair(pending)
-        except StoreMoved:
+        except StoreSealed:
             return LOOK  # sealed on purpose
         return LOOK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
-from rota.errors import StoreMoved
+from rota.errors import StoreSealed
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
@@ -35,7 +35,7 @@ class Pruner(Service):
             return PAUSE
         try:
             pruned = self._store.prune(self._retention, BATCH)
-        except StoreMoved:
+        except StoreSealed:
             return PAUSE  # sealed on purpose; worker and scheduler emit that
         if pruned.total:
             self.events.emit("pruned", self.clock.now(), jobs=pruned.jobs, occurrences=pruned.occurrences)

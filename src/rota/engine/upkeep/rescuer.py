@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
 from rota.failpoints import reach
-from rota.model.settle import LAPSED, rescue
-from rota.model.state import State
+from rota.model.jobs.settle import EXPIRED, rescue
+from rota.model.jobs.state import State
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
     from rota.store.contract import Store
 
 BATCH = 100
@@ -43,7 +43,7 @@ class Rescuer(Service):
         self._lease = lease_for / 1e6
 
     def turn(self) -> float:
-        expired = self._store.lapsed_jobs(BATCH)
+        expired = self._store.expired_jobs(BATCH)
         if not expired:
             return self._pause * self._random.uniform(0.8, 1.0)
         if self._was_clock_set_ahead():
@@ -53,7 +53,7 @@ class Rescuer(Service):
         reach("rescue.before")
         refused = {refusal.id for refusal in self._store.rescue_jobs(changes)}
         reach("rescue.after")
-        _emit(self.events, now, [change for change in changes if change.id not in refused], LAPSED)
+        _emit(self.events, now, [change for change in changes if change.id not in refused], EXPIRED)
         return 0.0 if len(expired) == BATCH else self._pause
 
     def _was_clock_set_ahead(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
-from rota.errors import StoreMoved
+from rota.errors import StoreSealed
 from rota.model.tenant import UNSETTLED, UNSETTLED_SCHEDULES
 from rota.operations.tenant_changes import settle_schedules, settle_tenant
 
@@ -33,23 +33,26 @@ class TenantSync(Service):
         self._seen: dict[tuple[str, str, int], int] = {}  # pending changes, and in how many turns they were seen
 
     def turn(self) -> float:
-        marks = [*self._store.list_entries(UNSETTLED).items, *self._store.list_entries(UNSETTLED_SCHEDULES).items]
-        self._seen = {_id(mark): self._seen.get(_id(mark), 0) + 1 for mark in marks}
-        for mark in marks:
-            if self._seen[_id(mark)] >= GRACE_TURNS:
-                self._settle(mark)
+        changes = [
+            *self._store.list_entries(UNSETTLED).items,
+            *self._store.list_entries(UNSETTLED_SCHEDULES).items,
+        ]
+        self._seen = {_id(pending): self._seen.get(_id(pending), 0) + 1 for pending in changes}
+        for pending in changes:
+            if self._seen[_id(pending)] >= GRACE_TURNS:
+                self._settle(pending)
         return PAUSE
 
-    def _settle(self, mark: Entry) -> None:
+    def _settle(self, pending: Entry) -> None:
         try:
-            if mark.kind == UNSETTLED_SCHEDULES:
-                settle_schedules(self._store, mark, self._new_id)
+            if pending.kind == UNSETTLED_SCHEDULES:
+                settle_schedules(self._store, pending, self._new_id)
                 return
-            settle_tenant(self._store, mark, mark.data, self._new_id)
-        except StoreMoved:
+            settle_tenant(self._store, pending, pending.data, self._new_id)
+        except StoreSealed:
             return  # sealed on purpose
-        self.events.emit("tenant.followed", self.clock.now(), tenant=mark.name)
+        self.events.emit("tenant.followed", self.clock.now(), tenant=pending.name)
 
 
-def _id(mark: Entry) -> tuple[str, str, int]:
-    return mark.kind, mark.name, mark.version
+def _id(pending: Entry) -> tuple[str, str, int]:
+    return pending.kind, pending.name, pending.version

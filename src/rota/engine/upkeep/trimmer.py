@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
 from rota.inspector.reading import newest_jobs, sync_schedules
-from rota.model.state import FINAL
+from rota.model.jobs.state import FINAL
 from rota.store.contract import LARGEST_BATCH, JobFilter
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
 PAUSE = 30.0

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from rota.engine.executors.run import Run
-from rota.model.retry import MAX_DEATHS
+from rota.model.jobs.retry import MAX_DEATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.engine.events import Events
     from rota.engine.executors import Executor
     from rota.engine.store_clock import StoreClock
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
 
 MAX_BATCH = 300  # reports sent, and jobs requested, per call; with fewer, waking threads is much of the cost
 PREFETCH_FOR = 0.05  # seconds of work that are claimed ahead of free slots

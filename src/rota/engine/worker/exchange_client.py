@@ -16,10 +16,10 @@ import msgspec
 from rota.engine.executors.run import words_of
 from rota.engine.worker.capacity import MAX_BATCH
 from rota.engine.worker.log_keeper import flush_lines, flush_progress
-from rota.errors import StoreMoved, StoreUnavailable
+from rota.errors import StoreSealed, StoreUnavailable
 from rota.failpoints import reach
-from rota.model.outcome import Succeeded, Undecodable
-from rota.model.settle import settle
+from rota.model.jobs.outcome import Succeeded, Undecodable
+from rota.model.jobs.settle import settle
 
 if TYPE_CHECKING:
     from random import Random
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rota.engine.executors.run import Run
     from rota.engine.store_clock import StoreClock
     from rota.engine.worker.capacity import Capacity, HeldRuns
-    from rota.model.outcome import Outcome
-    from rota.model.settle import Change
+    from rota.model.jobs.outcome import Outcome
+    from rota.model.jobs.settle import Change
     from rota.store.contract import Exchange, Exchanged, Store
 
 log = logging.getLogger("rota.worker")
@@ -142,7 +142,7 @@ class ExchangeClient:
             self._flush_logs(reports)
             reach("exchange.before")
             reply = self._store.exchange(request)
-        except (StoreUnavailable, StoreMoved):
+        except (StoreUnavailable, StoreSealed):
             self._unanswered.append(reports)
             raise
         except Exception as err:

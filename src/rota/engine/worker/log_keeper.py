@@ -1,4 +1,4 @@
-"""Writes the log lines and progress of running jobs to the store, twice a second."""
+"""Writes the log lines and progress of running jobs to the store, four times a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rota.engine.worker.capacity import HeldRuns
     from rota.store.contract import Store
 
-PAUSE = 0.5  # seconds of log that a killed worker may lose
+PAUSE = 0.25  # seconds of log that a killed worker may lose; nothing is written while no job prints
 
 
 class LogKeeper(Service):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from rota.background import BackgroundThread
+from rota.engine.events import about_change, about_start
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
 from rota.engine.executors.run import Host, Run, success
@@ -30,12 +31,12 @@ from rota.engine.worker.capacity import (
     is_suspect,
 )
 from rota.engine.worker.exchange_client import ExchangeClient
-from rota.errors import StoreError, StoreMoved
+from rota.errors import StoreError, StoreSealed, StoreUnavailable
+from rota.model.jobs.outcome import Died, Failed, Returned, TaskUnknown
+from rota.model.jobs.settle import settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Died, Failed, GivenBack, TaskUnknown
-from rota.model.redaction import DEFAULT, Redaction
-from rota.model.settle import settle
-from rota.model.state import State
+from rota.model.secrets.redaction import DEFAULT, Redaction
 from rota.store.contract import Exchange
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     from rota.engine.executors import Executor
     from rota.engine.store_clock import StoreClock
     from rota.engine.worker.exchange_client import CompletedExchange, Report
-    from rota.model.job import Job
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.outcome import Outcome
     from rota.store.contract import Listener, Refusal, Store
     from rota.tasks.task import Registry
 
@@ -55,10 +56,9 @@ log = logging.getLogger("rota.worker")
 
 FULL_BATCH = 32  # claimed jobs from which on it pays to exchange again at once
 POLL = 2.0  # seconds; fallback when a notification is lost
-EARLY_BY = 25_000  # microseconds before their time that an idle worker claims jobs, so that they start on time
 NEAR = 0.002  # seconds before an instant in which notifications of other processes are ignored
 SHORT_PAUSE = 0.001  # seconds; the queue is empty, so claimed jobs start, and may end, before the next exchange
-TOO_LONG = GivenBack("given back: the jobs before it take longer than was thought")
+TOO_LONG = Returned("the jobs before it take longer than expected")
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     concurrency: int = 16
     lease_for: int = 30 * SECOND
     poll: float = POLL
-    early_by: int = EARLY_BY
+    early_by: int = 25_000  # microseconds before their time that an idle worker claims jobs: they start on time
     redaction: Redaction = DEFAULT  # what is hidden in the texts of its jobs
     recycle_jobs: int | None = None  # a child process is replaced after so many jobs, …
     recycle_age: int | None = None  # … at this age (microseconds), …
@@ -137,6 +137,10 @@ class Worker(Service):
         self._event = threading.Event()
 
     @property
+    def early_by(self) -> int:
+        return self.settings.early_by
+
+    @property
     def is_draining(self) -> bool:
         return self.capacity.is_draining
 
@@ -148,9 +152,12 @@ class Worker(Service):
             self.note_unsealed()
         try:
             done = self.client.exchange()
-        except StoreMoved as err:
+        except StoreSealed as err:
             self.note_sealed(err)
             done = self.client.exchange()  # which claims nothing now, and still settles finished jobs
+        except StoreUnavailable:
+            self._note_drained()  # nothing is lost: it has no job, and no outcome that the store must record
+            raise
         self._apply(done)
         if self._is_full_batch(done):
             self.is_idle.clear()
@@ -200,7 +207,7 @@ class Worker(Service):
         waiting = self.runs.not_started
         number = self.capacity.prefetch.excess(len(waiting))
         for run in waiting[len(waiting) - number :]:
-            run.give_back_unless_begun(TOO_LONG)
+            run.return_unless_begun(TOO_LONG)
 
     def _apply(self, done: CompletedExchange) -> None:
         self.settle(done)
@@ -218,7 +225,7 @@ class Worker(Service):
             run = Run(job, self._host, renewed_at, lease_end)
             self.runs.hold(run)
             if self.is_draining:
-                run.finish(GivenBack())
+                run.finish(Returned())
                 continue
             problem = run.prepare(self._registry)
             if problem is not None:
@@ -227,7 +234,7 @@ class Worker(Service):
             if not is_careful or not is_suspect(job):
                 ready.append(run)
             elif not self._quarantine.accept(run):
-                run.finish(GivenBack("given back: its next death parks it, so it must run alone"))
+                run.finish(Returned("one more death would fail it, so it must run alone"))
         suspect = self._quarantine.release()
         if suspect is not None:
             ready.append(suspect)
@@ -236,7 +243,7 @@ class Worker(Service):
     def _start(self, runs: list[Run]) -> None:
         """Start runs now, or on time if they were claimed early. (After a clock was set back, none waits.)"""
         now = self.clock.now()
-        early = [run for run in runs if now < run.job.run_at <= now + EARLY_BY]
+        early = [run for run in runs if now < run.job.run_at <= now + self.early_by]
         for run in early:
             self._early.add(run)
         self._submit([run for run in runs if run not in early] if early else runs)
@@ -253,6 +260,8 @@ class Worker(Service):
         """Give runs to their executors, those of one executor together."""
         if self.events.wants("job.started"):
             self._emit_started(runs)
+        if runs and self.events.are_starts_counted:
+            self.events.started([run.job for run in runs], self.clock.now())
         by_executor: dict[Executor, list[Run]] = {}
         for run in runs:
             by_executor.setdefault(self._executor_of(run), []).append(run)
@@ -263,7 +272,7 @@ class Worker(Service):
     def _emit_started(self, runs: list[Run]) -> None:
         now = self.clock.now()
         for job in (run.job for run in runs):
-            self.events.emit("job.started", now, job_id=job.id, task=job.task, attempt=job.attempts + 1)
+            self.events.emit("job.started", now, **about_start(job))
 
     def is_idle_for(self, queue: str) -> bool:
         """Whether it is idle and waits for jobs of this queue."""
@@ -278,7 +287,7 @@ class Worker(Service):
         """A run has ended; any thread may report it."""
         self.capacity.prefetch.count_ended()
         if isinstance(outcome, Failed) and outcome.met_seal and self._finds_store_sealed():
-            outcome = GivenBack("given back: it needed the store, which is being moved")
+            outcome = Returned("it needed the store, which is being copied")
         self.client.report(run, outcome)
         self.wake()
 
@@ -286,7 +295,7 @@ class Worker(Service):
         """Claim no more jobs, and return those that have not started."""
         self.capacity.is_draining = True
         for run in list(self.runs.values()):
-            run.give_back_unless_begun()
+            run.return_unless_begun()
         self.wake()
 
     def give_back(self) -> None:
@@ -295,7 +304,7 @@ class Worker(Service):
             run.finish(self._outcome_at_stop(run))
             run.stop("the worker is shutting down")
 
-    def note_sealed(self, err: StoreMoved) -> None:
+    def note_sealed(self, err: StoreSealed) -> None:
         self.capacity.is_sealed = True
         super().note_sealed(err)
 
@@ -331,7 +340,7 @@ class Worker(Service):
                 "its worker was stopped while it blocked the event loop; await what it waits for, or make it a plain "
                 "function (def)"
             )
-        return GivenBack()
+        return Returned()
 
     def _executor_of(self, run: Run) -> Executor:
         if run.task is not None and run.task.is_async:
@@ -361,7 +370,7 @@ class Worker(Service):
         if self.runs:
             self.is_idle.clear()
         elif self.is_draining:
-            self.drained.set()
+            self._note_drained()
         elif self.is_sealed or (done.request.want and (reply.next_due_at is None or reply.next_due_at > reply.now)):
             self.is_idle.set()
         if self._listener is None and self.capacity.free():
@@ -371,12 +380,16 @@ class Worker(Service):
             return self.settings.poll  # a full worker is woken by the run that ends
         return min(self.settings.poll, self._until_exchange(reply.next_due_at, reply.now, done.request.ahead))
 
+    def _note_drained(self) -> None:
+        if self.is_draining and not self.runs and (self._second is None or self._second.is_done):
+            self.drained.set()
+
     def _until_exchange(self, due_at: int, replied_at: int, early_by: int) -> float:
         """Seconds until the next exchange for a job that was not claimed; an idle worker may claim it early."""
         if due_at <= replied_at:
             return SHORT_PAUSE
         is_early = not self.runs and due_at > replied_at + early_by
-        return self._until(due_at - EARLY_BY * 9 // 10 if is_early else due_at)
+        return self._until(due_at - self.early_by * 9 // 10 if is_early else due_at)
 
     def _until(self, instant: int) -> float:
         """Seconds until then, by the store's clock."""
@@ -417,22 +430,13 @@ class Worker(Service):
         return self._store.settle_in(transaction, self.holder, change)
 
     def _emit(self, report: Report, *, was_refused: bool) -> None:
-        change, job = report.change, report.change.job
+        change = report.change
         name = "job.refused" if was_refused else _event_of(change.state, report.outcome)
         if self.events.wants(name):
             self.events.emit(
                 name,
                 self.clock.now(),
-                job_id=job.id,
-                task=job.task,
-                queue=job.queue,
-                priority=job.priority,
-                schedule_id=job.schedule_id,
-                attempt=change.attempts,
-                started_at=job.started_at,
-                run_at=change.run_at,
-                error=change.error,
-                reason=change.cancel_reason or _why_returned(job, report.outcome),
+                **about_change(change, _why_returned(change.job, report.outcome)),
             )
 
 
@@ -441,7 +445,7 @@ def _why_returned(job: Job, outcome: Outcome) -> str | None:
     match outcome:
         case TaskUnknown():
             return f"task '{job.task}' is unknown to this worker; it is offered again in 30 s"
-        case GivenBack(reason):
+        case Returned(reason):
             return reason
         case _:
             return None

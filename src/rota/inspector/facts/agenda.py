@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from rota.inspector.occurrences import Coming, coming_runs
-from rota.model.micros import SECOND
+from rota.inspector.occurrences import Coming, coming_runs, may_run_by
+from rota.inspector.reading import all_schedules
+from rota.inspector.schedule_state import schedule_problem
+from rota.model.micros import SECOND, micros_of
+from rota.store.contract import Page
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from rota.model.schedule import Schedule
+    from rota.store.contract import Store
 
 OFTEN = 3  # runs a day; a schedule with more has one entry
 DAY = 86_400 * SECOND
@@ -37,10 +41,29 @@ class Entry(NamedTuple):
     number: int = 1  # of runs that this entry stands for
 
 
-def read_agenda(schedules: Iterable[Schedule], now: int, days: int) -> list[Entry]:
-    """What is to run within so many days, the earliest first."""
-    entries = _entries(coming_runs(schedules, now, now + days * DAY, OFTEN * days + 1), days)
+def read_agenda(store: Store, now: int, days: int) -> list[Entry]:
+    """What is to run within so many days, the earliest first.
+
+    All schedules are read once. The times of one are computed only if it may have a run within these days: most of
+    many thousand have none.
+    """
+    end = now + days * DAY
+    near = (one for one in all_schedules(store) if may_run_by(one, end) and schedule_problem(one) is None)
+    entries = _entries(coming_runs(near, now, end, OFTEN * days + 1, first_of_more=True), days)
     return sorted(entries, key=lambda entry: (entry.at, entry.coming.schedule_id))
+
+
+def agenda_page(store: Store, days: int, *, limit: int = 50, cursor: str | None = None) -> Page[AgendaFacts]:
+    """A page of the agenda; its cursor is the instant and the schedule of its last entry."""
+    entries = read_agenda(store, store.now(), days)
+    at, _, name = (cursor or "").partition("-")
+    after = [entry for entry in entries if not cursor or _position(entry) > (int(at), name)]
+    page = page_of(after, limit, lambda entry: "{}-{}".format(*_position(entry)))
+    return Page([agenda_facts(entry) for entry in page.items], page.cursor)
+
+
+def _position(entry: Entry) -> tuple[int, str]:
+    return micros_of(entry.at), entry.coming.schedule_id
 
 
 def agenda_facts(entry: Entry) -> AgendaFacts:
@@ -56,6 +79,6 @@ def agenda_facts(entry: Entry) -> AgendaFacts:
 def _entries(everything: Iterator[Coming], days: int) -> Iterator[Entry]:
     for coming in everything:
         if coming.count > OFTEN * days:
-            yield Entry(coming.runs[0], coming, coming.count)
+            yield Entry(coming.first, coming, coming.count)
         else:
             yield from (Entry(run, coming) for run in coming.runs)

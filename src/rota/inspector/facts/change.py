@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rota.inspector.facts.values import filled
-from rota.model import wording
+from rota.model.schedules import wording
 
 if TYPE_CHECKING:
     from rota.inspector.changes import Change
 
-WHOLE = {"created", "removed"}  # changes that list every field of a thing
+WHOLE = {"created", "removed", "revoked", "deleted"}  # changes that list every field of a thing
 
 
 class ChangeFacts(Struct, kw_only=True):
@@ -45,4 +45,6 @@ def says_of(change: Change) -> list[str]:
     defaults = wording.OF_TENANT if change.kind == "tenant" else wording.OF_SCHEDULE
     if change.verb in WHOLE:
         return list(wording.contents(change.after or change.before, defaults))
+    if change.kind == "job":
+        return wording.deed(change.before, change.after)
     return list(wording.differences(change.before, change.after, defaults))

@@ -26,6 +26,8 @@ class CaveatFacts(Struct, kw_only=True):
     kind: str
     message: str
     at: datetime | None
+    code: str  # of the message: stays the same if the message is reworded
+    values: dict[str, str | int]  # of the message
 
 
 class CronFacts(Struct, kw_only=True):

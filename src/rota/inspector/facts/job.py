@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Struct
 
 from rota.inspector.facts.values import filled
-from rota.model.history import history_of
-from rota.model.job import NewJob, accept
+from rota.model.jobs.history import history_of
+from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar
-from rota.model.state import State
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
-    from rota.model.redaction import Redaction
+    from rota.model.jobs.job import Job
+    from rota.model.secrets.redaction import Redaction
     from rota.store.contract import Store
     from rota.tasks.task import Request
 

@@ -5,15 +5,29 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 from msgspec import Struct
 
-from rota.model.micros import optional_datetime
-from rota.model.state import State
+from rota.model.audit_record import subject_of
+from rota.model.jobs.state import State
+from rota.model.micros import datetime_of, optional_datetime
+from rota.store.contract import AuditFilter
+from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from rota.store.contract import QueueInfo
+    from rota.store.contract import Node, QueueInfo, Store
+
+LAST_CHANGES = 10  # audit records of a queue that are looked through for its pause
+
+
+class QueuePauseFacts(Struct, kw_only=True):
+    """Who paused a queue, when and why, as the audit has it."""
+
+    at: datetime
+    by: str
+    reason: str
 
 
 class QueueFacts(Struct, kw_only=True):
@@ -24,16 +38,40 @@ class QueueFacts(Struct, kw_only=True):
     counts: dict[str, int]  # the jobs that are kept, by state
     totals: dict[str, int]  # jobs that ever ended, by state
     oldest_at: datetime | None  # since when the first job in the queue has been waiting
+    pause: QueuePauseFacts | None  # None: it is open, or the audit record was pruned
+    workers: int  # live ones that serve it …
+    slots: int  # … and how many jobs, of all their queues, they run at once
 
 
-def queue_facts(queue: QueueInfo) -> QueueFacts:
+def queues_facts(store: Store, queues: Sequence[QueueInfo]) -> list[QueueFacts]:
+    """Queues with those who serve them, and with their pauses: one more read for each that is paused."""
+    nodes = live_nodes(store.list_nodes(), store.now())
+    return [_queue_facts(store, queue, [node for node in nodes if queue.name in node.queues]) for queue in queues]
+
+
+def _queue_facts(store: Store, queue: QueueInfo, workers: Sequence[Node]) -> QueueFacts:
     return QueueFacts(
         name=queue.name,
         state="paused" if queue.is_paused else "open",
         counts=jobs_by_state([queue]),
         totals=ended_by_state([queue]),
         oldest_at=optional_datetime(queue.oldest_at),
+        pause=_pause_of(store, queue) if queue.is_paused else None,
+        workers=len(workers),
+        slots=sum(node.concurrency for node in workers),
     )
+
+
+def _pause_of(store: Store, queue: QueueInfo) -> QueuePauseFacts | None:
+    found = store.list_audit_records(AuditFilter(subject=subject_of("queue", queue.name)), limit=LAST_CHANGES).items
+    last = next((record for record in found if record.verb == "paused"), None)
+    if last is None:
+        return None
+    try:
+        reason = str(msgspec.json.decode(last.after or "{}", type=dict[str, object]).get("reason", ""))
+    except msgspec.MsgspecError:  # another version, or a hand, may have written it
+        reason = ""
+    return QueuePauseFacts(at=datetime_of(last.at), by=last.by, reason=reason)
 
 
 def jobs_by_state(queues: Iterable[QueueInfo]) -> dict[str, int]:

@@ -9,19 +9,20 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import RotaError, UnknownZone
+from rota.inspector.facts.cron import CaveatFacts
 from rota.inspector.facts.trigger import TriggerFacts, trigger_facts
 from rota.inspector.facts.values import duration, utc
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.schedule_state import ScheduleState
-from rota.model.edit import describe_origin
 from rota.model.micros import SECOND, datetime_of, optional_datetime, outside_calendar
-from rota.model.schedule import Catchup, Overlap
+from rota.model.schedules.edit import describe_origin
+from rota.model.schedules.schedule import Catchup, Overlap
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
-    from rota.model.occurrence import Occurrence
-    from rota.model.redaction import Redaction
-    from rota.model.schedule import Pause, Schedule, ScheduleSpec
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Pause, Schedule, ScheduleSpec
+    from rota.model.secrets.redaction import Redaction
 
 
 class PauseFacts(Struct, kw_only=True):
@@ -76,6 +77,12 @@ class ScheduleFacts(Struct, kw_only=True):
     last_seconds: float | None
     last_error: str | None
     last_job_id: str | None
+
+
+class SavedScheduleFacts(ScheduleFacts, kw_only=True):
+    """A schedule that was made or changed, and what may surprise about its times."""
+
+    warnings: list[CaveatFacts]
 
 
 class OccurrenceFacts(Struct, kw_only=True):

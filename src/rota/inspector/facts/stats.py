@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from rota.inspector.facts.queue import QueueFacts, ended_by_state, jobs_by_state, queue_facts
+from rota.inspector.facts.queue import QueueFacts, ended_by_state, jobs_by_state, queues_facts
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_state import STATES, schedule_state
 from rota.model.micros import datetime_of, optional_datetime
@@ -54,7 +54,7 @@ def read_stats(store: Store) -> StatsFacts:
         at=datetime_of(now),
         jobs=jobs_by_state(queues),
         totals=ended_by_state(queues),
-        queues=[queue_facts(queue) for queue in queues],
+        queues=queues_facts(store, queues),
         nodes={"alive": len(alive), "silent": len(nodes) - len(alive)},
         running=sum(node.running for node in alive),
         concurrency=sum(node.concurrency for node in alive),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.inspector.facts.values import filled
+from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_datetime
-from rota.model.state import State
 
 if TYPE_CHECKING:
-    from rota.model.why import Verdict
-    from rota.model.why_job import JobVerdict
+    from rota.model.why.job import JobVerdict
+    from rota.model.why.schedule import Verdict
 
 
 class WhyFacts(Struct, kw_only=True):
@@ -23,6 +23,8 @@ class WhyFacts(Struct, kw_only=True):
     at: datetime
     outcome: str
     sentence: str
+    code: str  # of the cause: stays the same if the sentence is reworded
+    values: dict[str, str | int | float | None]  # of the sentence; instants are ISO text, spans are seconds
     fix: str
     job_id: str | None
     before: datetime | None
@@ -36,6 +38,8 @@ class JobWhyFacts(Struct, kw_only=True):
     state: State
     outcome: str
     sentence: str
+    code: str  # of the cause: stays the same if the sentence is reworded
+    values: dict[str, str | int | float | None]  # of the sentence; instants are ISO text, spans are seconds
     fix: str
     waits_for: str | None  # the job that must end first
     due_at: datetime | None  # when it may run, if that time is still to come

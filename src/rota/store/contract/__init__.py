@@ -8,8 +8,10 @@ which alone decides what is due and which lease has run out; tests inject theirs
 from rota.store.contract.moving import LockRecord, Part, QueueRecord, Record, Seal
 from rota.store.contract.store import Listener, Store
 from rota.store.contract.values import (
+    FEWEST_REPEATED,
     LARGEST_BATCH,
     LARGEST_PAGE,
+    MOST_COUNTED,
     MOST_PROMOTED,
     Added,
     AuditFilter,
@@ -18,10 +20,12 @@ from rota.store.contract.values import (
     Exchange,
     Exchanged,
     Extended,
+    Failure,
     Features,
     Fired,
     Item,
     JobFilter,
+    LedgerSpan,
     LogLine,
     Node,
     Page,
@@ -30,12 +34,15 @@ from rota.store.contract.values import (
     Refusal,
     Retention,
     ScheduleFilter,
+    check_cursor,
     check_limit,
 )
 
 __all__ = [
+    "FEWEST_REPEATED",
     "LARGEST_BATCH",
     "LARGEST_PAGE",
+    "MOST_COUNTED",
     "MOST_PROMOTED",
     "Added",
     "AuditFilter",
@@ -44,10 +51,12 @@ __all__ = [
     "Exchange",
     "Exchanged",
     "Extended",
+    "Failure",
     "Features",
     "Fired",
     "Item",
     "JobFilter",
+    "LedgerSpan",
     "Listener",
     "LockRecord",
     "LogLine",
@@ -63,5 +72,6 @@ __all__ = [
     "ScheduleFilter",
     "Seal",
     "Store",
+    "check_cursor",
     "check_limit",
 ]

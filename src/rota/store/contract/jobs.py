@@ -6,13 +6,24 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from rota.errors import Refused
+from rota.store.contract.values import LARGEST_BATCH, MOST_COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job, NewJob
-    from rota.model.settle import Change
-    from rota.store.contract.values import Added, Exchange, Exchanged, Extended, Features, JobFilter, Page, Refusal
+    from rota.model.jobs.job import Job, NewJob
+    from rota.model.jobs.settle import Change
+    from rota.store.contract.values import (
+        Added,
+        Exchange,
+        Exchanged,
+        Extended,
+        Failure,
+        Features,
+        JobFilter,
+        Page,
+        Refusal,
+    )
 
 
 class JobVerbs(ABC):
@@ -28,9 +39,13 @@ class JobVerbs(ABC):
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
         """Settle some jobs and claim some, in one step. Claiming first makes due jobs of these queues ready.
 
-        A due job that was made ahead (`is_ahead`) is judged then: it becomes what the model's `judge` says, given its
-        schedule's policy (skip, where the schedule is gone), its live job and the last held one, or goes and leaves a
-        skip. That is one step of its own or part of the claim's; two claims never judge one job twice.
+        One claim makes at most MOST_PROMOTED due jobs ready, and decides on as many that were made ahead. The limit is
+        for all its queues together, and the earliest due come first; of those that are due at one instant, any.
+
+        A due job that was made ahead (`is_ahead`) is decided on then, by the model's `decide_due`: given its
+        schedule's policy (skip, if the schedule is gone), its live job and the last held one, it becomes ready or
+        held, or it is deleted and leaves a skip. That is one step of its own or part of the claim's. Two claims never
+        decide on one job twice.
         """
 
     @abstractmethod
@@ -40,12 +55,12 @@ class JobVerbs(ABC):
         """Renew exactly these (job, lease_no); also says which of the holder's jobs were asked to stop."""
 
     @abstractmethod
-    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+    def expired_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
         """Running jobs whose lease has run out."""
 
     @abstractmethod
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        """Apply what was decided about lapsed jobs, where their lease still is the lapsed one."""
+        """Apply what was decided about expired jobs, if their lease still is the expired one."""
 
     @abstractmethod
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
@@ -56,7 +71,7 @@ class JobVerbs(ABC):
         """Ask running jobs to stop; says which of them are running.
 
         The reason is kept with the job. A success that is settled later keeps it (`Change.keeps_cancel`), although its
-        worker may not have heard of it: its history says that the cancel came too late.
+        worker may not know of it: its history says that the cancel came too late.
         """
 
     @abstractmethod
@@ -75,16 +90,31 @@ class JobVerbs(ABC):
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:
         """Jobs, newest first."""
 
+    @abstractmethod
+    def count_jobs(self, where: JobFilter, *, limit: int = MOST_COUNTED) -> int:
+        """How many jobs a list shows, counted up to a limit: that number means "so many or more"."""
+
+    @abstractmethod
+    def list_failures(self, since: int, *, limit: int = LARGEST_BATCH) -> list[Failure]:
+        """The jobs that are failed now and became so at or after an instant, the last to fail first."""
+
     # Inside the caller's own transaction, where Features.enqueues_in_transactions says so.
 
     def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
-        """Accept jobs if and when the caller's transaction commits."""
+        """Accept any number of jobs if and when the caller's transaction commits.
+
+        If this raises, the transaction contains none of them. It goes on as it was, unless the database ended it.
+        """
         raise self._no_transactions(transaction, jobs)
 
     def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
-        """End a job with the caller's transaction; False where the lease was lost."""
+        """End a job with the caller's transaction; False if the lease was lost."""
         raise self._no_transactions(transaction, holder, change)
 
     def _no_transactions(self, *_: object) -> Refused:
         kind = self.features.kind
-        return Refused(f"the {kind} store has no transactions that a caller could share; use SQLite or PostgreSQL")
+        return Refused(
+            f"the {kind} store has no transactions that a caller could share; enqueue after your commit instead, for "
+            "example in transaction.on_commit() or an after_commit event, or keep the jobs in your SQLite file or "
+            "PostgreSQL database"
+        )

@@ -1,8 +1,8 @@
-"""How a store is copied to another: it is sealed, gives out its records, and the other store takes them in.
+"""How a store is copied to another: it is sealed and exports its records, and the other store imports them.
 
-A sealed store takes no more work and lets nobody change what waits in it; what runs may still come to its end. Once
-nothing runs, it stands still, so that it can be copied page by page, and a copy that was killed can go on. The store
-that is being filled is sealed too: nothing there runs before all of it is there.
+A sealed store refuses new work and changes of waiting jobs. Jobs that run may still end. Once no job runs, the store no
+longer changes. So it can be copied page by page, and a copy that was killed can continue. The store that is being
+filled is sealed too: no job runs there before all records have arrived.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from rota.errors import StoreMoved
+from rota.errors import StoreSealed
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.model.job import Job
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import Schedule
+from rota.model.jobs.job import Job
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Schedule
 from rota.store.contract.values import LogLine
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_done: bool = False  # all was copied; until then it may be unsealed without loss
     at: int = 0
 
-    def refusal(self, store: str) -> StoreMoved:
+    def refusal(self, store: str) -> StoreSealed:
         """What a sealed store answers to a call that brings or wants work."""
         if self.source:
-            return StoreMoved(
+            return StoreSealed(
                 f"{store} is being filled from {self.source} and takes no work before all is there; wait until "
                 "`rota copy` has ended, and start it again where it was stopped"
             )
         if self.is_done:
-            return StoreMoved(f"all that {store} held was moved to {self.target}; restart with the URL of that store")
-        return StoreMoved(
-            f"{store} is being moved to {self.target} and takes no more work; restart with the URL of that store once "
+            return StoreSealed(f"all that {store} held was copied to {self.target}; restart with the URL of that store")
+        return StoreSealed(
+            f"{store} is being copied to {self.target} and takes no more work; restart with the URL of that store once "
             "`rota copy` has ended, or call the move off with `rota copy --undo`"
         )
 
@@ -79,9 +79,9 @@ class MovingVerbs(ABC):
 
         On a sealed store these raise `seal.refusal(self.describe())`, in the same step that would have written:
         add_jobs, add_jobs_in, edit_schedules, edit_entries, fire, an exchange that wants jobs (its settled ones are
-        then not taken either), change_jobs, delete_jobs, pause_queue, prune, acquire_lock. What runs may still be
+        then not taken either), change_jobs, delete_jobs, pause_queue, prune, acquiring a lock. What runs may still be
         settled (also in a transaction), extended, asked to stop, rescued and logged; what it held back is released;
-        nodes may beat; audit records may be added; everything may be read; and records may be loaded.
+        nodes may record heartbeats; audit records may be added; everything may be read; and records may be loaded.
         """
 
     @abstractmethod
@@ -90,8 +90,8 @@ class MovingVerbs(ABC):
 
     @abstractmethod
     def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
-        """Everything of one part as it is kept, in an order that a load keeps: jobs as they stand in line, a job's
-        logs by number, occurrences only where no job is their record."""
+        """Everything of one part as it is kept, in an order that a load keeps: jobs by position, a job's
+        logs by number, occurrences only if no job is their record."""
 
     @abstractmethod
     def load(self, records: Sequence[Record]) -> int:

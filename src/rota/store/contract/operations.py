@@ -10,6 +10,8 @@ from rota.store.contract.values import LARGEST_PAGE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.jobs.series import Bucket
+    from rota.model.lock import LockAct
     from rota.store.contract.values import LogLine, Node, Pruned, QueueInfo, Retention
 
 
@@ -23,11 +25,24 @@ class QueueVerbs(ABC):
     def list_queues(self, *, now: int | None = None) -> list[QueueInfo]: ...
 
 
+class SeriesVerbs(ABC):
+    """Series: what happened minute by minute, for charts."""
+
+    @abstractmethod
+    def read_series(self, start: int, end: int) -> list[Bucket]:
+        """The minutes that begin in start <= t < end and in which runs were settled, oldest first.
+
+        Whatever settles a run (exchange, settle_in, rescue_jobs) adds the model's `count_runs` of it to the minute of
+        the store's clock, in the same write as its counters. `prune` removes the minutes outside `first_kept` and
+        `last_kept`. A copy to another store leaves them behind.
+        """
+
+
 class NodeVerbs(ABC):
     """Nodes: which processes are alive."""
 
     @abstractmethod
-    def beat(self, node: Node, *, now: int | None = None) -> int:
+    def record_heartbeat(self, node: Node, *, now: int | None = None) -> int:
         """Say that a node is alive; answers with the store's clock."""
 
     @abstractmethod
@@ -60,20 +75,11 @@ class LockVerbs(ABC):
     """Locks: a name, whose token has it, until when. The number rises with every new owner."""
 
     @abstractmethod
-    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
-        """Take a free or lapsed lock: its fencing number. None where another token has it.
-
-        A lock that ends later than its owner's term allows was taken by a clock that stood ahead. It then ends one term
-        from now (the model's `lock_end`), except where Features.has_lease_clock.
+    def change_lock(self, name: str, act: LockAct, token: str, ttl: int = 0, *, now: int | None = None) -> int | None:
+        """Acquire, extend or release a lock, as the model's `decide_lock` says. Its fencing number; None where another
+        token has it, or this one no longer. A lock may end too late because a clock stood ahead; an attempt to acquire
+        it then bounds it, except where Features.has_lease_clock.
         """
-
-    @abstractmethod
-    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
-        """Keep a lock that this token still has; False where it was lost."""
-
-    @abstractmethod
-    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
-        """Give a lock back; False where this token no longer had it."""
 
 
 class UpkeepVerbs(ABC):
@@ -87,7 +93,7 @@ class UpkeepVerbs(ABC):
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
         """Remove a bounded batch of what was kept long enough.
 
-        Ended jobs go when their state's time is over; then, where more than `most_finished` would still be kept, the
+        Ended jobs go when their state's time is over; then, if more than `most_finished` would still be kept, the
         oldest of the others, until that many are. A job whose key still holds stays and counts: the next oldest goes
         in its place. Records of occurrences and silent nodes go by their own times and numbers.
         """

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from rota.store.contract.values import LedgerSpan, check_cursor
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.edit import Edit
-    from rota.model.firing import Firing
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.firing import Firing
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract.values import Due, Fired, Page, ScheduleFilter
 
 
@@ -23,7 +25,7 @@ class ScheduleVerbs(ABC):
         """Apply edits, each whole or not at all; says which were refused because the version had moved on.
 
         An edit that revokes cancels the schedule's waiting jobs; those that were made ahead of their time (the edit
-        says which it unmakes) are removed instead, and leave no record: their occurrences are yet to come. A job of an
+        says which it deletes) are removed instead, and leave no record: their occurrences are yet to come. A job of an
         edit that its slot or its key refuses is not made and is no run of the schedule: see `schedule_after`.
         """
 
@@ -44,7 +46,13 @@ class ScheduleVerbs(ABC):
         """Make the jobs and advance the schedules, each in one step guarded by its version."""
 
     @abstractmethod
+    def list_many_occurrences(self, spans: Sequence[LedgerSpan], *, limit: int = 50) -> list[Page[Occurrence]]:
+        """What became of the expected times of several schedules, each named once: a page of each, oldest first. Stores
+        with servers answer in a few requests."""
+
     def list_occurrences(
         self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Occurrence]:
-        """What became of the expected times in start <= t < end, oldest first."""
+        """What became of the expected times in start <= t < end, oldest first; the cursor is the last time."""
+        first = start if check_cursor(cursor) is None else int(cursor or 0) + 1
+        return self.list_many_occurrences([LedgerSpan(schedule_id, first, end)], limit=limit)[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rota.store.contract.jobs import JobVerbs
 from rota.store.contract.moving import MovingVerbs
-from rota.store.contract.operations import LockVerbs, LogVerbs, NodeVerbs, QueueVerbs, UpkeepVerbs
+from rota.store.contract.operations import LockVerbs, LogVerbs, NodeVerbs, QueueVerbs, SeriesVerbs, UpkeepVerbs
 from rota.store.contract.records import AuditVerbs, EntryVerbs
 from rota.store.contract.schedules import ScheduleVerbs
 
@@ -38,6 +38,7 @@ class Store(
     EntryVerbs,
     AuditVerbs,
     QueueVerbs,
+    SeriesVerbs,
     NodeVerbs,
     LogVerbs,
     LockVerbs,
@@ -48,11 +49,16 @@ class Store(
     """Where jobs, schedules, occurrences and logs live."""
 
     path: Path | None = None  # of the file that the store is; None: it is on a server, or in this process
-    namespace: str = ""  # which of several systems in one place this is; empty where a store has no namespaces
+    namespace: str = ""  # which of several systems in one place this is; empty if a store has no namespaces
 
     @abstractmethod
     def open(self) -> None:
         """Connect, and make or migrate what is needed."""
+
+    def open_within(self, transaction: object) -> bool:  # noqa: ARG002 - for stores that share the caller's locks
+        """Get ready for writes in a caller's transaction; whether the store is open then."""
+        self.open()
+        return True
 
     @abstractmethod
     def pending_migrations(self) -> list[str]:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from rota.errors import BadOption
-from rota.model.job import Job
+from rota.model.jobs.job import Job
+from rota.model.jobs.settle import Change
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.schedule import Schedule
-from rota.model.settle import Change
-from rota.model.slots import UNIQUE
-from rota.model.state import State
+from rota.model.schedules.schedule import Schedule
+from rota.model.schedules.slots import UNIQUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rota.model.slots import Skip
+    from rota.model.schedules.slots import Skip
 
 Item = TypeVar("Item")
 
 LARGEST_PAGE = 200
 LARGEST_BATCH = 1_000
-MOST_PROMOTED = 500  # scheduled jobs that one claim makes ready; the next claim goes on
+MOST_COUNTED = 10_001  # jobs that match a filter: exact to 10,000, then "more than 10,000"
+FEWEST_REPEATED = 2  # attempts from which on a job is in the index of repeated jobs
+MOST_PROMOTED = 500  # due jobs of all its queues that one claim makes ready; the next claim goes on
 
 Channel = Literal["jobs", "schedules"]
 
@@ -60,6 +62,13 @@ def check_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST_PAGE:
         raise BadOption(f"limit={limit!r} must be a whole number from 1 to {LARGEST_PAGE}; page.cursor asks for more")
     return limit
+
+
+def check_cursor(cursor: str | None) -> str | None:
+    """A page's cursor, where it is one that a list of jobs or occurrences gave."""
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
+        raise BadOption(f"cursor {cursor!r} is none that a list gave")
+    return cursor
 
 
 class Added(Struct, frozen=True, gc=False):
@@ -145,6 +154,23 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     key: str | None = None
     since: int | None = None  # created at or after
     until: int | None = None  # created before
+    least_attempts: int | None = None  # FEWEST_REPEATED or more: an index has the jobs with so many
+    most_attempts: int | None = None  # only together with `least_attempts`
+
+    def __post_init__(self) -> None:
+        if self.least_attempts is None and self.most_attempts is not None:
+            raise BadOption("a filter with most_attempts needs least_attempts, too")
+        if self.least_attempts is not None and self.least_attempts < FEWEST_REPEATED:
+            raise BadOption(f"least_attempts is {self.least_attempts}; no list has fewer than {FEWEST_REPEATED}")
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """A job that failed: which, when, and its error."""
+
+    id: str
+    task: str
+    at: int
+    error: str
 
 
 class ScheduleFilter(Struct, frozen=True, kw_only=True):
@@ -180,18 +206,26 @@ class Node(Struct, frozen=True, kw_only=True):
     problem: str = ""  # why its record cannot be read, if it cannot
 
 
+class LedgerSpan(NamedTuple):
+    """The expected times of a schedule in start <= t < end."""
+
+    schedule_id: str
+    start: int
+    end: int
+
+
 class QueueInfo(Struct, frozen=True, kw_only=True):
-    """A line of jobs, in numbers."""
+    """A queue in numbers."""
 
     name: str
     is_paused: bool = False
     counts: dict[str, int] = {}  # the jobs that are kept, by state
     totals: dict[str, int] = {}  # jobs that ever ended, by state
-    oldest_at: int | None = None  # since when the first in line, of any priority, has been waiting
+    oldest_at: int | None = None  # since when the first ready job, of any priority, has been waiting
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
-    """One line that a job wrote."""
+    """One line of a job's log."""
 
     job_id: str
     at: int

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.job import accept, holds_key
+from rota.model.jobs.job import accept, holds_key
 from rota.store.contract import Added
 from rota.store.memory.connection import Database
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import NewJob
+    from rota.model.jobs.job import NewJob
 
 
 class Adder(Database):

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.occurrence import is_noted, is_record_of, noted, of_job
-from rota.model.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.state import State
+from rota.model.jobs.series import added, count_runs, minute_of
+from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.memory.connection import Database
-from rota.store.shared.changing import check_changes
+from rota.store.shared.changing import check_changes, last_runs
 from rota.store.shared.matching import is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import LastRun
     from rota.store.contract import Refusal
 
 
@@ -67,26 +69,26 @@ class Changer(Database):
 
     def _apply(self, changes: Sequence[Change], now: int) -> None:
         """Write changes that were found to hold, then what they set in motion."""
+        runs = count_runs(changes)
+        if runs:
+            self._series[minute_of(now)] = added(self._series.get(minute_of(now), []), runs)
         for change in changes:
             self._counts.move(change.job.queue, change.job.state, change.state)
             self._put(apply_to(self._jobs[change.id], change))
         for change in changes:
             if change.state.is_final:
-                self._let_go(change.id, now)
-            if is_noted(change):
-                self._note_last_run(change)
+                self._release_waiting(change.id, now)
+        for name, last in last_runs(changes, self._last_runs).items():
+            self._schedules[name] = msgspec.structs.replace(self._schedules[name], last=last)
         for change in changes:
             if change.is_removal:
                 self._remove(self._jobs[change.id])
 
-    def _note_last_run(self, change: Change) -> None:
-        """Its schedule hears how it ended, or that an attempt failed."""
-        schedule = self._schedules.get(change.job.schedule_id or "")
-        if schedule is not None:
-            self._schedules[schedule.id] = msgspec.structs.replace(schedule, last=noted(schedule.last, change))
+    def _last_runs(self, names: list[str]) -> dict[str, LastRun]:
+        return {name: self._schedules[name].last for name in names if name in self._schedules}
 
-    def _let_go(self, job_id: str, now: int) -> None:
-        """The jobs that waited for this one go on, or wait for what it waited for."""
+    def _release_waiting(self, job_id: str, now: int) -> None:
+        """Release the jobs that waited for this one, or let them wait for what it waited for."""
         for job in [job for job in self._jobs.values() if job.state is State.HELD and job.waits_for == job_id]:
             awaited = still_awaited(job, self._jobs.get)
             if awaited is None:
@@ -94,12 +96,12 @@ class Changer(Database):
             else:
                 self._put(msgspec.structs.replace(job, waits_for=awaited))
 
-    def _unmake(self, jobs: Sequence[Job], now: int) -> None:
-        """Jobs go without a trace; what waited for them waits no more."""
+    def _delete_unstarted(self, jobs: Sequence[Job], now: int) -> None:
+        """Delete waiting jobs without a record, and release the jobs that waited for them."""
         for job in jobs:
             self._drop(job)
         for job in jobs:
-            self._let_go(job.id, now)
+            self._release_waiting(job.id, now)
 
     def _stop(self, job_id: str, reason: str, now: int) -> None:
         job = self._jobs[job_id]
@@ -109,7 +111,7 @@ class Changer(Database):
             self._apply([cancel(job, now, reason)], now)
 
     def _remove(self, job: Job) -> None:
-        """A job goes; its occurrence stays, folded into a range."""
+        """Delete a job; its occurrence stays, folded into a range."""
         schedule = self._schedules.get(job.schedule_id or "")
         if is_record_of(job, schedule.created_at if schedule else None):
             self._ledger.record(of_job(job))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Node, Seal
 
 
@@ -42,6 +42,7 @@ class Database(Store):
         self._logs = Logs()
         self._locks = Locks()
         self._counts = Counts()
+        self._series: dict[int, list[int]] = {}  # by minute
         self._seal: Seal | None = None
         self._seq = 0
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.lookahead import is_ahead
-from rota.model.settle import claim, claim_order, due_order, open_queues, promote
-from rota.model.state import State
+from rota.model.jobs.settle import claim, claim_order, due_order, open_queues, promote
+from rota.model.jobs.state import State
+from rota.model.schedules.lookahead import is_ahead
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged
-from rota.store.memory.lookahead import LookaheadJudge
+from rota.store.memory.lookahead import LookaheadDecider
 from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
 
 
-class Exchanger(LookaheadJudge):
+class Exchanger(LookaheadDecider):
     """The exchange with workers."""
 
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
@@ -37,8 +37,8 @@ class Exchanger(LookaheadJudge):
     def _claim(self, ask: Exchange, now: int) -> list[Job]:
         queues = set(open_queues(ask.queues, self._paused))
         for job in self._due(queues, now, ahead=True):
-            self._judge(job, now)
-        for job in self._due(queues, now + ask.ahead, ahead=False):  # what a judgement has ended is none of them
+            self._decide_due(job, now)
+        for job in self._due(queues, now + ask.ahead, ahead=False):  # what a decision has ended is none of them
             self._counts.move(job.queue, job.state, State.QUEUED)
             self._put(promote(job, now))
         ready = [job for job in self._jobs.values() if job.state is State.QUEUED and job.queue in queues]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.occurrence import of_skip
+from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Fired
-from rota.store.memory.lookahead import LookaheadJudge
+from rota.store.memory.lookahead import LookaheadDecider
 from rota.store.shared.placing import advanced, place_firing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.firing import Firing
+    from rota.model.schedules.firing import Firing
 
 
-class Firer(LookaheadJudge):
+class Firer(LookaheadDecider):
     """Fires schedules."""
 
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:

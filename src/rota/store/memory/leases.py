@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.state import State
+from rota.model.jobs.state import State
 from rota.store.contract import Extended
 from rota.store.memory.changing import Changer
-from rota.store.shared.matching import has_lapsed, is_running, is_same
+from rota.store.shared.matching import has_expired, is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
     from rota.store.contract import Refusal
 
 
@@ -35,15 +35,15 @@ class Leases(Changer):
             }
             return Extended(now=at, lost=lost, cancels=asked)
 
-    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+    def expired_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
         with self._lock:
             at = self._at(now)
-            lapsed = [job for job in self._jobs.values() if has_lapsed(job, at)]
-            return sorted(lapsed, key=lambda job: job.lease_until or 0)[:limit]
+            expired = [job for job in self._jobs.values() if has_expired(job, at)]
+            return sorted(expired, key=lambda job: job.lease_until or 0)[:limit]
 
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
         at = self._at(now)
-        return self._decided(changes, at, lambda change, job: is_same(change, job) and has_lapsed(job, at))
+        return self._decided(changes, at, lambda change, job: is_same(change, job) and has_expired(job, at))
 
     def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
         with self._lock:

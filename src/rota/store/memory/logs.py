@@ -25,7 +25,7 @@ class Logs:
         self.load(msgspec.structs.replace(line, number=self._last(line.job_id) + 1))
 
     def load(self, line: LogLine) -> bool:
-        """Keep a line that has its number; False where that is there already."""
+        """Keep a line that has its number; False if that is there already."""
         if line.number <= self._last(line.job_id):
             return False
         self._lines.setdefault(line.job_id, []).append(line)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.model.job import accept
-from rota.model.occurrence import of_skip
-from rota.model.state import State
+from rota.model.jobs.job import accept
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import of_skip
 from rota.store.memory.adding import Adder
 from rota.store.memory.changing import Changer
 from rota.store.shared.placing import place_due
@@ -14,8 +14,8 @@ from rota.store.shared.placing import place_due
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.job import Job, NewJob
-    from rota.model.slots import Skip
+    from rota.model.jobs.job import Job, NewJob
+    from rota.model.schedules.slots import Skip
 
 
 class PlacingSteps(NamedTuple):
@@ -27,15 +27,15 @@ class PlacingSteps(NamedTuple):
     was_made: Callable[[str, int], bool]
     make: Callable[[NewJob], None]
     put: Callable[[Job, Job], None]
-    unmake: Callable[[Job], None]
+    delete_unstarted: Callable[[Job], None]
     record_skip: Callable[[str, Skip], None]
     stop: Callable[[str, str], None]
 
 
-class LookaheadJudge(Adder, Changer):
+class LookaheadDecider(Adder, Changer):
     """Jobs that were created ahead. The lock is held."""
 
-    def _judge(self, job: Job, now: int) -> None:
+    def _decide_due(self, job: Job, now: int) -> None:
         """A job that was created ahead is due: it is ready, held behind the run before it, or goes."""
         place_due(job, self._schedules.get(job.schedule_id or ""), self._steps(now), now)
 
@@ -51,7 +51,7 @@ class LookaheadJudge(Adder, Changer):
             was_made=lambda name, fire_at: (name, fire_at) in self._made,
             make=lambda new: self._insert(accept(new, now, self._next_seq())),
             put=put,
-            unmake=lambda job: self._unmake([job], now),
+            delete_unstarted=lambda job: self._delete_unstarted([job], now),
             record_skip=lambda name, skip: self._ledger.record(of_skip(name, skip)),
             stop=lambda job_id, reason: self._stop(job_id, reason, now),
         )

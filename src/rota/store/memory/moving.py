@@ -8,13 +8,13 @@ import msgspec
 
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.model.job import Job
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import Schedule
-from rota.model.state import State
+from rota.model.jobs.job import Job
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
 from rota.store.memory.operations import Operations
-from rota.store.shared.counting import lacking
+from rota.store.shared.counting import load_queue
+from rota.store.shared.importing import imported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 Key = TypeVar("Key")
-Kept = TypeVar("Kept")
+Value = TypeVar("Value")
 
 
 class Moving(Operations):
@@ -57,7 +57,7 @@ class Moving(Operations):
             case "schedules":
                 return [self._schedules[name] for name in sorted(self._schedules)]
             case "occurrences":
-                return sorted(self._ledger, key=lambda line: (line.schedule_id, line.through_at))
+                return sorted(self._ledger, key=lambda entry: (entry.schedule_id, entry.through_at))
             case "logs":
                 return list(self._logs)
             case "queues":
@@ -96,22 +96,16 @@ class Moving(Operations):
     def _load_job(self, job: Job) -> bool:
         if job.id in self._jobs:
             return False
-        lease_until = 0 if job.state is State.RUNNING else None  # its worker is on the store that was left
-        self._insert(msgspec.structs.replace(job, seq=self._next_seq(), lease_until=lease_until))
+        self._insert(msgspec.structs.replace(imported(job), seq=self._next_seq()))
         return True
 
     def _load_queue(self, queue: QueueRecord) -> bool:
-        is_news = queue.is_paused and queue.name not in self._paused
-        if is_news:
-            self._paused.add(queue.name)
-        missing = lacking(queue, self._counts.info(queue.name, is_paused=False, oldest_at=None).totals)
-        for state, number in missing.items():
-            self._counts.add_total(queue.name, state, number)
-        return is_news or bool(missing)
+        here = self._counts.info(queue.name, is_paused=queue.name in self._paused, oldest_at=None)
+        return load_queue(queue, here, self._counts, lambda: self._paused.add(queue.name))
 
 
-def _is_new(kept: dict[Key, Kept], key: Key, record: Kept) -> bool:
+def _is_new(stored: dict[Key, Value], key: Key, record: Value) -> bool:
     """Keep a record that is not there yet; whether it was."""
-    is_new = key not in kept
-    kept.setdefault(key, record)
+    is_new = key not in stored
+    stored.setdefault(key, record)
     return is_new

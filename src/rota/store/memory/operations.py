@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.state import State
+from rota.model.jobs.series import MINUTE, bucket_of
+from rota.model.jobs.state import State
 from rota.store.contract import LARGEST_PAGE
 from rota.store.memory.connection import Database
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.series import Bucket
+    from rota.model.lock import LockAct
     from rota.store.contract import LogLine, Node, QueueInfo
 
 
@@ -34,7 +37,12 @@ class Operations(Database):
                 self._counts.info(name, is_paused=name in self._paused, oldest_at=self._oldest(name)) for name in names
             ]
 
-    def beat(self, node: Node, *, now: int | None = None) -> int:
+    def read_series(self, start: int, end: int) -> list[Bucket]:
+        with self._lock:
+            minutes = sorted(minute for minute in self._series if start <= minute * MINUTE < end)
+            return [bucket_of(minute, self._series[minute]) for minute in minutes]
+
+    def record_heartbeat(self, node: Node, *, now: int | None = None) -> int:
         with self._lock:
             at = self._at(now)
             self._nodes[node.id] = msgspec.structs.replace(node, beat_at=at)
@@ -67,18 +75,11 @@ class Operations(Database):
         lines = [line for line in lines if start is None or line.at >= start]
         return [line for line in lines if end is None or line.at < end][:limit]
 
-    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+    def change_lock(self, name: str, act: LockAct, token: str, ttl: int = 0, *, now: int | None = None) -> int | None:
         with self._lock:
-            self._check_open()
-            return self._locks.acquire(name, token, ttl, self._at(now))
-
-    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
-        with self._lock:
-            return self._locks.extend(name, token, ttl, self._at(now))
-
-    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
-        with self._lock:
-            return self._locks.release(name, token, self._at(now))
+            if act == "acquire":
+                self._check_open()
+            return self._locks.change(name, act, token, ttl, self._at(now))
 
     def _oldest(self, queue: str) -> int | None:
         first: dict[int, Job] = {}  # in line, by priority

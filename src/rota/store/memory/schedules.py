@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.edit import audit_after, schedule_after
-from rota.model.occurrence import is_record_of, of_job, of_skip
-from rota.model.settle import cancel
+from rota.model.jobs.settle import cancel
+from rota.model.schedules.edit import audit_after, schedule_after
+from rota.model.schedules.occurrence import is_record_of, of_job, of_skip
 from rota.store.contract import Due
 from rota.store.memory.adding import Adder
 from rota.store.memory.changing import Changer
-from rota.store.shared.matching import check_cursor, schedule_matches
-from rota.store.shared.paging import page_of
+from rota.store.shared.matching import schedule_matches
+from rota.store.shared.paging import occurrence_page, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.edit import Edit
-    from rota.model.job import NewJob
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
-    from rota.store.contract import Page, ScheduleFilter
+    from rota.model.jobs.job import NewJob
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
+    from rota.store.contract import LedgerSpan, Page, ScheduleFilter
 
 
 class Schedules(Adder, Changer):
@@ -59,20 +59,17 @@ class Schedules(Adder, Changer):
             rest = waiting[len(due) :]
             return Due(now=at, schedules=due, next_due_at=rest[0][0] if rest else None)
 
-    def list_occurrences(
-        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
-    ) -> Page[Occurrence]:
-        check_cursor(cursor)
+    def list_many_occurrences(self, spans: Sequence[LedgerSpan], *, limit: int = 50) -> list[Page[Occurrence]]:
         with self._lock:
-            schedule = self._schedules.get(schedule_id)
-            made_at = schedule.created_at if schedule else 0
-            mine = (job for job in self._jobs.values() if job.schedule_id == schedule_id)
-            kept = [of_job(job) for job in mine if is_record_of(job, made_at)]
-            lines = [*kept, *self._ledger.of(schedule_id)]
-        after = int(cursor) if cursor else start - 1
-        shown = [line for line in lines if line.through_at > after and line.earliest_at < end]
-        shown.sort(key=lambda line: line.through_at)
-        return page_of(shown, limit, lambda line: str(line.through_at))
+            return [self._occurrences(*span, limit) for span in spans]
+
+    def _occurrences(self, schedule_id: str, start: int, end: int, limit: int) -> Page[Occurrence]:
+        schedule = self._schedules.get(schedule_id)
+        made_at = schedule.created_at if schedule else 0
+        mine = (job for job in self._jobs.values() if job.schedule_id == schedule_id)
+        kept = [of_job(job) for job in mine if is_record_of(job, made_at)]
+        entries = [*kept, *self._ledger.of(schedule_id)]
+        return occurrence_page((one for one in entries if one.through_at >= start and one.earliest_at < end), limit)
 
     # The lock is held.
 
@@ -104,5 +101,5 @@ class Schedules(Adder, Changer):
         """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""
         made = (job for job in self._jobs.values() if job.schedule_id == edit.id and job.fire_at)
         waiting = [job for job in made if job.state.is_waiting]
-        self._unmake([job for job in waiting if edit.unmakes(job)], now)
-        self._apply([cancel(job, now, reason) for job in waiting if not edit.unmakes(job)], now)
+        self._delete_unstarted([job for job in waiting if edit.deletes(job)], now)
+        self._apply([cancel(job, now, reason) for job in waiting if not edit.deletes(job)], now)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.series import first_kept, last_kept
 from rota.store.contract import Pruned
 from rota.store.memory.changing import Changer
 from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
-    from rota.model.state import State
+    from rota.model.jobs.state import State
     from rota.store.contract import Retention
 
 
@@ -28,11 +29,13 @@ class Upkeep(Changer):
             old = self._old_jobs(retention, limit, at)
             for job_id in old:
                 self._remove(self._jobs[job_id])
-            lines = self._ledger.prune(retention, at)
+            entries = self._ledger.prune(retention, at)
+            kept = range(first_kept(at), last_kept(at) + 1)
+            self._series = {minute: runs for minute, runs in self._series.items() if minute in kept}
             silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
             for node_id in silent:
                 del self._nodes[node_id]
-            return Pruned(len(old), lines, len(silent), self._prune_audit(at - retention.audit_for, limit))
+            return Pruned(len(old), entries, len(silent), self._prune_audit(at - retention.audit_for, limit))
 
     def _prune_audit(self, until: int, limit: int) -> int:
         old = sorted((record.at, record.id) for record in self._audit.values() if record.at <= until)[:limit]

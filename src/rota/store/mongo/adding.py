@@ -6,32 +6,30 @@ it is one insert of many: if the server dies within it, a first part may stay, w
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pymongo.errors import BulkWriteError
 
 from rota.errors import StoreError
-from rota.model.job import accept, holds_key
-from rota.model.state import FINAL, State
+from rota.model.jobs.job import holds_key
+from rota.model.jobs.state import FINAL, State
 from rota.store.contract import Added
 from rota.store.mongo import notify
-from rota.store.mongo.changing import release_if_free
+from rota.store.mongo.changing import release_held
 from rota.store.mongo.codec import document_of_new
 from rota.store.mongo.faults import is_duplicate
-from rota.store.mongo.listing import get_jobs
+from rota.store.shared.adding import Existing, accept_new
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from rota.model.job import Job, NewJob
+    from rota.model.jobs.job import Job, NewJob
     from rota.store.mongo.database import Document
     from rota.store.mongo.steps import Step, Steps
 
 _ENDED = [state.value for state in FINAL]
-_NOT_LIVE = {None, *_ENDED}  # None: a tombstone, or no job at all
-_Known = tuple[dict[str, str | None], dict[str, str], dict[str, str]]
+_NOT_LIVE = {None, *_ENDED}  # None: a tombstone
 
 
 class Adder:
@@ -44,31 +42,19 @@ class Adder:
         made: set[str] = set()
         with self._steps.work(now) as turn:
             add = partial(_add, jobs=jobs, now=turn.now, made=made)
+            run = partial(self._steps.run, "add", is_atomic=len(jobs) > 1)
             try:
-                added = self._run(partial(add, is_careful=False), jobs)
+                added = run(partial(add, is_careful=False))
             except BulkWriteError as err:  # some of them exist already, which ends a transaction
                 if not is_duplicate(err):
                     raise
                 made.clear()
-                added = self._run(partial(add, is_careful=True), jobs)
-            self._check_held([new.id for new in jobs if new.waits_for], turn.now)
+                added = run(partial(add, is_careful=True))
+            held = [new.id for new in jobs if new.waits_for]
+            if held:
+                self._steps.run("add", lambda step: release_held(step, held, turn.now))
             notify.send(self._steps.connection, "jobs")
         return added
-
-    def _run(self, add: Callable[[Step], list[Added]], jobs: Sequence[NewJob]) -> list[Added]:
-        return self._steps.run("add", add, is_atomic=len(jobs) > 1)
-
-    def _check_held(self, ids: Sequence[str], now: int) -> None:
-        """Release added jobs that wait for a job which has ended while they were written."""
-        if not ids:
-            return
-
-        def check(step: Step) -> None:
-            for job in get_jobs(step, ids):
-                if job.state is State.HELD and job.waits_for:
-                    release_if_free(step, job, now)
-
-        self._steps.run("add", check)
 
 
 def _add(step: Step, *, jobs: Sequence[NewJob], now: int, made: set[str], is_careful: bool) -> list[Added]:
@@ -78,20 +64,11 @@ def _add(step: Step, *, jobs: Sequence[NewJob], now: int, made: set[str], is_car
     jobs that earlier attempts of this call have inserted.
     """
     must_look = is_careful or any(new.key or new.slot or new.waits_for for new in jobs)
-    states, slots, holders = _find_known(step, jobs, now) if must_look else ({}, {}, {})
-    answers: list[Added] = []
-    fresh: list[Job] = []
-    for new in jobs:
-        existing = new.id if new.id in states else slots.get(new.slot or "") or holders.get(new.key or "")
-        if existing is not None:
-            answers.append(Added(existing, existed=existing != new.id or new.id not in made))
-            continue
-        job = accept(new, now, must_wait=states.get(new.waits_for or "") not in _NOT_LIVE)
-        fresh.append(job)
-        answers.append(Added(new.id))
-        states[job.id] = job.state.value
-        slots |= {job.slot: job.id} if job.slot else {}
-        holders |= {job.key: job.id} if job.key else {}
+    existing, fresh = accept_new(jobs, _existing(step, jobs, now) if must_look else Existing(set(), set(), {}, {}), now)
+    answers = [
+        Added(new.id) if holder is None else Added(holder, existed=holder != new.id or new.id not in made)
+        for new, holder in zip(jobs, existing, strict=True)
+    ]
     collided = insert(step, fresh, made)
     if not all(is_of(error, "_id", "key", "slot", "seq") for error in collided):
         raise StoreError(f"an occurrence has its job already: {collided[0].get('errmsg')}")
@@ -102,6 +79,7 @@ def insert(step: Step, jobs: Sequence[Job], made: set[str] | None = None) -> lis
     """Insert jobs and count them; the collisions with others (never in a transaction, which they end)."""
     if not jobs:
         return []
+    step.slices.mark(step, {job.created_at for job in jobs})
     collided: list[Document] = []
     try:
         step.jobs.insert_many([document_of_new(job) for job in jobs])
@@ -113,8 +91,7 @@ def insert(step: Step, jobs: Sequence[Job], made: set[str] | None = None) -> lis
     inserted = [job for job in jobs if job.id not in lost]
     if made is not None:
         made.update(job.id for job in inserted)
-    for (queue, state), number in Counter((job.queue, job.state) for job in inserted).items():
-        step.counts.add(queue, state, number)
+    step.counts.add_all(inserted)
     return collided
 
 
@@ -164,10 +141,12 @@ def made_occurrences(step: Step, schedule_ids: Sequence[str], times: Iterable[in
     return {(document["schedule_id"], document["fire_at"]) for document in found}
 
 
-def _find_known(step: Step, jobs: Sequence[NewJob], now: int) -> _Known:
-    """What new jobs meet: the states of existing jobs, and the jobs that have their slots and their keys."""
+def _existing(step: Step, jobs: Sequence[NewJob], now: int) -> Existing:
     ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
-    found = step.jobs.find({"_id": {"$in": ids}}, {"state": 1}, hint="_id_")
-    states = {document["_id"]: document.get("state") for document in found}
-    slots = live_in_slots(step, {new.slot for new in jobs if new.slot})
-    return states, slots, key_holders(step, {new.key for new in jobs if new.key}, now)
+    found = list(step.jobs.find({"_id": {"$in": ids}}, {"state": 1}, hint="_id_"))
+    return Existing(
+        ids={document["_id"] for document in found},
+        live={document["_id"] for document in found if document.get("state") not in _NOT_LIVE},
+        slots=live_in_slots(step, {new.slot for new in jobs if new.slot}),
+        keys=key_holders(step, {new.key for new in jobs if new.key}, now),
+    )

@@ -14,15 +14,15 @@ from __future__ import annotations
 import secrets
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pymongo
 from pymongo import UpdateMany, UpdateOne
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from rota.model.occurrence import is_noted, is_record_of, noted, of_job
-from rota.model.settle import apply, release, still_awaited
-from rota.model.state import State
+from rota.model.jobs.settle import apply, release, still_awaited
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.contract import Refusal
 from rota.store.mongo import notify
 from rota.store.mongo.codec import changed, differences, document_of_last, jobs_of, last_of, update_of
@@ -30,29 +30,57 @@ from rota.store.mongo.faults import is_duplicate
 from rota.store.mongo.ledger import record_entries
 from rota.store.mongo.listing import find_job, get_jobs
 from rota.store.mongo.operations import forget_logs
+from rota.store.shared.changing import check_changes, last_runs
+from rota.store.shared.matching import has_expired, is_held_by, is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
+    from rota.model.schedules.schedule import LastRun
     from rota.store.mongo.database import Database, Document
     from rota.store.mongo.steps import Step, Steps
+    from rota.store.shared.changing import Checked
 
-    Guard = Callable[[Change], Document]  # what must still be true of a job for the change to be written
-
+MOST_ROUNDS = 10  # if other processes change the jobs between a read and a write
 RECORD_WITHIN = 1.0  # seconds; a schedule that a dead client has locked must not delay workers: its next run records
 
 
-def is_same(change: Change) -> Document:
-    """The job still is what the change was decided on. If it was cancelled and retried meanwhile, its past differs."""
+class Guard(NamedTuple):
+    """What must still be true of a job for a change to be written: for the server, and for a job that was read."""
+
+    query: Callable[[Change], Document]
+    still_holds: Callable[[Change, Job], bool]
+
+
+def _as_decided(change: Change) -> Document:
+    """`matching.is_same` for the server."""
     was = change.job
     return {"state": was.state.value, "lease_no": was.lease_no, "key": was.key, "past": was.past or None}
 
 
+SAME = Guard(_as_decided, is_same)
+WAITING_OR_ENDED = Guard(
+    lambda change: {**_as_decided(change), "lease_until": None},
+    lambda change, job: is_same(change, job) and not is_running(job),
+)
+
+
+def expired(now: int) -> Guard:
+    """The lease that was decided about is still the one that has expired."""
+    return Guard(
+        lambda change: {**_as_decided(change), "lease_until": {"$lte": now}},
+        lambda change, job: is_same(change, job) and has_expired(job, now),
+    )
+
+
 def held_by(holder: str) -> Guard:
     """This worker still has the lease that its report is about."""
-    return lambda change: {"state": "running", "holder": holder, "lease_no": change.job.lease_no}
+    return Guard(
+        lambda change: {"state": "running", "holder": holder, "lease_no": change.job.lease_no},
+        partial(is_held_by, holder),
+    )
 
 
 class Changer:
@@ -63,20 +91,19 @@ class Changer:
 
     def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         with self._steps.work(now) as turn:
-            return self.decide("change", changes, turn.now, lambda change: {**is_same(change), "lease_until": None})
+            return self.decide("change", changes, turn.now, WAITING_OR_ENDED)
 
     def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         with self._steps.call():
             at = self._steps.control.now(now)
-            expired = {"lease_until": {"$lte": at}}
-            return self.decide("change", changes, at, lambda change: {**is_same(change), **expired})
+            return self.decide("change", changes, at, expired(at))
 
-    def delete_jobs(self, ids: Sequence[str], now: int | None) -> list[str]:
+    def delete_jobs(self, ids: Sequence[str]) -> list[str]:
         def delete(step: Step) -> list[str]:
             jobs = get_jobs(step, list(dict.fromkeys(ids)))
             return remove(step, [job for job in jobs if job.state.is_final])
 
-        with self._steps.work(now):
+        with self._steps.work(None):
             return self._steps.run("delete", delete)
 
     def decide(self, verb: str, changes: Sequence[Change], now: int, guard: Guard) -> list[Refusal]:
@@ -88,18 +115,12 @@ class Changer:
         others = [change for change in changes if id(change) not in in_transaction]
         refused: list[Refusal] = []
         for group in filter(None, (others, tied)):  # in this order: the tied ones may release some of the others
-            work = partial(self._apply_group, changes=group, now=now, guard=guard)
+            work = partial(_apply_group, changes=group, now=now, guard=guard)
             some, has_released = self._steps.run(verb, work, is_atomic=group is tied)
             refused += some
             if has_released:
                 notify.send(self._steps.connection, "jobs")
         return refused
-
-    def _apply_group(
-        self, step: Step, *, changes: Sequence[Change], now: int, guard: Guard
-    ) -> tuple[list[Refusal], bool]:
-        refused = apply_changes(step, changes, now, guard)
-        return refused, step.counts.grew(State.QUEUED, State.SCHEDULED)
 
     def _tied(self, changes: Sequence[Change]) -> list[Change]:
         """The changes that need a transaction: they end a job which others wait for, or which is not kept. With them,
@@ -116,33 +137,51 @@ class Changer:
         return [change for change in changes if names & _names(change)] if names else []
 
 
+def _apply_group(step: Step, *, changes: Sequence[Change], now: int, guard: Guard) -> tuple[list[Refusal], bool]:
+    return apply_changes(step, changes, now, guard), step.counts.grew(State.QUEUED, State.SCHEDULED)
+
+
 def apply_changes(
     step: Step, changes: Sequence[Change], now: int, guard: Guard, *, tells_schedules: bool = True
 ) -> list[Refusal]:
     """Apply the changes whose jobs still are what was decided on, and refuse the others. Of several changes to one
     job, the first that holds counts. `tells_schedules`: whether schedules record the runs."""
-    accepted: dict[str, Change] = {}
-    refusals: dict[int, Refusal] = {}
-    left = dict(enumerate(changes))
-    while left:
-        first: dict[str, int] = {}
-        for number, change in left.items():
-            first.setdefault(change.id, number)
-        batch = {number: left.pop(number) for number in first.values()}
-        written = _write(step, list(batch.values()), guard)
-        accepted |= {change.id: change for change in batch.values() if change.id in written}
-        refused = {number: change for number, change in batch.items() if change.id not in written}
-        refusals |= zip(refused, _refusals(step, list(refused.values()), guard), strict=True)
-        too_late = [number for number, change in left.items() if change.id in accepted]
-        refusals |= {number: Refusal(left.pop(number).id, "lease") for number in too_late}
-    _follow(step, list(accepted.values()), now, tells_schedules=tells_schedules)
-    return [refusals[number] for number in sorted(refusals)]
+    are_distinct = len({change.id for change in changes}) == len(changes)
+    accepted = _write(step, changes, guard) if are_distinct else []
+    refused = _write_checked(step, _without(changes, accepted), guard, accepted) if len(accepted) < len(changes) else []
+    _follow(step, accepted, now, tells_schedules=tells_schedules)
+    return refused
 
 
-def _write(step: Step, changes: Sequence[Change], guard: Guard) -> set[str]:
-    """Write the changes that hold; the ids of their jobs."""
+def _write_checked(step: Step, changes: Sequence[Change], guard: Guard, accepted: list[Change]) -> list[Refusal]:
+    """Read the jobs, and write the changes that hold, until no other process changes one in between. What is written
+    joins `accepted`; the others are refused."""
+    left = list(changes)
+    for _ in range(MOST_ROUNDS):
+        checked = _check(step, left, guard)
+        written = _write(step, [change for change, _ in checked.accepted], guard)
+        accepted += written
+        if len(written) == len(checked.accepted):
+            return checked.refused
+        left = _without(left, written)
+    return [Refusal(change.id, "lease") for change in left]
+
+
+def _check(step: Step, changes: Sequence[Change], guard: Guard) -> Checked:
+    current = {job.id: job for job in get_jobs(step, list({change.id for change in changes}))}
+    return check_changes(changes, lambda change: current.get(change.id), guard.still_holds)
+
+
+def _without(changes: Sequence[Change], others: Sequence[Change]) -> list[Change]:
+    gone = set(map(id, others))
+    return [change for change in changes if id(change) not in gone]
+
+
+def _write(step: Step, changes: Sequence[Change], guard: Guard) -> list[Change]:
+    """Write the changes that hold, one of each job; those that were written."""
+    if not changes:
+        return []
     token = secrets.token_hex(8)
-    ids = [change.id for change in changes]
     updates = [
         UpdateMany(
             {"_id": {"$in": [change.id for change in group]}, **_condition(group[0], guard)},
@@ -152,13 +191,14 @@ def _write(step: Step, changes: Sequence[Change], guard: Guard) -> set[str]:
         for group in _groups(changes)
     ]
     if step.jobs.bulk_write(updates).matched_count == len(changes):
-        return set(ids)
-    return step.jobs.written(ids, token)
+        return list(changes)
+    written = step.jobs.written([change.id for change in changes], token)
+    return [change for change in changes if change.id in written]
 
 
 def _follow(step: Step, changes: Sequence[Change], now: int, *, tells_schedules: bool) -> None:
     """Count what was written, release and record, and remove the jobs that are not kept."""
-    step.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
+    step.counts.settle(changes, now)
     ended = [change for change in changes if change.state.is_final]
     release_waiting(step, [change.id for change in ended], now)
     if tells_schedules:
@@ -186,9 +226,16 @@ def release_if_free(step: Step, job: Job, now: int) -> None:
         _wait_for(step, job, awaited)
 
 
+def release_held(step: Step, ids: Sequence[str], now: int) -> None:
+    """Release those of these jobs that are held, and whose predecessor has ended while they were written."""
+    for job in get_jobs(step, ids):
+        if job.state is State.HELD and job.waits_for:
+            release_if_free(step, job, now)
+
+
 def _release(step: Step, job: Job, now: int) -> None:
     try:
-        apply_changes(step, [release(job, now)], now, is_same)
+        apply_changes(step, [release(job, now)], now, SAME)
     except BulkWriteError as err:
         if step.is_atomic or not is_duplicate(err):
             raise
@@ -227,41 +274,21 @@ def _groups(changes: Sequence[Change]) -> list[list[Change]]:
 def _condition(change: Change, guard: Guard) -> Document:
     """The guard; and a job that somebody asked to cancel does not go on."""
     goes_on = change.job.state is State.RUNNING and not change.state.is_final
-    return {**guard(change), "cancel_reason": None} if goes_on else guard(change)
-
-
-def _refusals(step: Step, refused: Sequence[Change], guard: Guard) -> list[Refusal]:
-    """Why each was refused: the lease was lost, or the job would have gone on but somebody asked to cancel it."""
-    return [
-        Refusal(change.id, "lease") if reason is None else Refusal(change.id, "cancel", reason)
-        for change in refused
-        for reason in (_cancel_reason(step, change, guard),)
-    ]
-
-
-def _cancel_reason(step: Step, change: Change, guard: Guard) -> str | None:
-    if change.state.is_final or change.job.state is not State.RUNNING:
-        return None
-    asked = {"_id": change.id, **guard(change), "cancel_reason": {"$exists": True}}
-    found = step.jobs.find_one(asked, {"cancel_reason": 1})
-    return found["cancel_reason"] if found else None
+    return {**guard.query(change), "cancel_reason": None} if goes_on else guard.query(change)
 
 
 def _record_last_runs(step: Step, changes: Sequence[Change]) -> None:
     """Record with the schedules how their jobs ended, or that an attempt failed."""
-    mine = [change for change in changes if is_noted(change)]
-    if not mine:
-        return
-    ids = list({change.job.schedule_id for change in mine})
-    found = step.schedules.find({"_id": {"$in": ids}}, {"last": 1})
-    before = {document["_id"]: last_of(document) for document in found}
-    after = dict(before)
-    for change in mine:
-        if change.job.schedule_id in after:
-            after[change.job.schedule_id] = noted(after[change.job.schedule_id], change)
+    before: dict[str, LastRun] = {}
+
+    def read(ids: list[str]) -> dict[str, LastRun]:
+        found = step.schedules.find({"_id": {"$in": ids}}, {"last": 1})
+        before.update((document["_id"], last_of(document)) for document in found)
+        return before
+
     updates = [
         UpdateOne({"_id": name}, _recorded(document_of_last(before[name]), document_of_last(last)))
-        for name, last in after.items()
+        for name, last in last_runs(changes, read).items()
     ]
     if not updates:
         return
@@ -349,8 +376,7 @@ def _delete(step: Step, jobs: Sequence[Job], still: Document, tombstone_of: Any)
         if step.jobs.update_many(query, tombstone_of(token), hint="_id_").modified_count != len(ids):
             written = step.jobs.written(ids, token)
             removed = [job for job in jobs if job.id in written]
-    for job in removed:
-        step.counts.remove(job.queue, job.state)
+    step.counts.remove_all(removed)
     forget_logs(step, [job.id for job in removed])
     return removed
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from bson.timestamp import Timestamp
 
-from rota.model.job import Job, NewJob, accept
-from rota.model.occurrence import Occurrence
-from rota.model.outcome import Undecodable
-from rota.model.retry import RetryPolicy
-from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
-from rota.model.settle import Change, apply, claim, settle
+from rota.model.jobs.job import Job, NewJob, accept
+from rota.model.jobs.outcome import Undecodable
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import Change, apply, claim, settle
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
+from rota.store.shared.unpacking import unreadable_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,7 +106,7 @@ def _text(value: object, otherwise: str) -> str:
 
 # Changes.
 
-_NOT_COPIED = {"job", "state", "cancel_reason", "is_removal"}
+_NOT_COPIED = {"job", "state", "cancel_reason", "is_removal", "ended_at"}
 _CHANGED = tuple(name for name in Change.__struct_fields__ if name not in _NOT_COPIED)
 _changed_of = attrgetter(*_CHANGED)
 
@@ -156,15 +157,9 @@ def schedule_of(document: Document) -> Schedule:
     try:
         return _readable_schedule(document)
     except (msgspec.MsgspecError, TypeError, ValueError, KeyError) as err:
-        return Schedule(
-            id=str(document.get("_id")),
-            spec=ScheduleSpec(trigger="", task="unreadable"),
-            version=_whole(document.get("version")),
-            created_at=_whole(document.get("created_at")),
-            updated_at=_whole(document.get("updated_at")),
-            fired_through=_whole(document.get("fired_through")),
-            problem=f"the stored schedule cannot be read: {err!r}",
-        )
+        names = ("version", "created_at", "updated_at", "fired_through")
+        plain = {name: _whole(document.get(name)) for name in names}
+        return unreadable_schedule(str(document.get("_id")), repr(err), **plain)
 
 
 def _readable_schedule(document: Document) -> Schedule:
@@ -213,26 +208,16 @@ def last_of(document: Document) -> LastRun:
 # Occurrences. A ledger entry is stored as a row: these fields in this order.
 
 _ROW = ("after_at", "through_at", "count", "outcome", "reason")
-_ROWS = list[tuple[int, int, int, str, str]]
+_ROWS: Any = list[tuple[int, int, int, str, str]]
 
 
 def entries_of(schedule_id: str, rows: Any) -> list[Occurrence]:
     """A ledger's rows as entries; rows that were changed by hand are ignored."""
     try:
-        valid = msgspec.convert(rows, _ROWS)
+        valid: list[tuple[Any, ...]] = msgspec.convert(rows, _ROWS)
     except msgspec.ValidationError:
         return []
-    return [
-        Occurrence(
-            schedule_id=schedule_id,
-            after_at=after_at,
-            through_at=through_at,
-            count=count,
-            outcome=outcome,
-            reason=reason,
-        )
-        for after_at, through_at, count, outcome, reason in valid
-    ]
+    return [Occurrence(schedule_id=schedule_id, **dict(zip(_ROW, row, strict=True))) for row in valid]
 
 
 def row_of(entry: Occurrence) -> list[Any]:

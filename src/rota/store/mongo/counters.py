@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from pymongo import UpdateOne
 
+from rota.model.jobs.series import NAMES, buckets_of, minutes_within
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import FINAL, State
 from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
-    from rota.store.mongo.database import Database
+    from rota.model.jobs.series import Bucket
+    from rota.store.mongo.database import Database, Document
 
 OPEN = "open"
 ROWS = 16  # per queue
@@ -45,15 +47,16 @@ class Counters:
         changes: dict[str, Counter[str]] = {}
         for queue, name, number in counts.rows():
             changes.setdefault(queue, Counter())[_stored_name(name)] += number
-        if changes:
-            row = hash((self._handle, get_ident())) % ROWS
-            db.counters.bulk_write(
-                [
-                    UpdateOne({"_id": f"{row}:{queue}"}, {"$inc": {"writes": 1, **_numbers(change)}}, upsert=True)
-                    for queue, change in changes.items()
-                ]
-            )
-        return bool(changes)
+        row = hash((self._handle, get_ident())) % ROWS
+        updates = [
+            UpdateOne({"_id": f"{row}:{queue}"}, {"$inc": {"writes": 1, **_numbers(change)}}, upsert=True)
+            for queue, change in changes.items()
+        ]
+        if counts.runs:
+            updates.append(_series_update(row, counts.minute, counts.runs))
+        if updates:
+            db.counters.bulk_write(updates)
+        return bool(updates)
 
     def read(self, db: Database) -> Counts:
         """The sums, with queued and running jobs apart."""
@@ -67,9 +70,7 @@ class Counters:
 
     def ended(self, db: Database) -> int:
         """How many ended jobs are kept."""
-        kept, _ = _sums(db)
-        names = {state.value for state in FINAL}
-        return sum(number for (_, name), number in kept.items() if name in names)
+        return Counts(dict(_sums(db)[0])).ended()
 
     def differences(self, db: Database) -> dict[str, int]:
         wrong, _ = _differences(db)
@@ -101,7 +102,7 @@ def _sums(db: Database) -> tuple[Counter[Key], int]:
     """All rows together, and how often they were written."""
     kept: Counter[Key] = Counter()
     writes = 0
-    for row in db.counters.find({}):
+    for row in db.counters.find(NO_SERIES):
         queue = str(row["_id"]).partition(":")[2]
         writes += int(row.get("writes", 0))
         for name, number in row.get("n", {}).items():
@@ -137,3 +138,38 @@ def _subtract(db: Database, wrong: dict[Key, int], writes: int) -> None:
     for queue, change in changes.items():
         row = {"_id": f"upkeep-{writes}:{queue}"}
         db.counters.update_one(row, {"$setOnInsert": {"writes": 1, "n": change}}, upsert=True)
+
+
+# What happened minute by minute: documents beside the counters, so that one call writes both. Each minute has one for
+# each row of counters that was written in it. Its id begins with a character that is after those of all counters.
+
+FIRST_ID = "~"
+NO_SERIES = {"_id": {"$lt": FIRST_ID}}  # the counters alone
+_DIGITS = 10
+
+
+def _series_update(row: int, minute: int, runs: list[int]) -> UpdateOne:
+    """What adds numbers to a minute."""
+    numbers = {f"runs.{name}": number for name, number in zip(NAMES, runs, strict=True) if number}
+    return UpdateOne({"_id": f"{_id_of(minute)}:{row}"}, {"$inc": numbers}, upsert=True)
+
+
+def read_series(db: Database, start: int, end: int) -> list[Bucket]:
+    minutes = minutes_within(start, end)
+    found = db.counters.find({"_id": {"$gte": _id_of(minutes.start), "$lt": _id_of(minutes.stop)}})
+    return buckets_of((int(document["_id"][1 : _DIGITS + 1]), _runs(document)) for document in found)
+
+
+def prune_series(db: Database, first: int, last: int) -> None:
+    """Keep these minutes."""
+    db.counters.delete_many({"_id": {"$gte": FIRST_ID, "$lt": _id_of(first)}})
+    db.counters.delete_many({"_id": {"$gte": _id_of(last + 1)}})
+
+
+def _id_of(minute: int) -> str:
+    return f"{FIRST_ID}{max(0, min(minute, 10**_DIGITS - 1)):0{_DIGITS}d}"
+
+
+def _runs(document: Document) -> list[int]:
+    runs = document.get("runs", {})
+    return [int(runs.get(name, 0)) for name in NAMES]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bson.codec_options import CodecOptions
-from pymongo import ReadPreference, ReturnDocument, WriteConcern
+from pymongo import ReadPreference, ReturnDocument, UpdateOne, WriteConcern
 from pymongo.errors import BulkWriteError
 
 from rota.store.mongo.faults import is_duplicate
@@ -51,11 +51,20 @@ class Collection:
     def aggregate(self, pipeline: Sequence[Document], **options: Any) -> CommandCursor[Document]:
         return self.raw.aggregate(pipeline, session=self._session, **options)
 
+    def count(self, query: Document, limit: int, hint: str) -> int:
+        """How many documents match, up to a limit."""
+        return self.raw.count_documents(query, session=self._session, limit=limit, hint=hint)
+
     def distinct(self, name: str, query: Document) -> list[Any]:
         return self.raw.distinct(name, query, session=self._session)
 
     def insert_many(self, documents: Iterable[Document]) -> None:
         self.raw.insert_many(documents, ordered=False, session=self._session)
+
+    def insert_missing(self, documents: Iterable[Document]) -> int:
+        """Insert the documents whose ids do not exist yet; how many."""
+        writes = [UpdateOne({"_id": one["_id"]}, {"$setOnInsert": one}, upsert=True) for one in documents]
+        return self.bulk_write(writes).upserted_count if writes else 0
 
     def update_one(self, query: Document, update: Any, **options: Any) -> results.UpdateResult:
         return self.raw.update_one(query, update, session=self._session, **options)

@@ -15,21 +15,21 @@ import msgspec
 from pymongo import UpdateMany
 
 from rota.failpoints import reach
-from rota.model.settle import claim, open_queues, promote
-from rota.model.state import State
+from rota.model.jobs.settle import claim, open_queues, promote
+from rota.model.jobs.state import State
 from rota.store.contract import MOST_PROMOTED, Exchanged
 from rota.store.mongo import notify
 from rota.store.mongo.changing import held_by
 from rota.store.mongo.codec import readable_job, seq_of
 from rota.store.mongo.control import NOW, paused_in
-from rota.store.mongo.lookahead import ABOUT, LookaheadJudge, is_unjudged
+from rota.store.mongo.lookahead import LookaheadDecider, is_undecided
 from rota.store.mongo.schema import CONTROL
 from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Exchange, Refusal
     from rota.store.mongo.changing import Changer
     from rota.store.mongo.database import Document
@@ -41,7 +41,7 @@ MOST_DUE = 8  # scheduled jobs that one read shows: so few are claimed without b
 
 
 class QueueSnapshot(NamedTuple):
-    """What waits in some queues, and when that was read."""
+    """The jobs that wait in some queues, and when they were read."""
 
     now: int
     ready: list[Document]
@@ -54,17 +54,13 @@ class QueueSnapshot(NamedTuple):
         return int(self.soon[0]["run_at"]) if self.soon else None
 
     @property
-    def has_due(self) -> bool:
-        return self.next_due_at is not None and self.next_due_at <= self.now
-
-    @property
     def claimable(self) -> list[Document]:
         """Scheduled jobs that are due, or so soon that they are claimed already."""
         return [document["job"] for document in self.soon if document.get("job")]
 
     @property
     def has_work(self) -> bool:
-        return bool(self.ready or self.claimable) or self.has_due
+        return bool(self.ready or self.claimable)
 
     def with_due(self, want: int) -> QueueSnapshot | None:
         """The same with all due jobs among the ready ones. None if those may not be all, or are more than the worker
@@ -72,7 +68,7 @@ class QueueSnapshot(NamedTuple):
         due = self.claimable
         if not due or len(due) == MOST_DUE or len(due) + len(self.ready) > want:
             return None
-        if any(map(is_unjudged, due)) or not all(map(_is_readable, [*self.ready, *due])):
+        if any(map(is_undecided, due)) or not all(map(_is_readable, [*self.ready, *due])):
             return None
         ready = sorted([*self.ready, *due], key=lambda job: (-job["priority"], seq_of(job["seq"])))
         return self._replace(ready=ready, soon=self.soon[len(due) :], due=frozenset(job["_id"] for job in due))
@@ -167,9 +163,9 @@ class Exchanger:
     ) -> tuple[list[Job], QueueSnapshot]:
         """The jobs that this worker now has, and what was read last."""
         seen = seen.with_due(ask.want) or seen
-        if seen.has_due:
+        if seen.claimable:
             at = seen.now
-            self._steps.run("exchange", lambda step: self._promote(step, queues, at), is_atomic=False)
+            self._steps.run("exchange", lambda step: self._promote(step, queues, at, ask.ahead), is_atomic=False)
             seen = self._look(ask, queues, now)
         claimed: list[Job] = []
         for _ in range(MOST_ROUNDS):
@@ -206,25 +202,24 @@ class Exchanger:
         """The time of the claim. If a job was created after the read began, the clock is read again."""
         return now if all(job.created_at <= now for job in jobs) else self._steps.control.now(None)
 
-    def _promote(self, step: Step, queues: Sequence[str], now: int) -> None:
-        """Make due jobs of these queues ready, at most so many per queue. Jobs that a schedule created in advance are
-        judged first: a skipped job is not made ready."""
-        found = {queue: self._due(step, queue, now) for queue in queues}
-        unjudged = [document for documents in found.values() for document in documents if is_unjudged(document)]
-        if unjudged:
-            LookaheadJudge(step, now).judge(unjudged)
+    def _promote(self, step: Step, queues: Sequence[str], now: int, ahead: int) -> None:
+        """Make jobs of these queues ready that are due, or will be within `ahead`; a bounded number of them. Jobs that
+        a schedule created in advance are decided first: a skipped job is not made ready."""
+        query = {"state": "scheduled", "queue": {"$in": list(queues)}, "run_at": {"$lte": now + ahead}}
+        fields = {"queue": 1, "run_at": 1, "ahead": 1, "lease_no": 1, "schedule_id": 1}
+        due = list(step.jobs.find(query, fields, hint="due").sort("run_at", 1).limit(2 * MOST_PROMOTED))
+        undecided = [document for document in due if is_undecided(document) and document["run_at"] <= now]
+        if undecided:
+            LookaheadDecider(step, now).decide(undecided[:MOST_PROMOTED])
             if step.counts.queues().difference(queues):  # workers of other queues may have jobs to run now
                 notify.send(self._steps.connection, "jobs")
-        for queue, documents in found.items():
-            ids = [document["_id"] for document in documents if not is_unjudged(document)]
-            if ids:
-                query = {"_id": {"$in": ids}, **_is_due(queue, now)}
-                ready = {"$set": {"state": "queued", "queued_at": now}}
-                promoted = step.jobs.update_many(query, ready, hint="_id_").modified_count
-                step.counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
-
-    def _due(self, step: Step, queue: str, now: int) -> list[Document]:
-        return list(step.jobs.find(_is_due(queue, now), ABOUT, hint="due").sort("run_at", 1).limit(MOST_PROMOTED))
+        by_queue: dict[str, list[str]] = {}
+        for document in [document for document in due if not is_undecided(document)][:MOST_PROMOTED]:
+            by_queue.setdefault(document["queue"], []).append(document["_id"])
+        ready = [{"$set": {"state": "queued", "queued_at": {"$max": [now, "$run_at"]}}}]
+        for queue, ids in by_queue.items():
+            promoted = step.jobs.update_many({"_id": {"$in": ids}, **query}, ready, hint="_id_").modified_count
+            step.counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
 
 
 def _updates(seen: QueueSnapshot, claimed: Sequence[Job], token: str) -> list[UpdateMany]:
@@ -257,7 +252,3 @@ def _is_readable(document: Document) -> bool:
     except msgspec.ValidationError:
         return False
     return True
-
-
-def _is_due(queue: str, now: int) -> Document:
-    return {"state": "scheduled", "queue": queue, "run_at": {"$lte": now}}

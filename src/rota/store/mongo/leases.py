@@ -13,7 +13,7 @@ from rota.store.mongo.changing import request_cancels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.mongo.database import Database, Document
     from rota.store.mongo.steps import Steps
     from rota.store.mongo.upkeep import Upkeep
@@ -42,7 +42,7 @@ class Leases:
                 now=at, lost=lost, cancels={document["_id"]: document["cancel_reason"] for document in found}
             )
 
-    def lapsed_jobs(self, limit: int, now: int | None) -> list[Job]:
+    def expired_jobs(self, limit: int, now: int | None) -> list[Job]:
         with self._steps.call() as db:
             at = self._steps.control.now(now)
             self._steps.control.end_dead()

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from pymongo.errors import BulkWriteError
 
-from rota.model.firing import is_not_unique
-from rota.model.occurrence import Occurrence, fold, of_job
+from rota.model.schedules.firing import is_not_unique
+from rota.model.schedules.occurrence import Occurrence, fold, of_job
 from rota.store.mongo.codec import entries_of, job_of, row_of
 from rota.store.mongo.faults import is_duplicate
-from rota.store.shared.matching import check_cursor
-from rota.store.shared.paging import page_of
+from rota.store.shared.paging import occurrence_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rota.model.job import Job
-    from rota.store.contract import Page, Retention
+    from rota.model.jobs.job import Job
+    from rota.store.contract import LedgerSpan, Page, Retention
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.database import Database, Document
     from rota.store.mongo.steps import Step
 
+MOST_TOGETHER = 5_000  # jobs of several schedules that are read together
 MOST_ENTRIES = 20_000  # of one schedule, whatever its retention says: a document may have 16 MB
 
 
@@ -36,26 +36,48 @@ class Ledger:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def list_occurrences(
-        self, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
-    ) -> Page[Occurrence]:
-        """Ranges and kept jobs together, oldest first."""
-        after = int(check_cursor(cursor) or start - 1)
+    def list_many_occurrences(self, spans: Sequence[LedgerSpan], limit: int) -> list[Page[Occurrence]]:
+        """By three queries for all, if they have no more jobs than one answer is to hold."""
+        names = [span.schedule_id for span in spans]
         with self._connection.call() as db:
-            schedule = db.schedules.find_one({"_id": schedule_id, "is_removed": None}, {"created_at": 1})
-            since = int(schedule["created_at"]) if schedule else 0
-            ranges = _entries(schedule_id, since, db.ledger.find_one({"_id": schedule_id}))
-            query = {
-                "schedule_id": schedule_id,
-                "fire_at": {"$gt": after, "$lt": end},
-                "created_at": {"$gte": since},
-                "$or": [{"state": {"$exists": True}}, {"owed": {"$exists": True}}],
+            since = {
+                str(document["_id"]): int(document["created_at"])
+                for document in db.schedules.find({"_id": {"$in": names}, "is_removed": None}, {"created_at": 1})
             }
-            kept = list(db.jobs.find(query, hint="occurrence").sort("fire_at", 1).limit(limit + 1))
-        found = [entry for entry in ranges if entry.through_at > after and entry.earliest_at < end]
-        found += [entry for document in kept for entry in _entries_of_job(document) if not _covers(ranges, entry)]
-        found.sort(key=_end)
-        return page_of(found, limit, lambda entry: str(entry.through_at))
+            ledgers = {str(document["_id"]): document for document in db.ledger.find({"_id": {"$in": names}})}
+            kept = _kept_jobs(db, [_kept_of(span, since.get(span.schedule_id, 0)) for span in spans], limit + 1)
+        if kept is None:
+            return [page for span in spans for page in self.list_many_occurrences([span], limit)]
+        jobs: dict[str, list[Document]] = {name: [] for name in names}
+        for document in kept:
+            jobs[document["schedule_id"]].append(document)
+        ranges = {name: _entries(name, since.get(name, 0), ledgers.get(name)) for name in names}
+        return [
+            occurrence_page(_shown(span, ranges[span.schedule_id], jobs[span.schedule_id]), limit) for span in spans
+        ]
+
+
+def _kept_jobs(db: Database, queries: list[Document], most: int) -> list[Document] | None:
+    """The first jobs of one query, or all of several; None if these are too many."""
+    if len(queries) == 1:
+        return list(db.jobs.find(queries[0], hint="occurrence").sort("fire_at", 1).limit(most))
+    found = list(db.jobs.find({"$or": queries}, hint="occurrence").limit(MOST_TOGETHER + 1))
+    return found if len(found) <= MOST_TOGETHER else None
+
+
+def _kept_of(span: LedgerSpan, since: int) -> Document:
+    """A query for the jobs of a schedule's expected times; an earlier schedule of that name has others."""
+    return {
+        "schedule_id": span.schedule_id,
+        "fire_at": {"$gte": span.start, "$lt": span.end},
+        "created_at": {"$gte": since},
+        "$or": [{"state": {"$exists": True}}, {"owed": {"$exists": True}}],
+    }
+
+
+def _shown(span: LedgerSpan, ranges: Sequence[Occurrence], kept: Sequence[Document]) -> list[Occurrence]:
+    found = [entry for entry in ranges if entry.through_at >= span.start and entry.earliest_at < span.end]
+    return found + [entry for document in kept for entry in _entries_of_job(document) if not _covers(ranges, entry)]
 
 
 def record_entries(step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> None:

@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bson.min_key import MinKey
 
-from rota.model.state import State
-from rota.store.contract import JobFilter, Page
+from rota.model.jobs.state import State
+from rota.store.contract import Failure, JobFilter, Page
+from rota.store.mongo import time_slices
 from rota.store.mongo.codec import jobs_of, position_of, seq_of
-from rota.store.shared.matching import check_cursor
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.database import Database, Document
 
 EXISTING = {"state": {"$exists": True}}  # no tombstone of a removed job
 MOST_MERGED = 200  # ranges of an index that a server merges; it reads and sorts the whole if there are more
+FEW = 1_000  # jobs of a kind, counted by keys of its index alone
 ANY = {"$gte": MinKey()}  # for the first field of an index: the server skips from each of its values to the next
 
 _INDEXES = {
@@ -71,11 +73,39 @@ class Listing:
 
     def list_jobs(self, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
         """The newest jobs that match the filter, below the cursor."""
-        query = conditions(where, check_cursor(cursor))
         with self._connection.call() as db:
+            query = _in_time(db, where, conditions(where, cursor))
+            if query is None:
+                return Page([])
             found = _read(db, _reads(db, where, query), limit + 1, -1)
-        jobs = jobs_of(found[:limit])
-        return Page(jobs, str(jobs[-1].seq) if len(found) > limit else None)
+            if _may_move(where):  # a second look finds a job that was in no state when that state was read
+                found = _newest([found, _read(db, _reads(db, where, query), limit + 1, -1)], limit + 1)
+        return page_of(jobs_of(found), limit, lambda job: str(job.seq))
+
+    def count_jobs(self, where: JobFilter, limit: int) -> int:
+        with self._connection.call() as db:
+            number, query = 0, _in_time(db, where, conditions(where, None))
+            for each, hint in _reads(db, where, query) if query else ():
+                number += db.jobs.count(each, limit - number, hint)
+                if number >= limit:
+                    break
+            return number
+
+    def list_failures(self, since: int, limit: int) -> list[Failure]:
+        """By the index of ended jobs."""
+        query: Document = {"state": State.FAILED.value, "finished_at": {"$gte": since}}
+        with self._connection.call() as db:
+            fields = {"task": 1, "finished_at": 1, "error": 1}
+            found = list(db.jobs.find(query, fields, hint="ended").sort("finished_at", -1).limit(limit))
+        return [
+            Failure(
+                id=str(document["_id"]),
+                task=str(document.get("task", "")),
+                at=int(document["finished_at"]),
+                error=str(document.get("error") or ""),
+            )
+            for document in found
+        ]
 
 
 def oldest_jobs(db: Database, after: int, limit: int) -> list[Job]:
@@ -99,10 +129,24 @@ def conditions(where: JobFilter, cursor: str | None) -> Document:
     for name, value in (("queue", where.queue), ("schedule_id", where.schedule_id), ("key", where.key)):
         if value is not None:
             query[name] = value
+    if where.least_attempts is not None:
+        most = {} if where.most_attempts is None else {"$lte": where.most_attempts}
+        query["attempts"] = {"$gte": where.least_attempts, **most}
     created = {"$gte": where.since, "$lt": where.until}
     if where.since is not None or where.until is not None:
         query["created_at"] = {name: value for name, value in created.items() if value is not None}
     return query
+
+
+def _in_time(db: Database, where: JobFilter, query: Document) -> Document | None:
+    """The query with the positions of jobs of its time; None if there are none."""
+    if where.since is None and where.until is None:
+        return query
+    found = time_slices.positions(db, where.since, where.until)
+    if found is None:
+        return None
+    end = min(found.end, query["seq"].get("$lt", found.end))
+    return {**query, "seq": {**query["seq"], "$gte": found.first, "$lt": end}}
 
 
 def _starts_with(prefix: str) -> Document:
@@ -114,10 +158,17 @@ def _read(db: Database, reads: Sequence[_Read], limit: int, direction: int) -> l
     answers = [list(db.jobs.find(query, hint=hint).sort("seq", direction).limit(limit)) for query, hint in reads]
     if len(answers) == 1:
         return answers[0]
-    return sorted(chain.from_iterable(answers), key=_seq, reverse=direction < 0)[:limit]
+    return sorted(chain.from_iterable(answers), key=stored_seq, reverse=direction < 0)[:limit]
 
 
-def _seq(document: Document) -> int:
+def _newest(answers: Sequence[Sequence[Document]], limit: int) -> list[Document]:
+    """The newest of several answers, each job as it was read last."""
+    by_id = {str(document["_id"]): document for document in chain.from_iterable(answers)}
+    return sorted(by_id.values(), key=stored_seq, reverse=True)[:limit]
+
+
+def stored_seq(document: Document) -> int:
+    """The position of a document; 0 if it was changed by hand."""
     seq = seq_of(document.get("seq"))
     return seq if isinstance(seq, int) else 0
 
@@ -125,18 +176,52 @@ def _seq(document: Document) -> int:
 def _reads(db: Database, where: JobFilter, query: Document) -> list[_Read]:
     if where.key is not None:
         return [_Read(query, "key")]
-    if where.schedule_id is not None:
+    if where.least_attempts is not None:
+        return [_Read(query, "repeated")]
+    if where.schedule_id is not None and _is_by_schedule(db, where):
         return [_Read(query, "made")]
-    if len(where.states) != 1:
+    if not where.states:
         return _by_kind(db, where, query)
-    state = where.states[0]
+    return [read for state in dict.fromkeys(where.states) for read in _in_state(db, where, query, state)]
+
+
+def _may_move(where: JobFilter) -> bool:
+    """Whether a job can move from one of the states to another while they are read one after the other."""
+    return len({state for state in where.states if not state.is_final}) > 1
+
+
+def _in_state(db: Database, where: JobFilter, query: Document, state: State) -> list[_Read]:
     query = {**query, "state": state.value}
+    if _are_few(db, where) or (state is State.QUEUED and where.task is not None and not _are_few_ready(db)):
+        return _by_kind(db, where, query)
     if state is not State.QUEUED:
         return [_Read(query, _INDEXES[state])]
-    if where.task is not None:
-        return _by_kind(db, where, query)
     priorities = {queue: _priorities(db, queue) for queue in _queues(db, where)}
     return [_Read({**query, **each}, "ready") for each in merged(priorities, "priority")]
+
+
+def _are_few(db: Database, where: JobFilter) -> bool:
+    """Whether a filter's queue or task has so few jobs that their states can be looked at one by one."""
+    if where.queue is None and where.task is None:
+        return False
+    kind = {name: value for name, value in conditions(where, None).items() if name in {"queue", "task"}}
+    number = 0
+    for query, hint in _by_kind(db, where, kind):
+        number += db.jobs.count(query, FEW, hint) if number < FEW else 0
+    return number < FEW
+
+
+def _is_by_schedule(db: Database, where: JobFilter) -> bool:
+    """Whether to read the jobs of a schedule: if it has few, or if those of the states asked for are no fewer."""
+    if not where.states or State.SUCCEEDED in where.states:
+        return True
+    if db.jobs.count({"schedule_id": where.schedule_id}, FEW, "made") < FEW:
+        return True
+    return State.QUEUED in where.states and not _are_few_ready(db)
+
+
+def _are_few_ready(db: Database) -> bool:
+    return db.jobs.count({"state": State.QUEUED.value, "queue": ANY}, FEW, "ready") < FEW
 
 
 def _by_kind(db: Database, where: JobFilter, query: Document) -> list[_Read]:

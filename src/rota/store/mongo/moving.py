@@ -2,88 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
-from pymongo.errors import BulkWriteError
 
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.model.job import Job
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import Schedule
-from rota.model.state import State
+from rota.model.jobs.job import Job
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
 from rota.store.mongo.adding import insert
 from rota.store.mongo.codec import new_schedule_document
-from rota.store.mongo.faults import is_duplicate
 from rota.store.mongo.ledger import ledger_after, load_ledger
 from rota.store.mongo.listing import get_jobs, oldest_jobs
 from rota.store.mongo.operations import load_locks, load_logs, locks_after, logs_after
-from rota.store.mongo.records import add_audit_records, audit_records_after, entries_after, load_entries
+from rota.store.mongo.records import add_audit_records, entries_after, load_entries
 from rota.store.mongo.schema import CONTROL
-from rota.store.shared.counting import lacking
+from rota.store.shared.counting import load_queue
+from rota.store.shared.importing import fresh_jobs, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.store.contract import Part, QueueInfo, Record
+    from rota.store.contract import QueueInfo, Record, Seal
     from rota.store.mongo.database import Database
     from rota.store.mongo.operations import Operations
-    from rota.store.mongo.schedules import Schedules
     from rota.store.mongo.steps import Step, Steps
-    from rota.store.mongo.upkeep import Upkeep
+    from rota.store.shared.parts import OwnPart
 
-Kind = TypeVar("Kind")
 Keyed = list[tuple[Any, "Record"]]
 
 
 class Moving:
     """Exports and imports one namespace."""
 
-    def __init__(self, steps: Steps, schedules: Schedules, operations: Operations, upkeep: Upkeep) -> None:
+    def __init__(self, steps: Steps, operations: Operations) -> None:
         self._steps = steps
-        self._schedules = schedules
         self._operations = operations
-        self._upkeep = upkeep
+
+    def seal(self, seal: Seal | None) -> None:
+        self._steps.control.seal(seal)
+
+    def sealed(self) -> Seal | None:
+        return self._steps.control.sealed()
 
     # Export.
 
-    def dump(self, part: Part, cursor: str | None, limit: int) -> Page[Record]:
+    def dump(self, part: OwnPart, cursor: str | None, limit: int) -> Page[Record]:
         after = msgspec.json.decode(cursor) if cursor else None
         with self._steps.call() as db:
-            self._upkeep.deliver(db)
-            records = self._records(db, part, after, limit + 1)
+            records = _records(db, part, after, limit + 1)
         shown = records[:limit]
         more = msgspec.json.encode(shown[-1][0]).decode() if len(records) > limit else None
         return Page([record for _, record in shown], more)
-
-    def _records(self, db: Database, part: Part, after: Any, limit: int) -> Keyed:
-        """Records beyond a key, each with its own key."""
-        match part:
-            case "jobs":
-                return [(job.seq, job) for job in oldest_jobs(db, after or 0, limit)]
-            case "schedules":
-                page = self._schedules.list_schedules(None, after, limit)
-                return [(schedule.id, schedule) for schedule in page.items]
-            case "occurrences":
-                return _ledger_entries(db, after or ["", 0], limit)
-            case "logs":
-                return list(logs_after(db, after or "", limit))
-            case "entries":
-                return list(entries_after(db, after or "", limit))
-            case "audit_records":
-                return [(audit.id, audit) for audit in audit_records_after(db, after or "", limit)]
-            case "locks":
-                return [(lock.name, lock) for lock in locks_after(db, after or "", limit)]
-            case "queues":
-                infos = [info for info in self._operations.list_queues() if after is None or info.name > after]
-                return [
-                    (info.name, QueueRecord(name=info.name, is_paused=info.is_paused, totals=info.totals))
-                    for info in infos[:limit]
-                ]
-            case _:
-                assert_never(part)
 
     # Import.
 
@@ -91,15 +63,33 @@ class Moving:
         """Take records as they are; how many were new."""
 
         def work(step: Step) -> int:
-            new = _load_jobs(step, _of(records, Job)) + _load_schedules(step, _of(records, Schedule))
-            new += _load_ledger(step, _of(records, Occurrence))
-            return new + sum(_load_queue(step, record, queues) for record in _of(records, QueueRecord))
+            new = _load_jobs(step, of_kind(records, Job))
+            new += step.schedules.insert_missing(map(new_schedule_document, of_kind(records, Schedule)))
+            new += _load_ledger(step, of_kind(records, Occurrence))
+            return new + sum(_load_queue(step, one, queues.get(one.name)) for one in of_kind(records, QueueRecord))
 
         with self._steps.call() as db:
             queues = {info.name: info for info in self._operations.list_queues()}
             new = self._steps.run("load", work)
-            new += load_entries(db, _of(records, Entry)) + add_audit_records(db, _of(records, AuditRecord))
-            return new + load_logs(db, _of(records, LogLine)) + load_locks(db, _of(records, LockRecord))
+            new += load_entries(db, of_kind(records, Entry)) + add_audit_records(db, of_kind(records, AuditRecord))
+            return new + load_logs(db, of_kind(records, LogLine)) + load_locks(db, of_kind(records, LockRecord))
+
+
+def _records(db: Database, part: OwnPart, after: Any, limit: int) -> Keyed:
+    """Records beyond a key, each with its own key."""
+    match part:
+        case "jobs":
+            return [(job.seq, job) for job in oldest_jobs(db, after or 0, limit)]
+        case "occurrences":
+            return _ledger_entries(db, after or ["", 0], limit)
+        case "logs":
+            return list(logs_after(db, after or "", limit))
+        case "entries":
+            return list(entries_after(db, after or "", limit))
+        case "locks":
+            return [(lock.name, lock) for lock in locks_after(db, after or "", limit)]
+        case _:
+            assert_never(part)
 
 
 def _ledger_entries(db: Database, after: list[Any], limit: int) -> Keyed:
@@ -120,43 +110,12 @@ def _load_ledger(step: Step, entries: Sequence[Occurrence]) -> int:
 
 
 def _load_jobs(step: Step, jobs: Sequence[Job]) -> int:
-    """A running job's lease has expired: its worker is on the other store."""
     ids = [job.id for job in jobs]
     step.jobs.delete_many({"_id": {"$in": ids}, "gone_at": {"$type": "date"}})
-    known = {job.id for job in get_jobs(step, ids)}
-    fresh = {job.id: job for job in jobs if job.id not in known}
-    unleased = [
-        msgspec.structs.replace(job, lease_until=0 if job.state is State.RUNNING else None) for job in fresh.values()
-    ]
-    return len(unleased) - len(insert(step, unleased))
+    fresh = fresh_jobs(jobs, {job.id for job in get_jobs(step, ids)})
+    return len(fresh) - len(insert(step, fresh))
 
 
-def _load_schedules(step: Step, schedules: Sequence[Schedule]) -> int:
-    ids = [schedule.id for schedule in schedules]
-    found = step.schedules.find({"_id": {"$in": ids}}, {"_id": 1}) if ids else ()
-    known = {document["_id"] for document in found}
-    fresh = {schedule.id: new_schedule_document(schedule) for schedule in schedules if schedule.id not in known}
-    if not fresh:
-        return 0
-    try:
-        step.schedules.insert_many(list(fresh.values()))
-    except BulkWriteError as err:
-        if step.is_atomic or not is_duplicate(err):
-            raise
-        return len(fresh) - len(err.details["writeErrors"])
-    return len(fresh)
-
-
-def _load_queue(step: Step, queue: QueueRecord, queues: dict[str, QueueInfo]) -> bool:
-    here = queues.get(queue.name)
-    is_new = queue.is_paused and not (here and here.is_paused)
-    if is_new:
-        step.meta.update_one(CONTROL, {"$addToSet": {"paused": queue.name}})
-    missing = lacking(queue, here.totals if here else {})
-    for state, number in missing.items():
-        step.counts.add_total(queue.name, state, number)
-    return is_new or bool(missing)
-
-
-def _of(records: Sequence[Record], kind: type[Kind]) -> list[Kind]:
-    return [record for record in records if isinstance(record, kind)]
+def _load_queue(step: Step, queue: QueueRecord, here: QueueInfo | None) -> bool:
+    paused = {"$addToSet": {"paused": queue.name}}
+    return load_queue(queue, here, step.counts, lambda: step.meta.update_one(CONTROL, paused))

@@ -107,22 +107,26 @@ class MongoListener(Listener):
                 self._is_waiting = False
 
 
-class _Tail:
-    """A cursor at the end of the collection, which the server holds open."""
+class _End:
+    """The end of the collection, as a listener on some channels sees it."""
 
     def __init__(self, connection: Connection, channels: list[str], woken: Event) -> None:
         self._connection = connection
-        self._channels = channels
-        self._cursor = 0
-        self._session: ClientSession | None = None
-        del woken  # wake() sends a notification, too
+        self._mine = {"channel": {"$in": channels}}
+        self._woken = woken
+
+
+class _Tail(_End):
+    """A cursor at the end of the collection, which the server holds open."""
+
+    _cursor = 0
+    _session: ClientSession | None = None
 
     def open(self) -> bool:
         """Open the cursor and read the notifications before; False if the collection is gone."""
         self.close()
         self._session = self._connection.client.start_session()
-        mine = {"channel": {"$in": self._channels}}
-        cursor = self._command("find", filter=mine, tailable=True, awaitData=True, batchSize=BATCH)
+        cursor = self._command("find", filter=self._mine, tailable=True, awaitData=True, batchSize=BATCH)
         self._cursor, found = cursor["id"], cursor["firstBatch"]
         while self._cursor and found:
             with pymongo.timeout(None):
@@ -157,14 +161,10 @@ class _Tail:
         return cursor
 
 
-class _Poll:
+class _Poll(_End):
     """Reads the last notification several times a second."""
 
-    def __init__(self, connection: Connection, channels: list[str], woken: Event) -> None:
-        self._connection = connection
-        self._channels = channels
-        self._woken = woken
-        self._seen: Any = None
+    _seen: Any = None
 
     def open(self) -> bool:
         self._read()
@@ -180,7 +180,6 @@ class _Poll:
 
     def _read(self) -> bool:
         """Whether there is a notification that was not seen yet."""
-        mine = {"channel": {"$in": self._channels}}
-        found = self._connection.db.notifications.find_one(mine, {"_id": 1}, sort=[("$natural", -1)])
+        found = self._connection.db.notifications.find_one(self._mine, {"_id": 1}, sort=[("$natural", -1)])
         seen, self._seen = self._seen, found and found["_id"]
         return bool(seen != self._seen)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import DuplicateKeyError
 
-from rota.model.clock_repair import TOLERANCE
+from rota.model.lock import LockState, decide_lock
 from rota.store.contract import LockRecord, LogLine
 from rota.store.mongo import notify
 from rota.store.mongo.control import NOW
-from rota.store.mongo.faults import is_duplicate
+from rota.store.mongo.counters import read_series
 from rota.store.mongo.listing import EXISTING
 from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rota.model.jobs.series import Bucket
+    from rota.model.lock import LockAct
     from rota.store.contract import Node, QueueInfo
     from rota.store.mongo.counters import Counters
     from rota.store.mongo.database import Database, Document
@@ -48,18 +50,21 @@ class Operations:
                 for name in sorted(paused | counts.queues())
             ]
 
-    def recount(self) -> dict[str, int]:
+    def read_series(self, start: int, end: int) -> list[Bucket]:
         with self._steps.call() as db:
-            return self._counters.differences(db)
+            return read_series(db, start, end)
 
-    def beat(self, node: Node, now: int | None) -> int:
+    def record_heartbeat(self, node: Node, now: int | None) -> int:
         fields = {"beat_at": NOW if now is None else now, "data": {"$literal": msgspec.json.encode(node).decode()}}
         with self._steps.call() as db:
             return int(db.nodes.upsert({"_id": node.id}, [{"$set": fields}])["beat_at"])
 
     def list_nodes(self) -> list[Node]:
         with self._steps.call() as db:
-            return [_node_of(document) for document in db.nodes.find({}).sort("_id", 1)]
+            return [
+                node_from(str(document["_id"]), str(document.get("data", "")), int(document["beat_at"]))
+                for document in db.nodes.find({}).sort("_id", 1)
+            ]
 
     def forget_node(self, node_id: str) -> None:
         with self._steps.call() as db:
@@ -76,10 +81,11 @@ class Operations:
             known = {document["_id"] for document in db.jobs.find({"_id": {"$in": ids}, **EXISTING}, {"_id": 1})}
             kept = [line for line in lines if line.job_id in known]
             if kept:
-                first = _reserve(db, len(kept))
+                last = int(db.meta.upsert(NUMBERS, {"$inc": {"number": len(kept)}})["number"])
+                first = last - len(kept) + 1
                 db.logs.insert_many([_log_document(line, number) for number, line in enumerate(kept, first)])
 
-    def list_logs(self, job_id: str, *, after: int, start: int | None, end: int | None, limit: int) -> list[LogLine]:
+    def list_logs(self, job_id: str, after: int, start: int | None, end: int | None, limit: int) -> list[LogLine]:
         query: Document = {"_id": {"$gt": _log_id(job_id, after), "$lt": f"{job_id};"}, "job_id": job_id}
         window = {"$gte": start, "$lt": end}
         if start is not None or end is not None:
@@ -87,27 +93,12 @@ class Operations:
         with self._steps.call() as db:
             return [_line_of(document) for document in db.logs.find(query).sort("_id", 1).limit(limit)]
 
-    # Locks. If `now` is None, the server reads its own clock in the same write.
-
-    def acquire_lock(self, name: str, token: str, ttl: int, now: int | None) -> int | None:
-        with self._steps.work(now):
-            return _acquire(self._steps.connection.db, name, token, ttl, now)
-
-    def extend_lock(self, name: str, token: str, ttl: int, now: int | None) -> bool:
-        at = _clock(now)
+    def change_lock(self, name: str, act: LockAct, token: str, ttl: int, now: int | None) -> int | None:
+        if act == "acquire":
+            with self._steps.work(now) as turn:
+                return _change_lock(self._steps.connection.db, name, act, token, ttl, turn.now)
         with self._steps.call() as db:
-            update = [{"$set": {"until": {"$add": [at, ttl]}, "ttl": ttl}}]
-            return db.locks.update_one(_held(name, token, at), update).matched_count == 1
-
-    def release_lock(self, name: str, token: str, now: int | None) -> bool:
-        """Free a lock. Its number stays: the next owner's is higher."""
-        with self._steps.call() as db:
-            update = {"$set": {"token": "", "until": 0}}
-            return db.locks.update_one(_held(name, token, _clock(now)), update).matched_count == 1
-
-
-def _node_of(document: Document) -> Node:
-    return node_from(str(document["_id"]), str(document.get("data", "")), int(document["beat_at"]))
+            return _change_lock(db, name, act, token, ttl, self._steps.control.now(now))
 
 
 def _oldest_ready(db: Database, queue: str) -> int | None:
@@ -145,19 +136,7 @@ def load_logs(db: Database, lines: Sequence[LogLine]) -> int:
     if not lines:
         return 0
     db.meta.update_one(NUMBERS, {"$max": {"number": max(line.number for line in lines)}}, upsert=True)
-    documents = {_log_id(line.job_id, line.number): _log_document(line, line.number) for line in lines}
-    try:
-        db.logs.insert_many(list(documents.values()))
-    except BulkWriteError as err:
-        if not is_duplicate(err):
-            raise
-        return len(documents) - len(err.details["writeErrors"])
-    return len(documents)
-
-
-def _reserve(db: Database, count: int) -> int:
-    """The first of so many numbers."""
-    return int(db.meta.upsert(NUMBERS, {"$inc": {"number": count}})["number"]) - count + 1
+    return db.logs.insert_missing(_log_document(line, line.number) for line in lines)
 
 
 def _line_of(document: Document) -> LogLine:
@@ -182,43 +161,29 @@ def _log_id(job_id: str, number: int) -> str:
 # Locks.
 
 
-def _clock(now: int | None) -> Any:
-    return NOW if now is None else now
+def _change_lock(db: Database, name: str, act: LockAct, token: str, ttl: int, now: int) -> int | None:
+    while True:
+        document = db.locks.find_one({"_id": name}) or {"_id": name}
+        number, after = decide_lock(_lock_of(document), act, token, ttl, now)
+        if after is None or _write_lock(db, document, after):
+            return number
 
 
-def _held(name: str, token: str, at: Any) -> Document:
-    return {"_id": name, "token": token, "$expr": {"$gt": ["$until", at]}}
+def _lock_of(document: Document) -> LockState:
+    number, until, ttl = document.get("number", 0), document.get("until", 0), document.get("ttl")
+    token = str(document.get("token", ""))
+    return LockState(token=token, until=int(until), number=int(number), ttl=None if ttl is None else int(ttl))
 
 
-def _acquire(db: Database, name: str, token: str, ttl: int, now: int | None) -> int | None:
-    at = _clock(now)
-    owner = {"$cond": [{"$gt": ["$until", at]}, "$token", ""]}
-    mine = {"$literal": token}
-    next_number = {"$add": [{"$ifNull": ["$number", 0]}, {"$cond": [{"$eq": ["$owner", mine]}, 0, 1]}]}
-    taken = {
-        "token": {"$cond": ["$is_free", mine, "$token"]},
-        "until": {"$cond": ["$is_free", {"$add": [at, ttl]}, _end_of_other(at)]},
-        "ttl": {"$cond": ["$is_free", ttl, "$ttl"]},
-        "number": {"$cond": ["$is_free", next_number, "$number"]},
-    }
-    stages: list[Document] = [
-        {"$set": {"owner": owner}},
-        {"$set": {"is_free": {"$in": ["$owner", ["", mine]]}}},
-        {"$set": taken},
-        {"$unset": ["owner", "is_free"]},
-    ]
+def _write_lock(db: Database, before: Document, after: LockState) -> bool:
+    """Write a lock if it still is what was read; a new one is written by the process that is first."""
+    guard = {name: before.get(name) for name in ("_id", "token", "until", "number")}
+    fields = {"token": after.token, "until": after.until, "number": after.number, "ttl": after.ttl}
     try:
-        found = db.locks.upsert({"_id": name}, stages)
-    except DuplicateKeyError:  # two processes created the same lock at once
-        return _acquire(db, name, token, ttl, now)
-    return int(found["number"]) if found["token"] == token else None
-
-
-def _end_of_other(at: Any) -> Document:
-    """The end of a lock that another token has, by the model's rule `lock_end`."""
-    latest = {"$add": [at, "$ttl", TOLERANCE]}
-    is_ahead = {"$and": [{"$gt": ["$ttl", None]}, {"$gt": ["$until", latest]}]}
-    return {"$cond": [is_ahead, {"$add": [at, "$ttl"]}, "$until"]}
+        done = db.locks.update_one(guard, {"$set": fields}, upsert="number" not in before)
+    except DuplicateKeyError:
+        return False
+    return done.matched_count == 1 or done.upserted_id is not None
 
 
 def locks_after(db: Database, after: str, limit: int) -> list[LockRecord]:
@@ -232,9 +197,7 @@ def load_locks(db: Database, locks: Sequence[LockRecord]) -> int:
 
 
 def _load(db: Database, lock: LockRecord) -> bool:
-    fresh: dict[str, Any] = {"token": "", "until": 0, "number": lock.number}
-    made = db.locks.update_one({"_id": lock.name}, {"$setOnInsert": fresh}, upsert=True)
-    if made.upserted_id is not None:
+    if db.locks.insert_missing([{"_id": lock.name, "token": "", "until": 0, "number": lock.number}]):
         return True
     lower = {"_id": lock.name, "number": {"$lt": lock.number}}
     return db.locks.update_one(lower, {"$set": {"number": lock.number}}).modified_count == 1

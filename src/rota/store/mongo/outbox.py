@@ -37,20 +37,20 @@ from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
 from rota.model.audit_record import AuditRecord, without_runs
-from rota.model.edit import is_unmade
-from rota.model.firing import as_made, not_unique
-from rota.model.history import closed_lines
-from rota.model.job import Job, pack_moves
-from rota.model.occurrence import Occurrence, of_skip
-from rota.model.schedule import LastRun
-from rota.model.settle import cancel
-from rota.model.state import State
+from rota.model.jobs.history import closed_lines
+from rota.model.jobs.job import Job, pack_moves
+from rota.model.jobs.settle import cancel
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import is_deleted
+from rota.model.schedules.firing import as_made, not_unique
+from rota.model.schedules.occurrence import Occurrence, of_skip
+from rota.model.schedules.schedule import LastRun
 from rota.store.mongo.adding import insert, is_of, key_holders, live_in_slots, made_occurrences
 from rota.store.mongo.changing import (
+    SAME,
     apply_changes,
     free_occurrences,
-    is_same,
-    release_if_free,
+    release_held,
     release_waiting,
     remove_unmade,
     request_cancels,
@@ -85,7 +85,7 @@ class Outbox(Struct, kw_only=True):
     audits: list[AuditRecord] = []
     stops: list[str] = []  # live jobs that the next occurrence replaces
     revoke: str | None = None  # why waiting jobs are cancelled …
-    unmake_after: int | None = None  # … or deleted, if their time is later than this …
+    delete_after: int | None = None  # … or deleted, if their time is later than this …
     last_seq: int = 0  # … up to this position
     is_removal: bool = False
     due_at: int | None = None  # when the schedule is due once this is delivered
@@ -183,12 +183,12 @@ def _revoke(step: Step, outbox: Outbox) -> None:
     gone: list[str] = []
     for _ in range(MOST_ROUNDS):
         waiting = _waiting_jobs(step, outbox.schedule_id, outbox.last_seq)
-        unmade = [job for job in waiting if is_unmade(job, outbox.unmake_after)]
-        rest = [job for job in waiting if not is_unmade(job, outbox.unmake_after)]
-        are_deleted = remove_unmade(step, unmade)
-        gone += [job.id for job in unmade]
+        deleted = [job for job in waiting if is_deleted(job, outbox.delete_after)]
+        rest = [job for job in waiting if not is_deleted(job, outbox.delete_after)]
+        are_deleted = remove_unmade(step, deleted)
+        gone += [job.id for job in deleted]
         changes = [cancel(job, outbox.now, outbox.revoke or "") for job in rest]
-        if not apply_changes(step, changes, outbox.now, is_same, tells_schedules=False) and are_deleted:
+        if not apply_changes(step, changes, outbox.now, SAME, tells_schedules=False) and are_deleted:
             break
     release_waiting(step, gone, outbox.now)
 
@@ -212,9 +212,7 @@ def _make(step: Step, jobs: list[Job], now: Mapping[str, int]) -> tuple[list[tup
             refused.append((job, holder))
     for job in jobs:
         if job.state is State.HELD:  # its predecessor may have ended since the decision
-            current = find_job(step, job.id)
-            if current is not None and current.state is State.HELD:
-                release_if_free(step, current, now[job.id])
+            release_held(step, [job.id], now[job.id])
     return refused, {error["op"]["_id"] for error in collided}
 
 
@@ -225,7 +223,7 @@ def stop_replaced(step: Step, job_id: str, now: int, *, tells_schedule: bool) ->
         return
     job = find_job(step, job_id)
     if job is not None and job.state.is_waiting:
-        apply_changes(step, [cancel(job, now, REPLACED)], now, is_same, tells_schedules=tells_schedule)
+        apply_changes(step, [cancel(job, now, REPLACED)], now, SAME, tells_schedules=tells_schedule)
 
 
 def _not_made(step: Step, jobs: list[Job], now: int) -> list[Job]:

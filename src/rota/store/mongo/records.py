@@ -17,7 +17,7 @@ from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateMany, UpdateOne
 from rota.failpoints import reach
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.store.mongo.steps import batches
+from rota.store.shared.batching import batches
 from rota.store.shared.matching import audit_cursor, audit_position
 from rota.store.shared.paging import page_of
 from rota.store.shared.unpacking import audit_record_from
@@ -42,9 +42,9 @@ class Records:
         self._steps = steps
         self._deliver = deliver  # what other processes left half done
 
-    def edit_entries(self, edits: Sequence[EntryEdit], now: int | None) -> list[str]:
+    def edit_entries(self, edits: Sequence[EntryEdit]) -> list[str]:
         """Apply edits in their order; the names of those that were refused because the version is another."""
-        with self._steps.work(now):
+        with self._steps.work(None):
             return self._steps.run("edit", lambda step: _edit(step, edits))
 
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
@@ -83,27 +83,16 @@ def finish_edits(db: Database, limit: int) -> None:
 
 def add_audit_records(db: Database, audits: Sequence[AuditRecord]) -> int:
     """Keep audit records, all in one write; how many were new."""
-    writes = [
-        UpdateOne(
-            {"_id": audit.id},
-            {"$setOnInsert": {"at": audit.at, "subject": audit.subject, "record": _encode(audit).decode()}},
-            upsert=True,
-        )
+    return db.audit.insert_missing(
+        {"_id": audit.id, "at": audit.at, "subject": audit.subject, "record": _encode(audit).decode()}
         for audit in audits
-    ]
-    return db.audit.bulk_write(writes).upserted_count if writes else 0
+    )
 
 
 def prune_audit_records(step: Step, until: int, limit: int) -> int:
     found = step.audit.find({"at": {"$lte": until}}, {"_id": 1}, hint="time").sort([("at", 1), ("_id", 1)])
     ids = [document["_id"] for document in found.limit(limit)]
     return step.audit.delete_many({"_id": {"$in": ids}}) if ids else 0
-
-
-def audit_records_after(db: Database, after: str, limit: int) -> list[AuditRecord]:
-    return [
-        _audit_record_of(document) for document in db.audit.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
-    ]
 
 
 def entries_after(db: Database, after: str, limit: int) -> list[tuple[str, Entry]]:
@@ -113,15 +102,9 @@ def entries_after(db: Database, after: str, limit: int) -> list[tuple[str, Entry
 
 def load_entries(db: Database, entries: Sequence[Entry]) -> int:
     """Take entries as they are; how many were new."""
-    writes = [
-        UpdateOne(
-            {"_id": _id_of(entry.kind, entry.name)},
-            {"$setOnInsert": {"version": entry.version, "data": entry.data}},
-            upsert=True,
-        )
-        for entry in entries
-    ]
-    return db.entries.bulk_write(writes).upserted_count if writes else 0
+    return db.entries.insert_missing(
+        {"_id": _id_of(entry.kind, entry.name), "version": entry.version, "data": entry.data} for entry in entries
+    )
 
 
 def _edit(step: Step, edits: Sequence[EntryEdit]) -> list[str]:

@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import secrets
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from pymongo import DeleteOne, InsertOne, UpdateOne
 
 from rota.failpoints import reach
-from rota.model.job import accept
-from rota.model.occurrence import of_skip
-from rota.model.schedule import LastRun
+from rota.model.jobs.job import accept
+from rota.model.micros import SECOND
+from rota.model.schedules.occurrence import of_skip
+from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Due, ScheduleFilter
 from rota.store.mongo import notify
 from rota.store.mongo.codec import changed, document_of_schedule, last_of, new_schedule_document, schedule_of
-from rota.store.mongo.outbox import (
-    COUNTED,
-    MOST_DELIVERIES,
-    Outbox,
-    current_schedules,
-    deliver,
-    outbox_of,
-    packed,
-)
-from rota.store.mongo.steps import batches
+from rota.store.mongo.outbox import COUNTED, MOST_DELIVERIES, Outbox, current_schedules, deliver, outbox_of, packed
+from rota.store.shared.batching import batches
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.edit import Edit
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Page
     from rota.store.mongo.database import Database, Document
     from rota.store.mongo.steps import Step, Steps
 
 IN_ORDER = [("due_at", 1), ("_id", 1)]  # of due schedules
+PAUSE = 1.0  # seconds until a locked schedule is tried again
 AT_ONCE = 0  # when a schedule with an outbox is due
 
 
@@ -45,6 +41,7 @@ class Schedules:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
+        self._locked: dict[str, float] = {}  # schedules that others have locked, and until when they are left alone
 
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
         with self._steps.call() as db:
@@ -65,7 +62,22 @@ class Schedules:
                 break
         return [document for document in found if not document.get("is_removed")]
 
-    def due(self, db: Database, limit: int, now: int, without: Sequence[str]) -> Due:
+    def due_schedules(self, limit: int, now: int | None) -> Due:
+        with self._steps.call() as db:
+            at = self._steps.control.now(now)
+            self._locked = {name: until for name, until in self._locked.items() if until > time.monotonic()}
+            due = self._due(db, limit, at, list(self._locked))
+            if not self._locked:
+                return due
+            self._steps.control.end_dead()
+            again_at = at + int(PAUSE * SECOND)
+            return msgspec.structs.replace(due, next_due_at=min(due.next_due_at or again_at, again_at))
+
+    def leave_alone(self, name: str) -> None:
+        """Do not show a schedule as due for a while: another process has locked it."""
+        self._locked = {**self._locked, name: time.monotonic() + PAUSE}
+
+    def _due(self, db: Database, limit: int, now: int, without: Sequence[str]) -> Due:
         """The due schedules, in order, by the index. An unreadable one gets its problem recorded, and is not due."""
         others: Document = {"_id": {"$nin": list(without)}} if without else {}
         for _ in range(MOST_DELIVERIES):
@@ -105,7 +117,7 @@ class Schedules:
 
     def _edit_batch(self, step: Step, edits: Sequence[Edit], now: int) -> list[str]:
         current = current_schedules(step, [edit.id for edit in edits])
-        taken = [edit for edit in edits if edit.holds_for(*_guard(current.get(edit.id)))]
+        taken = [edit for edit in edits if edit.holds_for(*guard_of(current.get(edit.id)))]
         last_seq = self._steps.control.next_position() if any(edit.revoke is not None for edit in taken) else 0
         token = secrets.token_hex(8)
         outboxes = {edit.id: _outbox_of(edit, current.get(edit.id), token, now, last_seq) for edit in taken}
@@ -159,7 +171,7 @@ def _conditions(where: ScheduleFilter) -> tuple[Document, str]:
     return query, "tenant" if where.tenant else "_id_" if where.origin is None else "origin"
 
 
-def _guard(document: Document | None) -> tuple[int | None, int | None]:
+def guard_of(document: Document | None) -> tuple[int | None, int | None]:
     return (document["version"], document["created_at"]) if document is not None else (None, None)
 
 
@@ -174,7 +186,7 @@ def _outbox_of(edit: Edit, document: Document | None, token: str, now: int, last
         entries=[of_skip(edit.id, skip) for skip in edit.skips],
         audits=[edit.audit] if edit.audit else [],
         revoke=edit.revoke,
-        unmake_after=edit.unmake_after,
+        delete_after=edit.delete_after,
         last_seq=last_seq,
         is_removal=edit.is_removal,
         due_at=edit.after.due_at,

@@ -10,6 +10,8 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
 
 from rota.errors import SchemaMismatch
+from rota.store.contract import FEWEST_REPEATED
+from rota.store.mongo import time_slices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +68,7 @@ INDEXES = (
     Index("job", "made", {"schedule_id": _UP, "seq": _DOWN}, {"schedule_id": _EXISTS}),
     # Each occurrence makes exactly one job: the server guarantees it, whatever the code does.
     Index("job", "occurrence", {"schedule_id": _UP, "fire_at": _UP}, {"fire_at": _EXISTS}, is_unique=True),
+    Index("job", "repeated", {"seq": _UP, "attempts": _UP, "state": _UP}, {"attempts": {"$gte": FEWEST_REPEATED}}),
     Index("job", "gone", {"gone_at": _UP}, {"gone_at": _EXISTS}, expires_after=TOMBSTONES_FOR),
     Index("schedule", "due", {"due_at": _UP, "_id": _UP}, {"due_at": _EXISTS}),
     Index("schedule", "outbox", {"turn": _UP}, {"outbox": _EXISTS}),
@@ -111,20 +114,33 @@ def migrate(db: Database) -> None:
     """Bring the namespace to this code's version. Every part is harmless to repeat, also by several processes."""
     if current_version(db) < VERSION:
         create(db)
+        return
+    control = db.meta.find_one(CONTROL, {"has_slices": 1, "has_repeated": 1}) or {}
+    if not control.get("has_slices"):  # made before there were any
+        time_slices.mark_all(db)
+    if not control.get("has_repeated"):
+        _create_indexes(db, [index for index in INDEXES if index.name == "repeated"])
+    if not (control.get("has_slices") and control.get("has_repeated")):
+        db.meta.update_one(CONTROL, {"$set": {"has_slices": True, "has_repeated": True}})
 
 
 def create(db: Database) -> None:
     """Create all that is missing."""
+    new = {"version": 0, "paused": [], "has_slices": True, "has_repeated": True}
     with suppress(DuplicateKeyError):  # another process was faster
-        db.meta.update_one(CONTROL, {"$setOnInsert": {"version": 0, "paused": []}}, upsert=True)
-    for name in sorted({index.collection for index in INDEXES}):
-        models = [
-            IndexModel(list(index.keys.items()), **index.options) for index in INDEXES if index.collection == name
-        ]
-        db.raw[name].create_indexes(models)
+        db.meta.update_one(CONTROL, {"$setOnInsert": new}, upsert=True)
+    _create_indexes(db, INDEXES)
     if _create_collection(db, "notifications", capped=True, size=NOTIFICATIONS_SIZE):
         db.notifications.insert_many([{"channel": "none"}])  # a listener cannot wait at the end of an empty collection
     db.meta.update_one({**CONTROL, "version": {"$lt": VERSION}}, {"$set": {"version": VERSION}})
+
+
+def _create_indexes(db: Database, indexes: Sequence[Index]) -> None:
+    for name in sorted({index.collection for index in indexes}):
+        models = [
+            IndexModel(list(index.keys.items()), **index.options) for index in indexes if index.collection == name
+        ]
+        db.raw[name].create_indexes(models)
 
 
 def _create_collection(db: Database, name: str, **options: Any) -> bool:

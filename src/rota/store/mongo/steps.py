@@ -25,10 +25,11 @@ from pymongo.read_concern import ReadConcern
 from rota.failpoints import reach
 from rota.store.mongo.database import DURABLE, Database
 from rota.store.mongo.faults import is_conflict
+from rota.store.mongo.time_slices import TimeSlices
 from rota.store.shared.counting import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from pymongo.client_session import ClientSession
@@ -48,8 +49,9 @@ class Contended(Exception):
 class Step(Database):
     """The collections for the calls of one step, and the jobs that it adds to or takes off each counter."""
 
-    def __init__(self, db: Database, session: ClientSession | None = None) -> None:
+    def __init__(self, db: Database, slices: TimeSlices, session: ClientSession | None = None) -> None:
         super().__init__(db.raw, session)
+        self.slices = slices
         self.counts = Counts()
 
 
@@ -60,6 +62,7 @@ class Steps:
         self.connection = connection
         self.control = control
         self._counters = counters
+        self._slices = TimeSlices()
 
     def call(self) -> AbstractContextManager[Database]:
         """A verb: one deadline for all of its calls."""
@@ -67,7 +70,7 @@ class Steps:
 
     @contextmanager
     def work(self, now: int | None) -> Iterator[Turn]:
-        """A verb that adds or claims work, or changes what waits: it is refused if the store is sealed."""
+        """A verb that adds or claims work, or changes waiting jobs: it is refused if the store is sealed."""
         with self.connection.call(), self.control.work(now) as turn:
             yield turn
 
@@ -78,7 +81,8 @@ class Steps:
         if self.connection.has_transactions and is_atomic:
             result, step = self._in_transaction(verb, work, patience)
         else:
-            step = Step(self.connection.db if self.connection.has_transactions else self.connection.quick)
+            db = self.connection.db if self.connection.has_transactions else self.connection.quick
+            step = Step(db, self._slices)
             result = work(step)
             reach(f"{verb}.before_commit")
         self.count(step.counts)
@@ -96,7 +100,7 @@ class Steps:
         give_up_at = None if patience is None else time.monotonic() + patience
 
         def attempt(session: ClientSession) -> tuple[Result, Step]:
-            step = Step(self.connection.db, session)
+            step = Step(self.connection.db, self._slices, session)
             try:
                 result = work(step)
             except PyMongoError as err:
@@ -113,18 +117,3 @@ class Steps:
                 write_concern=DURABLE,
                 read_preference=ReadPreference.PRIMARY,
             )
-
-
-def batches(items: Sequence[Item], names_of: Callable[[Item], Sequence[Hashable]]) -> Iterator[list[Item]]:
-    """The items in order, in batches in which each name occurs once."""
-    batch: list[Item] = []
-    names: set[Hashable] = set()
-    for item in items:
-        mine = names_of(item)
-        if not names.isdisjoint(mine):
-            yield batch
-            batch, names = [], set()
-        batch.append(item)
-        names.update(mine)
-    if batch:
-        yield batch

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rota.errors import StoreUnavailable
+from rota.model.jobs.series import first_kept, last_kept
 from rota.store.contract import Pruned
+from rota.store.mongo import time_slices
 from rota.store.mongo.changing import release_if_free, remove
-from rota.store.mongo.codec import document_of_job, document_of_new, jobs_of, readable_job, unreadable_job
+from rota.store.mongo.codec import (
+    document_of_job,
+    document_of_new,
+    jobs_of,
+    position_of,
+    readable_job,
+    unreadable_job,
+)
+from rota.store.mongo.counters import prune_series
 from rota.store.mongo.ledger import prune_ledger
+from rota.store.mongo.listing import get_jobs, oldest_jobs, stored_seq
 from rota.store.mongo.lookahead import owing, record_owed
 from rota.store.mongo.records import finish_edits, prune_audit_records
 from rota.store.shared.pruning import Ended, jobs_to_prune
@@ -19,8 +31,8 @@ from rota.store.shared.pruning import Ended, jobs_to_prune
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.job import Job
-    from rota.model.state import State
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.state import State
     from rota.store.contract import Retention
     from rota.store.mongo.counters import Counters
     from rota.store.mongo.database import Database, Document
@@ -39,6 +51,7 @@ class Upkeep:
         self._counters = counters
         self._schedules = schedules
         self._checked_up_to = ""  # how far the round of held jobs has come
+        self._slices_again_at = 0.0  # when marks of time are pruned again
 
     # Half-done steps.
 
@@ -72,7 +85,11 @@ class Upkeep:
         if owed:
             self._steps.run("deliver", lambda step: record_owed(step, owed), is_atomic=False)
 
-    # Pruning.
+    # Counters and pruning.
+
+    def recount(self) -> dict[str, int]:
+        with self._steps.call() as db:
+            return self._counters.differences(db)
 
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
         """Remove at most so many expired records of each kind."""
@@ -80,19 +97,23 @@ class Upkeep:
             ended = self._counters.ended(self._steps.connection.db)
             pruned = self._steps.run("prune", lambda step: self._prune(step, retention, limit, turn.now, ended))
         with suppress(StoreUnavailable), self._steps.call() as db:  # a fresh count may take too long
+            prune_series(db, first_kept(turn.now), last_kept(turn.now))
+            if pruned.jobs:
+                self._prune_slices(db)
             self._counters.correct(db, turn.now)
         return pruned
 
+    def _prune_slices(self, db: Database) -> None:
+        """Once an hour."""
+        if time.monotonic() < self._slices_again_at:
+            return
+        self._slices_again_at = time.monotonic() + 3_600
+        for job in oldest_jobs(db, 0, 1):
+            time_slices.prune(db, position_of(job.seq))
+
     def _prune(self, step: Step, retention: Retention, limit: int, now: int, ended: int) -> Pruned:
-        known: dict[str, Job] = {}
-
-        def find(state: State, through: int, most: int) -> list[Ended]:
-            found = _ended(step, state, through, now, most)
-            known.update((job.id, job) for job in found)
-            return [Ended(job.finished_at or 0, job.seq, job.id) for job in found]
-
-        jobs = [known[job_id] for job_id in jobs_to_prune(retention, limit, now, ended, find)]
-        removed = remove(step, jobs)
+        ids = jobs_to_prune(retention, limit, now, ended, lambda *asked: _ended(step, now, *asked))
+        removed = remove(step, get_jobs(step, ids))
         entries = prune_ledger(step, retention, now, limit)
         silent = step.nodes.delete_many({"beat_at": {"$lte": now - retention.nodes_for}})
         audits = prune_audit_records(step, now - retention.audit_for, limit)
@@ -124,8 +145,15 @@ class Upkeep:
         self._steps.run("park", write)
 
 
-def _ended(step: Step, state: State, through: int, now: int, limit: int) -> list[Job]:
-    """Ended jobs of a state, the oldest first, except those whose key still holds."""
-    has_no_key = {"$or": [{"key_until": None}, {"key_until": {"$lte": now}}]}
-    found = step.jobs.find({"state": state.value, "finished_at": {"$lte": through}, **has_no_key}, hint="ended")
-    return jobs_of(list(found.sort("finished_at", 1).limit(limit)))
+def _ended(step: Step, now: int, state: State, through: int, limit: int) -> list[Ended]:
+    """Ended jobs of a state, the oldest first, except those whose key still holds. The index knows no positions: all
+    that ended when the last of them did are read, and the first to be added are taken."""
+    has_no_key: Document = {"state": state.value, "$or": [{"key_until": None}, {"key_until": {"$lte": now}}]}
+    query = {**has_no_key, "finished_at": {"$lte": through}}
+    fields = {"finished_at": 1, "seq": 1}
+    found = list(step.jobs.find(query, fields, hint="ended").sort("finished_at", 1).limit(limit))
+    if len(found) == limit:
+        last = found[-1]["finished_at"]
+        ties = step.jobs.find({**has_no_key, "finished_at": last}, fields, hint="ended").sort("seq", 1).limit(limit)
+        found = [*(document for document in found if document["finished_at"] < last), *ties][:limit]
+    return [Ended(document["finished_at"], stored_seq(document), document["_id"]) for document in found]

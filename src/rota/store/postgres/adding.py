@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.job import Job, NewJob, accept
-from rota.store.contract import Added
+from rota.store.contract import LARGEST_BATCH, Added
 from rota.store.postgres import job_rows, keys
 from rota.store.postgres.caller_transaction import write_in
 from rota.store.postgres.fast import adding as fast
+from rota.store.shared.adding import Existing, accept_new
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.jobs.job import Job, NewJob
     from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
 
@@ -23,45 +24,39 @@ class Adder:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
+    def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         if not jobs:
             return []
         added = fast.add(self._database, jobs, now)
         return added or self._database.write("add", lambda tx, at: self.write(tx, jobs, at), now)
 
-    def add_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
-        """Add jobs in the caller's transaction."""
+    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
+        """Add jobs in the caller's transaction.
+
+        A single job needs no savepoint: a server slows down if a transaction has more than 64 of them.
+        """
 
         def add(tx: Transaction, at: int) -> list[Added]:
             self._database.check_seal(tx)
-            return self.write(tx, jobs, at)
+            batches = [jobs[start : start + LARGEST_BATCH] for start in range(0, len(jobs), LARGEST_BATCH)]
+            return [added for batch in batches for added in self.write(tx, batch, at)]
 
-        return write_in(self._database, transaction, add)
+        return write_in(self._database, transaction, add, savepoint=len(jobs) > 1)
 
     def write(self, tx: Transaction, jobs: Sequence[NewJob], now: int) -> list[Added]:
         """Add jobs of any kind. Nothing here ends the transaction: it may be the caller's own."""
-        known = {job_id for (job_id,) in tx.rows("SELECT id FROM {ns}.job WHERE id = ANY(%s)", ([n.id for n in jobs],))}
-        held_keys = keys.holders(tx, [new.key for new in jobs if new.key], now)
-        slots = keys.live(tx, [new.slot for new in jobs if new.slot])
-        live = _live(tx, [new.waits_for for new in jobs if new.waits_for])
-        fresh: list[Job] = []
-        answers: dict[int, Added] = {}
-        for number, new in enumerate(jobs):
-            taken = slots.get(new.slot or "") or held_keys.get(new.key or "")
-            if new.id in known:
-                answers[number] = Added(id=new.id, existed=True)
-            elif taken:
-                answers[number] = Added(id=taken, existed=True)
-            else:
-                fresh.append(accept(new, now, must_wait=new.waits_for in live))
-                known.add(new.id)
-                live.add(new.id)
-                if new.key:
-                    held_keys[new.key] = new.id
-                if new.slot:
-                    slots[new.slot] = new.id
+        known = tx.rows("SELECT id FROM {ns}.job WHERE id = ANY(%s)", ([new.id for new in jobs],))
+        found = Existing(
+            ids={job_id for (job_id,) in known},
+            live=_live(tx, [new.waits_for for new in jobs if new.waits_for]),
+            slots=keys.live(tx, [new.slot for new in jobs if new.slot]),
+            keys=keys.holders(tx, [new.key for new in jobs if new.key], now),
+        )
+        existing, fresh = accept_new(jobs, found, now)
         made = _insert(tx, fresh, now)
-        return [answers.get(number) or made[new.id] for number, new in enumerate(jobs)]
+        return [
+            Added(taken, existed=True) if taken else made[new.id] for new, taken in zip(jobs, existing, strict=True)
+        ]
 
 
 def _insert(tx: Transaction, fresh: Sequence[Job], now: int) -> dict[str, Added]:

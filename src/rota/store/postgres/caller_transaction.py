@@ -1,10 +1,8 @@
-"""Checks whether a connection of the caller's may carry our writes in its own transaction.
-
-SQLAlchemy's and Django's connections are taken for what they wrap; neither library is imported.
-"""
+"""Checks whether a connection of the caller's may carry our writes in its own transaction."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -14,27 +12,44 @@ from psycopg.rows import tuple_row
 from rota.errors import BadOption
 from rota.store.postgres.connection import IDENTITY
 from rota.store.postgres.transaction import Transaction
+from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rota.store.postgres.connection import Database, Result
 
-_WRAPPED = ("driver_connection", "dbapi_connection", "connection")  # SQLAlchemy's, then SQLAlchemy's and Django's
-_DEEPEST = 6
 
+def write_in(
+    database: Database, transaction: object, work: Callable[[Transaction, int], Result], *, savepoint: bool = False
+) -> Result:
+    """Work in the caller's transaction. Its counters get a new row, so that nobody waits for its commit.
 
-def write_in(database: Database, transaction: object, work: Callable[[Transaction, int], Result]) -> Result:
-    """Work in the caller's transaction. Its counters get a new row, so that nobody waits for its commit."""
-    tx = Transaction(check_transaction(transaction, database), database.namespace)
-    with database.translating():
+    If the work fails, the server refuses the whole transaction. With a savepoint, the caller's other writes are kept.
+    """
+    connection, cursor = check_transaction(transaction, database)
+    tx = Transaction(connection, database.namespace, cursor=cursor)
+    with database.translating(), _within_savepoint(tx) if savepoint else nullcontext():
         result = work(tx, tx.rows("SELECT {ns}.micros()")[0][0])
         tx.finish()
     return result
 
 
-def check_transaction(transaction: object, database: Database) -> psycopg.Connection[Any]:
-    """The caller's connection, with a transaction begun, on the store's own database."""
+@contextmanager
+def _within_savepoint(tx: Transaction) -> Iterator[None]:
+    tx.run("SAVEPOINT rota_jobs")
+    try:
+        yield
+    except BaseException:
+        if tx.connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            tx.run("ROLLBACK TO SAVEPOINT rota_jobs")
+            tx.run("RELEASE SAVEPOINT rota_jobs")
+        raise
+    tx.run("RELEASE SAVEPOINT rota_jobs")
+
+
+def check_transaction(transaction: object, database: Database) -> tuple[Any, Any]:
+    """The caller's connection and a cursor, with a transaction begun, on the store's own database."""
     connection = psycopg_connection(transaction)
     if connection.closed:
         raise BadOption("tx= is a connection that is closed")
@@ -45,38 +60,50 @@ def check_transaction(transaction: object, database: Database) -> psycopg.Connec
         )
     if connection.info.transaction_status == TransactionStatus.INERROR:
         raise BadOption("tx= is a transaction that has failed already; roll it back first")
-    identity = psycopg.Cursor(connection, row_factory=tuple_row).execute(IDENTITY, prepare=False).fetchone()
+    cursor: Any = AsyncCursor(transaction) if isinstance(transaction, OnLoop) else None
+    if isinstance(connection, psycopg.Connection):
+        cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+    with database.translating():
+        identity = cursor.execute(IDENTITY, prepare=False).fetchall()[0]
     if identity != database.identity():  # one transaction needs the same cluster, and the same database in it
         raise BadOption(
             f"tx= is a connection to the database {connection.info.dbname} at {connection.info.host}, but the jobs are "
             f"kept in {database.where}: one transaction needs one database"
         )
-    return connection
+    return connection, cursor
 
 
-def psycopg_connection(transaction: object) -> psycopg.Connection[Any]:
+def psycopg_connection(transaction: object) -> psycopg.Connection[Any] | psycopg.AsyncConnection[Any]:
     """The psycopg connection that this is, or that it wraps."""
-    found: object = transaction
-    for _ in range(_DEEPEST):
-        if isinstance(found, psycopg.Connection):
-            return found
-        if isinstance(found, psycopg.AsyncConnection):
-            raise BadOption("tx= is an async connection; the store writes synchronously: hand in a psycopg.Connection")
-        if isinstance(found, psycopg.Cursor):
-            found = found.connection
-            continue
-        found = _unwrapped(found)
+    if isinstance(transaction, OnLoop):
+        found, given = transaction.connection, transaction.connection
+    else:
+        found, given = driver_connection(transaction, (psycopg.Connection,)), transaction
+    if isinstance(found, (psycopg.Connection, psycopg.AsyncConnection)):
+        return found
     raise BadOption(
-        "tx= takes a psycopg (3) connection here, or SQLAlchemy's Session or Connection or Django's connection over "
-        f"one; got {type(transaction).__name__}"
+        "tx= takes a psycopg (3) connection here, or SQLAlchemy's, SQLModel's or Django's over one "
+        f"(postgresql+psycopg://…); got {type(given).__name__}. For another driver or database, {LATER}"
     )
 
 
-def _unwrapped(found: object) -> object:
-    for name in _WRAPPED:
-        inner = getattr(found, name, None)
-        if name == "connection" and callable(inner) and not isinstance(inner, psycopg.Connection):
-            inner = inner()  # a Session's
-        if inner is not None and inner is not found:
-            return inner
-    return None
+class AsyncCursor:
+    """A cursor of an async connection, called from another thread than its loop's: what the store uses of psycopg's."""
+
+    def __init__(self, given: OnLoop) -> None:
+        self._given = given
+        self._cursor = psycopg.AsyncCursor(given.connection, row_factory=tuple_row)
+
+    @property
+    def rowcount(self) -> int:
+        return self._cursor.rowcount
+
+    def execute(self, statement: Any, values: Any = None, **options: Any) -> AsyncCursor:
+        self._given.wait(self._cursor.execute(statement, values, **options))
+        return self
+
+    def executemany(self, statement: Any, rows: Any) -> None:
+        self._given.wait(self._cursor.executemany(statement, rows))
+
+    def fetchall(self) -> list[Any]:
+        return self._given.wait(self._cursor.fetchall())

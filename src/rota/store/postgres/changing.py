@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.occurrence import is_noted, is_record_of, noted, of_job
-from rota.model.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.state import State
+from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.postgres import job_rows, keys
 from rota.store.postgres.caller_transaction import write_in
 from rota.store.postgres.codec import last_from, packed_last, text_of
 from rota.store.postgres.faults import StaleRead
-from rota.store.shared.changing import check_changes
-from rota.store.shared.matching import has_lapsed, is_held_by, is_running, is_same
+from rota.store.shared.changing import check_changes, last_runs
+from rota.store.shared.matching import has_expired, is_held_by, is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import LastRun
     from rota.store.contract import Refusal
     from rota.store.postgres.connection import Database
     from rota.store.postgres.ledger import Ledger
@@ -33,7 +34,7 @@ class Changer:
         self._database = database
         self._ledger = ledger
 
-    def change(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+    def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         """Apply decisions made by hand."""
 
         def still_holds(change: Change, job: Job) -> bool:
@@ -41,18 +42,18 @@ class Changer:
 
         return self._database.write("change", lambda tx, at: self.settle(tx, changes, at, still_holds), now)
 
-    def rescue(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+    def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         """Apply decisions about jobs whose lease expired; those that another transaction has locked are refused."""
 
         def settle(tx: Transaction, at: int) -> list[Refusal]:
             return self.settle(
-                tx, changes, at, lambda change, job: is_same(change, job) and has_lapsed(job, at), waits=False
+                tx, changes, at, lambda change, job: is_same(change, job) and has_expired(job, at), waits=False
             )
 
         return self._database.write("change", settle, now, is_allowed_when_sealed=True)
 
-    def delete(self, ids: Sequence[str], now: int | None) -> list[str]:
-        return self._database.write("delete", lambda tx, _: self.remove_ended(tx, ids), now)
+    def delete_jobs(self, ids: Sequence[str]) -> list[str]:
+        return self._database.write("delete", lambda tx, _: self.remove_ended(tx, ids), None)
 
     def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
         """End a job with the caller's transaction; False if the lease was lost."""
@@ -86,7 +87,7 @@ class Changer:
         after = [_changed(change, job) for change, job in changes]
         job_rows.put(tx, after)
         keys.move(tx, [(before, job) for (_, before), job in zip(changes, after, strict=True)])
-        tx.counts.move_all((change.job.queue, change.job.state, change.state) for change, _ in changes)
+        tx.counts.settle([change for change, _ in changes], now)
         if tx.counts.grew(*(job.state for job in after if job.is_live)):
             tx.notify("jobs")
         ended = [change for change, _ in changes if change.state.is_final]
@@ -146,16 +147,12 @@ class Changer:
 
 def _record_last_runs(tx: Transaction, changes: Sequence[Change]) -> None:
     """Record with the schedules how their jobs ended, or that an attempt failed."""
-    made = [change for change in changes if is_noted(change)]
-    if not made:
-        return
-    names = sorted({change.job.schedule_id or "" for change in made})
-    rows = tx.rows("SELECT id, last FROM {ns}.schedule WHERE id = ANY(%s)", (names,))
-    last = {name: last_from(stored) for name, stored in rows}
-    for change in made:
-        name = change.job.schedule_id or ""
-        if name in last:
-            last[name] = noted(last[name], change)
+
+    def read(names: list[str]) -> dict[str, LastRun]:
+        rows = tx.rows("SELECT id, last FROM {ns}.schedule WHERE id = ANY(%s)", (names,))
+        return {name: last_from(stored) for name, stored in rows}
+
+    last = last_runs(changes, read)
     if last:
         tx.run(
             "UPDATE {ns}.schedule s SET last = w.last FROM unnest(%s::text[], %s::text[]) AS w (id, last) "

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.job import Job
-from rota.model.lookahead import is_ahead
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
-from rota.model.state import State
+from rota.model.jobs.job import Job
+from rota.model.jobs.state import State
+from rota.model.schedules.lookahead import is_ahead
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
+from rota.store.shared.unpacking import unreadable_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.job import NewJob
-    from rota.model.settle import Change
+    from rota.model.jobs.job import NewJob
+    from rota.model.jobs.settle import Change
+    from rota.store.shared.sql import Conditions
 
 Row = tuple[Any, ...]
 
@@ -58,14 +60,6 @@ JOB_COLUMNS = ", ".join(JOB_FIELDS)  # of the view that shows whole jobs
 record_row = attrgetter(*RECORD)
 _state_row = attrgetter(*STATE_ROW)
 
-# A worker decodes hundreds of claimed jobs at a time, and by position that takes a third of the time by keyword. The
-# positions are found by name, so that a new field of a job gets its default.
-_KNOWN = (*CLAIMED, "state", "started_at", "holder", "lease_until")
-_ABSENT = {field.name: field.default for field in msgspec.structs.fields(Job) if field.name not in _KNOWN}
-_DEFAULTS = tuple(_ABSENT.values())
-_in_order = itemgetter(*map([*_KNOWN, *_ABSENT].index, Job.__struct_fields__))
-_QUEUED_AT = CLAIMED.index("queued_at")
-
 SCHEDULE_TYPES = {
     **dict.fromkeys(("id", "spec", "origin", "pause", "last", "problem", "tenant_pause", "ahead"), "text"),
     **dict.fromkeys(("version", "created_at", "updated_at", "next_at", "fired_through", "run_count"), "bigint"),
@@ -97,6 +91,11 @@ _decode_last = msgspec.json.Decoder(LastRun).decode
 def text_of(text: str | None) -> str | None:
     """Text as PostgreSQL accepts it: it cannot store the character NUL, so a visible sign replaces it."""
     return text.replace("\x00", "\u2400") if text and "\x00" in text else text
+
+
+def conditions_of(found: Conditions) -> tuple[str, list[Any]]:
+    """Conditions with the driver's sign for a value."""
+    return found.text.replace("?", "%s"), [text_of(one) if isinstance(one, str) else one for one in found.values]
 
 
 # Arrays.
@@ -148,9 +147,9 @@ def jobs_from(rows: Iterable[Row]) -> list[Job]:
 
 def claimed_job(row: Row, holder: str, now: int, lease_until: int) -> Job:
     """A job that the server's `exchange` has claimed; the row leaves out what all claimed jobs have in common."""
-    queued_at = row[_QUEUED_AT]
-    started_at = now if queued_at is None or queued_at < now else queued_at
-    return Job(*_in_order((*row, State.RUNNING, started_at, holder, lease_until, *_DEFAULTS)))
+    fields = dict(zip(CLAIMED, row, strict=True))
+    started_at = max(now, fields["queued_at"] or 0)
+    return Job(**fields, state=State.RUNNING, started_at=started_at, holder=holder, lease_until=lease_until)
 
 
 def state_row(job: Job) -> Row:
@@ -211,7 +210,7 @@ SETTLED_TYPES = (
 
 def settled_columns(changes: Sequence[Change]) -> list[Any]:
     """Changes that only end their jobs, as the server's `exchange` takes them; then the jobs whose keys are free,
-    whether all ended alike, and how many of each queue ended in which way."""
+    a value that means nothing by now, and how many of each queue ended in which way."""
     if not changes:
         return [None] * len(SETTLED_TYPES)
     usual = [
@@ -227,12 +226,11 @@ def settled_columns(changes: Sequence[Change]) -> list[Any]:
         filled([change.result for change in changes]),
         filled([change.key for change in changes]),
     ]
-    are_alike = all(column is not None and len(column) == 1 for column in usual) and not any(rare)
     freed = [change.job.seq for change in changes if change.job.key is not None and change.key is None]
     ended = Counter([(change.job.queue, change.state) for change in changes])
     queues = list(dict.fromkeys(queue for queue, _ in ended))
     counts = [[ended[queue, state] for queue in queues] for state in (State.SUCCEEDED, State.FAILED, State.CANCELLED)]
-    return [[change.job.seq for change in changes], *usual, *rare, freed or None, are_alike, queues, *counts]
+    return [[change.job.seq for change in changes], *usual, *rare, freed or None, None, queues, *counts]
 
 
 # Schedules and occurrences.
@@ -247,9 +245,8 @@ def schedule_from(row: Row) -> Schedule:
     try:
         return Schedule(**{**stored, **_unpacked(stored)})
     except (msgspec.MsgspecError, TypeError, ValueError) as err:
-        plain = {name: stored[name] for name in ("id", "version", "created_at", "updated_at", "fired_through")}
-        problem = f"the stored schedule cannot be read: {err}"
-        return Schedule(spec=ScheduleSpec(trigger="", task="unreadable"), problem=problem, **plain)
+        plain = {name: stored[name] for name in ("version", "created_at", "updated_at", "fired_through")}
+        return unreadable_schedule(stored["id"], err, **plain)
 
 
 def _unpacked(stored: dict[str, Any]) -> dict[str, Any]:

@@ -15,14 +15,14 @@ import psycopg
 from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool, PoolClosed
 
-from rota.errors import StoreError, StoreMoved, StoreUnavailable
+from rota.errors import StoreError, StoreSealed, StoreUnavailable
 from rota.failpoints import reach
 from rota.store.contract import Seal
 from rota.store.postgres.address import describe, look_at_server
 from rota.store.postgres.clock import ServerClock
 from rota.store.postgres.deadlines import Deadlines
 from rota.store.postgres.fast.calls import PreparedCalls
-from rota.store.postgres.faults import LOST_STATEMENT, RETRYABLE, RETRYABLE_CALL, is_lost, translated
+from rota.store.postgres.faults import LOST_STATEMENT, RETRYABLE, RETRYABLE_CALL, is_lost, translate
 from rota.store.postgres.notify import Notifier
 from rota.store.postgres.transaction import Transaction
 from rota.store.shared import forks
@@ -188,7 +188,7 @@ class Database:
         at = self.clock.estimate()
         return self.now() if at is None else at
 
-    def refusal(self, seal: str) -> StoreMoved:
+    def refusal(self, seal: str) -> StoreSealed:
         """The error of a sealed store."""
         return msgspec.json.decode(seal, type=Seal).refusal(self.describe())
 
@@ -224,14 +224,14 @@ class Database:
         except psycopg.Error as err:
             if is_lost(err) and not isinstance(err, RETRYABLE):
                 self._replace(pool)
-            raise translated(err, self.where, is_late=seconds if call.is_late else 0.0) from err
+            raise translate(err, self.where, is_late=seconds if call.is_late else 0.0) from err
 
     @contextmanager
     def translating(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as err:
-            raise translated(err, self.where) from err
+            raise translate(err, self.where) from err
 
     def _transact(self, verb: str, work: Callable[[Transaction], Result], timeout: float | None) -> Result:
         begin = _BEGIN.format(idle=int(self.timeout * 1000), lock=int((timeout or self.timeout) * 1000))
@@ -264,7 +264,7 @@ class Database:
         except PoolClosed:
             pass  # another thread has just found it dead
         except psycopg.Error as err:
-            raise translated(err, self.where) from err
+            raise translate(err, self.where) from err
         pool = self._living_pool()
         with self.translating():
             return pool, pool.getconn(timeout=self.timeout)

@@ -1,4 +1,4 @@
-"""Exchange: settles jobs that ended and claims new ones, in one round trip unless a settled job concerns another."""
+"""Settles jobs that ended and claims new ones, in one round trip unless a settled job concerns another."""
 
 from __future__ import annotations
 
@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from rota.failpoints import reach
+from rota.model.jobs.series import MINUTE, count_runs
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged
-from rota.store.postgres.codec import SETTLED_TYPES, claimed_job, settled_columns
+from rota.store.postgres.codec import CLAIMED, SETTLED_TYPES, claimed_job, settled_columns
 from rota.store.postgres.transaction import function_call
 from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
     from rota.store.postgres.changing import Changer
     from rota.store.postgres.codec import Row
     from rota.store.postgres.connection import Database
-    from rota.store.postgres.lookahead import LookaheadJudge
+    from rota.store.postgres.lookahead import LookaheadDecider
     from rota.store.postgres.transaction import Transaction
 
 NEEDS_DECISION = "RO001"  # the server's error: another job waits for one of these, or one is not what was decided on
-_EXCHANGE = function_call(
-    "exchange",
-    ("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint", "boolean", "bigint", *SETTLED_TYPES),
+# The last row says that all was done: then the runs are counted, in the same statement.
+_EXCHANGE = (
+    function_call(
+        "exchange",
+        ("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint", "boolean", "bigint", *SETTLED_TYPES),
+    )
+    + " AS e WHERE CASE WHEN coalesce(e.id, e.queue, e.task, e.error) IS NULL "
+    f"THEN {{ns}}.add_runs(%s::bigint, e.seq / {MINUTE}, %s::bigint[]) ELSE true END"
 )
 _position = attrgetter("job.seq")
-_SEQ, _PRIORITY = itemgetter(1), itemgetter(5)
+_SEQ, _PRIORITY = itemgetter(CLAIMED.index("seq")), itemgetter(CLAIMED.index("priority"))
 
 
 class NeedsSteps(Exception):
@@ -40,7 +46,7 @@ class NeedsSteps(Exception):
 class Exchanger:
     """One namespace's exchange with workers."""
 
-    def __init__(self, database: Database, changer: Changer, lookahead: LookaheadJudge) -> None:
+    def __init__(self, database: Database, changer: Changer, lookahead: LookaheadDecider) -> None:
         self._database = database
         self._changer = changer
         self._lookahead = lookahead
@@ -88,12 +94,16 @@ class Exchanger:
         self, tx: Transaction, ask: Exchange, now: int | None, settled: Sequence[Change], *, is_decided: bool = False
     ) -> tuple[Exchanged, bool]:
         """The server's reply. False: it did nothing, because due jobs of a lookahead must be decided on first."""
-        who = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, tx.counter_slot or 0)
-        rows = tx.call(_EXCHANGE, (*who, is_decided, ask.ahead, *settled_columns(settled)))
-        _, at, to_do, _, _, _, _, next_due_at, *_, seal, _, _, _ = rows.pop()
-        if seal is not None:
-            raise self._database.refusal(seal)
-        return Exchanged(now=at, claimed=_claimed(rows, ask, at), next_due_at=next_due_at), to_do is None
+        slot = tx.counter_slot or 0
+        who = (now, ask.holder, ask.want, list(ask.queues), ask.lease_for, MOST_PROMOTED, slot)
+        runs = count_runs(settled) or None
+        rows = tx.call(_EXCHANGE, (*who, is_decided, ask.ahead, *settled_columns(settled), slot, runs))
+        about_call = dict(zip(CLAIMED, rows.pop(), strict=True))  # the last row, in the columns that have the types
+        now = about_call["seq"]
+        if about_call["error"] is not None:
+            raise self._database.refusal(about_call["error"])
+        reply = Exchanged(now=now, claimed=_claimed(rows, ask, now), next_due_at=about_call["run_at"])
+        return reply, about_call["task"] is None
 
 
 def can_use_fast_path(change: Change) -> bool:

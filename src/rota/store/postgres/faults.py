@@ -24,7 +24,7 @@ _UNAVAILABLE = ("08", "53", "57", "58")  # classes: connection, resources, opera
 _BUSY = {"55P03", "25P03", "25P04", "40001", "40P01"}
 
 
-def translated(err: psycopg.Error, where: str, *, is_late: float = 0.0) -> StoreError:
+def translate(err: psycopg.Error, where: str, *, is_late: float = 0.0) -> StoreError:
     """The error to raise instead. `is_late`: the seconds after which this side stopped waiting."""
     if is_late:
         return StoreUnavailable(f"{where} did not answer within {is_late:g} s; it is tried again")

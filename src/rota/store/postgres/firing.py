@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.job import accept
-from rota.model.occurrence import of_skip
-from rota.model.state import State
+from rota.model.jobs.job import accept
+from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.postgres import job_rows, keys
 from rota.store.postgres.fast import firing as fast
-from rota.store.shared.placing import advanced, place_firing
+from rota.store.shared.placing import BatchSnapshot, advanced, place_firing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.firing import Firing
-    from rota.model.job import Job, NewJob
+    from rota.model.jobs.job import Job, NewJob
+    from rota.model.schedules.firing import Firing
     from rota.store.postgres.changing import Changer
     from rota.store.postgres.connection import Database
     from rota.store.postgres.ledger import Ledger
@@ -63,7 +62,7 @@ class Firer:
         return [_answer(firing, holding, accepted) for firing in firings]
 
 
-class Steps:
+class Steps(BatchSnapshot):
     """What placing occurrences finds: read once for a batch, and again after a job was stopped."""
 
     def __init__(
@@ -77,18 +76,9 @@ class Steps:
         self._read()
 
     def _read(self) -> None:
-        self._live = keys.live(self._tx, self._names)
-        self._held = job_rows.last_held(self._tx, sorted(self._live))
-        self._holders = keys.holders(self._tx, self._wanted, self._now)
-
-    def live_job(self, schedule_id: str) -> str | None:
-        return self._live.get(schedule_id)
-
-    def last_held(self, schedule_id: str) -> str | None:
-        return self._held.get(schedule_id)
-
-    def key_holder(self, key: str) -> str | None:
-        return self._holders.get(key)
+        live = keys.live(self._tx, self._names)
+        held = job_rows.last_held(self._tx, sorted(live))
+        super().__init__(live, held, keys.holders(self._tx, self._wanted, self._now))
 
     def stop(self, job_id: str, reason: str) -> None:
         self.write()
@@ -98,16 +88,6 @@ class Steps:
     def write(self) -> None:
         """Write what was placed since the last time, by the batch."""
         raise NotImplementedError
-
-    def _add(self, job: Job) -> None:
-        """What the next decision finds."""
-        name = job.schedule_id or ""
-        if job.state is State.HELD:
-            self._held[name] = job.id
-        elif job.slot:
-            self._live[name] = job.id
-        if job.key:
-            self._holders[job.key] = job.id
 
 
 class FiringSteps(Steps):
@@ -126,7 +106,7 @@ class FiringSteps(Steps):
     def make(self, new: NewJob) -> None:
         job = accept(new, self._now)
         self._new.append(job)
-        self._add(job)
+        self.add(job)
 
     def write(self) -> None:
         jobs, self._new = self._new, []

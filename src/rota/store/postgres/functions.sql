@@ -48,117 +48,7 @@ BEGIN
         SELECT FROM {ns}.block_index b WHERE b.queue = d.queue AND b.task = d.task AND b.block = d.block OFFSET 0);
 END $$;
 
--- Add one job that has no key and belongs to no schedule; the rest is as in add_jobs, which takes twice as long for one.
-CREATE FUNCTION {ns}.add_job(
-    p_now bigint, p_counter_slot bigint, p_id text, p_task text, p_payload bytea, p_queue text, p_priority smallint,
-    p_run_at bigint, p_past bytea
-) RETURNS boolean LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
-DECLARE
-    v_now bigint := coalesce(p_now, {ns}.micros());
-    v_seq bigint;
-BEGIN
-    IF EXISTS (SELECT FROM {ns}.seal) THEN
-        RETURN false;
-    END IF;
-    PERFORM pg_current_xact_id();
-    INSERT INTO {ns}.job (created_at, priority, id, task, queue, payload)
-    VALUES (v_now, p_priority, p_id, p_task, p_queue, p_payload) RETURNING seq INTO v_seq;
-    IF NOT EXISTS (SELECT FROM {ns}.block_index b
-                   WHERE b.queue = p_queue AND b.task = p_task AND b.block = v_seq / 1000) THEN
-        INSERT INTO {ns}.block_index (block, queue, task) VALUES (v_seq / 1000, p_queue, p_task);
-    END IF;
-    IF p_run_at IS NULL THEN
-        IF NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = p_queue) THEN
-            PERFORM {ns}.notify_listeners('jobs');
-        END IF;
-        INSERT INTO {ns}.ready (seq, run_at, rank, queue, past) VALUES (v_seq, v_now, -p_priority, p_queue, p_past);
-        UPDATE {ns}.counter c SET queued = c.queued + 1 WHERE c.queue = p_queue AND c.slot = p_counter_slot;
-    ELSE
-        IF {ns}.must_notify(p_queue, p_run_at) THEN
-            PERFORM {ns}.notify_listeners('jobs');
-        END IF;
-        INSERT INTO {ns}.later (seq, run_at, rank, queue, past) VALUES (v_seq, p_run_at, -p_priority, p_queue, p_past);
-        UPDATE {ns}.counter c SET scheduled = c.scheduled + 1 WHERE c.queue = p_queue AND c.slot = p_counter_slot;
-    END IF;
-    IF NOT FOUND THEN
-        PERFORM {ns}.count(p_counter_slot, p_queue, (p_run_at IS NULL)::int, (p_run_at IS NOT NULL)::int, 0, 0, 0, 0, 0, 0, 0, 0);
-    END IF;
-    RETURN true;
-END $$;
-
--- Add jobs that wait for no other job, all or none; false if the store is sealed. Raises a unique violation if one of
--- them exists. Jobs without run_at are ready now. Slots and keys are known to be free.
-CREATE FUNCTION {ns}.add_jobs(
-    p_now bigint, p_counter_slot bigint, p_ids text[], p_tasks text[], p_payloads bytea[], p_queues text[],
-    p_priorities smallint[], p_run_at bigint[], p_pasts bytea[], p_schedule_ids text[], p_fire_at bigint[],
-    p_after_at bigint[], p_generations integer[], p_made_by text[], p_slots text[], p_keys text[], p_key_until bigint[]
-) RETURNS boolean LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    v_now        bigint := coalesce(p_now, {ns}.micros());
-    v_number     integer := cardinality(p_ids);
-    v_task       text := p_tasks[1];
-    v_payload    bytea := p_payloads[1];
-    v_queue      text := p_queues[1];
-    v_priority   smallint := p_priorities[1];
-    v_past       bytea := coalesce(p_pasts[1], '');
-    v_generation integer := coalesce(p_generations[1], 0);
-    v_seqs       bigint[];
-    v_is_alike   boolean := cardinality(p_queues) = 1 AND p_run_at IS NULL;
-BEGIN
-    IF EXISTS (SELECT FROM {ns}.seal) THEN
-        RETURN false;
-    END IF;
-    PERFORM pg_current_xact_id();  -- before a position is drawn: upkeep knows by it that this transaction is open
-    v_seqs := ARRAY(SELECT nextval('{ns}.job_seq_seq') FROM generate_series(1, v_number));
-    IF (SELECT bool_or({ns}.must_notify(f.queue, f.run_at)) FROM (
-            SELECT coalesce(n.queue, v_queue) AS queue, min(n.run_at) AS run_at FROM unnest(p_queues, p_run_at) AS n (queue, run_at)
-            GROUP BY 1, n.run_at IS NULL) f) THEN
-        PERFORM {ns}.notify_listeners('jobs');
-    END IF;
-    INSERT INTO {ns}.job (seq, created_at, key_until, fire_at, after_at, generation, priority, id, task, queue,
-                          schedule_id, made_by, payload)
-    SELECT n.seq, v_now, coalesce(n.key_until, 0), n.fire_at, n.after_at, coalesce(n.generation, v_generation),
-           coalesce(n.priority, v_priority), n.id, coalesce(n.task, v_task), coalesce(n.queue, v_queue),
-           n.schedule_id, n.made_by, coalesce(n.payload, v_payload)
-    FROM unnest(v_seqs, p_ids, p_tasks, p_payloads, p_queues, p_priorities, p_schedule_ids, p_fire_at, p_after_at,
-                p_generations, p_made_by, p_key_until)
-        AS n (seq, id, task, payload, queue, priority, schedule_id, fire_at, after_at, generation, made_by, key_until);
-    INSERT INTO {ns}.ready (seq, run_at, rank, queue, slot, key, past)
-    SELECT n.seq, v_now, -coalesce(n.priority, v_priority), coalesce(n.queue, v_queue), n.slot, n.key,
-           coalesce(n.past, v_past)
-    FROM unnest(v_seqs, p_run_at, p_priorities, p_queues, p_slots, p_keys, p_pasts)
-        AS n (seq, run_at, priority, queue, slot, key, past)
-    WHERE n.run_at IS NULL;
-    IF p_run_at IS NOT NULL THEN
-        INSERT INTO {ns}.later (seq, run_at, rank, queue, slot, key, past)
-        SELECT n.seq, n.run_at, -coalesce(n.priority, v_priority), coalesce(n.queue, v_queue), n.slot, n.key,
-               coalesce(n.past, v_past)
-        FROM unnest(v_seqs, p_run_at, p_priorities, p_queues, p_slots, p_keys, p_pasts)
-            AS n (seq, run_at, priority, queue, slot, key, past)
-        WHERE n.run_at IS NOT NULL;
-    END IF;
-    IF p_slots IS NOT NULL THEN
-        INSERT INTO {ns}.overlap_slot (slot, seq, id)
-        SELECT n.slot, n.seq, n.id FROM unnest(p_slots, v_seqs, p_ids) AS n (slot, seq, id)
-        WHERE n.slot IS NOT NULL ORDER BY n.slot;
-    END IF;
-    IF p_keys IS NOT NULL THEN
-        INSERT INTO {ns}.unique_key (key, seq, id)
-        SELECT n.key, n.seq, n.id FROM unnest(p_keys, v_seqs, p_ids) AS n (key, seq, id)
-        WHERE n.key IS NOT NULL ORDER BY n.key;
-    END IF;
-    -- Jobs of one kind may lie in every block between the first and the last position.
-    PERFORM {ns}.index_blocks(
-        CASE WHEN cardinality(p_queues) = 1 AND cardinality(p_tasks) = 1
-             THEN ARRAY(SELECT generate_series(v_seqs[1] / 1000, v_seqs[v_number] / 1000) * 1000) ELSE v_seqs END,
-        p_queues, p_tasks);
-    PERFORM {ns}.count(p_counter_slot, c.queue, c.queued, c.scheduled, 0, 0, 0, 0, 0, 0, 0, 0) FROM (
-        SELECT coalesce(n.queue, v_queue) AS queue, count(n.run_at) AS scheduled,
-               CASE WHEN v_is_alike THEN v_number ELSE count(*) - count(n.run_at) END AS queued
-        FROM unnest(p_queues, p_run_at) AS n (queue, run_at) GROUP BY 1 ORDER BY 1) c;
-    RETURN true;
-END $$;
+-- (`add_job` and `add_jobs` are in additions.sql.)
 
 -- Fire schedules that each add one job which is ready now, all or none. Answers 'fired'; 'blocked' if one of them needs a
 -- decision; 'outdated' if none of the schedules is what was decided on; 'clock' if the estimated time is wrong; NULL if
@@ -229,7 +119,7 @@ END $$;
 -- seal of the store, `task` is set if due jobs of a lookahead must be decided on first (`p_is_decided` goes on without
 -- them); with a seal or a task, nothing was done. Raises RO001 if another job waits for one of the settled ones, or
 -- if one of them is no longer what was decided on. The caller, who knows the jobs, has counted how those of each queue
--- ended.
+-- ended. (`p_is_alike` means nothing: processes of an earlier Rota pass it.)
 CREATE FUNCTION {ns}.exchange(
     p_now bigint, p_holder text, p_want integer, p_queues text[], p_lease_for bigint, p_most_promoted integer,
     p_counter_slot bigint, p_is_decided boolean, p_early bigint, p_seqs bigint[], p_lease_nos integer[], p_states text[],
@@ -282,7 +172,7 @@ BEGIN
     v_due := {ns}.next_due(v_open);
 
     IF p_want > 0 THEN
-        -- Scheduled jobs that are due, or will be within p_early, become ready, a bounded number of each queue.
+        -- Scheduled jobs that are due, or will be within p_early, become ready, a bounded number of all queues together.
         IF v_due <= v_now + p_early THEN
             IF NOT p_is_decided AND EXISTS (
                 SELECT FROM {ns}.later l WHERE l.is_ahead AND l.queue = ANY (v_open) AND l.run_at <= v_now
@@ -294,9 +184,10 @@ BEGIN
             WITH due AS (
                 DELETE FROM {ns}.later l WHERE l.ctid = ANY (ARRAY(
                     SELECT d.ctid FROM unnest(v_open) AS q CROSS JOIN LATERAL (
-                        SELECT x.ctid FROM {ns}.later x WHERE x.queue = q AND x.run_at <= v_now + p_early
+                        SELECT x.ctid, x.run_at, x.seq FROM {ns}.later x WHERE x.queue = q AND x.run_at <= v_now + p_early
                             AND x.is_ahead IS NULL
-                        ORDER BY x.run_at, x.seq LIMIT p_most_promoted FOR UPDATE SKIP LOCKED) d))
+                        ORDER BY x.run_at, x.seq LIMIT p_most_promoted FOR UPDATE SKIP LOCKED) d
+                    ORDER BY d.run_at, d.seq LIMIT p_most_promoted))
                 RETURNING l.*
             ), promoted AS (
                 INSERT INTO {ns}.ready (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, key,
@@ -345,18 +236,7 @@ BEGIN
     END IF;
 
     -- What ended: through the primary key, in the order of positions, so that no two callers block each other.
-    IF p_is_alike THEN
-        WITH gone AS (
-            DELETE FROM {ns}.running r WHERE r.seq = ANY (p_seqs) AND r.holder = p_holder AND r.lease_no = v_lease
-            RETURNING r.*
-        )
-        INSERT INTO {ns}.finished (seq, run_at, queued_at, attempts, failures, deaths, lease_no, rank, queue, waits_for,
-                                   past, progress, started_at, finished_at, state, holder, cancel_reason, ahead)
-        SELECT g.seq, g.run_at, g.queued_at, v_attempts, g.failures, g.deaths, g.lease_no, g.rank, g.queue, g.waits_for,
-               g.past, g.progress, g.started_at, v_ended_at, v_state, g.holder,
-               CASE v_state WHEN 'succeeded' THEN g.cancel_reason END, g.ahead  -- a success keeps a cancel that came too late
-        FROM gone g;
-    ELSIF p_seqs IS NOT NULL THEN
+    IF p_seqs IS NOT NULL THEN
         WITH outcome AS MATERIALIZED (
             SELECT * FROM unnest(p_seqs, p_states, p_finished_at, p_attempts, p_failures, p_errors, p_cancel_reasons,
                                  p_results, p_keys)
@@ -374,11 +254,10 @@ BEGIN
         SELECT g.seq, g.run_at, g.queued_at, coalesce(o.attempts, v_attempts), coalesce(o.failures, g.failures),
                g.deaths, g.lease_no, g.rank, g.queue, o.key, g.waits_for, o.error, g.past, g.progress, g.started_at,
                coalesce(o.finished_at, v_ended_at), coalesce(o.state, v_state), g.holder,
+               -- a success keeps a cancel that came too late
                coalesce(o.cancel_reason, CASE coalesce(o.state, v_state) WHEN 'succeeded' THEN g.cancel_reason END),
                o.result, g.ahead
         FROM gone g LEFT JOIN outcome o ON o.seq = g.seq;
-    END IF;
-    IF p_seqs IS NOT NULL THEN
         GET DIAGNOSTICS v_settled = ROW_COUNT;
         IF v_settled <> cardinality(p_seqs) THEN
             RAISE EXCEPTION 'a job is not what was decided on' USING ERRCODE = 'RO001';

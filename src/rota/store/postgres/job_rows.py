@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.state import State
+from rota.model.jobs.state import State
 from rota.store.postgres.codec import (
     JOB_COLUMNS,
     RECORD,
@@ -18,12 +17,13 @@ from rota.store.postgres.codec import (
     record_row,
     state_row,
 )
+from rota.store.postgres.fast.block_index import BLOCK, SLICE
 from rota.store.postgres.transaction import columns_of, insert_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.postgres.transaction import Transaction
 
 _INSERT = insert_statement("job", RECORD, "ON CONFLICT (id) DO NOTHING RETURNING seq")
@@ -91,11 +91,12 @@ def insert(tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
     seqs = [seq for (seq,) in tx.rows(query, (len(jobs),))]
     placed = [msgspec.structs.replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)]
     tx.rows("SELECT {ns}.index_blocks(%s, %s, %s)::text", columns_of((job.seq, job.queue, job.task) for job in placed))
+    slices = sorted({(job.created_at // SLICE, job.seq // BLOCK) for job in placed})
+    tx.rows("SELECT {ns}.index_times(%s, %s)::text", columns_of(slices))
     inserted = {seq for (seq,) in tx.rows(_INSERT, columns_of(map(record_row, placed)))}
     placed = [job for job in placed if job.seq in inserted]
     put(tx, placed)
-    for (queue, state), number in Counter((job.queue, job.state) for job in placed).items():
-        tx.counts.add(queue, state, number)
+    tx.counts.add_all(placed)
     return placed
 
 
@@ -152,8 +153,7 @@ def delete(tx: Transaction, jobs: Sequence[Job]) -> None:
     take(tx, jobs)
     for table in ("unique_key", "overlap_slot", "log", "job"):
         tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", ([job.seq for job in jobs],))
-    for job in jobs:
-        tx.counts.remove(job.queue, job.state)
+    tx.counts.remove_all(jobs)
 
 
 def _by_table(jobs: Iterable[Job]) -> dict[str, list[Job]]:

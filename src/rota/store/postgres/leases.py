@@ -1,4 +1,4 @@
-"""Leases: renewed by their holders, found when they expired; cancel requests and progress of running jobs."""
+"""Renews leases, finds expired ones, and keeps cancel requests and progress of running jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.store.postgres.codec import JOB_COLUMNS, jobs_from, text_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.postgres.connection import Database
 
 # A job that ends in a transaction of its task is passed over: to wait for it could cost the other leases.
@@ -52,7 +52,9 @@ class Leases:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def extend(self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None) -> Extended:
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None
+    ) -> Extended:
         """Renew exactly these leases; also says which of the holder's jobs were asked to stop."""
         ids, numbers = [job_id for job_id, _ in leases], [lease_no for _, lease_no in leases]
         reach("extend.before_commit")
@@ -62,7 +64,7 @@ class Leases:
         held = set(kept or ())
         return Extended(now=at, lost=[job_id for job_id in ids if job_id not in held], cancels=dict(asked or ()))
 
-    def expired(self, limit: int, now: int | None) -> list[Job]:
+    def expired_jobs(self, limit: int, now: int | None) -> list[Job]:
         return jobs_from(self._database.call(lambda tx: tx.rows(_EXPIRED, (now, limit))))
 
     def request_cancels(self, ids: Sequence[str], reason: str) -> list[str]:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.occurrence import Occurrence, fold, of_job
+from rota.model.schedules.occurrence import Occurrence, of_job
+from rota.store.postgres import job_rows
 from rota.store.postgres.codec import (
-    JOB_COLUMNS,
     OCCURRENCE_COLUMNS,
     OCCURRENCE_TYPES,
-    jobs_from,
     occurrence_from,
     occurrence_row,
 )
-from rota.store.shared.matching import check_cursor
-from rota.store.shared.paging import page_of
+from rota.store.shared.ledger import fold_all
+from rota.store.shared.paging import occurrence_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.store.contract import Page, Retention
+    from rota.store.contract import LedgerSpan, Page, Retention
     from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
 
@@ -35,6 +34,20 @@ _NEIGHBOURS = (
     "WHERE o.schedule_id = w.id AND o.through_at > w.through_at ORDER BY o.through_at LIMIT 1)) n"
 )
 
+_OF_MANY = "unnest(%s::text[], %s::bigint[], %s::bigint[]) AS w (id, start_at, end_at)"
+_RANGES_OF_MANY = (
+    f"SELECT n.* FROM {_OF_MANY} CROSS JOIN LATERAL (SELECT {OCCURRENCE_COLUMNS} FROM {{ns}}.occurrence o "
+    "WHERE o.schedule_id = w.id AND o.through_at >= w.start_at "
+    "AND CASE WHEN o.count = 1 THEN o.through_at ELSE o.after_at + 1 END < w.end_at "
+    "ORDER BY o.through_at LIMIT %s) n"
+)
+_KEPT_OF_MANY = (
+    f"SELECT n.seq FROM {_OF_MANY} CROSS JOIN LATERAL (SELECT j.seq FROM {{ns}}.job j "
+    "WHERE j.schedule_id = w.id AND j.fire_at >= w.start_at AND j.fire_at < w.end_at "
+    "AND j.created_at >= coalesce((SELECT s.created_at FROM {ns}.schedule s WHERE s.id = w.id), 0) "
+    "ORDER BY j.fire_at LIMIT %s) n"
+)
+
 
 class Ledger:
     """One namespace's occurrences. A transaction that writes here has locked the schedules first."""
@@ -43,29 +56,15 @@ class Ledger:
         self._database = database
         self._checked = ""  # the schedule that upkeep has checked last
 
-    def page(self, schedule_id: str, start: int, end: int, cursor: str | None, limit: int) -> Page[Occurrence]:
-        check_cursor(cursor)
-        after = int(cursor) if cursor else start - 1
-        return self._database.read(lambda tx: _page(tx, schedule_id, after, end, limit))
+    def list_many_occurrences(self, spans: Sequence[LedgerSpan], limit: int) -> list[Page[Occurrence]]:
+        return self._database.read(lambda tx: _pages(tx, spans, limit))
 
     def record(self, tx: Transaction, entries: Sequence[Occurrence]) -> None:
         """Write entries, each joined to the ranges that it touches: one query and one write for all."""
         if not entries:
             return
-        kept = _neighbours(tx, entries)
-        replaced: set[tuple[str, int]] = set()
-        written: dict[tuple[str, int], Occurrence] = {}
-        for entry in sorted(entries, key=lambda entry: entry.through_at):
-            joined, others = fold(entry, *_beside(entry, kept))
-            for other in others:
-                key = (other.schedule_id, other.through_at)
-                kept.pop(key)
-                written.pop(key, None)
-                replaced.add(key)
-            kept[joined.schedule_id, joined.through_at] = written[joined.schedule_id, joined.through_at] = joined
-        tx.run_many(
-            "DELETE FROM {ns}.occurrence WHERE schedule_id = %s AND through_at = %s", sorted(replaced - written.keys())
-        )
+        gone, written = fold_all(entries, _neighbours(tx, entries))
+        tx.run_many("DELETE FROM {ns}.occurrence WHERE schedule_id = %s AND through_at = %s", sorted(gone))
         tx.insert("occurrence", OCCURRENCE_TYPES, map(occurrence_row, written.values()), _REPLACE)
 
     def erase(self, tx: Transaction, schedule_id: str, ends: Sequence[int]) -> None:
@@ -99,33 +98,20 @@ class Ledger:
         return old + surplus
 
 
-def _page(tx: Transaction, schedule_id: str, after: int, end: int, limit: int) -> Page[Occurrence]:
-    """Ranges and kept jobs together, oldest first, as they are at one instant."""
-    ranges = tx.rows(
-        f"SELECT {OCCURRENCE_COLUMNS} FROM {{ns}}.occurrence WHERE schedule_id = %s AND through_at > %s "
-        "AND CASE WHEN count = 1 THEN through_at ELSE after_at + 1 END < %s ORDER BY through_at LIMIT %s",
-        (schedule_id, after, end, limit + 1),
-    )
-    kept = tx.rows(
-        f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE schedule_id = %s AND fire_at < %s AND fire_at > %s "
-        "AND created_at >= coalesce((SELECT s.created_at FROM {ns}.schedule s WHERE s.id = %s), 0) "
-        "ORDER BY fire_at LIMIT %s",
-        (schedule_id, end, after, schedule_id, limit + 1),
-    )
-    entries = [*map(occurrence_from, ranges), *map(of_job, jobs_from(kept))]
-    entries.sort(key=lambda entry: entry.through_at)
-    return page_of(entries, limit, lambda entry: str(entry.through_at))
+def _pages(tx: Transaction, spans: Sequence[LedgerSpan], limit: int) -> list[Page[Occurrence]]:
+    """Ranges and kept jobs together, oldest first, by three queries for all."""
+    names, starts, ends = zip(*spans, strict=True)
+    asked = (list(names), list(starts), list(ends), limit + 1)
+    seqs = [seq for (seq,) in tx.rows(_KEPT_OF_MANY, asked)]
+    entries = [*map(occurrence_from, tx.rows(_RANGES_OF_MANY, asked)), *map(of_job, job_rows.at(tx, seqs))]
+    found: dict[str, list[Occurrence]] = {name: [] for name in names}
+    for entry in entries:
+        found[entry.schedule_id].append(entry)
+    return [occurrence_page(found[name], limit) for name in names]
 
 
-def _neighbours(tx: Transaction, entries: Sequence[Occurrence]) -> dict[tuple[str, int], Occurrence]:
+def _neighbours(tx: Transaction, entries: Sequence[Occurrence]) -> list[Occurrence]:
     """Of each entry, the range that ends where it begins, and the first that ends after it."""
     names, starts = [entry.schedule_id for entry in entries], [entry.after_at for entry in entries]
     rows = tx.rows(_NEIGHBOURS, (names, starts, [entry.through_at for entry in entries]))
-    return {(entry.schedule_id, entry.through_at): entry for entry in map(occurrence_from, rows)}
-
-
-def _beside(entry: Occurrence, kept: dict[tuple[str, int], Occurrence]) -> list[Occurrence]:
-    before = kept.get((entry.schedule_id, entry.after_at))
-    later = [other for (name, at), other in kept.items() if name == entry.schedule_id and at > entry.through_at]
-    after = min(later, key=lambda other: other.through_at, default=None)
-    return [other for other in (before, after) if other is not None]
+    return [occurrence_from(row) for row in rows]

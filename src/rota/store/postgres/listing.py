@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.state import FINAL
+import msgspec
+
+from rota.model.jobs.state import FINAL, State
+from rota.store.contract import FEWEST_REPEATED, Failure, JobFilter
 from rota.store.postgres import job_rows
 from rota.store.postgres.codec import TABLES, text_of
+from rota.store.postgres.fast import block_index
 from rota.store.postgres.fast.block_index import BLOCK
-from rota.store.shared.matching import check_cursor
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.job import Job
-    from rota.model.state import State
-    from rota.store.contract import JobFilter, Page
+    from rota.model.jobs.job import Job
+    from rota.store.contract import Page
     from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
 
 REACH = 2000  # rows that are read before the block index
 FIRST, GROWTH, MOST = 8, 8, 512  # blocks that are read at once
+DENSE = {State.SUCCEEDED, State.QUEUED}  # most jobs of a block may be in such a state, and few in another
+MOST_ATTEMPTS = 2**31 - 1  # of the column's type
 _END = 2**63 - 1  # behind every position
 
 _IN_BLOCK = f"x.seq >= b.block * {BLOCK} AND x.seq < b.block * {BLOCK} + {BLOCK} AND "
@@ -37,8 +41,15 @@ _KINDS = (  # one probe per queue and task, never all of its entries
 )
 _BLOCKS = (
     "SELECT DISTINCT c.block FROM (<kinds>) k CROSS JOIN LATERAL (SELECT DISTINCT m.block FROM {ns}.block_index m "
-    "WHERE m.queue = k.queue AND m.task = k.task AND m.block <= %s ORDER BY m.block DESC LIMIT %s) c "
+    "WHERE m.queue = k.queue AND m.task = k.task AND m.block <= %s AND m.block >= %s ORDER BY m.block DESC LIMIT %s) c "
     "ORDER BY c.block DESC LIMIT %s"
+)
+
+_FAILURES = (  # by the index of ended jobs
+    "SELECT j.id, j.task, f.finished_at, f.error FROM (SELECT x.seq, x.finished_at, x.error FROM {ns}.finished x "
+    "WHERE x.state = 'failed' AND x.finished_at >= %s ORDER BY x.finished_at DESC, x.seq DESC LIMIT %s) f "
+    "CROSS JOIN LATERAL (SELECT y.id, y.task FROM {ns}.job y WHERE y.seq = f.seq OFFSET 0) j "
+    "ORDER BY f.finished_at DESC, f.seq DESC"
 )
 
 
@@ -55,12 +66,18 @@ class Listing:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get(self, ids: Sequence[str]) -> list[Job]:
+    def get_jobs(self, ids: Sequence[str]) -> list[Job]:
         return self._database.call(lambda tx: job_rows.get(tx, ids))
 
-    def page(self, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
-        check_cursor(cursor)
+    def list_jobs(self, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
         return self._database.call(lambda tx: _page(tx, where, _END if cursor is None else int(cursor), limit))
+
+    def count_jobs(self, where: JobFilter, limit: int) -> int:
+        return len(self._database.call(lambda tx: newest(tx, where, _END, limit)))
+
+    def list_failures(self, since: int, limit: int) -> list[Failure]:
+        rows = self._database.call(lambda tx: tx.rows(_FAILURES, (since, limit)))
+        return [Failure(id=job_id, task=task, at=at, error=error or "") for job_id, task, at, error in rows]
 
 
 def _page(tx: Transaction, where: JobFilter, end: int, limit: int) -> Page[Job]:
@@ -68,8 +85,20 @@ def _page(tx: Transaction, where: JobFilter, end: int, limit: int) -> Page[Job]:
     return page_of(job_rows.at(tx, seqs)[::-1], limit, lambda job: str(job.seq))
 
 
+class Bounded(JobFilter, frozen=True, kw_only=True):
+    """A filter with the lowest position that a job of its time can have."""
+
+    first: int
+
+
 def newest(tx: Transaction, where: JobFilter, end: int, limit: int) -> list[int]:
     """The positions of the newest jobs before an end that a filter shows, the newest first."""
+    if where.since is not None or where.until is not None:
+        positions = block_index.positions(tx, where.since, where.until)
+        where = Bounded(**msgspec.structs.asdict(where), first=positions.start)
+        end = min(end, positions.stop)
+    if where.least_attempts is not None:
+        return _seqs(tx, _repeated(where, end, limit))
     if not _needs_blocks(where):
         return _seqs(tx, _found(where, end, limit))
     near = _seqs(tx, _found(where, end, limit, tail=f"ORDER BY x.seq DESC LIMIT {REACH}"))
@@ -80,6 +109,15 @@ def newest(tx: Transaction, where: JobFilter, end: int, limit: int) -> list[int]
         return near
     near = [seq for seq in near if seq > beyond]
     return _in_blocks(tx, where, beyond + 1, limit, near)
+
+
+def _repeated(where: JobFilter, end: int, limit: int) -> Query:
+    """Jobs with several attempts: each table has an index of those."""
+    # The literal is the condition of the index.
+    within = f"x.attempts >= {FEWEST_REPEATED} AND x.attempts BETWEEN {where.least_attempts} AND "
+    within += f"{MOST_ATTEMPTS if where.most_attempts is None else where.most_attempts} AND "
+    parts = [_found_in_state(state, where, end, limit, within, "") for state in dict.fromkeys(where.states or State)]
+    return _union(f"SELECT u.seq FROM ({{parts}}) u ORDER BY u.seq DESC LIMIT {limit}", parts)
 
 
 def _needs_blocks(where: JobFilter) -> bool:
@@ -122,7 +160,9 @@ def _next_number(number: int, found: int, missing: int) -> int:
 def _blocks(where: JobFilter, highest: int, number: int) -> Query:
     """The newest blocks, up to one, that have such jobs."""
     kinds = _kinds(where)
-    return Query(_BLOCKS.replace("<kinds>", kinds.text), [*kinds.values, highest, number, number])
+    return Query(
+        _BLOCKS.replace("<kinds>", kinds.text), [*kinds.values, highest, _first(where) // BLOCK, number, number]
+    )
 
 
 def _kinds(where: JobFilter) -> Query:
@@ -138,8 +178,12 @@ def _found(where: JobFilter, end: int, limit: int, *, within: str = "", tail: st
     """The positions of the newest jobs that a filter shows, of all or of those in a block or in reach."""
     if not where.states:
         return _found_in("j", where, limit, _rows_of(None, end, within, tail))
-    find = _found_in_state if not within or not _needs_job(where) else _found_in_block
-    parts = [find(state, where, end, limit, within, tail) for state in where.states]
+    parts = [
+        (_found_in_block if within and state in DENSE and _needs_job(where) else _found_in_state)(
+            state, where, end, limit, within, tail
+        )
+        for state in dict.fromkeys(where.states)
+    ]
     return _union(f"SELECT u.seq FROM ({{parts}}) u ORDER BY u.seq DESC LIMIT {limit}", parts)
 
 
@@ -176,6 +220,10 @@ def _rows_of(state: State | None, end: int, within: str = "", tail: str = "", co
     return Query(text, [*is_state.values, end])
 
 
+def _first(where: JobFilter) -> int:
+    return where.first if isinstance(where, Bounded) else 0
+
+
 def _needs_job(where: JobFilter) -> bool:
     """Whether a filter needs what only a job's own row has."""
     return any(value is not None for value in (where.task, where.schedule_id, where.since, where.until))
@@ -187,7 +235,8 @@ def _conditions(where: JobFilter, here: str) -> list[Query]:
     key = f"{here}.seq = (SELECT k.seq FROM {{ns}}.unique_key k WHERE k.key = %s)"
     named = [Query(text, [text_of(value)]) for text, value in (*texts, (key, where.key)) if value is not None]
     times = (("j.created_at >= %s", where.since), ("j.created_at < %s", where.until))
-    timed = [Query(text, [value]) for text, value in times if value is not None]
+    first = [Query(f"{here}.seq >= %s", [_first(where)])] if _first(where) else []
+    timed = [*first, *(Query(text, [value]) for text, value in times if value is not None)]
     return [*([] if where.task is None else [_task_is("j", where)]), *named, *timed]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.lookahead import is_ahead
-from rota.model.occurrence import of_skip
-from rota.model.settle import due_order
+from rota.model.jobs.settle import due_order
+from rota.model.schedules.lookahead import is_ahead
+from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import MOST_PROMOTED
 from rota.store.postgres import job_rows, keys
 from rota.store.postgres.firing import Steps
@@ -15,10 +15,10 @@ from rota.store.shared.placing import place_due
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
-    from rota.model.slots import Skip
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
+    from rota.model.schedules.slots import Skip
     from rota.store.postgres.changing import Changer
     from rota.store.postgres.ledger import Ledger
     from rota.store.postgres.schedules import Schedules
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 _DUE = (
     "SELECT l.seq, j.schedule_id FROM unnest(%s::text[]) AS q (name) CROSS JOIN LATERAL ("
-    "SELECT x.seq FROM {ns}.later x WHERE x.is_ahead AND x.queue = q.name AND x.run_at <= %s "
+    "SELECT x.seq, x.run_at FROM {ns}.later x WHERE x.is_ahead AND x.queue = q.name AND x.run_at <= %s "
     "ORDER BY x.run_at, x.seq LIMIT %s) l JOIN {ns}.job j ON j.seq = l.seq "
-    "WHERE NOT EXISTS (SELECT FROM {ns}.paused_queue p WHERE p.name = q.name)"
+    "WHERE NOT EXISTS (SELECT FROM {ns}.paused_queue p WHERE p.name = q.name) ORDER BY l.run_at, l.seq LIMIT %s"
 )
 _LOCK = "SELECT seq FROM {ns}.later WHERE seq = ANY(%s) AND is_ahead ORDER BY seq FOR UPDATE SKIP LOCKED"
 
 
-class LookaheadJudge:
+class LookaheadDecider:
     """Two claims never decide about one job: each takes the schedules that no other transaction has locked."""
 
     def __init__(self, schedules: Schedules, changer: Changer, ledger: Ledger) -> None:
@@ -43,7 +43,7 @@ class LookaheadJudge:
 
     def decide_due(self, tx: Transaction, queues: Sequence[str], now: int) -> None:
         """Decide about due jobs of these queues, a bounded number of them, in the order of their times."""
-        due = tx.rows(_DUE, (sorted(set(queues)), now, MOST_PROMOTED))
+        due = tx.rows(_DUE, (sorted(set(queues)), now, MOST_PROMOTED, MOST_PROMOTED))
         schedules = self._unlocked(tx, sorted({name for _, name in due}))
         locked = tx.rows(_LOCK, ([seq for seq, name in due if name in schedules],))
         jobs = [job for job in job_rows.at(tx, [seq for (seq,) in locked]) if is_ahead(job)]
@@ -76,9 +76,9 @@ class LookaheadSteps(Steps):
 
     def put(self, before: Job, after: Job) -> None:
         self._kept.append((before, after))
-        self._add(after)
+        self.add(after)
 
-    def unmake(self, job: Job) -> None:
+    def delete_unstarted(self, job: Job) -> None:
         self._deleted.append(job)
 
     def record_skip(self, schedule_id: str, skip: Skip) -> None:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.model.job import Job
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import Schedule
-from rota.model.state import State
+from rota.model.jobs.job import Job
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
 from rota.store.postgres import codec, job_rows, keys, records
 from rota.store.postgres.operations import queue_infos, write_pause
 from rota.store.postgres.transaction import columns_of
-from rota.store.shared.counting import lacking
+from rota.store.shared.counting import load_queue
+from rota.store.shared.importing import fresh_jobs, of_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from rota.store.contract import Part, Record
+    from rota.store.contract import Record
     from rota.store.postgres.codec import Row
     from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
+    from rota.store.shared.parts import OwnPart
 
-Kind = TypeVar("Kind")
 
 _NEW = "ON CONFLICT DO NOTHING"
 _decode_cursor = msgspec.json.Decoder(list[str | int]).decode
@@ -41,9 +42,8 @@ def _lock_record(row: Row) -> LockRecord:
 
 
 # Of each part: the columns of its key, what else to select, from where, and what makes a record of the latter.
-_PARTS: dict[Part, tuple[tuple[str, ...], str, str, Callable[[Row], Record]]] = {
+_PARTS: dict[OwnPart, tuple[tuple[str, ...], str, str, Callable[[Row], Record]]] = {
     "jobs": (("seq",), codec.JOB_COLUMNS, "{ns}.jobs", codec.job_from),
-    "schedules": (("id",), codec.SCHEDULE_COLUMNS, "{ns}.schedule", codec.schedule_from),
     "occurrences": (("schedule_id", "through_at"), codec.OCCURRENCE_COLUMNS, "{ns}.occurrence", codec.occurrence_from),
     "logs": (
         ("g.seq", "g.number"),
@@ -52,7 +52,6 @@ _PARTS: dict[Part, tuple[tuple[str, ...], str, str, Callable[[Row], Record]]] = 
         _log_line,
     ),
     "entries": (("kind", "name"), records.ENTRY_COLUMNS, "{ns}.entry", records.entry_from),
-    "audit_records": (("at", "id"), records.AUDIT_COLUMNS, "{ns}.audit", records.audit_record),
     "locks": (("name",), "name, number", "{ns}.lock", _lock_record),
 }
 
@@ -70,10 +69,10 @@ class Moving:
         row = self._database.call(lambda tx: tx.row("SELECT value FROM {ns}.seal"))
         return None if row is None else msgspec.json.decode(row[0], type=Seal)
 
-    def dump(self, part: Part, cursor: str | None, limit: int) -> Page[Record]:
+    def dump(self, part: OwnPart, cursor: str | None, limit: int) -> Page[Record]:
         """A page of one part. A cursor is the key of the last record."""
         after = _decode_cursor(cursor) if cursor else []
-        return self._database.read(lambda tx: (_queues if part == "queues" else _page)(tx, part, after, limit))
+        return self._database.call(lambda tx: _page(tx, part, after, limit))
 
     def load(self, given: Sequence[Record]) -> int:
         """Write records as they are; returns how many were new. What exists is left alone."""
@@ -90,7 +89,7 @@ def _write_seal(tx: Transaction, seal: Seal | None) -> None:
     tx.notify("schedules")
 
 
-def _page(tx: Transaction, part: Part, after: Sequence[str | int], limit: int) -> Page[Record]:
+def _page(tx: Transaction, part: OwnPart, after: Sequence[str | int], limit: int) -> Page[Record]:
     key, columns, tables, record_from = _PARTS[part]
     beyond = f"WHERE ({', '.join(key)}) > ({', '.join(['%s'] * len(key))})" if after else ""
     query = f"SELECT {', '.join(key)}, {columns} FROM {tables} {beyond} ORDER BY {', '.join(key)} LIMIT %s"
@@ -100,38 +99,22 @@ def _page(tx: Transaction, part: Part, after: Sequence[str | int], limit: int) -
     return Page(items=[record_from(row[len(key) :]) for row in shown], cursor=cursor)
 
 
-def _queues(tx: Transaction, _: Part, after: Sequence[str | int], limit: int) -> Page[Record]:
-    """Queues are few: all are summed, and those behind the cursor shown."""
-    found = [record for record in _queue_records(tx) if record.name > (after[0] if after else "")]  # type: ignore[operator]
-    shown = found[:limit]
-    return Page(items=[*shown], cursor=msgspec.json.encode([shown[-1].name]).decode() if len(found) > limit else None)
-
-
-def _queue_records(tx: Transaction) -> list[QueueRecord]:
-    return [QueueRecord(name=info.name, is_paused=info.is_paused, totals=info.totals) for info in queue_infos(tx)]
-
-
 def _load(tx: Transaction, given: Sequence[Record]) -> int:
     return (
-        _load_queues(tx, _of(given, QueueRecord))
-        + _load_locks(tx, _of(given, LockRecord))
-        + tx.insert("schedule", codec.SCHEDULE_TYPES, map(codec.schedule_row, _of(given, Schedule)), _NEW)
-        + tx.insert("entry", records.ENTRY_TYPES, map(records.entry_row, _of(given, Entry)), _NEW)
-        + tx.insert("audit", records.AUDIT_TYPES, map(records.audit_row, _of(given, AuditRecord)), _NEW)
-        + tx.insert("occurrence", codec.OCCURRENCE_TYPES, map(codec.occurrence_row, _of(given, Occurrence)), _NEW)
-        + _load_jobs(tx, _of(given, Job))
-        + _load_logs(tx, _of(given, LogLine))
+        _load_queues(tx, of_kind(given, QueueRecord))
+        + _load_locks(tx, of_kind(given, LockRecord))
+        + tx.insert("schedule", codec.SCHEDULE_TYPES, map(codec.schedule_row, of_kind(given, Schedule)), _NEW)
+        + tx.insert("entry", records.ENTRY_TYPES, map(records.entry_row, of_kind(given, Entry)), _NEW)
+        + tx.insert("audit", records.AUDIT_TYPES, map(records.audit_row, of_kind(given, AuditRecord)), _NEW)
+        + tx.insert("occurrence", codec.OCCURRENCE_TYPES, map(codec.occurrence_row, of_kind(given, Occurrence)), _NEW)
+        + _load_jobs(tx, of_kind(given, Job))
+        + _load_logs(tx, of_kind(given, LogLine))
     )
 
 
 def _load_jobs(tx: Transaction, jobs: Sequence[Job]) -> int:
-    """The lease of a running job is void: its worker is on the other store."""
     known = {job.id for job in job_rows.get(tx, [job.id for job in jobs])}
-    fresh = {job.id: job for job in jobs if job.id not in known}
-    void = [
-        msgspec.structs.replace(job, lease_until=0) if job.state is State.RUNNING else job for job in fresh.values()
-    ]
-    placed = job_rows.insert(tx, void)
+    placed = job_rows.insert(tx, fresh_jobs(jobs, known))
     keys.put(tx, placed)
     return len(placed)
 
@@ -151,18 +134,11 @@ def _load_logs(tx: Transaction, lines: Sequence[LogLine]) -> int:
 
 
 def _load_queues(tx: Transaction, queues: Sequence[QueueRecord]) -> int:
-    here = {record.name: record for record in _queue_records(tx)} if queues else {}
-    new = 0
-    for queue in queues:
-        found = here.get(queue.name, QueueRecord(name=queue.name))
-        is_news = queue.is_paused and not found.is_paused
-        if is_news:
-            write_pause(tx, queue.name, paused=True)
-        missing = lacking(queue, found.totals)
-        for state, number in missing.items():
-            tx.counts.add_total(queue.name, state, number)
-        new += is_news or bool(missing)
-    return new
+    here = {info.name: info for info in queue_infos(tx)} if queues else {}
+    return sum(
+        load_queue(queue, here.get(queue.name), tx.counts, partial(write_pause, tx, queue.name, paused=True))
+        for queue in queues
+    )
 
 
 def _load_locks(tx: Transaction, locks: Sequence[LockRecord]) -> int:
@@ -171,7 +147,3 @@ def _load_locks(tx: Transaction, locks: Sequence[LockRecord]) -> int:
         "ON CONFLICT (name) DO UPDATE SET number = excluded.number WHERE excluded.number > l.number"
     )
     return sum(tx.run(statement, (lock.name, lock.number)) for lock in locks)
-
-
-def _of(given: Iterable[Record], kind: type[Kind]) -> list[Kind]:
-    return [record for record in given if isinstance(record, kind)]

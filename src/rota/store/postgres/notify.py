@@ -1,7 +1,7 @@
 """Notifications over LISTEN/NOTIFY: one connection of its own listens for this whole process.
 
-Behind a pooler in transaction mode nobody can listen. Then listeners hear only of what this process itself writes,
-workers poll every two seconds, and that is logged once.
+Behind a pooler in transaction mode, no connection can listen. Then listeners get only the notifications of this
+process, workers poll every two seconds, and one warning is logged.
 """
 
 from __future__ import annotations

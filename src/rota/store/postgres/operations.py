@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.clock_repair import TOLERANCE
-from rota.model.state import FINAL, State
+from rota.model.jobs.series import buckets_of, minute_of, minutes_within, summed
+from rota.model.jobs.state import State
+from rota.model.lock import LockState, decide_lock
 from rota.store.contract import LogLine, Node, QueueInfo
 from rota.store.postgres.codec import text_of
 from rota.store.postgres.transaction import COUNTERS, columns_of
@@ -17,6 +18,8 @@ from rota.store.shared.unpacking import node_from
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.jobs.series import Bucket
+    from rota.model.lock import LockAct
     from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
 
@@ -44,26 +47,8 @@ _LOGS = (
     "AND g.number > %s AND g.at >= coalesce(%s::bigint, g.at) AND (%s::bigint IS NULL OR g.at < %s::bigint) "
     "ORDER BY g.number LIMIT %s"
 )
-_ACQUIRE = (
-    "WITH clock AS (SELECT coalesce(%s::bigint, {ns}.micros()) AS now) "
-    "INSERT INTO {ns}.lock AS l (name, token, until, number, ttl) SELECT %s, %s, now + %s, 1, %s FROM clock "
-    "ON CONFLICT (name) DO UPDATE SET token = excluded.token, until = excluded.until, number = l.number "
-    "+ (l.token <> excluded.token OR l.until <= (SELECT now FROM clock))::int, ttl = excluded.ttl "
-    "WHERE l.token = excluded.token OR l.until <= (SELECT now FROM clock) RETURNING number"
-)
-# As the model's lock_end says, of a lock that another token holds.
-_BOUND = (
-    "UPDATE {ns}.lock SET until = c.now + ttl FROM (SELECT coalesce(%s::bigint, {ns}.micros()) AS now) c "
-    "WHERE name = %s AND until > c.now + ttl + %s"
-)
-_EXTEND_LOCK = (
-    "UPDATE {ns}.lock SET until = c.now + %s, ttl = %s FROM (SELECT coalesce(%s::bigint, {ns}.micros()) AS now) c "
-    "WHERE name = %s AND token = %s AND until > c.now"
-)
-_RELEASE_LOCK = (  # the number stays: the next owner's is higher
-    "UPDATE {ns}.lock SET token = '', until = 0 "
-    "WHERE name = %s AND token = %s AND until > coalesce(%s::bigint, {ns}.micros())"
-)
+_ADD_LOCK = "INSERT INTO {ns}.lock (token, until, number, ttl, name) VALUES (%s, %s, %s, %s, %s)"
+_WRITE_LOCK = "UPDATE {ns}.lock SET token = %s, until = %s, number = %s, ttl = %s WHERE name = %s"
 
 
 class Operations:
@@ -80,13 +65,12 @@ class Operations:
     def list_queues(self) -> list[QueueInfo]:
         return self._database.read(queue_infos)
 
-    def recount(self) -> dict[str, int]:
-        """How far the counters are from a fresh count; both are read at one instant."""
-        return self._database.read(_differences)
+    def read_series(self, start: int, end: int) -> list[Bucket]:
+        return self._database.call(lambda tx: read_series(tx, start, end))
 
     # Nodes.
 
-    def beat(self, node: Node, now: int | None) -> int:
+    def record_heartbeat(self, node: Node, now: int | None) -> int:
         """The instant is written beside the node's record, which carries none of its own."""
         statement = (
             "INSERT INTO {ns}.node VALUES (%s, coalesce(%s::bigint, {ns}.micros()), %s) "
@@ -116,20 +100,17 @@ class Operations:
 
     # Locks, each verb one statement that compares and sets.
 
-    def acquire_lock(self, name: str, token: str, ttl: int, now: int | None) -> int | None:
-        def acquire(tx: Transaction, at: int) -> int | None:
-            row = tx.row(_ACQUIRE, (at, name, token, ttl, ttl))
-            if row is None:
-                tx.run(_BOUND, (at, name, TOLERANCE))
-            return row[0] if row else None
+    def change_lock(self, name: str, act: LockAct, token: str, ttl: int, now: int | None) -> int | None:
+        def change(tx: Transaction, at: int) -> int | None:
+            row = tx.row("SELECT token, until, number, ttl FROM {ns}.lock WHERE name = %s FOR UPDATE", (name,))
+            found = LockState() if row is None else LockState(token=row[0], until=row[1], number=row[2], ttl=row[3])
+            number, after = decide_lock(found, act, token, ttl, at)
+            if after is not None:
+                values = (after.token, after.until, after.number, after.ttl, name)
+                tx.run(_ADD_LOCK if row is None else _WRITE_LOCK, values)
+            return number
 
-        return self._database.write("", acquire, now)
-
-    def extend_lock(self, name: str, token: str, ttl: int, now: int | None) -> bool:
-        return bool(self._database.call(lambda tx: tx.run(_EXTEND_LOCK, (ttl, ttl, now, name, token))))
-
-    def release_lock(self, name: str, token: str, now: int | None) -> bool:
-        return bool(self._database.call(lambda tx: tx.run(_RELEASE_LOCK, (name, token, now))))
+        return self._database.write("", change, now, is_allowed_when_sealed=act != "acquire")
 
 
 def write_pause(tx: Transaction, queue: str, *, paused: bool) -> None:
@@ -141,17 +122,11 @@ def write_pause(tx: Transaction, queue: str, *, paused: bool) -> None:
 
 
 def queue_infos(tx: Transaction) -> list[QueueInfo]:
-    counts = _counts(tx)
+    counts = counters(tx)
     paused = {name for (name,) in tx.rows("SELECT name FROM {ns}.paused_queue")}
     names = sorted(paused | counts.queues())
     oldest: dict[str, int | None] = dict(tx.rows(_OLDEST, (names,)))
     return [counts.info(name, is_paused=name in paused, oldest_at=oldest.get(name)) for name in names]
-
-
-def ended_jobs(tx: Transaction) -> int:
-    """How many ended jobs are kept."""
-    states = " + ".join(f"coalesce(sum({state.value}), 0)" for state in sorted(FINAL))
-    return int(tx.rows(f"SELECT ({states})::bigint FROM {{ns}}.counter")[0][0])
 
 
 def merge_counters(tx: Transaction) -> None:
@@ -164,7 +139,7 @@ def merge_counters(tx: Transaction) -> None:
     )
 
 
-def _counts(tx: Transaction) -> Counts:
+def counters(tx: Transaction) -> Counts:
     """The counters, summed over all slots."""
     rows = tx.rows(f"SELECT queue, {_SUMS} FROM {{ns}}.counter GROUP BY queue")
     return Counts(
@@ -176,10 +151,33 @@ def _counts(tx: Transaction) -> Counts:
     )
 
 
-def _differences(tx: Transaction) -> dict[str, int]:
+def count_differences(tx: Transaction) -> dict[str, int]:
     rows = tx.rows(
         "SELECT queue, 'queued' FROM {ns}.ready UNION ALL SELECT queue, 'scheduled' FROM {ns}.later UNION ALL "
         "SELECT queue, 'held' FROM {ns}.held UNION ALL SELECT queue, 'running' FROM {ns}.running UNION ALL "
         "SELECT queue, state FROM {ns}.finished"
     )
-    return _counts(tx).differences((queue, State(state)) for queue, state in rows)
+    return counters(tx).differences((queue, State(state)) for queue, state in rows)
+
+
+# What happened minute by minute: one row for each minute and counter slot.
+
+MOST_MERGED = 1_000  # rows in one round of upkeep
+_MERGED = (
+    "WITH gone AS (DELETE FROM {ns}.series WHERE (minute, slot) IN (SELECT minute, slot FROM {ns}.series "
+    f"WHERE minute < %s AND slot <> 0 LIMIT {MOST_MERGED} FOR UPDATE SKIP LOCKED) RETURNING minute, numbers) "
+    "SELECT minute, numbers FROM gone"
+)
+
+
+def read_series(tx: Transaction, start: int, end: int) -> list[Bucket]:
+    minutes = minutes_within(start, end)
+    query = "SELECT minute, numbers FROM {ns}.series WHERE minute >= %s AND minute < %s"
+    return buckets_of(tx.rows(query, (minutes.start, minutes.stop)))
+
+
+def prune_series(tx: Transaction, first: int, last: int, now: int) -> None:
+    """Keep these minutes. Those that are over become one row each, for which no worker waits."""
+    tx.run("DELETE FROM {ns}.series WHERE minute < %s OR minute > %s", (first, last))
+    for minute, numbers in sorted(summed(tx.rows(_MERGED, (minute_of(now) - 1,))).items()):
+        tx.rows("SELECT {ns}.add_runs(0, %s, %s::bigint[])", (minute, numbers))

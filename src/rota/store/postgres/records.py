@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.store.postgres.codec import text_of
-from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.postgres.codec import conditions_of, text_of
+from rota.store.shared.matching import audit_cursor
 from rota.store.shared.paging import page_of
+from rota.store.shared.sql import audit_conditions
 from rota.store.shared.unpacking import audit_record_from
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ class Records:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def edit_entries(self, edits: Sequence[EntryEdit], now: int | None) -> list[str]:
+    def edit_entries(self, edits: Sequence[EntryEdit]) -> list[str]:
         """Apply edits in their order; returns the names of those whose version had moved on."""
-        return self._database.write("", lambda tx, _: self._edit_entries(tx, edits), now)
+        return self._database.write("", lambda tx, _: self._edit_entries(tx, edits), None)
 
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
         if not names:
@@ -51,10 +52,10 @@ class Records:
         found = [entry_from(row) for row in self._database.call(lambda tx: tx.rows(query, values))]
         return page_of(found, limit, lambda entry: entry.name)
 
-    def add(self, records: Iterable[AuditRecord]) -> None:
+    def add_audit_records(self, records: Iterable[AuditRecord]) -> None:
         self._database.call(lambda tx: self.write(tx, records))
 
-    def page(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
+    def list_audit_records(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
         query, values = found_by(where, cursor, limit + 1)
         found = [audit_record(row) for row in self._database.call(lambda tx: tx.rows(query, values))]
         return page_of(found, limit, audit_cursor)
@@ -110,15 +111,8 @@ def entry_from(row: Row) -> Entry:
 
 def found_by(where: AuditFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
     """The query for the newest audit records that a filter shows."""
-    wanted = (("subject = %s", text_of(where.subject)), ("at >= %s", where.since), ("at < %s", where.until))
-    chosen = [(condition, value) for condition, value in wanted if value is not None]
-    conditions: list[str] = [condition for condition, _ in chosen]
-    values: list[Any] = [value for _, value in chosen]
-    if cursor is not None:
-        conditions.append("(at, id) < (%s, %s)")
-        values += audit_position(cursor)
-    clause = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    return f"SELECT {AUDIT_COLUMNS} FROM {{ns}}.audit {clause}ORDER BY at DESC, id DESC LIMIT %s", [
+    clause, values = conditions_of(audit_conditions(where, cursor))
+    return f"SELECT {AUDIT_COLUMNS} FROM {{ns}}.audit WHERE {clause} ORDER BY at DESC, id DESC LIMIT %s", [
         *values,
         limit,
     ]

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.edit import audit_after, schedule_after
-from rota.model.occurrence import of_skip
-from rota.model.settle import cancel
+from rota.model.jobs.settle import cancel
+from rota.model.schedules.edit import audit_after, schedule_after
+from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Due, ScheduleFilter
 from rota.store.postgres import job_rows
 from rota.store.postgres.codec import (
     SCHEDULE_COLUMNS,
     SCHEDULE_TYPES,
+    conditions_of,
     last_from,
     schedule_from,
     schedule_row,
-    text_of,
 )
 from rota.store.postgres.transaction import columns_of, insert_statement
 from rota.store.shared.paging import page_of
+from rota.store.shared.sql import schedule_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.audit_record import AuditRecord
-    from rota.model.edit import Edit
-    from rota.model.schedule import LastRun, Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import LastRun, Schedule
     from rota.store.contract import Page
     from rota.store.postgres.adding import Adder
     from rota.store.postgres.changing import Changer
@@ -56,22 +57,22 @@ class Schedules:
         self._ledger = ledger
         self._records = records
 
-    def edit(self, edits: Sequence[Edit], now: int | None) -> list[str]:
+    def edit_schedules(self, edits: Sequence[Edit], now: int | None) -> list[str]:
         """Apply edits, each whole or not at all; returns the ids of those whose version had moved on."""
         if not edits:
             return []
         return self._database.write("edit", lambda tx, at: self._edit(tx, edits, at), now)
 
-    def get(self, ids: Sequence[str]) -> list[Schedule]:
+    def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
         return self._database.call(lambda tx: self.read(tx, ids))
 
-    def page(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
+    def list_schedules(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
         query, values = found_by(where or ScheduleFilter(), cursor, limit + 1)
         found = [schedule_from(row) for row in self._database.call(lambda tx: tx.rows(query, values))]
         return page_of(found, limit, lambda schedule: schedule.id)
 
-    def due(self, limit: int, now: int | None) -> Due:
-        """What is due, in order, and when the next is due. What cannot be read is set aside."""
+    def due_schedules(self, limit: int, now: int | None) -> Due:
+        """What is due, in order, and when the next is due. A schedule that cannot be read gets its problem recorded."""
         due, unreadable = self._database.call(lambda tx: _due(tx, limit, now))
         if now is None:
             self._database.clock.set(due.now)
@@ -141,8 +142,8 @@ class Schedules:
         if edit.revoke is None:
             return
         waiting = job_rows.waiting_of(tx, edit.id)
-        self._changer.delete_unstarted(tx, [job for job in waiting if edit.unmakes(job)], now)
-        cancels = [(cancel(job, now, edit.revoke), job) for job in waiting if not edit.unmakes(job)]
+        self._changer.delete_unstarted(tx, [job for job in waiting if edit.deletes(job)], now)
+        cancels = [(cancel(job, now, edit.revoke), job) for job in waiting if not edit.deletes(job)]
         self._changer.apply(tx, cancels, now)
 
     def _follow(self, tx: Transaction, edit: Edit, now: int) -> list[str]:
@@ -205,11 +206,7 @@ def _due(tx: Transaction, limit: int, now: int | None) -> tuple[Due, list[Schedu
 
 def found_by(where: ScheduleFilter, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
     """The query for the schedules that a filter shows, by id; each index has that order."""
-    wanted = {"tenant": where.tenant, "origin_name": where.origin}
-    given = {column: text_of(value) for column, value in wanted.items() if value is not None}
-    conditions = [f"{column} = %s" for column in given]
+    clause, values = conditions_of(schedule_conditions(where, cursor))
     if where.tenant:
-        conditions.append("tenant <> ''")  # the condition of the index
-    clause = " AND ".join([*conditions, "id > %s"])
-    query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE {clause} ORDER BY id LIMIT %s"
-    return query, [*given.values(), cursor or "", limit]
+        clause += " AND tenant <> ''"  # the condition of the index
+    return f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE {clause} ORDER BY id LIMIT %s", [*values, limit]

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 VERSION = 1
 SCRIPTS: dict[int, tuple[str, ...]] = {1: ("schema.sql", "functions.sql")}  # what leads to each version
+# What was added to the version since: tables, indexes and functions that code which does not know them leaves alone.
+# The script is harmless to repeat, and is run where fewer additions are recorded.
+ADDITIONS = 3
+ADDITIONS_SCRIPT = "additions.sql"
 MIGRATION_TIMEOUT = 600.0  # seconds, with the wait for other processes that migrate
 
 _CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS {ns};"
 _CREATE_META = "CREATE TABLE IF NOT EXISTS {ns}.meta (name text PRIMARY KEY, value text NOT NULL);"
-_RECORD_VERSION = (
-    "INSERT INTO {ns}.meta VALUES ('version', '{version}') ON CONFLICT (name) DO UPDATE SET value = excluded.value;"
-)
+_RECORD = "INSERT INTO {ns}.meta VALUES ('{name}', '{value}') ON CONFLICT (name) DO UPDATE SET value = excluded.value;"
 
 
 def open_schema(database: Database) -> None:
@@ -27,7 +29,7 @@ def open_schema(database: Database) -> None:
     namespace = database.namespace
     database.open()
     try:
-        if database.call(lambda tx: current_version(tx, namespace)) != VERSION:
+        if database.call(lambda tx: _missing(tx, namespace)):
             database.transact("", lambda tx: _migrate(tx, namespace), timeout=MIGRATION_TIMEOUT)
     except BaseException:
         database.close()
@@ -36,8 +38,7 @@ def open_schema(database: Database) -> None:
 
 def pending_scripts(database: Database) -> list[str]:
     """The SQL that opening the schema would run."""
-    version = database.visit(lambda tx: current_version(tx, database.namespace))
-    return scripts_after(version, database.namespace)
+    return database.visit(lambda tx: _needed(tx, database.namespace))
 
 
 def _migrate(tx: Transaction, namespace: str) -> None:
@@ -47,12 +48,27 @@ def _migrate(tx: Transaction, namespace: str) -> None:
         tx.run(script)
 
 
-def scripts_after(version: int, namespace: str) -> list[str]:
-    """The SQL that leads from a version to this code's; an owner may run it by hand."""
-    if version == VERSION:
-        return []
+def _needed(tx: Transaction, namespace: str) -> list[str]:
+    """The SQL that leads from what the schema has to what this code knows; an owner may run it by hand."""
+    version = current_version(tx, namespace)
     first = [_filled(_CREATE_SCHEMA, namespace)] if version == 0 else []
-    return first + [f"{_migration_to(target, namespace)}\n" for target in range(version + 1, VERSION + 1)]
+    migrations = [f"{_migration_to(target, namespace)}\n" for target in range(version + 1, VERSION + 1)]
+    has_all = version > 0 and _additions(tx) >= ADDITIONS
+    return [*first, *migrations, *([] if has_all else [_all_additions(namespace)])]
+
+
+def _additions(tx: Transaction) -> int:
+    row = tx.row("SELECT value FROM {ns}.meta WHERE name = 'additions'")
+    return int(row[0]) if row else 0
+
+
+def _all_additions(namespace: str) -> str:
+    script = resources.files(__package__).joinpath(ADDITIONS_SCRIPT).read_text(encoding="utf-8")
+    return _filled(f"{script}\n{_recorded('additions', ADDITIONS)}\n", namespace)
+
+
+def _recorded(name: str, value: int) -> str:
+    return _RECORD.replace("{name}", name).replace("{value}", str(value))
 
 
 def current_version(tx: Transaction, namespace: str) -> int:
@@ -101,7 +117,7 @@ def _version_of(tx: Transaction, namespace: str) -> int:
 
 def _missing(tx: Transaction, namespace: str) -> list[str]:
     """What must be run. An existing schema is not created: its user may lack the privilege."""
-    scripts = scripts_after(current_version(tx, namespace), namespace)
+    scripts = _needed(tx, namespace)
     is_there = tx.rows("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)", (namespace,))[0][0]
     return [script for script in scripts if not (is_there and script.startswith("CREATE SCHEMA"))]
 
@@ -110,7 +126,7 @@ def _migration_to(target: int, namespace: str) -> str:
     """The scripts of one version, and the record that it was reached."""
     folder = resources.files(__package__)
     scripts = [folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS[target]]
-    whole = "\n".join([_CREATE_META, *scripts, _RECORD_VERSION.replace("{version}", str(target))])
+    whole = "\n".join([_CREATE_META, *scripts, _recorded("version", target)])
     return _filled(whole, namespace)
 
 

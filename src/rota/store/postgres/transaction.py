@@ -49,13 +49,14 @@ class Transaction:
         *,
         counter_slot: int | None = None,
         calls: PreparedCalls | None = None,
+        cursor: Any = None,  # of an async connection; None: one of this connection
     ) -> None:
         self.connection = connection
         self.counts = Counts()
         self.counter_slot = counter_slot  # None: a new row, for which nobody else waits
         self._namespace = namespace
         self._calls = calls  # for a call that is a transaction by itself
-        self._cursor: psycopg.Cursor[Row] = psycopg.Cursor(connection, row_factory=tuple_row)
+        self._cursor: psycopg.Cursor[Row] = cursor or psycopg.Cursor(connection, row_factory=tuple_row)
         self._channels: set[Channel] = set()
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
@@ -104,6 +105,9 @@ class Transaction:
                 ((slot,),) = self.rows("SELECT nextval('{ns}.counter_slot')")
             for queue, numbers in rows:
                 self.rows("SELECT {ns}.count(%s, %s, VARIADIC %s::bigint[])::text", (slot, queue, numbers))
+            if self.counts.runs:
+                values = (slot, self.counts.minute, self.counts.runs)
+                self.rows("SELECT {ns}.add_runs(%s, %s, %s::bigint[])", values)
 
     def _text(self, statement: str) -> str:
         key = (self._namespace, statement)

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rota.failpoints import reach
-from rota.model.job import accept, is_plain
-from rota.model.state import State
+from rota.model.jobs.job import accept, can_use_fast_path
+from rota.model.jobs.state import State
 from rota.store.contract import Added
 from rota.store.redis.codec import binary, pack_plain_record, pack_record
 from rota.store.redis.fast.single_add import add_single
@@ -17,8 +17,8 @@ from rota.store.redis.indexes import HOUR, indexes_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job, NewJob
-    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.model.jobs.job import Job, NewJob
+    from rota.store.redis.guarded_write import GuardedWriter
 
 
 class Adder:
@@ -48,9 +48,8 @@ class Adder:
 
     def _add_checked(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         """One after another, in one write: all or none."""
-        added: list[Added] = []
 
-        def step() -> bool:
+        def decided() -> tuple[GuardedWrite, list[Added]]:
             ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
             keys = [["HGET", "key", key] for key in dict.fromkeys(new.key for new in jobs if new.key)]
             found = self._writer.snapshot(list(dict.fromkeys(ids)), *keys, reserve=len(jobs), now=now)
@@ -61,11 +60,9 @@ class Adder:
             holders = [holder.decode() for holder in found.answers if holder is not None]
             unread = [holder for holder in holders if holder not in found.jobs]
             write.add_snapshots(self._writer.read_jobs(unread) if unread else {})
-            added[:] = map(write.add, jobs)
-            return self._writer.commit("add", [write], is_work=True)[0]
+            return write, [write.add(new) for new in jobs]
 
-        self._writer.retry(step)
-        return added
+        return self._writer.decide_one("add", decided, is_work=True)
 
 
 def _may_be_free(jobs: Sequence[NewJob]) -> bool:
@@ -81,7 +78,7 @@ def request_of(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
     plain: dict[tuple[str, int, str], list[int]] = {}  # plain jobs of one kind are in the same indexes
     for number, new in enumerate(jobs, 1):
         kind = (new.queue, new.priority, new.task)
-        if not is_plain(new):
+        if not can_use_fast_path(new):
             job = accept(new, at)
             records.append(pack_record(job))
             groups.append((job, [number]))

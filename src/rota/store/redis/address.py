@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from rota.errors import BadStoreUrl
-from rota.model.masking import masked
+from rota.model.secrets.masking import masked
 
 if TYPE_CHECKING:
     from redis.cluster import RedisCluster
@@ -48,12 +48,12 @@ def address_of(client: Redis | RedisCluster) -> str:
 
 
 def _checked(url: str) -> str:
-    """The URL in the driver's own form, where nothing in it would be ignored without a word."""
+    """The URL in the driver's own form, if nothing in it would be ignored without a word."""
     parts = urlsplit(url)
     scheme = _SCHEMES.get(parts.scheme)
     if scheme is None:
         raise ValueError(f"no such kind of address: {parts.scheme!r}")
-    _ = parts.port  # raises where it is no number
+    _ = parts.port  # raises if it is no number
     if scheme == "unix" and not parts.path.strip("/"):
         raise ValueError("a socket's path is missing")
     if scheme != "unix" and not parts.path.strip("/").isdecimal() and parts.path.strip("/"):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.occurrence import of_job
+from rota.model.schedules.occurrence import of_job
 from rota.store.redis.guarded_write import GuardedWrite, neighbours, waits_for
 from rota.store.shared.changing import check_changes
-from rota.store.shared.matching import has_lapsed, is_running, is_same
+from rota.store.shared.matching import has_expired, is_running, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
     from rota.store.contract import Refusal
-    from rota.store.redis.guarded_writer import GuardedWriter, Snapshot
+    from rota.store.redis.guarded_write import GuardedWriter, Snapshot
     from rota.store.redis.indexes import Command
 
     Holds = Callable[[Change, Job, int], bool]
@@ -29,7 +29,7 @@ class Changer:
 
     def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         def holds(change: Change, job: Job, at: int) -> bool:
-            return is_same(change, job) and has_lapsed(job, at)
+            return is_same(change, job) and has_expired(job, at)
 
         return self.apply("change", changes, holds, now=now)
 
@@ -44,9 +44,8 @@ class Changer:
     ) -> list[Refusal]:
         """Apply the changes whose jobs still are what was decided on; all are checked first. Returns the others."""
         refused: list[Refusal] = []
-        left = list(changes)
 
-        def step() -> bool:
+        def step(left: list[Change]) -> list[tuple[list[Change], GuardedWrite]]:
             ids = list(dict.fromkeys(change.id for change in left))
             found = self._writer.snapshot(ids, *[["EXISTS", f"waits:{job_id}"] for job_id in ids], now=now)
             jobs = GuardedWrite(self._writer, found.now)
@@ -57,12 +56,9 @@ class Changer:
             refused.extend(checked.refused)
             awaited = {job_id for job_id, number in zip(ids, found.answers, strict=True) if number}
             groups = _groups([change for change, _ in checked.accepted], awaited)
-            held = self._writer.commit(verb, [self._write(group, found, awaited) for group in groups], is_work=is_work)
-            left[:] = [change for group, is_held in zip(groups, held, strict=True) if not is_held for change in group]
-            return not left
+            return [(group, self._write(group, found, awaited)) for group in groups]
 
-        if changes:
-            self._writer.retry(step)
+        self._writer.decide(verb, changes, step, is_work=is_work)
         return refused
 
     def _write(self, group: list[Change], found: Snapshot, awaited: set[str]) -> GuardedWrite:
@@ -82,10 +78,11 @@ class Changer:
 
     def remove(self, verb: str, ids: Sequence[str], may_go: Callable[[Job], bool]) -> list[Job]:
         """Delete jobs, those of a schedule in one step; their occurrences stay in its ledger."""
-        left = list(dict.fromkeys(ids))
-        removed: list[Job] = []
+        removed: dict[str, Job] = {}
 
-        def step() -> bool:
+        def step(left: list[str]) -> list[tuple[list[str], GuardedWrite]]:
+            for job_id in left:
+                removed.pop(job_id, None)
             found = self._writer.snapshot(left)
             jobs = GuardedWrite(self._writer, found.now)
             jobs.add_snapshots(found.jobs)
@@ -94,19 +91,16 @@ class Changer:
                 if job is not None and may_go(job):
                     groups.setdefault(job.schedule_id or job.id, []).append(job)
             guards = self._read_ledgers([job for group in groups.values() for job in group])
-            writes = [self._removal(group, found, guards.get(name, [])) for name, group in groups.items()]
-            held = self._writer.commit(verb, writes, is_work=True)
-            outcome = list(zip(groups.values(), held, strict=True))
-            removed.extend(job for group, is_held in outcome if is_held for job in group)
-            left[:] = [job.id for group, is_held in outcome if not is_held for job in group]
-            return not left
+            removed.update((job.id, job) for group in groups.values() for job in group)
+            return [
+                ([job.id for job in group], self._removal(group, found, guards.get(name, [])))
+                for name, group in groups.items()
+            ]
 
-        if left:
-            self._writer.retry(step)
+        self._writer.decide(verb, list(dict.fromkeys(ids)), step, is_work=True)
         if not removed:
             self._writer.write(is_work=True)  # a sealed store refuses this even if there is nothing to delete
-        order = {job_id: number for number, job_id in enumerate(ids)}
-        return sorted(removed, key=lambda job: order[job.id])
+        return [removed[job_id] for job_id in dict.fromkeys(ids) if job_id in removed]
 
     def _removal(self, jobs: list[Job], found: Snapshot, guards: list[tuple[Command, Any]]) -> GuardedWrite:
         write = GuardedWrite(self._writer, found.now)

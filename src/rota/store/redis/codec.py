@@ -8,6 +8,7 @@ job together here.
 
 from __future__ import annotations
 
+import re
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,18 +17,19 @@ from msgspec import Struct
 
 from rota.errors import UnlawfulMove
 from rota.model.entry import Entry
-from rota.model.job import Job
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import LastRun, Schedule, ScheduleSpec
-from rota.model.settle import claim, promote
-from rota.model.state import State
+from rota.model.jobs.job import Job
+from rota.model.jobs.settle import claim, promote
+from rota.model.jobs.state import State
+from rota.model.lock import LockState
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import LastRun, Schedule
 from rota.store.contract import LogLine
-from rota.store.shared.unpacking import audit_record_from
+from rota.store.shared.unpacking import audit_record_from, unreadable_schedule
 
 if TYPE_CHECKING:
     from rota.model.audit_record import AuditRecord
-    from rota.model.job import NewJob
-    from rota.model.settle import Change
+    from rota.model.jobs.job import NewJob
+    from rota.model.jobs.settle import Change
 
 encode = msgspec.msgpack.Encoder().encode
 
@@ -265,7 +267,7 @@ def claimed_job(job_id: str, packed: bytes, holder: str, now: int, until: int) -
 
 
 def snapshots_of(raw: list[Any]) -> dict[str, JobSnapshot | None]:
-    """What a script read of jobs, by id; None where there is no such job."""
+    """What a script read of jobs, by id; None if there is no such job."""
     ids = [job_id.decode() for job_id in raw[0]]
     if not ids:
         return {}
@@ -284,7 +286,7 @@ _decode_schedule = msgspec.msgpack.Decoder(Schedule).decode
 
 
 def schedule_head(schedule: Schedule) -> bytes:
-    """What a packed schedule begins with: it tells whether it still is the one that was read."""
+    """What a packed schedule begins with: it shows whether it still is the one that was read."""
     return b"%d|%d|" % (schedule.version, schedule.created_at)
 
 
@@ -298,21 +300,9 @@ def schedule_of(schedule_id: str, packed: bytes, last: list[bytes]) -> Schedule:
         schedule = _decode_schedule(packed.split(b"|", 2)[2])
         return msgspec.structs.replace(schedule, last=_last_of(last)) if last else schedule
     except UNREADABLE as err:
-        return _unreadable_schedule(schedule_id, packed, err)
-
-
-def _unreadable_schedule(schedule_id: str, packed: bytes, err: Exception) -> Schedule:
-    parts = [int(part) if part.isdigit() else 0 for part in packed.split(b"|", 2)[:2]]
-    version, created_at = parts if len(parts) == 2 else (0, 0)
-    return Schedule(
-        id=schedule_id,
-        spec=ScheduleSpec(trigger="", task="unreadable"),
-        version=version,
-        created_at=created_at,
-        updated_at=created_at,
-        fired_through=created_at,
-        problem=f"the stored schedule cannot be read: {err}",
-    )
+        parts = [int(part) if part.isdigit() else 0 for part in packed.split(b"|", 2)[:2]]
+        version, at = parts if len(parts) == 2 else (0, 0)
+        return unreadable_schedule(schedule_id, err, version=version, created_at=at, updated_at=at, fired_through=at)
 
 
 UNTOUCHED: Any = -1  # stands for what a rule leaves as it was
@@ -400,3 +390,21 @@ def log_line_of(job_id: str, row: bytes) -> LogLine:
     number, _, packed = row.partition(b"|")
     at, level, text = _decode_log_line(packed)
     return LogLine(job_id=job_id, number=int(number), at=at, level=level, text=text)
+
+
+# Locks: the number, which is read alone when a store is copied, then the end, the term and the token.
+
+_LOCK = re.compile(rb"(\d+)\|(\d+):?(\d*)\|(.*)", re.DOTALL)
+
+
+def pack_lock(lock: LockState) -> bytes:
+    term = "" if lock.ttl is None else lock.ttl
+    return f"{lock.number}|{lock.until}:{term}|{lock.token}".encode()
+
+
+def lock_of(packed: bytes | None) -> LockState:
+    found = _LOCK.fullmatch(packed or b"0|0:|")
+    if found is None:
+        return LockState()
+    number, until, term, token = found.groups()
+    return LockState(token=token.decode(), until=int(until), number=int(number), ttl=int(term) if term else None)

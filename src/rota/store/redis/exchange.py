@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rota.failpoints import reach
-from rota.model.occurrence import is_noted, noted
-from rota.model.settle import claim, promote
-from rota.store.contract import MOST_PROMOTED, Exchanged, Refusal
+from rota.model.jobs.series import count_runs, minute_of
+from rota.model.jobs.settle import claim, promote
+from rota.model.schedules.occurrence import noted
+from rota.store.contract import FEWEST_REPEATED, MOST_PROMOTED, Exchanged, Refusal
 from rota.store.redis.codec import (
     UNKNOWN_LAST,
     UNREADABLE,
@@ -22,20 +24,21 @@ from rota.store.redis.codec import (
     unreadable,
     waiting_job,
 )
+from rota.store.redis.indexes import named_runs, run_commands
 from rota.store.redis.upkeep import fail_unreadable
 from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
-    from rota.model.state import State
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
+    from rota.model.jobs.state import State
     from rota.store.contract import Exchange
     from rota.store.redis.changing import Changer
     from rota.store.redis.connection import Reply
-    from rota.store.redis.guarded_writer import GuardedWriter
-    from rota.store.redis.lookahead import LookaheadJudge
+    from rota.store.redis.guarded_write import GuardedWriter
+    from rota.store.redis.lookahead import LookaheadDecider
 
     Kinds = dict[tuple[int, str, State, int], int]  # lease number, queue, state and priority: their number in a request
 
@@ -45,10 +48,10 @@ MOST_CLAIMED = 2_000  # jobs in one call: a script must not block the server for
 class Exchanger:
     """Records what workers did, and gives them jobs."""
 
-    def __init__(self, writer: GuardedWriter, changer: Changer, judge: LookaheadJudge) -> None:
+    def __init__(self, writer: GuardedWriter, changer: Changer, lookahead: LookaheadDecider) -> None:
         self._writer = writer
         self._changer = changer
-        self._judge = judge
+        self._lookahead = lookahead
 
     def exchange(self, request: Exchange, now: int | None) -> Exchanged:
         """One round trip. More are needed if an end releases other jobs or adds to a ledger, if a job succeeded that
@@ -56,7 +59,9 @@ class Exchanger:
         separate = _separate(request.settled)
         at_once = [change for change in request.settled if change.id not in separate] if separate else request.settled
         reply = self._call(request, at_once, 0 if separate else request.want, now)
-        refused, left, *claimed = reply.body
+        refused, left, *claimed, taken = reply.body
+        if taken is not None:
+            self._count_runs([at_once[number - 1] for number in taken], reply.now)
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
         if separate or left:
             names = {tuple(part.decode() for part in one) for one in left}
@@ -67,18 +72,18 @@ class Exchanger:
                 "exchange", rest, lambda change, job, _: is_held_by(request.holder, change, job), now=now
             )
             reply = self._call(request, [], request.want, now)
-            claimed = reply.body[2:]
+            claimed = reply.body[2:-1]
         if claimed[2]:
-            self._judge.judge(claimed[2], now)
-            reply = self._call(request, [], request.want, now, has_judged=True)
-            claimed = reply.body[2:]
+            self._lookahead.decide(claimed[2], now)
+            reply = self._call(request, [], request.want, now, has_decided=True)
+            claimed = reply.body[2:-1]
         raw, next_due_at, _ = claimed
         jobs = self._claimed(raw, request.holder, reply.now) if raw else []
         due = None if next_due_at is None else int(next_due_at)
         return Exchanged(now=reply.now, refused=refusals, claimed=jobs, next_due_at=due)
 
     def _call(
-        self, request: Exchange, settled: Sequence[Change], want: int, now: int | None, *, has_judged: bool = False
+        self, request: Exchange, settled: Sequence[Change], want: int, now: int | None, *, has_decided: bool = False
     ) -> Reply:
         kinds: Kinds = {}
         rows = [_settled(change, kinds) for change in settled]
@@ -90,15 +95,22 @@ class Exchanger:
             holder=request.holder,
             kinds=[(fence_of(number, request.holder), *kind) for number, *kind in kinds],
             settled=rows,
+            runs=[*chain.from_iterable(named_runs(count_runs(settled)))],
             want=min(want, MOST_CLAIMED),
             queues=list(dict.fromkeys(request.queues)),
             lease_for=request.lease_for,
             most_promoted=MOST_PROMOTED,
-            has_judged=has_judged,
+            has_decided=has_decided,
             ahead=request.ahead,
         )
         reach("exchange.after_commit")
         return reply
+
+    def _count_runs(self, changes: Sequence[Change], now: int) -> None:
+        """Count the runs of a batch of which the server took only these; mostly it takes all and counts them."""
+        commands = run_commands(minute_of(now), count_runs(changes))
+        if commands:
+            self._writer.write(*commands)
 
     def _claimed(self, raw: list[Any], holder: str, now: int) -> list[Job]:
         """Claimed jobs; one that cannot be read is failed with the reason, and the others go on."""
@@ -152,13 +164,15 @@ def _settled(change: Change, kinds: Kinds) -> tuple[Any, ...]:
         change.run_at if finished_at is None else finished_at,
         job.seq,
     )
-    if job.schedule_id is None and job.key is None and job.slot is None and not change.is_removal:
+    is_repeated = change.attempts >= FEWEST_REPEATED
+    if job.schedule_id is None and job.key is None and job.slot is None and not (change.is_removal or is_repeated):
         return settled
     more = (
         job.key if job.key != change.key else None,
         job.schedule_id,
-        pack_last(noted(UNKNOWN_LAST, change)) if is_noted(change) else None,
+        pack_last(noted(UNKNOWN_LAST, change)) if change.is_last_run else None,
         job.task if change.is_removal else None,
         job.slot if job.slot != change.slot else None,
+        change.attempts if is_repeated else None,
     )
     return (*settled, [part or False for part in more])

@@ -59,7 +59,7 @@ def translate(err: Exception, address: str) -> StoreError:
 
 
 def code_of(text: str) -> str:
-    """The code of a refusal, wherever the server has put it; empty where there is none."""
+    """The code of a refusal, wherever the server has put it; empty if there is none."""
     found = _CODE.search(text)
     return found[1] if found else ""
 

@@ -9,17 +9,17 @@ import msgspec
 from rota.store.contract import Fired
 from rota.store.redis.codec import UNKNOWN_LAST, pack_last
 from rota.store.redis.fast.plain_firing import fire_plain
+from rota.store.redis.guarded_write import stored_schedule
 from rota.store.redis.schedules import MOST_AT_ONCE, ScheduleRead, put_schedule
 from rota.store.shared.placing import advanced, place_firing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.firing import Firing
-    from rota.model.schedule import Schedule
-    from rota.store.redis.guarded_write import GuardedWrite
-    from rota.store.redis.guarded_writer import GuardedWriter
-    from rota.store.redis.schedules import Schedules, ScheduleSnapshot
+    from rota.model.schedules.firing import Firing
+    from rota.model.schedules.schedule import Schedule
+    from rota.store.redis.guarded_write import GuardedWrite, GuardedWriter
+    from rota.store.redis.schedules import Schedules
 
 
 class Firer:
@@ -40,22 +40,22 @@ class Firer:
         number = fire_plain(self._writer.connection, firings, now, _advanced)
         done = [Fired.of(firing.schedule.id, [firing.shots[0].job.id], ()) for firing in firings[:number]]
         rest = [(_read_for(firing), firing) for firing in firings[number:]]
-        return done + self._schedules.decide("fire", rest, self._decided, now)
+        return done + self._schedules.decide("fire", rest, _decided, now)
 
-    def _decided(self, firing: Firing, found: ScheduleSnapshot, now: int) -> tuple[GuardedWrite | None, Fired]:
-        schedule = found.schedule
-        if schedule is None or not firing.holds_for(schedule.version, schedule.created_at):
-            return None, Fired(schedule_id=found.name, is_accepted=False)
-        write = found.write(self._writer, now)
-        placed = place_firing(firing, write)
-        if placed is None:
-            return None, Fired(schedule_id=found.name, is_accepted=False)
-        for skip in placed.skips:
-            write.record_skip(found.name, skip)
-        after = _advanced(firing, schedule, placed.jobs, now)
-        put_schedule(write, after, schedule)
-        write.set_last_run(found.name, pack_last(after.last), is_own=True)
-        return write, Fired.of(found.name, placed.jobs, placed.skips)
+
+def _decided(firing: Firing, wanted: ScheduleRead, write: GuardedWrite) -> tuple[bool, Fired]:
+    name = wanted.name
+    schedule = stored_schedule(write, name)
+    holds = schedule is not None and firing.holds_for(schedule.version, schedule.created_at)
+    placed = place_firing(firing, write) if holds else None
+    if schedule is None or placed is None:
+        return False, Fired(schedule_id=name, is_accepted=False)
+    for skip in placed.skips:
+        write.record_skip(name, skip)
+    after = _advanced(firing, schedule, placed.jobs, write.now)
+    put_schedule(write, after, schedule)
+    write.set_last_run(name, pack_last(after.last), is_own=True)
+    return True, Fired.of(name, placed.jobs, placed.skips)
 
 
 def _read_for(firing: Firing) -> ScheduleRead:

@@ -6,75 +6,170 @@ nothing of that write is written, and the verb reads and decides again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from rota.model.job import Job, NewJob, accept, holds_key
-from rota.model.occurrence import fold, is_noted, is_record_of, noted, of_job, of_skip
-from rota.model.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.state import State
+from rota.errors import StoreUnavailable
+from rota.failpoints import reach
+from rota.model.jobs.job import Job, NewJob, accept, holds_key
+from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import is_record_of, noted, of_job, of_skip
 from rota.store.contract import Added
 from rota.store.redis.codec import (
     UNKNOWN_LAST,
-    Lease,
+    JobSnapshot,
     binary,
-    home_of,
     job_of,
     occurrence_of,
     pack_audit_record,
     pack_last,
     pack_occurrence,
-    pack_record,
     schedule_of,
-    standing_of,
+    snapshots_of,
     to_script,
 )
-from rota.store.redis.indexes import Command, count, index_commands
+from rota.store.redis.indexes import (
+    Command,
+    Held,
+    held_by,
+    index_commands,
+    lease_commands,
+    run_commands,
+    value_commands,
+)
 from rota.store.shared.counting import Counts
+from rota.store.shared.importing import imported
+from rota.store.shared.ledger import fold_all, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rota.model.audit_record import AuditRecord
-    from rota.model.occurrence import Occurrence
-    from rota.model.slots import Skip
-    from rota.store.redis.codec import JobSnapshot
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
+    from rota.model.schedules.slots import Skip
+    from rota.store.redis.connection import Connection
+    from rota.store.shared.ledger import Key
 
-Held = tuple[str, str]  # what at most one job holds: "key" and a key, or "busy" and the schedule whose slot it is
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+WIDEST_READ = 1_000  # jobs in one call
+MOST_WRITES = 250  # in one commit: a script must not block the server for long
+MOST_RETRIES = 100  # of a decision, before the caller gets an error
 
 
-class SnapshotReader(Protocol):
-    """What a guarded write reads with."""
+class Snapshot(NamedTuple):
+    """What one call read at one instant."""
 
-    def read_jobs(self, ids: Sequence[str]) -> dict[str, JobSnapshot | None]: ...
+    now: int
+    jobs: dict[str, JobSnapshot | None]
+    answers: list[Any]  # to the commands
+    positions: Iterator[int]  # that were reserved
 
-    def read(self, *commands: Command) -> list[Any]: ...
+
+class GuardedWriter:
+    """Reads and writes of one namespace."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def snapshot(
+        self,
+        ids: Sequence[str] = (),
+        *commands: Command,
+        reserve: int = 0,
+        now: int | None = None,
+        is_work: bool = False,
+    ) -> Snapshot:
+        """The clock, jobs and answers to commands at one instant; and positions reserved for new jobs."""
+        reply = self.connection.call(
+            "read", now=now, is_work=is_work, ids=ids[:WIDEST_READ], commands=commands, reserve=reserve
+        )
+        answers, raw, base = reply.body
+        jobs = snapshots_of(raw)
+        if len(ids) > WIDEST_READ:
+            jobs |= self.read_jobs(ids[WIDEST_READ:])
+        return Snapshot(reply.now, jobs, answers, iter(range(base + 1, base + 1 + reserve)))
+
+    def read_jobs(self, ids: Sequence[str]) -> dict[str, JobSnapshot | None]:
+        return self.snapshot(ids).jobs
+
+    def read(self, *commands: Command) -> list[Any]:
+        return self.snapshot((), *commands).answers
+
+    def commit(self, verb: str, writes: Sequence[GuardedWrite], *, is_work: bool) -> list[bool]:
+        """Whether each was written; one whose snapshots have changed meanwhile is not written at all."""
+        held: list[bool] = []
+        for start in range(0, len(writes), MOST_WRITES):
+            items = [write.item() for write in writes[start : start + MOST_WRITES]]
+            reach(f"{verb}.before_commit")
+            held += map(bool, self.connection.call("commit", items=items, is_work=is_work).body)
+            reach(f"{verb}.after_commit")
+        return held
+
+    def write(self, *commands: Command, is_work: bool = False) -> None:
+        """Write what needs no guard."""
+        self.connection.call("commit", items=[{"jobs": (), "guards": (), "commands": commands}], is_work=is_work)
+
+    def decide(
+        self,
+        verb: str,
+        items: Sequence[Item],
+        step: Callable[[list[Item]], list[tuple[list[Item], GuardedWrite]]],
+        *,
+        is_work: bool,
+    ) -> None:
+        """Commit what a step decides about items. It is repeated for the items of writes that no longer held."""
+        left = list(items)
+        for _ in range(MOST_RETRIES):
+            if not left:
+                return
+            writes = step(left)
+            held = self.commit(verb, [write for _, write in writes], is_work=is_work)
+            left = [item for (some, _), is_held in zip(writes, held, strict=True) if not is_held for item in some]
+        raise StoreUnavailable(
+            f"{self.connection.address}: others changed what was to be written {MOST_RETRIES} times in a row; try again"
+        )
+
+    def decide_one(
+        self, verb: str, decision: Callable[[], tuple[GuardedWrite | None, Answer]], *, is_work: bool
+    ) -> Answer:
+        """Commit one write, unless the decision is to write nothing; returns the answer that was decided with it."""
+        answers: list[Answer] = []
+
+        def step(left: list[None]) -> list[tuple[list[None], GuardedWrite]]:
+            write, answer = decision()
+            answers.append(answer)
+            return [] if write is None else [(left, write)]
+
+        self.decide(verb, [None], step, is_work=is_work)
+        return answers[-1]
 
 
 class GuardedWrite:
     """Jobs before and after, and what else is written with them."""
 
-    def __init__(self, reader: SnapshotReader, now: int, positions: Iterable[int] = ()) -> None:
+    def __init__(self, writer: GuardedWriter, now: int, positions: Iterable[int] = ()) -> None:
         self.now = now
         self._positions = iter(positions)  # of new jobs
-        self._reader = reader
+        self._writer = writer
         self._snapshots: dict[str, JobSnapshot | None] = {}
         self._before: dict[str, Job | None] = {}
         self._after: dict[str, Job | None] = {}
         self._accepted: dict[str, Job] = {}  # new jobs, as they were accepted
         self._imported: set[str] = set()  # new jobs with a past
-        self._counts = Counts()
+        self.counts = Counts()
         self._holders: dict[Held, str | None] = {}  # after this write
         self._guards: dict[tuple[Any, ...], Any] = {}  # answers by command
         self._commands: list[Command] = []
         self._last_runs: list[tuple[str, list[Any]]] = []
-        self._audit: list[tuple[Any, ...]] = []
-        self._channels: set[str] = set()
-        self._entries: dict[str, dict[bytes, Occurrence]] = {}  # of ledgers, after this write
-        self._replaced: set[bytes] = set()  # entries that were joined to others
+        self._recorded: list[Occurrence] = []  # new entries of ledgers
+        self._near: dict[Key, Occurrence] = {}  # entries that they may touch
+        self._erased: set[Key] = set()
         self._whole_ledgers: set[str] = set()  # whose last entries were all read
-        self._leases: list[tuple[str, int, int]] = []  # holder, how many more or fewer it has, and when they end
 
     # Jobs.
 
@@ -90,7 +185,7 @@ class GuardedWrite:
         if job_id in self._after:
             return self._after[job_id]
         if job_id not in self._snapshots:
-            self.add_snapshots(self._reader.read_jobs([job_id]))
+            self.add_snapshots(self._writer.read_jobs([job_id]))
         return self._before[job_id]
 
     def put(self, before: Job, after: Job) -> None:
@@ -100,9 +195,9 @@ class GuardedWrite:
 
     def _put(self, job: Job) -> None:
         before = self.find(job.id)
-        count(self._counts, before, job)
-        self._holders.update(dict.fromkeys(_held_by(before)))
-        self._holders.update(dict.fromkeys(_held_by(job), job.id))
+        self.counts.change(before, job)
+        self._holders.update(dict.fromkeys(held_by(before)))
+        self._holders.update(dict.fromkeys(held_by(job), job.id))
         self._after[job.id] = job
 
     def make(self, new: NewJob) -> None:
@@ -114,8 +209,8 @@ class GuardedWrite:
         self._accepted[job.id] = job
 
     def import_job(self, job: Job) -> None:
-        """Take a job as it is, from another store."""
-        self._insert(job)
+        """Take a job as it is, from another store; its position is a new one."""
+        self._insert(msgspec.structs.replace(imported(job), seq=next(self._positions)))
         self._imported.add(job.id)
 
     def add(self, new: NewJob) -> Added:
@@ -155,12 +250,13 @@ class GuardedWrite:
     def apply(self, changes: Iterable[Change]) -> None:
         """Write changes, and release the jobs that waited for them."""
         changes = list(changes)
+        self.counts.add_runs(changes, self.now)
         for change in changes:
             self._put(apply_to(self.find(change.id) or change.job, change))
         for change in changes:
             if change.state.is_final:
                 self._release_waiting(change.id)
-            if change.job.schedule_id is not None and is_noted(change):
+            if change.job.schedule_id is not None and change.is_last_run:
                 self.set_last_run(change.job.schedule_id, pack_last(noted(UNKNOWN_LAST, change)))
         for change in changes:
             if change.is_removal:
@@ -182,21 +278,20 @@ class GuardedWrite:
         if job is None:
             return
         if job.schedule_id is not None and job.fire_at is not None:
-            (packed,) = self.read(["HGET", "schedule", job.schedule_id])
-            made_at = None if packed is None else schedule_of(job.schedule_id, packed, []).created_at
-            if is_record_of(job, made_at):
+            schedule = stored_schedule(self, job.schedule_id)
+            if is_record_of(job, None if schedule is None else schedule.created_at):
                 self._record(of_job(job))
         self._delete(job)
 
     def _delete(self, job: Job) -> None:
-        count(self._counts, job, None)
-        self._holders.update(dict.fromkeys(_held_by(job)))
+        self.counts.change(job, None)
+        self._holders.update(dict.fromkeys(held_by(job)))
         self._after[job.id] = None
 
     def count_end(self, before: Job, after: Job) -> None:
         """Count the end of a running job that is written by commands."""
-        count(self._counts, before, after)
-        self._leases.append((before.holder or "", -1, 0))
+        self.counts.change(before, after)
+        self.add_command("LEASES", before.holder or "", -1, 0)
 
     def last_held(self, schedule_id: str) -> str | None:
         """The newest held job of a schedule, of those that this write has read."""
@@ -204,7 +299,7 @@ class GuardedWrite:
         held = [job for job in known if job and job.schedule_id == schedule_id and job.state is State.HELD]
         return max(held, key=lambda job: job.seq).id if held else None
 
-    def unmake(self, *jobs: Job) -> None:
+    def delete_unstarted(self, *jobs: Job) -> None:
         """Delete jobs and leave no record of them; jobs that waited for them wait no more."""
         self.read(*(waits_for(job.id) for job in jobs))
         for job in jobs:
@@ -225,7 +320,7 @@ class GuardedWrite:
         stored = [found.decode() for found in self.read(waits_for(job_id))[0]]
         new = [found for found in stored if found not in self._snapshots]
         if new:
-            self.add_snapshots(self._reader.read_jobs(new))
+            self.add_snapshots(self._writer.read_jobs(new))
         staged = [other for other, job in self._after.items() if job is not None and other not in stored]
         jobs = [self.find(other) for other in (*stored, *staged)]
         return [job for job in jobs if job is not None and job.state is State.HELD and job.waits_for == job_id]
@@ -249,46 +344,34 @@ class GuardedWrite:
     def add_audit_record(self, record: AuditRecord | None) -> None:
         """Add an audit record, unless it exists."""
         if record is not None:
-            self._audit.append(pack_audit_record(record))
+            self.add_command("AUDIT", *pack_audit_record(record))
 
     def _record(self, entry: Occurrence) -> None:
         """Add an entry to a ledger, joined to the ranges that it touches without a break."""
-        near = self._entries_near(entry)
-        joined, replaced = fold(entry, *near.values())
-        ledger = f"ledger:{entry.schedule_id}"
-        for packed in [packed for packed, other in near.items() if other in replaced]:
-            self.add_command("ZREM", ledger, binary(packed))
-            self._replaced.add(packed)
-            del near[packed]
-        packed = pack_occurrence(joined)
-        near[packed] = joined
-        self.add_command("ZREMRANGEBYSCORE", ledger, joined.through_at, joined.through_at)
-        self.add_command("ZADD", ledger, joined.through_at, binary(packed))
+        self._recorded.append(entry)
+        if entry.schedule_id not in self._whole_ledgers:
+            self._add_near(entry.schedule_id, [packed for found in self.read(*neighbours(entry)) for packed in found])
 
     def erase(self, schedule_id: str, ends: Sequence[int]) -> None:
         """Delete the entries of a ledger that end at these times."""
-        entries = self._entries.get(schedule_id, {})
-        for packed in [packed for packed, entry in entries.items() if entry.through_at in ends]:
-            self._replaced.add(packed)
-            del entries[packed]
-        for end in ends:
-            self.add_command("ZREMRANGEBYSCORE", f"ledger:{schedule_id}", end, end)
-
-    def _entries_near(self, entry: Occurrence) -> dict[bytes, Occurrence]:
-        """The entries of a ledger that this one may touch."""
-        known = self._entries.setdefault(entry.schedule_id, {})
-        if entry.schedule_id in self._whole_ledgers:
-            return known
-        before, after = self.read(*neighbours(entry))
-        for packed in (*before, *after):
-            if packed not in self._replaced:
-                known[packed] = occurrence_of(entry.schedule_id, packed)
-        return known
+        self._erased |= {(schedule_id, end) for end in ends}
 
     def add_ledger(self, schedule_id: str, entries: list[bytes]) -> None:
         """Use the last entries of a ledger, which were read: all that new ones can touch."""
-        self._entries[schedule_id] = {packed: occurrence_of(schedule_id, packed) for packed in entries}
+        self._add_near(schedule_id, entries)
         self._whole_ledgers.add(schedule_id)
+
+    def _add_near(self, schedule_id: str, entries: Iterable[bytes]) -> None:
+        found = (occurrence_of(schedule_id, packed) for packed in entries)
+        self._near.update((key_of(entry), entry) for entry in found)
+
+    def _ledger_commands(self) -> Iterator[Command]:
+        near = [entry for key, entry in self._near.items() if key not in self._erased]
+        gone, written = fold_all(self._recorded, near)
+        for name, end in sorted({*gone, *self._erased, *written}):
+            yield ["ZREMRANGEBYSCORE", f"ledger:{name}", end, end]
+        for (name, end), entry in written.items():
+            yield ["ZADD", f"ledger:{name}", end, binary(pack_occurrence(entry))]
 
     # Guards, and what is written.
 
@@ -300,86 +383,47 @@ class GuardedWrite:
         """Read something, once; the write is guarded by the answer."""
         new = [command for command in commands if tuple(command) not in self._guards]
         if new:
-            for command, answer in zip(new, self._reader.read(*new), strict=True):
+            for command, answer in zip(new, self._writer.read(*new), strict=True):
                 self.guard(command, answer)
         return [self._guards[tuple(command)] for command in commands]
 
     def add_command(self, *command: Any) -> None:
+        """A command of Redis, or one of the script's own, such as NOTIFY."""
         self._commands.append(list(command))
-
-    def notify(self, channel: str) -> None:
-        self._channels.add(channel)
 
     def item(self) -> dict[str, Any]:
         """This write as the commit script takes it."""
-        freed: list[tuple[str, str, str]] = []
+        freed: list[Command] = []
         commands: list[Command] = []
-        leases = [*self._leases]
         for job_id, after in self._after.items():
             before = self._before.get(job_id)
             if before is None and after is None:
                 continue
             commands += index_commands(job_id, before, after)
-            commands += self._value_commands(job_id, before, after)
-            freed += [(*held, job_id) for held in _held_by(before) if held not in _held_by(after)]
-            leases += _lease_moves(before, after)
+            is_imported = job_id in self._imported
+            commands += value_commands(job_id, before, after, self._accepted.get(job_id), is_imported=is_imported)
+            freed += [["FREE", *held, job_id] for held in held_by(before) if held not in held_by(after)]
+            commands += lease_commands(before, after)
             if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
-                self._channels.add("jobs")
+                commands.append(["NOTIFY", "jobs"])
         for job_id, after in self._after.items():
             before = self._before.get(job_id)
-            commands += [["HSET", *held, job_id] for held in _held_by(after) if held not in _held_by(before)]
+            commands += [["HSET", *held, job_id] for held in held_by(after) if held not in held_by(before)]
+        commands += self._ledger_commands()  # before a removed schedule's ledger goes
         commands += self._commands
-        commands += [["HINCRBY", "count", f"{queue}|{name}", number] for queue, name, number in self._counts.rows()]
+        commands += [["HINCRBY", "count", f"{queue}|{name}", number] for queue, name, number in self.counts.rows()]
+        commands += run_commands(self.counts.minute, self.counts.runs)
         return {
             "jobs": [(job_id, found.guard if found is not None else None) for job_id, found in self._snapshots.items()],
             "guards": [(command, to_script(answer)) for command, answer in self._guards.items()],
-            "freed": freed,
-            "commands": commands,
-            "leases": leases,
-            "last_runs": self._last_runs,
-            "audit": self._audit,
-            "channels": sorted(self._channels),
+            "commands": [*freed, *commands, *(["LAST", *run] for run in self._last_runs)],
         }
 
-    def _value_commands(self, job_id: str, before: Job | None, after: Job | None) -> Iterable[Command]:
-        if after is None:
-            for name in ("job", "state", "end", "ready_at", "lease", "cancel", "progress"):
-                yield ["HDEL", name, job_id]
-            yield ["UNLINK", f"log:{job_id}"]
-            return
-        if before is None:
-            accepted = self._accepted[job_id]
-            yield ["HSET", "job", job_id, binary(b"%d" % accepted.seq + pack_record(accepted))]
-            if job_id in self._imported:
-                yield from _import_commands(after)
-            elif after != accepted:
-                yield _standing_command(after)
-            return
-        if after.state is State.RUNNING:  # asked to stop: its lease and its other fields stay
-            if after.cancel_reason and after.cancel_reason != before.cancel_reason:
-                yield ["HSET", "cancel", job_id, after.cancel_reason]
-            return
-        if before.state.is_final is not after.state.is_final:
-            yield ["HDEL", home_of(before.state), job_id]
-        yield _standing_command(after)
-        for name in ("ready_at", "lease", "cancel"):
-            yield ["HDEL", name, job_id]
 
-
-def _held_by(job: Job | None) -> list[Held]:
-    """The key and the slot that a job holds."""
-    if job is None:
-        return []
-    named: tuple[tuple[str, str | None], ...] = (("key", job.key), ("busy", job.slot))
-    return [(home, name) for home, name in named if name is not None]
-
-
-def _lease_moves(before: Job | None, after: Job | None) -> Iterable[tuple[str, int, int]]:
-    was_leased, is_leased = (job is not None and job.state is State.RUNNING for job in (before, after))
-    if was_leased and not is_leased and before is not None:
-        yield before.holder or "", -1, 0
-    if is_leased and not was_leased and after is not None:
-        yield after.holder or "", 1, after.lease_until or 0
+def stored_schedule(write: GuardedWrite, schedule_id: str) -> Schedule | None:
+    """A schedule as it was read, without its last run; the write is guarded by it."""
+    (packed,) = write.read(["HGET", "schedule", schedule_id])
+    return None if packed is None else schedule_of(schedule_id, packed, [])
 
 
 def waits_for(job_id: str) -> Command:
@@ -394,25 +438,3 @@ def neighbours(entry: Occurrence) -> list[Command]:
         ["ZRANGEBYSCORE", ledger, entry.after_at, entry.after_at],
         ["ZRANGEBYSCORE", ledger, f"({entry.through_at}", "+inf", "LIMIT", 0, 1],
     ]
-
-
-def _standing_command(job: Job) -> Command:
-    return ["HSET", home_of(job.state), job.id, binary(standing_of(job))]
-
-
-def _import_commands(job: Job) -> Iterable[Command]:
-    """The values of a job with a past; a running one has its lease, which has expired."""
-    if job.progress is not None:
-        yield ["HSET", "progress", job.id, job.progress]
-    if job.state is not State.RUNNING:
-        yield _standing_command(job)
-        return
-    yield _standing_command(
-        msgspec.structs.replace(
-            job, state=State.QUEUED, lease_no=job.lease_no - 1, holder=None, started_at=None, cancel_reason=None
-        )
-    )
-    lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "")
-    yield ["HSET", "lease", job.id, lease.packed()]
-    if job.cancel_reason:
-        yield ["HSET", "cancel", job.id, job.cancel_reason]

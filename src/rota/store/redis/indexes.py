@@ -1,25 +1,33 @@
-"""The indexes that a job is in, and the commands that change them with it. Pure.
+"""The indexes that a job is in, and the commands that change them and its stored values. Pure.
 
 Every index is a sorted set by position, so that lists need no scan: of a task, of a schedule, of each state of a queue.
 Ready jobs are in one set per queue and priority, which keeps the order exact after every retry. Scheduled jobs are also
 in a set by run_at, and ended ones in a set by finished_at, for the pruner. Jobs that a schedule created before they are
 due are in sets of their own by run_at, as their schedule's policy decides on them first, and apart from its live jobs,
 as they may be many that no firing reads. Running jobs are in no set: they are few, and the hash of their leases is
-scanned only when a holder is late. So a job is in two to seven sets, of about a hundred bytes each.
+scanned only when a holder is late. Jobs with more than one attempt are in a set by position and in one by the number of
+their attempts. So most jobs are in two to seven sets, of about a hundred bytes each.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.lookahead import is_ahead
-from rota.model.state import State
+import msgspec
+
+from rota.model.jobs.series import NAMES
+from rota.model.jobs.state import State
+from rota.model.schedules.lookahead import is_ahead
+from rota.store.contract import FEWEST_REPEATED
+from rota.store.redis.codec import Lease, binary, home_of, pack_record, standing_of
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
-    from rota.store.shared.counting import Counts
+    from collections.abc import Iterable, Iterator
+
+    from rota.model.jobs.job import Job
 
 Command = list[Any]
+Held = tuple[str, str]  # what at most one job holds: "key" and a key, or "busy" and the schedule whose slot it is
 Indexes = dict[str, int | None]  # key -> score: a time, or None for the position
 
 HOUR = 3600 * 1_000_000
@@ -29,6 +37,8 @@ def indexes_of(job: Job) -> Indexes:
     """Every index that the job is in."""
     indexes = _of_state(job)
     indexes[f"task:{job.task}"] = None
+    if job.attempts >= FEWEST_REPEATED:
+        indexes |= {"repeated": None, "attempts": job.attempts}
     if job.schedule_id is not None:
         indexes[f"made:{job.schedule_id}"] = None
         if job.fire_at is not None:
@@ -75,11 +85,79 @@ def index_commands(job_id: str, before: Job | None, after: Job | None) -> list[C
     return commands
 
 
-def count(counts: Counts, before: Job | None, after: Job | None) -> None:
-    """Count a move. A total rises when a job ends, and when one that had ended does so again."""
-    if before is None and after is not None:
-        counts.add(after.queue, after.state)
-    elif after is None and before is not None:
-        counts.remove(before.queue, before.state)
-    elif before is not None and after is not None and before.state is not after.state:
-        counts.move(after.queue, before.state, after.state)
+def named_runs(runs: Iterable[int]) -> Iterator[tuple[str, int]]:
+    """The numbers of settled runs that are not 0, each with the name under which its minute stores it."""
+    return ((name, number) for name, number in zip(NAMES, runs, strict=False) if number)
+
+
+def run_commands(minute: int, runs: Iterable[int]) -> list[Command]:
+    """The commands that add numbers of settled runs to a minute, and the minute to the index of minutes."""
+    added: list[Command] = [["HINCRBY", f"series:{minute}", name, number] for name, number in named_runs(runs)]
+    return [*added, ["ZADD", "series", minute, minute]] if added else []
+
+
+def value_commands(
+    job_id: str, before: Job | None, after: Job | None, accepted: Job | None, *, is_imported: bool
+) -> Iterator[Command]:
+    """The commands that change the stored values of a job; `accepted`: a new job as it was when it was added."""
+    if after is None:
+        for name in ("job", "state", "end", "ready_at", "lease", "cancel", "progress"):
+            yield ["HDEL", name, job_id]
+        yield ["UNLINK", f"log:{job_id}"]
+        return
+    if before is None:
+        first = accepted or after
+        yield ["HSET", "job", job_id, binary(b"%d" % first.seq + pack_record(first))]
+        if is_imported:
+            yield from _import_commands(after)
+        elif after != first:
+            yield _standing_command(after)
+        return
+    if after.state is State.RUNNING:  # asked to stop: its lease and its other fields stay
+        if after.cancel_reason and after.cancel_reason != before.cancel_reason:
+            yield ["HSET", "cancel", job_id, after.cancel_reason]
+        return
+    if before.state.is_final is not after.state.is_final:
+        yield ["HDEL", home_of(before.state), job_id]
+    yield _standing_command(after)
+    for name in ("ready_at", "lease", "cancel"):
+        yield ["HDEL", name, job_id]
+
+
+def held_by(job: Job | None) -> list[Held]:
+    """The key and the slot that a job holds."""
+    if job is None:
+        return []
+    named: tuple[tuple[str, str | None], ...] = (("key", job.key), ("busy", job.slot))
+    return [(home, name) for home, name in named if name is not None]
+
+
+def lease_commands(before: Job | None, after: Job | None) -> Iterator[Command]:
+    """The commands that count the leases of holders."""
+    was_leased, is_leased = (job is not None and job.state is State.RUNNING for job in (before, after))
+    if was_leased and not is_leased and before is not None:
+        yield ["LEASES", before.holder or "", -1, 0]
+    if is_leased and not was_leased and after is not None:
+        yield ["LEASES", after.holder or "", 1, after.lease_until or 0]
+
+
+def _standing_command(job: Job) -> Command:
+    return ["HSET", home_of(job.state), job.id, binary(standing_of(job))]
+
+
+def _import_commands(job: Job) -> Iterator[Command]:
+    """The values of a job with a past; a running one has its lease, which has expired."""
+    if job.progress is not None:
+        yield ["HSET", "progress", job.id, job.progress]
+    if job.state is not State.RUNNING:
+        yield _standing_command(job)
+        return
+    yield _standing_command(
+        msgspec.structs.replace(
+            job, state=State.QUEUED, lease_no=job.lease_no - 1, holder=None, started_at=None, cancel_reason=None
+        )
+    )
+    lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "")
+    yield ["HSET", "lease", job.id, lease.packed()]
+    if job.cancel_reason:
+        yield ["HSET", "cancel", job.id, job.cancel_reason]

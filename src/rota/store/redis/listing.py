@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.state import State
-from rota.store.contract import Page
+from rota.model.jobs.state import State
+from rota.store.contract import FEWEST_REPEATED, Failure, Page
 from rota.store.redis.codec import job_of, jobs_of
 from rota.store.redis.indexes import HOUR
-from rota.store.shared.matching import check_cursor, matches
+from rota.store.shared.matching import matches
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import JobFilter
-    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.guarded_write import GuardedWriter
 
 BEYOND = 2**53  # above every position
 LONGEST_STEP = 1_000  # jobs read in one call if most of them do not match
 ALL_JOBS = [("tasks", "")]
+
+
+class Span(NamedTuple):
+    """The positions that jobs of a time can have; all between `after` and `before` are of it."""
+
+    first: int = 0
+    last: int = BEYOND
+    after: int = -1
+    before: int = BEYOND + 1
 
 
 class Listing:
@@ -36,15 +45,15 @@ class Listing:
 
     def list_jobs(self, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
         """Newest first, from the smallest index that has all of them; what does not match is left out."""
-        check_cursor(cursor)
         if where.key is not None:
             return self._job_of_key(where, cursor)
-        least, highest = self._positions(where)
-        below = min(int(cursor) if cursor else BEYOND, highest + 1)
+        span = self._span(where)
+        below = min(int(cursor) if cursor else BEYOND, span.last + 1)
         shown: list[Job] = []
         step = limit + 1
-        while len(shown) <= limit and below > least:
-            found, below, is_last = self.read_step(_sources(where), below, least, step)
+        while len(shown) <= limit and below > span.first:
+            asked = {"most": limit + 1 - len(shown), **_time(where, span), **_attempts(where)}
+            found, below, is_last = self.read_step(_sources(where), below, span.first, step, **asked)
             shown += [job for job in found if matches(job, where)]
             if is_last:
                 break
@@ -52,14 +61,58 @@ class Listing:
         return page_of(shown, limit, lambda job: str(job.seq))
 
     def read_step(
-        self, sources: list[tuple[Any, ...]], below: int, least: int, number: int, *, is_rising: bool = False
+        self, sources: list[tuple[Any, ...]], below: int, least: int, number: int, **options: Any
     ) -> tuple[list[Job], int, bool]:
         """Jobs at positions from `least` to `below`, newest first unless `is_rising`; the last position that was read,
         and whether no more are left."""
-        raw, reached = self._writer.connection.call(
-            "list", sources=sources, below=str(below), least=str(least), count=number, is_rising=is_rising
+        raw, reached, examined = self._writer.connection.call(
+            "list", sources=sources, below=str(below), least=str(least), count=number, **options
         ).body
-        return jobs_of(raw), int(reached), len(raw[0]) < number
+        return jobs_of(raw), int(reached), examined < number
+
+    def count_jobs(self, where: JobFilter, limit: int) -> int:
+        """By the sizes of indexes, if one alone has these jobs: only those at the ends of a time are read."""
+        if where.key is not None:
+            return min(limit, len(self._job_of_key(where, None)))
+        sources, span = _sources(where), self._span(where)
+        if _attempts(where) and sources == [("repeated",)] and span == Span():
+            most = "+inf" if where.most_attempts is None else where.most_attempts
+            return min(limit, int(self._writer.read(["ZCOUNT", "attempts", where.least_attempts, most])[0]))
+        if len(sources) > 1 or _attempts(where):
+            return min(limit, self._count_by_steps(where, span, span.first, span.last, limit))
+        first, last = max(span.first, span.after + 1), min(span.last, span.before - 1)
+        if first > last:
+            return min(limit, self._count_by_steps(where, span, span.first, span.last, limit))
+        call = self._writer.connection.call
+        number = int(call("count", sources=sources, first=str(first), last=str(last), is_by_size=True).body[0])
+        for low, high in ((span.first, first - 1), (last + 1, span.last)):
+            if number < limit and low <= high:
+                number += self._count_by_steps(where, span, low, high, limit - number)
+        return min(limit, number)
+
+    def _count_by_steps(self, where: JobFilter, span: Span, first: int, last: int, limit: int) -> int:
+        """How many jobs at these positions a filter shows; the script looks at each."""
+        number, progress = 0, dict[str, Any]()
+        asked: dict[str, Any] = {
+            "sources": _sources(where),
+            "first": str(first),
+            "last": str(last),
+            **_time(where, span),
+            **_attempts(where),
+        }
+        while number < limit:
+            some, key, reached = self._writer.connection.call("count", **asked, **progress).body
+            number += some
+            if not key:
+                break
+            progress = {"key": key.decode(), "from": reached.decode()}
+        return number
+
+    def list_failures(self, since: int, limit: int) -> list[Failure]:
+        (ids,) = self._writer.read(["ZREVRANGEBYSCORE", "ended:failed", "+inf", since, "LIMIT", 0, limit])
+        jobs = self.get_jobs([job_id.decode() for job_id in ids])
+        failed = [job for job in jobs if job.state is State.FAILED]  # the others were retried meanwhile
+        return [Failure(id=job.id, task=job.task, at=job.finished_at or 0, error=job.error or "") for job in failed]
 
     def _job_of_key(self, where: JobFilter, cursor: str | None) -> Page[Job]:
         """At most one job has a key."""
@@ -67,18 +120,39 @@ class Listing:
         jobs = self.get_jobs([holder.decode()]) if holder is not None else []
         return Page([job for job in jobs if matches(job, where) and (cursor is None or job.seq < int(cursor))])
 
-    def _positions(self, where: JobFilter) -> tuple[int, int]:
-        """The lowest and the highest position of jobs of a time, by those of every hour."""
+    def _span(self, where: JobFilter) -> Span:
+        """Where jobs of a time are, by the lowest and the highest position of every hour."""
         if where.since is None and where.until is None:
-            return 0, BEYOND
+            return Span()
         commands = (["ZRANGE", f"hours:{end}", 0, -1, "WITHSCORES"] for end in ("first", "last"))
         firsts, lasts = (_by_hour(found) for found in self._writer.read(*commands))
         since = -1 if where.since is None else where.since // HOUR
         until = BEYOND if where.until is None else where.until // HOUR
         hours = [hour for hour in firsts if since <= hour <= until]
         if not hours:
-            return BEYOND, 0
-        return min(firsts[hour] for hour in hours), max(lasts.get(hour, BEYOND) for hour in hours)
+            return Span(first=BEYOND, last=-1)
+        return Span(
+            first=min(firsts[hour] for hour in hours),
+            last=max(lasts.get(hour, BEYOND) for hour in hours),
+            after=max((lasts.get(hour, BEYOND) for hour in firsts if hour <= since), default=-1),
+            before=min((firsts[hour] for hour in firsts if hour >= until), default=BEYOND + 1),
+        )
+
+
+def _time(where: JobFilter, span: Span) -> dict[str, Any]:
+    """A filter's time for the script, and the positions between which every job is of it."""
+    if where.since is None and where.until is None:
+        return {}
+    ends = {"since": where.since, "until": where.until, "certain_from": span.after, "certain_to": span.before}
+    return {name: str(value) for name, value in ends.items() if value is not None}
+
+
+def _attempts(where: JobFilter) -> dict[str, Any]:
+    """A filter's attempts for the script, unless all jobs of the index of repeated jobs have so many."""
+    if where.least_attempts is None or (where.least_attempts == FEWEST_REPEATED and where.most_attempts is None):
+        return {}
+    most = {} if where.most_attempts is None else {"most_attempts": where.most_attempts}
+    return {"least_attempts": where.least_attempts, **most}
 
 
 def _by_hour(found: list[bytes]) -> dict[int, int]:
@@ -87,13 +161,13 @@ def _by_hour(found: list[bytes]) -> dict[int, int]:
 
 def _sources(where: JobFilter) -> list[tuple[Any, ...]]:
     """The indexes that have all jobs that a filter shows; the script reads the smallest."""
-    sources: list[tuple[Any, ...]] = []
+    sources: list[tuple[Any, ...]] = [] if where.least_attempts is None else [("repeated",)]
     if where.schedule_id is not None:
         sources.append(("schedule", where.schedule_id))
     if where.task is not None:
         is_prefix = where.task.endswith("*")
         sources.append(("tasks", where.task[:-1]) if is_prefix else ("task", where.task))
     if where.states or where.queue is not None:
-        states = [state.value for state in where.states or State]
+        states = [state.value for state in dict.fromkeys(where.states or State)]
         sources.append(("states", where.queue or False, states))
     return sources or ALL_JOBS

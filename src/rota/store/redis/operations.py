@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.clock_repair import TOLERANCE
-from rota.store.redis.codec import binary, jobs_of, log_line_of, pack_log_line
+from rota.model.jobs.series import NAMES, buckets_of, minutes_within
+from rota.model.lock import decide_lock
+from rota.store.redis.codec import binary, jobs_of, lock_of, log_line_of, pack_lock, pack_log_line
+from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.counting import Counts
 from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rota.model.jobs.series import Bucket
+    from rota.model.lock import LockAct
     from rota.store.contract import LogLine, Node, QueueInfo
-    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.guarded_write import GuardedWriter
 
 LOG_STEP = 1_000  # log lines read in one call if a time is asked for
 
@@ -31,7 +35,7 @@ class Operations:
 
     def pause_queue(self, queue: str, *, paused: bool) -> None:
         command = ["HSET", "paused", queue, 1] if paused else ["HDEL", "paused", queue]
-        self._writer.write(command, channels=["jobs"], is_work=True)
+        self._writer.write(command, ["NOTIFY", "jobs"], is_work=True)
 
     def list_queues(self) -> list[QueueInfo]:
         rows, paused, queues, raw = self._connection.call("queues").body
@@ -46,9 +50,17 @@ class Operations:
             for name in sorted(is_paused | counts.queues())
         ]
 
+    def read_series(self, start: int, end: int) -> list[Bucket]:
+        within = minutes_within(start, end)
+        (minutes,) = self._writer.read(["ZRANGEBYSCORE", "series", within.start, f"({within.stop}"])
+        rows = self._writer.read(*(["HMGET", f"series:{int(minute)}", *NAMES] for minute in minutes))
+        return buckets_of(
+            (int(minute), [int(number or 0) for number in row]) for minute, row in zip(minutes, rows, strict=True)
+        )
+
     # Nodes.
 
-    def beat(self, node: Node, now: int | None) -> int:
+    def record_heartbeat(self, node: Node, now: int | None) -> int:
         return self._connection.call("heartbeat", now=now, id=node.id, node=msgspec.json.encode(node).decode()).now
 
     def list_nodes(self) -> list[Node]:
@@ -86,19 +98,21 @@ class Operations:
 
     # Locks.
 
-    def acquire_lock(self, name: str, token: str, ttl: int, now: int | None) -> int | None:
-        return self._lock("acquire", name, token, ttl, now) or None
-
-    def extend_lock(self, name: str, token: str, ttl: int, now: int | None) -> bool:
-        return self._lock("extend", name, token, ttl, now) > 0
-
-    def release_lock(self, name: str, token: str, now: int | None) -> bool:
-        return self._lock("release", name, token, 0, now) > 0
-
-    def _lock(self, act: str, name: str, token: str, ttl: int, now: int | None) -> int:
+    def change_lock(self, name: str, act: LockAct, token: str, ttl: int, now: int | None) -> int | None:
         is_work = act == "acquire"
-        request = {"act": act, "lock": name, "token": token, "ttl": ttl, "tolerance": TOLERANCE}
-        return int(self._connection.call("lock", now=now, is_work=is_work, **request).body)
+        read = ["HGET", "lock", name]
+
+        def decided() -> tuple[GuardedWrite | None, int | None]:
+            found = self._writer.snapshot((), read, now=now, is_work=is_work)
+            number, after = decide_lock(lock_of(found.answers[0]), act, token, ttl, found.now)
+            if after is None:
+                return None, number
+            write = GuardedWrite(self._writer, found.now)
+            write.guard(read, found.answers[0])
+            write.add_command("HSET", "lock", name, binary(pack_lock(after)))
+            return write, number
+
+        return self._writer.decide_one("lock", decided, is_work=is_work)
 
 
 def counts_of(rows: Sequence[bytes]) -> Counts:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rota.store.redis.codec import (
-    TIME_WIDTH,
-    audit_key,
-    audit_record_of,
-    binary,
-    entry_of,
-    pack_audit_record,
-    pack_entry,
-)
+from rota.store.redis.codec import TIME_WIDTH, audit_key, audit_record_of, binary, entry_of, pack_entry
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.matching import audit_cursor, audit_position
 from rota.store.shared.paging import page_of
@@ -23,8 +15,7 @@ if TYPE_CHECKING:
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import Entry, EntryEdit
     from rota.store.contract import AuditFilter, Page
-    from rota.store.redis.guarded_writer import GuardedWriter
-    from rota.store.redis.indexes import Command
+    from rota.store.redis.guarded_write import GuardedWriter
 
 MOST_AT_ONCE = 500  # edits or audit records in one call: a script must not block the server for long
 
@@ -36,11 +27,16 @@ class Records:
         self._writer = writer
 
     def edit_entries(self, edits: Sequence[EntryEdit]) -> list[str]:
-        refused: list[bytes] = []
-        for start in range(0, max(len(edits), 1), MOST_AT_ONCE):
-            some = [_request(edit) for edit in edits[start : start + MOST_AT_ONCE]]
-            refused += self._writer.connection.call("entries", is_work=True, edits=some).body
-        return [name.decode() for name in refused]
+        """In their order, each whole and with its audit record, if it still has the version that was decided on."""
+        steps = range(0, max(len(edits), 1), MOST_AT_ONCE)
+        return [name for start in steps for name in self._edit(edits[start : start + MOST_AT_ONCE])]
+
+    def _edit(self, edits: Sequence[EntryEdit]) -> list[str]:
+        def decided() -> tuple[GuardedWrite, list[str]]:
+            write = GuardedWrite(self._writer, 0)
+            return write, _edited(write, edits)
+
+        return self._writer.decide_one("entries", decided, is_work=True)
 
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
         if not names:
@@ -75,26 +71,37 @@ class Records:
         ends += [audit_key(where.until)] if where.until is not None else []
         index = "audits" if where.subject is None else f"audits:{where.subject}"
         start = "-" if where.since is None else f"[{audit_key(where.since)}"
-        found = self._read_audit_records(
-            ["ZREVRANGEBYLEX", index, f"({min(ends)}" if ends else "+", start, "LIMIT", 0, limit + 1]
-        )
-        return page_of(found, limit, audit_cursor)
-
-    def oldest_audit_records(self, after: str | None, limit: int) -> list[AuditRecord]:
-        """Audit records in order of time, after a sort key."""
-        return self._read_audit_records(
-            ["ZRANGEBYLEX", "audits", "-" if after is None else f"({after}", "+", "LIMIT", 0, limit]
-        )
-
-    def _read_audit_records(self, command: Command) -> list[AuditRecord]:
-        keys = [key.decode() for key in self._writer.read(command)[0]]
-        if not keys:
-            return []
-        (found,) = self._writer.read(["HMGET", "audit", *(key[TIME_WIDTH:] for key in keys)])
-        return [audit_record_of(key, kept) for key, kept in zip(keys, found, strict=True) if kept is not None]
+        end = f"({min(ends)}" if ends else "+"
+        (rows,) = self._writer.read(["ZREVRANGEBYLEX", index, end, start, "LIMIT", 0, limit + 1])
+        keys = [key.decode() for key in rows]
+        (found,) = self._writer.read(["HMGET", "audit", "", *(key[TIME_WIDTH:] for key in keys)])
+        kept = [audit_record_of(key, row) for key, row in zip(keys, found[1:], strict=True) if row is not None]
+        return page_of(kept, limit, audit_cursor)
 
 
-def _request(edit: EntryEdit) -> tuple[Any, ...]:
-    after = binary(pack_entry(edit.after)) if edit.after is not None else False
-    record = pack_audit_record(edit.audit) if edit.audit is not None else False
-    return edit.kind, edit.name, edit.expect_version, after, record
+def _edited(write: GuardedWrite, edits: Sequence[EntryEdit]) -> list[str]:
+    """Write edits; returns the names of those that are refused."""
+    found = write.read(*(["HGET", f"entry:{edit.kind}", edit.name] for edit in edits))
+    versions = {
+        (edit.kind, edit.name): 0 if kept is None else entry_of(edit.kind, edit.name, kept).version
+        for edit, kept in zip(edits, found, strict=True)
+    }
+    refused: list[str] = []
+    for edit in edits:
+        if versions[edit.kind, edit.name] != edit.expect_version:
+            refused.append(edit.name)
+            continue
+        versions[edit.kind, edit.name] = edit.after.version if edit.after is not None else 0
+        if edit.after is not None:
+            put_entry(write, edit.after)
+        else:
+            write.add_command("HDEL", f"entry:{edit.kind}", edit.name)
+            write.add_command("ZREM", f"entries:{edit.kind}", edit.name)
+        write.add_audit_record(edit.audit)
+    return refused
+
+
+def put_entry(write: GuardedWrite, entry: Entry) -> None:
+    write.add_command("HSET", f"entry:{entry.kind}", entry.name, binary(pack_entry(entry)))
+    write.add_command("ZADD", f"entries:{entry.kind}", 0, entry.name)
+    write.add_command("ZADD", "kinds", 0, entry.kind)

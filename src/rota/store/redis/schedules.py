@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.edit import audit_after, schedule_after
-from rota.model.schedule import LastRun
-from rota.model.settle import cancel
+from rota.model.jobs.settle import cancel
+from rota.model.schedules.edit import audit_after, schedule_after
+from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Due
-from rota.store.redis.codec import UNKNOWN_LAST, JobSnapshot, binary, job_of, pack_last, pack_schedule, schedule_of
-from rota.store.redis.guarded_write import GuardedWrite
+from rota.store.redis.codec import UNKNOWN_LAST, binary, pack_last, pack_schedule, schedule_of
+from rota.store.redis.guarded_write import GuardedWrite, stored_schedule
+from rota.store.shared.batching import batches
 from rota.store.shared.matching import schedule_matches
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from rota.model.edit import Edit
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Page, ScheduleFilter
-    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.indexes import Command
 
 MOST_AT_ONCE = 250  # schedules in one call
@@ -38,49 +38,20 @@ class ScheduleRead(NamedTuple):
     fire_times: Sequence[int] = ()  # their nominal times
     known: Sequence[str] = ()  # jobs that exist, and that it may change
 
-    def commands(self) -> dict[str, Command]:
-        """What reads all this, by name."""
-        name = self.name
-        commands: dict[str, Command] = {
-            "schedule": ["HGET", "schedule", name],
-            "holder": ["HGET", "busy", name],
-            "ledger": ["ZRANGEBYSCORE", f"ledger:{name}", self.ledger_from, "+inf"],
-        }
-        if self.needs_live:
-            commands["live"] = ["ZRANGE", f"live:{name}", 0, -1]
-        if self.needs_soon:
-            commands["soon"] = ["ZRANGE", f"soon:{name}", 0, -1]
-        return commands | {f"at {at}": ["ZCOUNT", f"slot:{name}", at, at] for at in self.fire_times}
+    def commands(self) -> list[Command]:
+        """What reads all this but the jobs."""
+        times = [["ZCOUNT", f"slot:{self.name}", at, at] for at in self.fire_times]
+        return [["HGET", "schedule", self.name], ["HGET", "busy", self.name], self.ledger, *self.indexes, *times]
 
+    @property
+    def ledger(self) -> Command:
+        return ["ZRANGEBYSCORE", f"ledger:{self.name}", self.ledger_from, "+inf"]
 
-class ScheduleSnapshot:
-    """A schedule at one instant, with all that a decision on it needs."""
-
-    jobs: dict[str, JobSnapshot | None]
-
-    def __init__(self, wanted: ScheduleRead, found: Iterator[Any], positions: Iterator[int]) -> None:
-        self._commands = wanted.commands()
-        self._answers = {name: next(found) for name in self._commands}
-        self._positions = positions
-        self.name = wanted.name
-        packed, holder = self._answers["schedule"], self._answers["holder"]
-        self.schedule = None if packed is None else schedule_of(wanted.name, packed, [])
-        ids = [*self._answers.get("live", ()), *self._answers.get("soon", ()), *([holder] if holder else [])]
-        self.job_ids = [*(job_id.decode() for job_id in ids), *wanted.jobs, *wanted.known]
-
-    def was(self, job_id: str) -> Job | None:
-        """A job in this snapshot."""
-        snapshot = self.jobs[job_id]
-        return None if snapshot is None else job_of(job_id, snapshot)
-
-    def write(self, writer: GuardedWriter, now: int) -> GuardedWrite:
-        """A write that is guarded by this snapshot."""
-        write = GuardedWrite(writer, now, self._positions)
-        for name, command in self._commands.items():
-            write.guard(command, self._answers[name])
-        write.add_snapshots(self.jobs)
-        write.add_ledger(self.name, self._answers["ledger"])
-        return write
+    @property
+    def indexes(self) -> list[Command]:
+        """What finds the jobs that matter."""
+        names = [*(["live"] if self.needs_live else []), *(["soon"] if self.needs_soon else [])]
+        return [["ZRANGE", f"{name}:{self.name}", 0, -1] for name in names]
 
 
 class Schedules:
@@ -106,18 +77,16 @@ class Schedules:
         accepted = self.decide("edit", list(zip(reads, edits, strict=True)), self._edited, now)
         return [edit.id for edit, is_accepted in zip(edits, accepted, strict=True) if not is_accepted]
 
-    def _edited(self, edit: Edit, found: ScheduleSnapshot, now: int) -> tuple[GuardedWrite | None, bool]:
-        current = found.schedule
+    def _edited(self, edit: Edit, wanted: ScheduleRead, write: GuardedWrite) -> tuple[bool, bool]:
+        current = stored_schedule(write, edit.id)
         if not edit.holds_for(current.version if current else None, current.created_at if current else None):
-            return None, False
-        write = found.write(self._writer, now)
-        if edit.revoke is not None:
-            _revoke(write, edit, edit.revoke, [write.find(job_id) for job_id in found.jobs])
+            return False, False
+        deleted = _revoke(write, edit, wanted, edit.revoke) if edit.revoke is not None else set()
         made: list[str] = []
         if edit.is_removal:
             _remove(write, edit.id, current)
         else:
-            made = _add_jobs(write, edit, found)
+            made = _add_jobs(write, edit, deleted)
             after = schedule_after(edit, None if current is None else UNKNOWN_LAST, made)
             put_schedule(write, after, current)
             if after.last != (LastRun() if current is None else UNKNOWN_LAST):
@@ -126,46 +95,49 @@ class Schedules:
         write.erase(edit.id, edit.reopens)
         for skip in edit.skips:
             write.record_skip(edit.id, skip)
-        write.notify("schedules")
-        return write, True
+        write.add_command("NOTIFY", "schedules")
+        return True, True
 
     # Deciding on snapshots of schedules.
 
     def decide(
         self, verb: str, entries: Sequence[tuple[ScheduleRead, Any]], decide: Callable[..., Any], now: int | None
     ) -> list[Any]:
-        """Read, decide and commit, until every entry was decided on what still held; the answers in order."""
+        """Read, decide and commit, until every entry was decided on what still held; the answers in order. A decision
+        gets its entry, what was read, and the write for it; it says whether that is to be written, and its answer."""
         answers: dict[int, Any] = {}
-        for batch in _batches(entries):
-            left = list(batch)
 
-            def step(left: list[int] = left) -> bool:
-                writes: list[tuple[int, GuardedWrite]] = []
-                at, found = self._read([entries[number][0] for number in left], now)
-                for number, one in zip(left, found, strict=True):
-                    write, answers[number] = decide(entries[number][1], one, at)
-                    if write is not None:
-                        writes.append((number, write))
-                held = self._writer.commit(verb, [write for _, write in writes], is_work=True)
-                left[:] = [number for (number, _), is_held in zip(writes, held, strict=True) if not is_held]
-                return not left
+        def step(left: list[int]) -> list[tuple[list[int], GuardedWrite]]:
+            writes: list[tuple[list[int], GuardedWrite]] = []
+            wanted = [entries[number][0] for number in left]
+            for number, one, write in zip(left, wanted, self._read(wanted, now), strict=True):
+                is_written, answers[number] = decide(entries[number][1], one, write)
+                writes += [([number], write)] if is_written else []
+            return writes
 
-            self._writer.retry(step)
+        numbers = range(len(entries))
+        for batch in batches(numbers, lambda number: [entries[number][0].name], MOST_AT_ONCE):
+            self._writer.decide(verb, batch, step, is_work=True)
         return [answers[number] for number in range(len(entries))]
 
-    def _read(self, wanted: Sequence[ScheduleRead], now: int | None) -> tuple[int, list[ScheduleSnapshot]]:
-        """Schedules, and then their jobs; the guards of a decision find what changes in between."""
+    def _read(self, wanted: Sequence[ScheduleRead], now: int | None) -> list[GuardedWrite]:
+        """Schedules, and then their jobs, each for a write; the guards of the writes find what changes in between."""
         ids = [job_id for one in wanted for job_id in (*one.jobs, *one.known)]
         number = sum(len(one.jobs) for one in wanted)
-        commands = [command for one in wanted for command in one.commands().values()]
+        commands = [command for one in wanted for command in one.commands()]
         found = self._writer.snapshot(ids, *commands, reserve=number, now=now, is_work=True)
+        writes = [GuardedWrite(self._writer, found.now, found.positions) for _ in wanted]
         answers = iter(found.answers)
-        snapshots = [ScheduleSnapshot(one, answers, found.positions) for one in wanted]
-        others = {job_id for one in snapshots for job_id in one.job_ids}.difference(found.jobs)
+        for one, write in zip(wanted, writes, strict=True):
+            for command in one.commands():
+                write.guard(command, next(answers))
+            write.add_ledger(one.name, write.read(one.ledger)[0])
+        mine = [_job_ids(one, write) for one, write in zip(wanted, writes, strict=True)]
+        others = {job_id for some in mine for job_id in some}.difference(found.jobs)
         jobs = found.jobs | (self._writer.read_jobs(list(others)) if others else {})
-        for one in snapshots:
-            one.jobs = {job_id: jobs[job_id] for job_id in one.job_ids}
-        return found.now, snapshots
+        for write, some in zip(writes, mine, strict=True):
+            write.add_snapshots({job_id: jobs[job_id] for job_id in some})
+        return writes
 
     # Reading.
 
@@ -232,19 +204,27 @@ def _indexes_of(schedule: Schedule | None) -> list[str]:
     return [f"origin:{schedule.origin.name}", *([f"tenant:{tenant}"] if tenant else [])]
 
 
-def _revoke(write: GuardedWrite, edit: Edit, reason: str, found: list[Job | None]) -> None:
+def _job_ids(wanted: ScheduleRead, write: GuardedWrite) -> list[str]:
+    """The jobs that a decision may read or make."""
+    holder, *found = write.read(["HGET", "busy", wanted.name], *wanted.indexes)
+    ids = [*(job_id for some in found for job_id in some), *([holder] if holder else [])]
+    return [*(job_id.decode() for job_id in ids), *wanted.jobs, *wanted.known]
+
+
+def _revoke(write: GuardedWrite, edit: Edit, wanted: ScheduleRead, reason: str) -> set[int | None]:
     """Cancel the jobs that the schedule's trigger made and no worker has started; those of times that are still to come
-    are deleted."""
-    made = [job for job in found if job and job.schedule_id == edit.id and job.fire_at]
-    waiting = [job for job in made if job.state.is_waiting]
-    write.unmake(*(job for job in waiting if edit.unmakes(job)))
-    write.apply(cancel(job, write.now, reason) for job in waiting if not edit.unmakes(job))
+    are deleted. Returns these times."""
+    found = [job for job in map(write.find, _job_ids(wanted, write)) if job]
+    waiting = [job for job in found if job.schedule_id == edit.id and job.fire_at and job.state.is_waiting]
+    deleted = [job for job in waiting if edit.deletes(job)]
+    write.delete_unstarted(*deleted)
+    write.apply(cancel(job, write.now, reason) for job in waiting if not edit.deletes(job))
     write.set_last_run(edit.id, [], is_own=True)
+    return {job.fire_at for job in deleted}
 
 
-def _add_jobs(write: GuardedWrite, edit: Edit, found: ScheduleSnapshot) -> list[str]:
+def _add_jobs(write: GuardedWrite, edit: Edit, deleted: set[int | None]) -> list[str]:
     """Add the jobs of an edit; returns those that were made."""
-    deleted = {job.fire_at for job in map(found.was, found.jobs) if job and edit.unmakes(job)}
     new = [job for job in edit.jobs if not write.was_made(edit.id, job.fire_at or 0) or job.fire_at in deleted]
     return [added.id for job in new if not (added := write.add(job)).existed]
 
@@ -271,16 +251,3 @@ def _remove(write: GuardedWrite, name: str, before: Schedule | None) -> None:
     write.add_command("HDEL", "schedule", name)
     write.add_command("UNLINK", f"last:{name}")
     write.add_command("UNLINK", f"ledger:{name}")
-
-
-def _batches(entries: Sequence[tuple[ScheduleRead, Any]]) -> list[list[int]]:
-    """Numbers of entries in batches in which each schedule is once: a second entry of it comes in a later batch."""
-    rounds: list[dict[str, int]] = []
-    for number, (wanted, _) in enumerate(entries):
-        free = next((one for one in rounds if wanted.name not in one), None)
-        if free is None:
-            free = {}
-            rounds.append(free)
-        free[wanted.name] = number
-    numbers = [list(one.values()) for one in rounds]
-    return [some[start : start + MOST_AT_ONCE] for some in numbers for start in range(0, len(some), MOST_AT_ONCE)]

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 ALONE = {"add_one"}  # scripts without the prelude
 SHARED = {
-    "audit": {"commit", "entries"},
+    "guarded": {"commit", "exchange"},
     "accept": {"add", "fire"},
-    "queue_names": {"list", "queues"},
+    "queue_names": {"list", "count", "queues"},
+    "sources": {"list", "count"},
 }  # parts, and the scripts that use them
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rota.model.outcome import Undecodable
-from rota.model.retry import RetryPolicy
-from rota.model.settle import apply, claim, settle
-from rota.model.state import FINAL, State
+from rota.model.jobs.outcome import Undecodable
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.series import first_kept, last_kept
+from rota.model.jobs.settle import apply, claim, settle
+from rota.model.jobs.state import State
+from rota.model.micros import SECOND
 from rota.store.contract import Pruned
 from rota.store.redis.codec import TIME_WIDTH, audit_key, binary, lease_of, pack_record, standing_of
 from rota.store.redis.guarded_write import GuardedWrite
@@ -19,16 +22,27 @@ from rota.store.redis.operations import counts_of
 from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Retention
     from rota.store.redis.changing import Changer
-    from rota.store.redis.guarded_writer import GuardedWriter
+    from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.listing import Listing
 
-MOST_SKIPPED = 10  # batches of jobs that a key keeps, in one call of prune
 STEP = 1_000  # jobs in one call
+LOOK_AGAIN = 3600 * SECOND  # after this, jobs that a key kept are looked at again: others may be among them
+
+
+class Kept(NamedTuple):
+    """Until when all jobs of a state that ended before an instant are kept by their keys, as one call found it."""
+
+    seen_at: int
+    until: int
+    ended_before: int
+
+    def applies(self, now: int) -> bool:
+        return self.seen_at <= now < self.until
 
 
 class Upkeep:
@@ -38,12 +52,13 @@ class Upkeep:
         self._writer = writer
         self._listing = listing
         self._changer = changer
+        self._kept: dict[State, Kept] = {}
         self._ledger_after = ""  # the schedule whose ledger was pruned last
 
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
         found = self._writer.snapshot((), ["HGETALL", "count"], now=now)
         at = found.now
-        ended = _number_ended(found.answers[0])
+        ended = counts_of(found.answers[0]).ended()
         ids = jobs_to_prune(retention, limit, at, ended, lambda *asked: self._ended(at, *asked))
         removed = self._changer.remove("prune", ids, lambda job: job.state.is_final and job.key_until <= at)
         entries, nodes, reached, records = self._writer.connection.call(
@@ -53,6 +68,8 @@ class Upkeep:
             limit=limit,
             before=str(at - retention.occurrences_for),
             most=retention.most_occurrences,
+            first_minute=str(first_kept(at)),
+            last_minute=str(last_kept(at)),
             silent_since=str(at - retention.nodes_for),
             audit_until=audit_key(max(0, at - retention.audit_for + 1)),
             width=TIME_WIDTH,
@@ -61,21 +78,33 @@ class Upkeep:
         return Pruned(len(removed), entries, nodes, records)
 
     def _ended(self, now: int, state: State, through: int, limit: int) -> list[Ended]:
-        """The first of a state to have ended; those whose key still holds are left."""
+        """The first of a state to have ended; those whose key still holds are left. The index knows no positions: all
+        that ended when the last of them did are read."""
+        kept = self._kept.get(state)
+        if kept is None or not kept.applies(now):
+            kept = Kept(seen_at=now, until=now + LOOK_AGAIN, ended_before=0)
         found: list[Ended] = []
-        size = min(STEP, max(limit, 50))
-        for turn in range(MOST_SKIPPED):
-            if len(found) >= limit:
+        for jobs in self._read_ended(state, kept.ended_before, through, min(STEP, max(limit, 50))):
+            found += [Ended(job.finished_at or 0, job.seq, job.id) for job in jobs if job.key_until <= now]
+            reached = jobs[-1].finished_at or 0
+            if not found:
+                until = min(kept.until, *(job.key_until for job in jobs))
+                kept = kept._replace(until=until, ended_before=reached)
+            if len(found) >= limit and reached > sorted(found)[limit - 1].finished_at:
                 break
-            (ids,) = self._writer.read(
-                ["ZRANGEBYSCORE", f"ended:{state.value}", "-inf", through, "LIMIT", turn * size, size]
-            )
-            jobs = [job for job in self._listing.get_jobs([job_id.decode() for job_id in ids]) if job.state is state]
-            free = (job for job in jobs if job.key_until <= now and (job.finished_at or now) <= through)
-            found += [Ended(job.finished_at or 0, job.seq, job.id) for job in free]
-            if len(ids) < size:
-                break
+        self._kept[state] = kept
         return sorted(found)[:limit]
+
+    def _read_ended(self, state: State, start: int, through: int, size: int) -> Iterator[list[Job]]:
+        """Pages of jobs that ended so, in the order of their ends."""
+        for turn in count():
+            page = ["LIMIT", turn * size, size]
+            (ids,) = self._writer.read(["ZRANGEBYSCORE", f"ended:{state.value}", start, through, *page])
+            jobs = self._listing.get_jobs([job_id.decode() for job_id in ids])
+            if mine := [job for job in jobs if job.state is state and (job.finished_at or 0) <= through]:
+                yield mine
+            if len(ids) < size:
+                return
 
     def recount(self) -> dict[str, int]:
         """How far the counters are from the jobs, read page by page: exact while nothing changes."""
@@ -85,13 +114,6 @@ class Upkeep:
             jobs, below, is_last = self._listing.read_step(ALL_JOBS, below, 0, STEP)
             counted += [(job.queue, job.state) for job in jobs]
         return counts_of(self._writer.read(["HGETALL", "count"])[0]).differences(counted)
-
-
-def _number_ended(rows: Sequence[bytes]) -> int:
-    """How many ended jobs are kept."""
-    states = {state.value.encode() for state in FINAL}
-    pairs = zip(rows[::2], rows[1::2], strict=True)
-    return sum(int(number) for name, number in pairs if name.rpartition(b"|")[2] in states)
 
 
 def fail_unreadable(writer: GuardedWriter, job: Job, record: bytes | None, now: int) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rota.model.schedules.occurrence import noted
 from rota.store.contract import Refusal
 from rota.store.shared.matching import is_running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
+    from rota.model.schedules.schedule import LastRun
 
 
 class Checked(NamedTuple):
@@ -43,3 +45,13 @@ def check_changes(
             checked.accepted.append((change, job))
             taken.add(change.id)
     return checked
+
+
+def last_runs(changes: Iterable[Change], read: Callable[[list[str]], Mapping[str, LastRun]]) -> dict[str, LastRun]:
+    """What schedules record of their last runs after these changes. A schedule that is gone is left out."""
+    recorded = [(change.job.schedule_id or "", change) for change in changes if change.is_last_run]
+    after = dict(read(sorted({name for name, _ in recorded}))) if recorded else {}
+    for name, change in recorded:
+        if name in after:
+            after[name] = noted(after[name], change)
+    return after

@@ -1,27 +1,51 @@
-"""Counters: how many jobs each queue has in each state, and how many have ever ended; kept, not counted."""
+"""Counters: how many jobs each queue has in each state, how many have ever ended, and what happened in this minute;
+kept, not counted."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from rota.model.state import FINAL, State
+from rota.model.jobs.series import added, count_runs, minute_of
+from rota.model.jobs.state import FINAL, State
 from rota.store.contract import QueueInfo, QueueRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
 
 TOTAL = "total:"  # in front of a state: jobs that ever ended so
 
 
 class Counts:
-    """Differences per (queue, name), where name is a state or a total."""
+    """Differences per (queue, name), where name is a state or a total; and what settled runs add to a minute."""
 
     def __init__(self, start: dict[tuple[str, str], int] | None = None) -> None:
         self._counts: defaultdict[tuple[str, str], int] = defaultdict(int, start or {})
+        self.minute = 0
+        self.runs: list[int] = []  # for this minute, as the model counts them; empty: nothing
 
     def add(self, queue: str, state: State, number: int = 1) -> None:
         self._counts[queue, state.value] += number
+
+    def add_all(self, jobs: Iterable[Job]) -> None:
+        for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
+            self.add(queue, state, number)
+
+    def remove_all(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self.remove(job.queue, job.state)
+
+    def change(self, before: Job | None, after: Job | None) -> None:
+        """Count one job that is written. A total rises when it ends, and when one that had ended does so again."""
+        if before is None and after is not None:
+            self.add(after.queue, after.state)
+        elif after is None and before is not None:
+            self.remove(before.queue, before.state)
+        elif before is not None and after is not None and before.state is not after.state:
+            self.move(after.queue, before.state, after.state)
 
     def move(self, queue: str, before: State, after: State, number: int = 1) -> None:
         self._counts[queue, before.value] -= number
@@ -33,6 +57,19 @@ class Counts:
         """Count many moves (queue, before, after): a batch has few kinds of them."""
         for (queue, before, after), number in Counter(moves).items():
             self.move(queue, before, after, number)
+
+    def settle(self, changes: Iterable[Change], now: int) -> None:
+        """Count changes that were written: the moves of their jobs, and the runs that ended with them."""
+        changes = list(changes)
+        self.move_all((change.job.queue, change.job.state, change.state) for change in changes)
+        self.add_runs(changes, now)
+
+    def add_runs(self, changes: Iterable[Change], now: int) -> None:
+        """Count the runs that ended. One step has one instant."""
+        runs = count_runs(changes)
+        if runs:
+            self.minute = minute_of(now)
+            self.runs = added(self.runs, runs) if self.runs else runs
 
     def remove(self, queue: str, state: State, number: int = 1) -> None:
         self._counts[queue, state.value] -= number
@@ -48,6 +85,11 @@ class Counts:
 
     def queues(self) -> set[str]:
         return {queue for queue, _ in self._counts}
+
+    def ended(self) -> int:
+        """How many ended jobs are kept."""
+        names = {state.value for state in FINAL}
+        return sum(number for (_, name), number in self._counts.items() if name in names)
 
     def rows(self) -> list[tuple[str, str, int]]:
         """What changed, for a store that keeps the sums elsewhere."""
@@ -70,6 +112,20 @@ class Counts:
         keys = counted.keys() | kept.keys()
         off = {f"{queue}/{name}": kept.get((queue, name), 0) - counted[queue, name] for queue, name in keys}
         return {name: number for name, number in off.items() if number}
+
+
+def load_queue(
+    queue: QueueRecord, here: QueueRecord | QueueInfo | None, counts: Counts, pause: Callable[[], object]
+) -> bool:
+    """Take over what a record of another store has and the queue here lacks: its pause, and higher totals. Whether
+    there was any."""
+    is_paused_now = queue.is_paused and not (here is not None and here.is_paused)
+    if is_paused_now:
+        pause()
+    missing = lacking(queue, here.totals if here is not None else {})
+    for state, number in missing.items():
+        counts.add_total(queue.name, state, number)
+    return is_paused_now or bool(missing)
 
 
 def lacking(queue: QueueRecord, totals: dict[str, int]) -> dict[str, int]:

@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.errors import BadOption
-from rota.model.state import State
+from rota.model.jobs.state import State
 
 if TYPE_CHECKING:
     from rota.model.audit_record import AuditRecord
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import AuditFilter, JobFilter, ScheduleFilter
-
-
-def check_cursor(cursor: str | None) -> str | None:
-    """A page's cursor, where it is one that a list of jobs or occurrences gave."""
-    if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
-        raise BadOption(f"cursor {cursor!r} is none that a list gave")
-    return cursor
 
 
 def audit_cursor(audit: AuditRecord) -> str:
@@ -60,8 +53,17 @@ def matches(job: Job, where: JobFilter) -> bool:
         return False
     if where.until is not None and job.created_at >= where.until:
         return False
+    if not attempts_match(job.attempts, where):
+        return False
     wanted = ((where.queue, job.queue), (where.schedule_id, job.schedule_id), (where.key, job.key))
     return all(want is None or want == have for want, have in wanted)
+
+
+def attempts_match(attempts: int, where: JobFilter) -> bool:
+    """Whether a filter shows jobs with so many attempts."""
+    if where.least_attempts is not None and attempts < where.least_attempts:
+        return False
+    return where.most_attempts is None or attempts <= where.most_attempts
 
 
 def _task_matches(task: str, pattern: str) -> bool:
@@ -83,5 +85,5 @@ def is_running(job: Job) -> bool:
     return job.state is State.RUNNING
 
 
-def has_lapsed(job: Job, now: int) -> bool:
+def has_expired(job: Job, now: int) -> bool:
     return job.state is State.RUNNING and job.lease_until is not None and job.lease_until <= now

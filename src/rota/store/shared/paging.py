@@ -1,4 +1,4 @@
-"""Cuts a list into pages. A store reads one item more than the limit: that one tells whether there is a next page."""
+"""Cuts a list into pages. A store reads one item more than the limit: that one shows whether there is a next page."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 from rota.store.contract import Item, Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rota.model.schedules.occurrence import Occurrence
 
 
 def page_of(found: Sequence[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:
     """The first `limit` of what was found; a cursor only if more was found."""
     shown = list(found[:limit])
     return Page(shown, cursor_of(shown[-1]) if len(found) > limit else None)
+
+
+def occurrence_page(entries: Iterable[Occurrence], limit: int) -> Page[Occurrence]:
+    """A page of ranges and kept jobs together, oldest first."""
+    return page_of(sorted(entries, key=lambda entry: entry.through_at), limit, lambda entry: str(entry.through_at))

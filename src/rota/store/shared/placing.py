@@ -1,6 +1,6 @@
 """Places a schedule's occurrences among its jobs: the shots of a firing, and due jobs that were created ahead.
 
-The model decides about one shot (`place`) or one job (`judge`). What a decision needs to know, the order in which
+The model decides about one shot (`place`) or one job (`decide_due`). What a decision needs to know, the order in which
 decisions are carried out and what they record are the same on every store, and stand here. A store says how it reads
 and writes, inside the step that guards the schedule.
 """
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from rota.model.firing import fired, place
-from rota.model.lookahead import judge
+from rota.model.jobs.state import State
+from rota.model.schedules.firing import fired, place
+from rota.model.schedules.lookahead import decide_due
 
 if TYPE_CHECKING:
-    from rota.model.firing import Firing
-    from rota.model.job import Job, NewJob
-    from rota.model.schedule import Schedule
-    from rota.model.slots import Skip
+    from rota.model.jobs.job import Job, NewJob
+    from rota.model.schedules.firing import Firing
+    from rota.model.schedules.schedule import Schedule
+    from rota.model.schedules.slots import Skip
 
 REPLACED = "replaced by the next occurrence"  # why a live job is asked to stop
 
@@ -36,6 +37,34 @@ class Snapshot(Protocol):
         """The job that holds a unique key; one whose period is over holds it no more."""
 
 
+class BatchSnapshot:
+    """A snapshot that was read for a whole batch: ids of jobs, by schedule and by key."""
+
+    def __init__(self, live: dict[str, str], held: dict[str, str], holders: dict[str, str]) -> None:
+        self._live = live
+        self._held = held
+        self._holders = holders
+
+    def live_job(self, schedule_id: str) -> str | None:
+        return self._live.get(schedule_id)
+
+    def last_held(self, schedule_id: str) -> str | None:
+        return self._held.get(schedule_id)
+
+    def key_holder(self, key: str) -> str | None:
+        return self._holders.get(key)
+
+    def add(self, job: Job) -> None:
+        """Let the next decision meet a job that this step makes, or makes ready or held."""
+        name = job.schedule_id or ""
+        if job.state is State.HELD:
+            self._held[name] = job.id
+        elif job.slot:
+            self._live[name] = job.id
+        if job.key:
+            self._holders[job.key] = job.id
+
+
 class FiringSteps(Snapshot, Protocol):
     """What placing a firing reads and writes."""
 
@@ -50,12 +79,12 @@ class FiringSteps(Snapshot, Protocol):
 
 
 class LookaheadSteps(Snapshot, Protocol):
-    """What judging a due job reads and writes."""
+    """What deciding on a due job reads and writes."""
 
     def put(self, before: Job, after: Job, /) -> None:
         """Write a job that is ready or held from now on."""
 
-    def unmake(self, job: Job, /) -> None:
+    def delete_unstarted(self, job: Job, /) -> None:
         """Delete a waiting job without a record, and release what waited for it."""
 
     def record_skip(self, schedule_id: str, skip: Skip, /) -> None:
@@ -111,9 +140,9 @@ def place_due(job: Job, schedule: Schedule | None, steps: LookaheadSteps, now: i
     name = job.schedule_id or ""
     live = steps.live_job(name)
     held = steps.last_held(name) if live else None
-    became = judge(job, schedule, live, held, steps.key_holder(job.ahead) if job.ahead else None, now)
+    became = decide_due(job, schedule, live, held, steps.key_holder(job.ahead) if job.ahead else None, now)
     if became.job is None:
-        steps.unmake(job)
+        steps.delete_unstarted(job)
     else:
         steps.put(job, became.job)
     if became.skip is not None and schedule is not None:  # a schedule that is gone has no ledger

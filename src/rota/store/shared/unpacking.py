@@ -1,4 +1,4 @@
-"""Decodes nodes and audit records that are stored as JSON. One that cannot be read is shown with its id and the reason.
+"""Decodes nodes and audit records that are stored as JSON; stands in for what cannot be read, with the reason.
 
 A list must show every record: one that somebody wrote by hand, or another version of Rota, must not hide the others.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.model.audit_record import AuditRecord
+from rota.model.schedules.schedule import Schedule, ScheduleSpec
 from rota.store.contract import Node
 
 _decode_node = msgspec.json.Decoder(Node).decode
@@ -29,3 +30,18 @@ def audit_record_from(packed: str | bytes, *, record_id: str, at: int, subject: 
         return _decode_audit(packed)
     except (msgspec.MsgspecError, UnicodeDecodeError) as err:
         return AuditRecord(id=record_id, at=at, by="", verb=f"cannot be read: {err}", subject=subject)
+
+
+def unreadable_schedule(
+    schedule_id: str, err: object, *, version: int, created_at: int, updated_at: int, fired_through: int
+) -> Schedule:
+    """What is shown in place of a schedule that cannot be read. It is never due."""
+    return Schedule(
+        id=schedule_id,
+        spec=ScheduleSpec(trigger="", task="unreadable"),
+        version=version,
+        created_at=created_at,
+        updated_at=updated_at,
+        fired_through=fired_through,
+        problem=f"the stored schedule cannot be read: {err}",
+    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rota.model.job import OWN_FIELDS, Job, NewJob, accept, holds_key, is_plain
-from rota.model.state import State
+from rota.model.jobs.job import OWN_FIELDS, Job, NewJob, accept, can_use_fast_path, holds_key
+from rota.model.jobs.state import State
 from rota.store.contract import Added
-from rota.store.sqlite.batches import Insert
 from rota.store.sqlite.block_index import blocks_of
 from rota.store.sqlite.codec import JOB_FIELDS, NEW_FIELDS, row_of_new_job
+from rota.store.sqlite.transaction import Insert
 
 if TYPE_CHECKING:
     import sqlite3
@@ -35,11 +35,12 @@ class Adder:
 
     def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
         with self._transactions.guest(transaction, is_work=True) as tx:
+            tx.notify("jobs")
             return self.add(tx, jobs)
 
     def add(self, tx: Transaction, jobs: Sequence[NewJob]) -> list[Added]:
         """Insert jobs; those whose slot or key is taken answer with the job that has it."""
-        if all(map(is_plain, jobs)):
+        if all(map(can_use_fast_path, jobs)):
             are_in = self._insert_all_plain(tx, jobs)
         elif any(new.key or new.slot or new.waits_for for new in jobs):
             are_in = False
@@ -58,6 +59,7 @@ class Adder:
             return False
         kinds = {(new.queue, new.task) for new in jobs}
         tx.blocks.add_kinds(tx.connection, kinds, positions)
+        tx.blocks.add_times(tx.connection, (tx.now,), positions)
         if len(kinds) == 1:  # most batches, and every single job
             tx.counts.add(jobs[0].queue, State.QUEUED, len(jobs))
             return True
@@ -83,10 +85,10 @@ class Adder:
         if positions is None:
             return False
         tx.blocks.add_kinds(tx.connection, {(job.queue, job.task) for job in jobs}, positions)
+        tx.blocks.add_times(tx.connection, {job.created_at for job in jobs}, positions)
         if any(job.state is State.SUCCEEDED for job in jobs):
             tx.blocks.add_successes(tx.connection, blocks_of(positions))
-        for (queue, state), number in Counter((job.queue, job.state) for job in jobs).items():
-            tx.counts.add(queue, state, number)
+        tx.counts.add_all(jobs)
         return True
 
     def _state_of(self, connection: sqlite3.Connection, job_id: str) -> State | None:

@@ -1,22 +1,27 @@
-"""The block index: which blocks of 1,000 positions hold jobs of a queue and task, or jobs that succeeded.
+"""The block index: which blocks of 1,000 positions hold jobs of a queue and task, of a time, or jobs that
+succeeded.
 
 A usual index would cost an entry per job. This one costs an entry per block, and a list skips the blocks that have
-nothing for it. An entry may be stale and is never missing: the queue, task and position of a job never change, and a
-success is added as it happens.
+nothing for it. An entry may be stale and is never missing: the queue, task, creation and position of a job never
+change, and a success is added as it happens.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rota.model.micros import SECOND
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
 
-    Entry = tuple[str, str, int]
+    Entry = tuple[str | int, ...]
 
 BLOCK = 1_000
+LATEST = 2**62  # after every time
 MOST_KNOWN = 10_000
+SLICE = 600 * SECOND  # of time
 
 
 def blocks_of(positions: range) -> range:
@@ -29,6 +34,7 @@ class BlockIndex:
     def __init__(self, namespace: str) -> None:
         self._jobs = f"{namespace}_job"
         self._kinds = f"{namespace}_kind_block"
+        self._times = f"{namespace}_time_block"
         self._successes = f"{namespace}_success_block"
         self._known: set[Entry] = set()  # they are deleted only with blocks that get no new job
         self._fresh: list[Entry] = []
@@ -41,6 +47,14 @@ class BlockIndex:
         unknown = [entry for entry in entries if entry not in self._known]
         if unknown:
             connection.executemany(f"INSERT OR IGNORE INTO {self._kinds} VALUES (?, ?, ?)", unknown)
+            self._fresh += unknown
+
+    def add_times(self, connection: sqlite3.Connection, created_at: Iterable[int], positions: range) -> None:
+        """These positions were given to jobs that were created then."""
+        slices, blocks = {at // SLICE for at in created_at}, blocks_of(positions)
+        unknown = [entry for slice_ in slices for block in blocks if (entry := (slice_, block)) not in self._known]
+        if unknown:
+            connection.executemany(f"INSERT OR IGNORE INTO {self._times} VALUES (?, ?)", unknown)
             self._fresh += unknown
 
     def void(self) -> None:
@@ -74,8 +88,16 @@ class BlockIndex:
         block = 0 if first is None else first // BLOCK
         if block > self._first:
             connection.execute(f"DELETE FROM {self._kinds} WHERE block < ?", (block,))
+            connection.execute(f"DELETE FROM {self._times} WHERE block < ?", (block,))
             connection.execute(f"DELETE FROM {self._successes} WHERE block < ?", (block,))
             self._first = block
+
+    def positions(self, connection: sqlite3.Connection, since: int | None, until: int | None) -> range:
+        """The positions between which all jobs are that were created in since <= t < until."""
+        slices = (0 if since is None else since // SLICE, LATEST if until is None else (until - 1) // SLICE)
+        query = f"SELECT min(block), max(block) FROM {self._times} WHERE slice BETWEEN ? AND ?"
+        first, last = connection.execute(query, slices).fetchone()
+        return range(0) if first is None else range(first * BLOCK, (last + 1) * BLOCK)
 
     # Reading: the blocks that may have what is asked for, the newest first.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.occurrence import is_noted, is_record_of, noted, of_job
-from rota.model.settle import Change, cancel, release, still_awaited
-from rota.model.state import State
-from rota.store.shared.changing import check_changes
+from rota.model.jobs.settle import Change, cancel, release, still_awaited
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import is_record_of, of_job
+from rota.store.shared.changing import check_changes, last_runs
 from rota.store.shared.matching import is_running, is_same
+from rota.store.sqlite import clock
 from rota.store.sqlite.block_index import BLOCK
 from rota.store.sqlite.codec import JOB_COLUMNS, SET_CHANGE, jobs_of, last_of, packed_last, row_of_change
 from rota.store.sqlite.transaction import rows_in
@@ -16,7 +17,8 @@ from rota.store.sqlite.transaction import rows_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.schedule import LastRun
     from rota.store.contract import Refusal
     from rota.store.sqlite.ledger import Ledger
     from rota.store.sqlite.listing import Listing
@@ -39,6 +41,19 @@ class Changer:
         with self._transactions.work("change", now) as tx:
             tx.notify("jobs")
             return self.settle(tx, changes, lambda change, job: is_same(change, job) and not is_running(job))
+
+    def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
+        with self._transactions.write("change", now) as tx:
+            tx.notify("jobs")
+            expired = self._expired_among(tx, changes, clock.lease_now(now))
+            return self.settle(tx, changes, lambda change, job: is_same(change, job) and job.seq in expired)
+
+    def _expired_among(self, tx: Transaction, changes: Sequence[Change], lease: tuple[int, str]) -> set[int]:
+        """Those of the running jobs, by position, whose lease has expired; one of an earlier boot has."""
+        lease_at, boot = lease
+        query = f"SELECT seq, lease_until, lease_boot FROM {self._name} WHERE seq IN"
+        rows = rows_in(tx.connection, query, [change.job.seq for change in changes], "AND state = 'running'")
+        return {seq for seq, until, of_boot in rows if until <= lease_at or of_boot != boot}
 
     def delete_jobs(self, ids: Sequence[str]) -> list[str]:
         with self._transactions.work("delete") as tx:
@@ -66,7 +81,7 @@ class Changer:
 
     def follow(self, tx: Transaction, changes: Sequence[Change]) -> None:
         """What changes set in motion, once they are written."""
-        tx.counts.move_all((change.job.queue, change.job.state, change.state) for change in changes)
+        tx.counts.settle(changes, tx.now)
         ended = [change for change in changes if change.state.is_final]
         if ended:
             succeeded = {change.job.seq // BLOCK for change in ended if change.state is State.SUCCEEDED}
@@ -90,14 +105,14 @@ class Changer:
 
     def _record_last_runs(self, tx: Transaction, changes: Sequence[Change]) -> None:
         """Record with the schedules how their jobs ended, or that an attempt failed."""
-        for change in changes:
-            if not is_noted(change):
-                continue
-            where = (change.job.schedule_id,)
-            row = tx.connection.execute(f"SELECT last FROM {self._schedules} WHERE id = ?", where).fetchone()
-            if row is not None:
-                last = packed_last(noted(last_of(row[0]), change))
-                tx.connection.execute(f"UPDATE {self._schedules} SET last = ? WHERE id = ?", (last, *where))
+
+        def read(names: list[str]) -> dict[str, LastRun]:
+            rows = rows_in(tx.connection, f"SELECT id, last FROM {self._schedules} WHERE id IN", names)
+            return {name: last_of(last) for name, last in rows}
+
+        after = [(packed_last(last), name) for name, last in last_runs(changes, read).items()]
+        if after:
+            tx.connection.executemany(f"UPDATE {self._schedules} SET last = ? WHERE id = ?", after)
 
     def put(self, tx: Transaction, before: Job, after: Job) -> None:
         """Write a job that nobody holds as it is from now on."""
@@ -132,7 +147,7 @@ class Changer:
         self._drop(tx, jobs)
         return [job.id for job in jobs]
 
-    def unmake(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+    def delete_unstarted(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         """Delete waiting jobs without a record, and release what waited for them."""
         self._drop(tx, jobs)
         if jobs:
@@ -140,8 +155,7 @@ class Changer:
 
     def _drop(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         """Delete jobs with their logs and leave no record."""
-        for job in jobs:
-            tx.counts.remove(job.queue, job.state)
+        tx.counts.remove_all(jobs)
         tx.connection.executemany(f"DELETE FROM {self._name} WHERE seq = ?", [(job.seq,) for job in jobs])
         tx.connection.executemany(f"DELETE FROM {self._logs} WHERE job_id = ?", [(job.id,) for job in jobs])
 

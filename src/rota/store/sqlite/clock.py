@@ -35,6 +35,14 @@ def lease_now(injected: int | None) -> tuple[int, str]:
     return time.clock_gettime_ns(_CLOCK) // 1000 - offset_of_namespace(), boot_id()
 
 
+def wall_time_of(lease_until: int | None, boot: str | None) -> int | None:
+    """The end of a lease by the wall clock. A lease of an earlier boot has expired; it is shown as of the epoch."""
+    if lease_until is None or boot in {None, INJECTED}:
+        return lease_until
+    now, this_boot = lease_now(None)
+    return wall_now() + lease_until - now if boot == this_boot else 0
+
+
 @lru_cache(maxsize=1)
 def boot_id() -> str:
     try:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.model.job import Job
-from rota.model.occurrence import Occurrence
-from rota.model.schedule import Ahead, LastRun, Origin, Pause, Schedule, ScheduleSpec, pack_spec, unpack_spec
-from rota.model.settle import Change
-from rota.model.state import State
+from rota.model.jobs.job import Job
+from rota.model.jobs.settle import Change
+from rota.model.jobs.state import State
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
 from rota.store.contract import LogLine
-from rota.store.shared.unpacking import audit_record_from
+from rota.store.shared.unpacking import audit_record_from, unreadable_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 JOB_FIELDS = Job.__struct_fields__
 JOB_COLUMNS = ", ".join(JOB_FIELDS)
 
-# Of a scheduled job: whether it was created ahead and is yet to be judged, as the model's is_ahead says.
+# Of a scheduled job: whether it was created ahead and is yet to be decided, as the model's is_ahead says.
 IS_AHEAD = "ahead IS NOT NULL AND lease_no = 0"
 
 _STATES = {state.value: state for state in State}
@@ -73,7 +73,7 @@ def row_of_new_job(job: Job) -> Row:
     return row
 
 
-# Most claimed jobs never ran before: a third of the columns tells all of them, and reading less is quicker.
+# Most claimed jobs never ran before: a third of the columns is enough, and reading less is faster.
 FRESH_FIELDS = ("id", "seq", "task", "payload", "queue", "priority", "created_at", "run_at", "lease_no")
 FRESH_COLUMNS = ", ".join(FRESH_FIELDS)
 CLAIMED_FIELDS = ("state", "started_at", "holder", "lease_until")  # what a claim sets
@@ -121,7 +121,9 @@ def fresh_job_of(row: Row, now: int, holder: str, lease_until: int) -> Job:
 
 # Changes of jobs. What differs from the fields of a Change: a cancel request may stay, and the lease ends.
 
-_PLAIN = tuple(name for name in Change.__struct_fields__ if name not in {"job", "cancel_reason", "is_removal"})
+_PLAIN = tuple(
+    name for name in Change.__struct_fields__ if name not in {"job", "cancel_reason", "is_removal", "ended_at"}
+)
 SET_CHANGE = (
     f"{', '.join(f'{name} = ?' for name in _PLAIN)}, holder = ?, "
     "cancel_reason = coalesce(?, CASE WHEN ? THEN cancel_reason END), lease_until = NULL, lease_boot = NULL"
@@ -160,14 +162,8 @@ def schedule_of(row: Row) -> Schedule:
     try:
         return _readable_schedule(row)
     except (msgspec.MsgspecError, TypeError, ValueError) as err:
-        return Schedule(
-            id=str(row[0]),
-            spec=ScheduleSpec(trigger="", task="unreadable"),
-            version=row[3],
-            created_at=row[5],
-            updated_at=row[6],
-            fired_through=row[10],
-            problem=f"the stored schedule cannot be read: {err}",
+        return unreadable_schedule(
+            str(row[0]), err, version=row[3], created_at=row[5], updated_at=row[6], fired_through=row[10]
         )
 
 
@@ -278,6 +274,11 @@ def audit_record_of(row: Row) -> AuditRecord:
 
 def row_of_log_line(line: LogLine) -> Row:
     return line.job_id, line.number, line.at, line.level, line.text
+
+
+def numbers_of(stored: str) -> list[int]:
+    """The numbers of a minute."""
+    return msgspec.json.decode(stored, type=list[int])
 
 
 def log_line_of(row: Row) -> LogLine:

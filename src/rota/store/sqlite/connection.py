@@ -1,4 +1,4 @@
-"""The database file: opened safely, written by one transaction at a time, its faults translated into Rota's errors."""
+"""The database file: opened safely, and written by one transaction at a time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rota.errors import SchemaMismatch, StoreError, StoreReplaced, StoreUnavaila
 from rota.store.shared import forks
 from rota.store.shared.files import file_system_of
 from rota.store.shared.forks import abandon
+from rota.store.sqlite.faults import LOCK_PATIENCE, is_busy, locked, translate
 from rota.store.sqlite.file_identity import FileWatch, is_there
 
 if TYPE_CHECKING:
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.store.sqlite")
 
-LOCK_PATIENCE = 8.0  # seconds that a write waits for other transactions; a loop that waits for longer counts as stuck
 LONGEST_PAUSE = 0.003  # seconds between two tries: transactions of others take a few milliseconds
 OLDEST = (3, 35, 0)  # RETURNING came with it
 
-_NO_SPACE = {"SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE"}  # what a full disk says where SQLite needs room to open
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"}
 
 
@@ -73,7 +72,7 @@ class _Reader:
         self._lock.release()
 
     def close(self, deadline: float) -> bool:
-        """Close it once its thread does not use it; False where that takes too long."""
+        """Close it once its thread does not use it; False if that takes too long."""
         if not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             return False
         try:
@@ -101,7 +100,7 @@ class Translated:
 
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, _: object) -> None:
         if isinstance(err, sqlite3.Error):
-            raise self._database.in_our_words(err) from err
+            raise translate(err, self._database.path) from err
         if isinstance(err, OSError):
             raise StoreUnavailable(f"cannot use {self._database.path}: {err.strerror}") from err
 
@@ -116,7 +115,7 @@ class Writing:
     def __enter__(self) -> sqlite3.Connection:
         deadline = time.monotonic() + LOCK_PATIENCE
         if not self._database.write_lock.acquire(timeout=LOCK_PATIENCE):  # its holder waits for another process
-            raise self._database.locked()
+            raise locked(self._database.path)
         try:
             with self._database.translated:
                 self._connection = self._database.begin(deadline)
@@ -160,6 +159,7 @@ class Database(forks.Forked):
         self._epoch: Epoch | None = None
         self._reopened = reopened
         self._watch = FileWatch(path)
+        self.was_opened = False
         self._is_open = False
         self._is_paused = False  # closed for a fork; the next call opens it again
         self._broken = ""  # why the file must not be used as it is
@@ -174,6 +174,7 @@ class Database(forks.Forked):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or newer is needed")
         if self._writer is not None:
             return
+        self.was_opened = True
         with self.translated:
             self._make_folder()
             refuse_network(self.path.parent)
@@ -229,12 +230,21 @@ class Database(forks.Forked):
     def look(self, how: str = "mode=ro") -> Iterator[sqlite3.Connection]:
         """A look at a file that is not open, and that another program may have made: nothing about it is changed."""
         with self.translated, self.write_lock:  # no fork happens meanwhile
-            place = f"{self.path.as_uri()}?{how}"
-            connection = sqlite3.connect(place, uri=True, isolation_level=None, timeout=LOCK_PATIENCE)
+            url = f"{self.path.as_uri()}?{how}"
+            connection = sqlite3.connect(url, uri=True, isolation_level=None, timeout=LOCK_PATIENCE)
             try:
                 yield connection
             finally:
                 connection.close()
+
+    def data_version(self) -> int | None:
+        """A number that changes when another connection commits; None if it cannot be read now."""
+        try:
+            with self.read() as connection:
+                (version,) = connection.execute("PRAGMA data_version").fetchone()
+        except StoreError:
+            return None
+        return int(version)
 
     def begin(self, deadline: float) -> sqlite3.Connection:
         """Take the write lock, waiting for other processes in small jittered steps."""
@@ -244,7 +254,7 @@ class Database(forks.Forked):
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as err:
-                if not _is_busy(err) or time.monotonic() > deadline:
+                if not is_busy(err) or time.monotonic() > deadline:
                     raise
             else:
                 return self._checked(connection)
@@ -430,9 +440,9 @@ class Database(forks.Forked):
         self._is_open, self._is_paused = True, False
 
     def _connect(self) -> sqlite3.Connection:
-        place = f"{self.path.as_uri()}?mode=rw"  # open() alone makes a file: this one may have been moved away since
+        url = f"{self.path.as_uri()}?mode=rw"  # open() alone makes a file: this one may have been moved away since
         connection = sqlite3.connect(
-            place, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE
+            url, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_PATIENCE
         )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -445,26 +455,6 @@ class Database(forks.Forked):
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
 
-    def locked(self) -> StoreUnavailable:
-        return StoreUnavailable(
-            f"{self.path} has been locked by another process for {LOCK_PATIENCE:.0f} s; nothing was written. "
-            "End the program that keeps a transaction open, then try again"
-        )
-
-    def in_our_words(self, err: sqlite3.Error) -> StoreError:
-        text = str(err)
-        if _is_busy(err):
-            return self.locked()
-        if "full" in text or getattr(err, "sqlite_errorname", "") in _NO_SPACE:
-            return StoreUnavailable(f"no space is left for {self.path}; nothing was written. Free some, then go on")
-        if "not a database" in text or "malformed" in text:
-            return SchemaMismatch(f"{self.path} is not a SQLite database ({text}); name another file")
-        if "readonly" in text or "unable to open" in text:
-            return StoreUnavailable(
-                f"cannot write {self.path}: {text}. Check the permissions of the file and its folder"
-            )
-        return StoreError(f"{self.path}: {text}")
-
 
 def refuse_network(folder: Path) -> None:
     """SQLite's locks do not hold on network file systems."""
@@ -474,7 +464,3 @@ def refuse_network(folder: Path) -> None:
             f"{folder} is on a network file system ({kind}), where SQLite's locks do not hold; "
             "use a local disk, or a server store such as postgresql://"
         )
-
-
-def _is_busy(err: sqlite3.Error) -> bool:
-    return "locked" in str(err) or "busy" in str(err)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rota.model.settle import claim_order, due_order, open_queues
-from rota.model.state import State
+from rota.model.jobs.settle import claim_order, due_order, open_queues
+from rota.model.jobs.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged
 from rota.store.shared.matching import is_held_by
 from rota.store.sqlite import clock
-from rota.store.sqlite.batches import Update, all_or_none
 from rota.store.sqlite.codec import (
     BARE_END,
     FRESH_COLUMNS,
@@ -23,17 +22,18 @@ from rota.store.sqlite.codec import (
     row_of_change,
     row_of_end,
 )
+from rota.store.sqlite.transaction import Update, all_or_none
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
     from rota.store.contract import Refusal
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.listing import Listing
-    from rota.store.sqlite.lookahead import LookaheadJudge
+    from rota.store.sqlite.lookahead import LookaheadDecider
     from rota.store.sqlite.transaction import Transaction, Transactions
 
 
@@ -46,7 +46,7 @@ class Exchanger:
         transactions: Transactions,
         listing: Listing,
         changer: Changer,
-        lookahead: LookaheadJudge,
+        lookahead: LookaheadDecider,
     ) -> None:
         self._transactions = transactions
         self._listing = listing
@@ -74,8 +74,8 @@ class Exchanger:
             refused = self._settle(tx, ask.holder, ask.settled)
             queues = self._open_queues(tx.connection, ask.queues)
             claimed: list[Job] = []
-            if ask.want > 0:
-                self._judge_due(tx, queues)
+            if ask.want > 0 and queues:
+                self._decide_due(tx, queues)
                 self._promote(tx, queues, ask.ahead)
                 claimed = self._claim(tx, ask, queues, clock.lease_now(now))
             next_due = self._next_due(tx.connection, queues)
@@ -113,7 +113,7 @@ class Exchanger:
         if not all(change.state.is_final for change in changes):
             return False
         fences = [(change.job.seq, change.id, change.job.lease_no, holder) for change in changes]
-        if all(change.is_bare_end for change in changes):
+        if all(change.can_use_fast_path for change in changes):
             rows = [(*row_of_end(change), *fence) for change, fence in zip(changes, fences, strict=True)]
             are_over = all_or_none(tx.connection, lambda: self._end_barely.write(tx.connection, rows), len(rows))
         else:
@@ -131,32 +131,34 @@ class Exchanger:
         paused = {name for (name,) in connection.execute(f"SELECT name FROM {self._queues} WHERE is_paused")}
         return open_queues(queues, paused)
 
-    def _judge_due(self, tx: Transaction, queues: Sequence[str]) -> None:
+    def _decide_due(self, tx: Transaction, queues: Sequence[str]) -> None:
         """Decide about due jobs that were created ahead, a bounded number of them, in the order of their times."""
-        query = (
-            f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE state = 'scheduled' AND {IS_AHEAD} "
-            "AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?"
-        )
-        found = [row for queue in queues for row in tx.connection.execute(query, (queue, tx.now, MOST_PROMOTED))]
+        due, values = self._due(queues, IS_AHEAD, tx.now)
+        found = tx.connection.execute(f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE seq IN ({due})", values).fetchall()
         if found:
-            self._lookahead.judge(tx, sorted(jobs_of(found), key=due_order))
+            self._lookahead.decide(tx, sorted(jobs_of(found), key=due_order))
 
     def _promote(self, tx: Transaction, queues: Sequence[str], ahead: int) -> None:
         """Make jobs of these queues ready that are due, or will be within `ahead`; a bounded number of them."""
-        for queue in queues:
-            promoted = tx.connection.execute(
-                f"UPDATE {self._name} SET state = 'queued', queued_at = max(?, run_at) "
-                f"WHERE seq IN (SELECT seq FROM {self._name} WHERE state = 'scheduled' "
-                f"AND ({IS_AHEAD}) IS NOT TRUE AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?)",
-                (tx.now, queue, tx.now + ahead, MOST_PROMOTED),
-            ).rowcount
-            if promoted:
-                tx.counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
+        due, values = self._due(queues, f"({IS_AHEAD}) IS NOT TRUE", tx.now + ahead)
+        promoted = tx.connection.execute(
+            f"UPDATE {self._name} SET state = 'queued', queued_at = max(?, run_at) "
+            f"WHERE seq IN ({due}) RETURNING queue",
+            (tx.now, *values),
+        )
+        tx.counts.move_all((queue, State.SCHEDULED, State.QUEUED) for (queue,) in promoted.fetchall())
+
+    def _due(self, queues: Sequence[str], kind: str, through: int) -> tuple[str, list[Any]]:
+        """The positions of the earliest due jobs of some queues, as a query."""
+        each = (
+            f"SELECT seq, run_at FROM {self._name} WHERE state = 'scheduled' AND {kind} "
+            "AND queue = ? AND run_at <= ? ORDER BY run_at, seq LIMIT ?"
+        )
+        values = [value for queue in queues for value in (queue, through, MOST_PROMOTED)]
+        return _first_of(each, "run_at", len(queues)), [*values, MOST_PROMOTED]
 
     def _claim(self, tx: Transaction, ask: Exchange, queues: Sequence[str], lease: tuple[int, str]) -> list[Job]:
         """Claim the best ready jobs of these queues, in one merged order."""
-        if not queues:
-            return []
         best, values = self._best(queues, ask.want)
         lease_at, boot = lease
         until = lease_at + ask.lease_for
@@ -186,14 +188,17 @@ class Exchanger:
             f"SELECT seq, priority FROM {self._name} WHERE state = 'queued' AND queue = ? "
             "ORDER BY priority DESC, seq LIMIT ?"
         )
-        if len(queues) == 1:
-            return f"SELECT seq FROM ({each})", [queues[0], want]
-        merged = " UNION ALL ".join(f"SELECT * FROM ({each})" for _ in queues)
         values = [value for queue in queues for value in (queue, want)]
-        return f"SELECT seq FROM ({merged}) ORDER BY priority DESC, seq LIMIT ?", [*values, want]
+        return _first_of(each, "priority DESC", len(queues)), [*values, want]
 
     def _next_due(self, connection: sqlite3.Connection, queues: Sequence[str]) -> int | None:
         """When the first scheduled job of these queues is due."""
         query = f"SELECT min(run_at) FROM {self._name} WHERE state = 'scheduled' AND queue = ?"
         found = [connection.execute(query, (queue,)).fetchone()[0] for queue in queues]
         return min((run_at for run_at in found if run_at is not None), default=None)
+
+
+def _first_of(each: str, order: str, number: int) -> str:
+    """The positions that come first in one order, of what a query finds for each of so many queues."""
+    merged = " UNION ALL ".join([f"SELECT * FROM ({each})"] * number)
+    return f"SELECT seq FROM ({merged}) ORDER BY {order}, seq LIMIT ?"

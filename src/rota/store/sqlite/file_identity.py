@@ -1,9 +1,9 @@
 """Notices that a file was replaced, deleted or set back under the processes that use it.
 
 SQLite itself does not: it writes on into a file that was unlinked, and everything accepted there is lost. Two facts are
-compared in each write transaction. The identity of the file and of its two companions (device and inode) tells of a
-file that was moved, deleted or put in the place of another. A row that each handle renews tells of content that went
-back to an earlier state within the same file: a backup does not have the last row.
+compared in each write transaction. The identity of the file and of its two companions (device and inode) shows
+that a file was moved, deleted or replaced by another. A row that each handle renews shows that the content of the same
+file went back to an earlier state: a backup does not have the last row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def identity_of(path: str) -> Identity | None:
 
 
 def is_there(path: Path) -> bool:
-    """Whether the file is there; an error where only its -wal file is: SQLite would empty that beside a new file."""
+    """Whether the file is there; an error if only its -wal file is: SQLite would empty that beside a new file."""
     has_wal = os.path.exists(f"{os.path.realpath(path)}-wal")  # noqa: PTH110 - before the file: that is made first
     if path.exists():
         return True
@@ -69,7 +69,7 @@ class FileWatch:
         self._beside = ()
 
     def look(self) -> os.stat_result | None:
-        """The file at the path; None where another one, or none, is where the open one was."""
+        """The file at the path; None if another one, or none, is where the open one was."""
         try:
             found = os.stat(self._path)  # noqa: PTH116 - each transaction asks, and a Path costs twice as much
         except FileNotFoundError:
@@ -182,10 +182,10 @@ class Epoch:
         return row
 
     def _number_below(self) -> int | None:
-        """The number in the file itself, without its -wal file; None where it cannot be read just now."""
-        place = f"{self._path.as_uri()}?immutable=1"
+        """The number in the file itself, without its -wal file; None if it cannot be read just now."""
+        url = f"{self._path.as_uri()}?immutable=1"
         try:
-            connection = sqlite3.connect(place, uri=True, isolation_level=None)
+            connection = sqlite3.connect(url, uri=True, isolation_level=None)
             try:
                 row = connection.execute(self._select, (self._name,)).fetchone()
             finally:

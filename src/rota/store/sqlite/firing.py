@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rota.model.job import accept
-from rota.model.occurrence import of_skip
+from rota.model.jobs.job import accept
+from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.shared.placing import advanced, place_firing
 from rota.store.sqlite.codec import ADVANCED, advanced_row, last_of
@@ -17,8 +17,8 @@ from rota.store.sqlite.transaction import LARGEST_IN, rows_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.firing import Firing
-    from rota.model.job import NewJob
+    from rota.model.jobs.job import NewJob
+    from rota.model.schedules.firing import Firing
     from rota.store.sqlite.adding import Adder
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
@@ -34,7 +34,7 @@ class FiringSnapshot(NamedTuple):
     made: set[tuple[str, int]]  # occurrences that have a job
     busy: set[str]  # schedules whose overlap slot is taken
 
-    def is_simple(self, firing: Firing) -> bool:
+    def can_use_fast_path(self, firing: Firing) -> bool:
         """Whether it makes one job that nothing prevents."""
         if len(firing.shots) != 1:
             return False
@@ -78,7 +78,7 @@ class Firer:
                 results.append(Fired(schedule_id=firing.schedule.id, is_accepted=False))
                 continue
             current = _with_last(firing, guard)
-            if snapshot.is_simple(firing):
+            if snapshot.can_use_fast_path(firing):
                 simple.append(current)
                 results.append(Fired.of(firing.schedule.id, [firing.shots[0].job.id], firing.skips))
             else:  # in their order: positions go by it

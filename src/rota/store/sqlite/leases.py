@@ -1,23 +1,19 @@
-"""Renews leases, finds and rescues jobs whose lease has expired, and keeps what is said to and by running jobs."""
+"""Renews leases, finds jobs whose lease has expired, and keeps what is said to and by running jobs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rota.store.contract import Extended
-from rota.store.shared.matching import is_same
 from rota.store.sqlite import clock
 from rota.store.sqlite.codec import JOB_COLUMNS, jobs_of
-from rota.store.sqlite.transaction import rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
-    from rota.store.contract import Refusal
+    from rota.model.jobs.job import Job
     from rota.store.sqlite.changing import Changer
-    from rota.store.sqlite.transaction import Transaction, Transactions
+    from rota.store.sqlite.transaction import Transactions
 
 
 class Leases:
@@ -28,7 +24,9 @@ class Leases:
         self._changer = changer
         self._name = f"{namespace}_job"
 
-    def extend(self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None) -> Extended:
+    def extend_leases(
+        self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None
+    ) -> Extended:
         lost = self._renew(holder, leases, lease_for, now) if leases else []
         with self._transactions.read() as connection:
             rows = connection.execute(
@@ -52,7 +50,7 @@ class Leases:
                 if not tx.connection.execute(query, (lease_at + lease_for, boot, job_id, lease_no, holder)).rowcount
             ]
 
-    def lapsed_jobs(self, limit: int, now: int | None) -> list[Job]:
+    def expired_jobs(self, limit: int, now: int | None) -> list[Job]:
         with self._transactions.read() as connection:
             rows = connection.execute(
                 f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE state = 'running' "
@@ -60,19 +58,6 @@ class Leases:
                 (*clock.lease_now(now), limit),
             )
             return jobs_of(rows)
-
-    def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
-        with self._transactions.write("change", now) as tx:
-            tx.notify("jobs")
-            lapsed = self._lapsed_among(tx, changes, clock.lease_now(now))
-            return self._changer.settle(tx, changes, lambda change, job: is_same(change, job) and job.seq in lapsed)
-
-    def _lapsed_among(self, tx: Transaction, changes: Sequence[Change], lease: tuple[int, str]) -> set[int]:
-        """Those of the running jobs, by position, whose lease has expired; one of an earlier boot has."""
-        lease_at, boot = lease
-        query = f"SELECT seq, lease_until, lease_boot FROM {self._name} WHERE seq IN"
-        rows = rows_in(tx.connection, query, [change.job.seq for change in changes], "AND state = 'running'")
-        return {seq for seq, until, of_boot in rows if until <= lease_at or of_boot != boot}
 
     def request_cancels(self, ids: Sequence[str], reason: str) -> list[str]:
         with self._transactions.write("cancel") as tx:

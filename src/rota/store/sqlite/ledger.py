@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.occurrence import Occurrence, fold, of_job
-from rota.store.shared.matching import check_cursor
-from rota.store.shared.paging import page_of
+from rota.model.schedules.occurrence import Occurrence, of_job
+from rota.store.shared.ledger import fold_all
+from rota.store.shared.paging import occurrence_page
 from rota.store.sqlite.codec import JOB_COLUMNS, OCCURRENCE_COLUMNS, jobs_of, occurrence_of, row_of_occurrence
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from rota.store.contract import Page, Retention
+    from rota.store.contract import LedgerSpan, Page, Retention
     from rota.store.sqlite.transaction import Transactions
 
 
@@ -28,17 +28,14 @@ class Ledger:
         self._pruned_through = ""  # the schedule whose entries were pruned last
 
     def record(self, connection: sqlite3.Connection, entries: Sequence[Occurrence]) -> None:
-        """Write entries, each joined to the range that it follows without a break."""
-        for entry in sorted(entries, key=lambda entry: entry.through_at):
-            joined, replaced = fold(entry, *self._neighbours(connection, entry))
-            connection.executemany(
-                f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?",
-                [(other.schedule_id, other.through_at) for other in replaced],
-            )
-            connection.execute(
-                f"INSERT OR REPLACE INTO {self._name} ({OCCURRENCE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-                row_of_occurrence(joined),
-            )
+        """Write entries, each joined to the ranges that it touches."""
+        near = [other for entry in entries for other in self._neighbours(connection, entry)]
+        gone, written = fold_all(entries, near)
+        connection.executemany(f"DELETE FROM {self._name} WHERE schedule_id = ? AND through_at = ?", sorted(gone))
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {self._name} ({OCCURRENCE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+            map(row_of_occurrence, written.values()),
+        )
 
     def erase(self, connection: sqlite3.Connection, schedule_id: str, ends: Sequence[int]) -> None:
         """Delete the entries that end at these times."""
@@ -49,26 +46,24 @@ class Ledger:
     def forget(self, connection: sqlite3.Connection, schedule_id: str) -> None:
         connection.execute(f"DELETE FROM {self._name} WHERE schedule_id = ?", (schedule_id,))
 
-    def list_occurrences(
-        self, schedule_id: str, start: int, end: int, cursor: str | None, limit: int
-    ) -> Page[Occurrence]:
-        """Ranges and kept jobs together, oldest first."""
-        after = int(cursor) if check_cursor(cursor) and cursor else start - 1
+    def list_many_occurrences(self, spans: Sequence[LedgerSpan], limit: int) -> list[Page[Occurrence]]:
         with self._transactions.read() as connection:
-            ranges = connection.execute(
-                f"SELECT {OCCURRENCE_COLUMNS} FROM {self._name} "
-                "WHERE schedule_id = ? AND through_at > ? AND iif(count = 1, through_at, after_at + 1) < ? "
-                "ORDER BY through_at LIMIT ?",
-                (schedule_id, after, end, limit + 1),
-            ).fetchall()
-            kept = connection.execute(
-                f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
-                "WHERE schedule_id = ? AND fire_at > ? AND fire_at < ? AND created_at >= ? ORDER BY fire_at LIMIT ?",
-                (schedule_id, after, end, self._since(connection, schedule_id), limit + 1),
-            ).fetchall()
-        entries = [*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))]
-        entries.sort(key=lambda entry: entry.through_at)
-        return page_of(entries, limit, lambda entry: str(entry.through_at))
+            return [self._page(connection, span, limit) for span in spans]
+
+    def _page(self, connection: sqlite3.Connection, span: LedgerSpan, limit: int) -> Page[Occurrence]:
+        """Ranges and kept jobs together, oldest first."""
+        ranges = connection.execute(
+            f"SELECT {OCCURRENCE_COLUMNS} FROM {self._name} "
+            "WHERE schedule_id = ? AND through_at >= ? AND iif(count = 1, through_at, after_at + 1) < ? "
+            "ORDER BY through_at LIMIT ?",
+            (*span, limit + 1),
+        ).fetchall()
+        kept = connection.execute(
+            f"SELECT {JOB_COLUMNS} FROM {self._jobs} "
+            "WHERE schedule_id = ? AND fire_at >= ? AND fire_at < ? AND created_at >= ? ORDER BY fire_at LIMIT ?",
+            (*span, self._since(connection, span.schedule_id), limit + 1),
+        ).fetchall()
+        return occurrence_page([*map(occurrence_of, ranges), *map(of_job, jobs_of(kept))], limit)
 
     def _since(self, connection: sqlite3.Connection, schedule_id: str) -> int:
         """When the schedule was created: jobs of an earlier namesake are none of its records."""
@@ -88,7 +83,7 @@ class Ledger:
         )
 
     def _next(self, connection: sqlite3.Connection, limit: int) -> list[str]:
-        """The schedules whose turn it is: upkeep visits them all, call by call."""
+        """The next schedules: upkeep visits all of them, some in each call."""
         rows = connection.execute(
             f"SELECT DISTINCT schedule_id FROM {self._name} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?",
             (self._pruned_through, limit),

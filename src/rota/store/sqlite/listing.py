@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from heapq import merge
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice, takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.state import State
-from rota.store.shared.matching import check_cursor
+import msgspec
+
+from rota.model.jobs.state import State
+from rota.store.contract import FEWEST_REPEATED, Failure
 from rota.store.shared.paging import page_of
 from rota.store.sqlite.block_index import BLOCK
+from rota.store.sqlite.clock import wall_time_of
 from rota.store.sqlite.codec import JOB_COLUMNS, jobs_of
 from rota.store.sqlite.transaction import rows_in
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import JobFilter, Page
     from rota.store.sqlite.block_index import BlockIndex
     from rota.store.sqlite.transaction import Transactions
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     Conditions = tuple[list[str], list[Any]]
 
 FAR = 2**62  # beyond every position
+BY_POSITION = "NOT INDEXED"
+FEW = 2_000  # jobs
+MOST_TOGETHER = 32  # blocks that one query reads
 INDEXES = {  # of the states that have one for lists; of running jobs there are no more than workers have slots
     State.RUNNING: "leased",
     State.SCHEDULED: "scheduled",
@@ -33,6 +39,18 @@ INDEXES = {  # of the states that have one for lists; of running jobs there are 
     State.FAILED: "failed",
     State.CANCELLED: "cancelled",
 }
+
+
+class Reader(NamedTuple):
+    """A snapshot that jobs are listed from, or counted in: then each part of them is one row with its number."""
+
+    connection: sqlite3.Connection
+    first: int = 0  # no position below this one is read
+    most: int | None = None  # count so many of a part at most
+
+    def joined(self, parts: list[Iterator[Row]]) -> Iterator[Row]:
+        """Several parts as one, in order if they are listed."""
+        return merge(*parts, key=_seq, reverse=True) if self.most is None else chain.from_iterable(parts)
 
 
 class Listing:
@@ -45,7 +63,7 @@ class Listing:
 
     def get_jobs(self, ids: Sequence[str]) -> list[Job]:
         with self._transactions.read() as connection:
-            return self.get(connection, ids)
+            return self._by_wall_clock(connection, self.get(connection, ids))
 
     def get(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[Job]:
         """Those of the jobs that exist, in the order asked for."""
@@ -58,75 +76,135 @@ class Listing:
         return jobs_of(rows_in(connection, f"SELECT {JOB_COLUMNS} FROM {self._name} WHERE seq IN", positions))
 
     def list_jobs(self, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
-        before = FAR if check_cursor(cursor) is None else int(cursor or 0)
+        before = FAR if cursor is None else int(cursor)
         with self._transactions.snapshot() as connection:
-            jobs = jobs_of(islice(self._newest(connection, where, before), limit + 1))
+            rows = islice(self._newest(Reader(connection), where, before), limit + 1)
+            jobs = self._by_wall_clock(connection, jobs_of(rows))
         return page_of(jobs, limit, lambda job: str(job.seq))
 
-    def _newest(self, connection: sqlite3.Connection, where: JobFilter, before: int) -> Iterator[Row]:
+    def _by_wall_clock(self, connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
+        """The jobs with the ends of their leases by the clock that all other times go by."""
+        ids = [job.id for job in jobs if job.lease_until is not None]
+        if not ids:
+            return jobs
+        rows = rows_in(connection, f"SELECT id, lease_until, lease_boot FROM {self._name} WHERE id IN", ids)
+        ends = {job_id: wall_time_of(until, boot) for job_id, until, boot in rows}
+        return [msgspec.structs.replace(job, lease_until=ends[job.id]) if job.id in ends else job for job in jobs]
+
+    def count_jobs(self, where: JobFilter, limit: int) -> int:
+        with self._transactions.snapshot() as connection:
+            number = 0
+            for (some,) in self._newest(Reader(connection, most=limit), where, FAR):
+                number += some
+                if number >= limit:
+                    return limit
+            return number
+
+    def list_failures(self, since: int, limit: int) -> list[Failure]:
+        """By the index of ended jobs."""
+        query = (
+            f"SELECT id, task, finished_at, error FROM {self._name} INDEXED BY {self._name}_ended "
+            "WHERE state = 'failed' AND finished_at >= ? ORDER BY finished_at DESC, seq DESC LIMIT ?"
+        )
+        with self._transactions.read() as connection:
+            rows = connection.execute(query, (since, limit)).fetchall()
+        return [Failure(id=job_id, task=task, at=at, error=error or "") for job_id, task, at, error in rows]
+
+    def _newest(self, reader: Reader, where: JobFilter, before: int) -> Iterator[Row]:
+        if where.since is not None or where.until is not None:
+            positions = self._blocks.positions(reader.connection, where.since, where.until)
+            reader, before = reader._replace(first=positions.start), min(before, positions.stop)
         kind, rest = _kind(where), _rest(where)
         states = list(dict.fromkeys(where.states))
-        if where.key is not None or where.schedule_id is not None:
-            return self._walk(connection, _all(kind, rest, _in_states(states)), before)
+        if where.least_attempts is not None and where.key is None:
+            return self._walk(reader, _all(kind, rest, _in_states(states)), before, "INDEXED BY {}_repeated")
+        if where.key is not None or self._is_by_schedule(reader, where):
+            return self._walk(reader, _all(kind, rest, _in_states(states)), before)
         if states:
-            found = [self._in_state(connection, state, where, before) for state in states]
-            return found[0] if len(found) == 1 else merge(*found, key=_seq, reverse=True)
+            found = [self._in_state(reader, state, where, before) for state in states]
+            return found[0] if len(found) == 1 else reader.joined(found)
         if kind[0]:
-            blocks = self._blocks.of_kinds(connection, *kind, before)
-            return self._in_blocks(connection, blocks, _all(kind, rest), before)
-        return self._walk(connection, rest, before)
+            blocks = self._blocks.of_kinds(reader.connection, *kind, before)
+            return self._in_blocks(reader, blocks, _all(kind, rest), before)
+        return self._walk(reader, rest, before)
 
-    def _in_state(self, connection: sqlite3.Connection, state: State, where: JobFilter, before: int) -> Iterator[Row]:
+    def _is_by_schedule(self, reader: Reader, where: JobFilter) -> bool:
+        """Whether to read the jobs of a schedule: if it has few, or if those of the states asked for are no fewer."""
+        if where.schedule_id is None or not where.states or State.SUCCEEDED in where.states:
+            return where.schedule_id is not None
+        if self._are_few(reader, "schedule_id = ?", where.schedule_id):
+            return True
+        return State.QUEUED in where.states and not self._are_few(reader, "state = 'queued'")
+
+    def _are_few(self, reader: Reader, condition: str, *values: str) -> bool:
+        few = f"SELECT count(*) FROM (SELECT 1 FROM {self._name} WHERE {condition} LIMIT {FEW})"
+        return bool(reader.connection.execute(few, values).fetchone()[0] < FEW)
+
+    def _in_state(self, reader: Reader, state: State, where: JobFilter, before: int) -> Iterator[Row]:
         kind, conditions = _kind(where), _all(([f"state = '{state.value}'"], []), _kind(where), _rest(where))
-        if state is State.QUEUED and where.task is None:
-            return self._ready(connection, where, conditions, before)
-        if state in INDEXES:
-            return self._walk(connection, conditions, before, f"INDEXED BY {{}}_{INDEXES[state]}")
-        blocks = self._blocks.of_successes(connection, before) if state is State.SUCCEEDED else None
+        if state is State.QUEUED and (where.task is None or self._are_few(reader, "state = 'queued'")):
+            return self._ready(reader, where, conditions, before)
+        index = f"INDEXED BY {{}}_{INDEXES[state]}" if state in INDEXES else BY_POSITION
+        if state in INDEXES and not kind[0]:
+            return self._walk(reader, conditions, before, index)
+        blocks = self._blocks.of_successes(reader.connection, before) if state is State.SUCCEEDED else None
         if kind[0]:
-            blocks = _in_both(blocks, self._blocks.of_kinds(connection, *kind, before))
-        return self._in_blocks(connection, blocks or iter(()), conditions, before)
+            blocks = _in_both(blocks, self._blocks.of_kinds(reader.connection, *kind, before))
+        return self._in_blocks(reader, blocks or iter(()), conditions, before, index)
 
-    def _ready(
-        self, connection: sqlite3.Connection, where: JobFilter, conditions: Conditions, before: int
-    ) -> Iterator[Row]:
+    def _ready(self, reader: Reader, where: JobFilter, conditions: Conditions, before: int) -> Iterator[Row]:
         """Ready jobs: the index has them in order for each queue and priority."""
-        queues = self._ready_queues(connection) if where.queue is None else [where.queue]
-        parts = [(queue, priority) for queue in queues for priority in self._priorities(connection, queue)]
+        queues = self._ready_queues(reader) if where.queue is None else [where.queue]
+        parts = [(queue, priority) for queue in queues for priority in self._priorities(reader, queue)]
         found = [
             self._walk(
-                connection, _all((["queue = ?", "priority = ?"], [*part]), conditions), before, "INDEXED BY {}_ready"
+                reader, _all((["queue = ?", "priority = ?"], [*part]), conditions), before, "INDEXED BY {}_ready"
             )
             for part in parts
         ]
-        return merge(*found, key=_seq, reverse=True)
+        return reader.joined(found)
 
-    def _ready_queues(self, connection: sqlite3.Connection) -> list[str]:
+    def _ready_queues(self, reader: Reader) -> list[str]:
         ready = f"SELECT min(queue) FROM {self._name} WHERE state = 'queued'"
-        return _steps(connection, ready, f"{ready} AND queue > ?", [])
+        return _steps(reader.connection, ready, f"{ready} AND queue > ?", [])
 
-    def _priorities(self, connection: sqlite3.Connection, queue: str) -> list[int]:
+    def _priorities(self, reader: Reader, queue: str) -> list[int]:
         ready = f"SELECT max(priority) FROM {self._name} WHERE state = 'queued' AND queue = ?"
-        return _steps(connection, ready, f"{ready} AND priority < ?", [queue])
+        return _steps(reader.connection, ready, f"{ready} AND priority < ?", [queue])
 
     def _walk(
-        self, connection: sqlite3.Connection, conditions: Conditions, before: int, index: str = "", first: int = 0
+        self, reader: Reader, conditions: Conditions, before: int, index: str = "", first: int = 0
     ) -> Iterator[Row]:
-        """From a position on, the newest first."""
+        """From a position on, the newest first; or how many there are."""
         clauses, values = conditions
+        first = max(first, reader.first)
         bounds = ["seq < ?", *(["seq >= ?"] if first else [])]
-        query = (
-            f"SELECT {JOB_COLUMNS} FROM {self._name} {index.format(self._name)} "
-            f"WHERE {' AND '.join([*clauses, *bounds])} ORDER BY seq DESC"
-        )
-        return iter(connection.execute(query, [*values, before, *([first] if first else [])]))
+        found = f"FROM {self._name} {index.format(self._name)} WHERE {' AND '.join([*clauses, *bounds])}"
+        query = f"SELECT {JOB_COLUMNS} {found} ORDER BY seq DESC"
+        if reader.most is not None:
+            query = f"SELECT count(*) FROM (SELECT 1 {found} LIMIT {reader.most})"
+        yield from reader.connection.execute(query, [*values, before, *([first] if first else [])])
 
     def _in_blocks(
-        self, connection: sqlite3.Connection, blocks: Iterable[int], conditions: Conditions, before: int
+        self, reader: Reader, blocks: Iterable[int], conditions: Conditions, before: int, index: str = BY_POSITION
     ) -> Iterator[Row]:
-        for block in blocks:
-            end = min(before, (block + 1) * BLOCK)
-            yield from self._walk(connection, conditions, end, "NOT INDEXED", block * BLOCK)
+        for some in _ranges(takewhile(lambda block: (block + 1) * BLOCK > reader.first, blocks)):
+            end = min(before, some.stop * BLOCK)
+            yield from self._walk(reader, conditions, end, index, some.start * BLOCK)
+
+
+def _ranges(blocks: Iterable[int]) -> Iterator[range]:
+    """Neighbours of falling numbers as one range, so that one query reads them; not too many, as few may be enough."""
+    some = range(0)
+    for block in blocks:
+        if some and block == some.start - 1 and len(some) < MOST_TOGETHER:
+            some = range(block, some.stop)
+            continue
+        if some:
+            yield some
+        some = range(block, block + 1)
+    if some:
+        yield some
 
 
 def _steps(connection: sqlite3.Connection, first: str, following: str, values: list[Any]) -> list[Any]:
@@ -183,6 +261,9 @@ def _rest(where: JobFilter) -> Conditions:
         ("key = ?", where.key),
         ("created_at >= ?", where.since),
         ("created_at < ?", where.until),
+        ("attempts >= ?", where.least_attempts),
+        ("attempts <= ?", where.most_attempts),
     )
     said = [(clause, value) for clause, value in asked if value is not None]
-    return [clause for clause, _ in said], [value for _, value in said]
+    by_index = [] if where.least_attempts is None else [f"attempts >= {FEWEST_REPEATED}"]  # as the index says it
+    return [*by_index, *(clause for clause, _ in said)], [value for _, value in said]

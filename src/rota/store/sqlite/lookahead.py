@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.occurrence import of_skip
+from rota.model.schedules.occurrence import of_skip
 from rota.store.shared.placing import place_due
 from rota.store.sqlite.firing import PlacingSteps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.job import Job
-    from rota.model.slots import Skip
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.slots import Skip
     from rota.store.sqlite.adding import Adder
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.store.sqlite.transaction import Transaction
 
 
-class LookaheadJudge:
+class LookaheadDecider:
     """One namespace's jobs that were created ahead."""
 
     def __init__(self, namespace: str, schedules: Schedules, adder: Adder, changer: Changer, ledger: Ledger) -> None:
@@ -30,7 +30,7 @@ class LookaheadJudge:
         self._changer = changer
         self._ledger = ledger
 
-    def judge(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+    def decide(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         """Decide about due jobs, one after another: the first may be what the next would overlap with."""
         for job in jobs:
             schedule = next(iter(self._schedules.get(tx.connection, [job.schedule_id or ""])), None)
@@ -48,8 +48,8 @@ class _Steps(PlacingSteps):
     def put(self, before: Job, after: Job) -> None:
         self._changer.put(self._tx, before, after)
 
-    def unmake(self, job: Job) -> None:
-        self._changer.unmake(self._tx, [job])
+    def delete_unstarted(self, job: Job) -> None:
+        self._changer.delete_unstarted(self._tx, [job])
 
     def record_skip(self, schedule_id: str, skip: Skip) -> None:
         self._ledger.record(self._tx.connection, [of_skip(schedule_id, skip)])

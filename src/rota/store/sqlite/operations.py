@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.state import FINAL
+from rota.model.jobs.series import buckets_of, minutes_within
+from rota.model.lock import LockState, decide_lock
 from rota.store.shared.counting import Counts
 from rota.store.shared.unpacking import node_from
 from rota.store.sqlite import clock
-from rota.store.sqlite.codec import log_line_of
+from rota.store.sqlite.codec import log_line_of, numbers_of
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
+    from rota.model.jobs.series import Bucket
+    from rota.model.lock import LockAct
     from rota.store.contract import LogLine, Node, QueueInfo
     from rota.store.sqlite.transaction import Transaction, Transactions
 
@@ -44,6 +47,13 @@ class Operations:
                 for name in sorted(paused | counts.queues())
             ]
 
+    def read_series(self, start: int, end: int) -> list[Bucket]:
+        minutes = minutes_within(start, end)
+        query = f"SELECT minute, numbers FROM {self._ns}_series WHERE minute >= ? AND minute < ?"
+        with self._transactions.read() as connection:
+            rows = connection.execute(query, (minutes.start, minutes.stop)).fetchall()
+        return buckets_of((minute, numbers_of(numbers)) for minute, numbers in rows)
+
     def paused(self, connection: sqlite3.Connection) -> set[str]:
         rows = connection.execute(f"SELECT name FROM {self._ns}_queue WHERE is_paused")
         return {name for (name,) in rows}
@@ -51,12 +61,6 @@ class Operations:
     def counters(self, connection: sqlite3.Connection) -> Counts:
         rows = connection.execute(f"SELECT queue, name, n FROM {self._ns}_count")
         return Counts({(queue, name): number for queue, name, number in rows})
-
-    def ended(self, connection: sqlite3.Connection) -> int:
-        """How many ended jobs are kept, by the counters."""
-        names = {state.value for state in FINAL}
-        rows = connection.execute(f"SELECT name, sum(n) FROM {self._ns}_count GROUP BY name")
-        return sum(number for name, number in rows if name in names)
 
     def _oldest_ready(self, connection: sqlite3.Connection, queue: str) -> int | None:
         """Since when the first ready job waits: one look per priority that is in use, never at all jobs."""
@@ -71,8 +75,10 @@ class Operations:
 
     # Nodes.
 
-    def beat(self, node: Node, now: int | None) -> int:
-        with self._transactions.write("beat", now) as tx:  # its instant: a wait for the lock delays no clock
+    def record_heartbeat(self, node: Node, now: int | None) -> int:
+        with self._transactions.write(
+            "record_heartbeat", now
+        ) as tx:  # its instant: a wait for the lock delays no clock
             data = msgspec.json.encode(msgspec.structs.replace(node, beat_at=tx.now)).decode()
             tx.connection.execute(f"INSERT OR REPLACE INTO {self._ns}_node VALUES (?, ?, ?)", (node.id, tx.now, data))
         return tx.now
@@ -114,37 +120,20 @@ class Operations:
 
     # Locks, which go by the lease clock: no wall clock can move it.
 
-    def acquire_lock(self, name: str, token: str, ttl: int, now: int | None) -> int | None:
-        with self._transactions.work("lock") as tx:
+    def change_lock(self, name: str, act: LockAct, token: str, ttl: int, now: int | None) -> int | None:
+        with self._transactions.write("lock", is_work=act == "acquire") as tx:
             at, boot = clock.lease_now(now)
-            owner, number = self._owner(tx, name, at, boot)
-            if owner not in {"", token}:
-                return None
-            number += owner != token
-            row = (name, token, at + ttl, boot, number)
-            tx.connection.execute(f"INSERT OR REPLACE INTO {self._ns}_lock VALUES (?, ?, ?, ?, ?)", row)
+            number, after = decide_lock(self._lock(tx, name, boot), act, token, ttl, at)
+            if after is not None:
+                row = (name, after.token, after.until, boot, after.number)
+                tx.connection.execute(f"INSERT OR REPLACE INTO {self._ns}_lock VALUES (?, ?, ?, ?, ?)", row)
             return number
 
-    def extend_lock(self, name: str, token: str, ttl: int, now: int | None) -> bool:
-        with self._transactions.write("lock") as tx:
-            at, boot = clock.lease_now(now)
-            if self._owner(tx, name, at, boot)[0] != token:
-                return False
-            tx.connection.execute(f"UPDATE {self._ns}_lock SET until = ? WHERE name = ?", (at + ttl, name))
-            return True
-
-    def release_lock(self, name: str, token: str, now: int | None) -> bool:
-        with self._transactions.write("lock") as tx:
-            if self._owner(tx, name, *clock.lease_now(now))[0] != token:
-                return False
-            tx.connection.execute(f"UPDATE {self._ns}_lock SET token = '', until = 0 WHERE name = ?", (name,))
-            return True
-
-    def _owner(self, tx: Transaction, name: str, at: int, boot: str) -> tuple[str, int]:
-        """Who has the lock now ("": nobody), and the last fencing number that was given."""
+    def _lock(self, tx: Transaction, name: str, boot: str) -> LockState:
+        """A lock of an earlier boot has expired. Its term is not kept: nobody can set the lease clock."""
         query = f"SELECT token, until, boot, number FROM {self._ns}_lock WHERE name = ?"
         row = tx.connection.execute(query, (name,)).fetchone()
         if row is None:
-            return "", 0
+            return LockState()
         token, until, of_boot, number = row
-        return (token if until > at and of_boot == boot else ""), number
+        return LockState(token=token, until=until if of_boot == boot else 0, number=number)

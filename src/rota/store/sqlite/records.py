@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rota.store.shared.matching import audit_cursor, audit_position
+from rota.store.shared.matching import audit_cursor
 from rota.store.shared.paging import page_of
+from rota.store.shared.sql import audit_conditions
 from rota.store.sqlite.codec import audit_record_of, entry_of, row_of_audit_record, row_of_entry
 
 if TYPE_CHECKING:
@@ -71,12 +72,8 @@ class Records:
             connection.executemany(insert, [row_of_audit_record(record) for record in records])
 
     def list_audit_records(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
-        conditions, values = _conditions(where)
-        if cursor is not None:
-            conditions.append("(at, id) < (?, ?)")
-            values += audit_position(cursor)
-        clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT at, id, subject, record FROM {self._audit} {clause} ORDER BY at DESC, id DESC LIMIT ?"
+        clause, values = audit_conditions(where, cursor)
+        query = f"SELECT at, id, subject, record FROM {self._audit} WHERE {clause} ORDER BY at DESC, id DESC LIMIT ?"
         with self._transactions.read() as connection:
             found = [audit_record_of(row) for row in connection.execute(query, (*values, limit + 1))]
         return page_of(found, limit, audit_cursor)
@@ -88,9 +85,3 @@ class Records:
             f"(SELECT at, id FROM {self._audit} WHERE at <= ? ORDER BY at, id LIMIT ?)",
             (until, limit),
         ).rowcount
-
-
-def _conditions(where: AuditFilter) -> tuple[list[str], list[Any]]:
-    wanted = (("subject = ?", where.subject), ("at >= ?", where.since), ("at < ?", where.until))
-    chosen = [(condition, value) for condition, value in wanted if value is not None]
-    return [condition for condition, _ in chosen], [value for _, value in chosen]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.edit import audit_after, schedule_after
-from rota.model.occurrence import of_skip
-from rota.model.settle import cancel
+from rota.model.jobs.settle import cancel
+from rota.model.schedules.edit import audit_after, schedule_after
+from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Due, ScheduleFilter
 from rota.store.shared.paging import page_of
+from rota.store.shared.sql import schedule_conditions
 from rota.store.sqlite import clock
 from rota.store.sqlite.codec import (
     FOUND_BY,
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from rota.model.edit import Edit
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Page
     from rota.store.sqlite.adding import Adder
     from rota.store.sqlite.changing import Changer
@@ -99,8 +100,8 @@ class Schedules:
             "AND state IN ('scheduled', 'queued', 'held')"
         )
         waiting = jobs_of(tx.connection.execute(query, (edit.id,)))
-        self._changer.unmake(tx, [job for job in waiting if edit.unmakes(job)])
-        self._changer.apply(tx, [cancel(job, tx.now, reason) for job in waiting if not edit.unmakes(job)])
+        self._changer.delete_unstarted(tx, [job for job in waiting if edit.deletes(job)])
+        self._changer.apply(tx, [cancel(job, tx.now, reason) for job in waiting if not edit.deletes(job)])
 
     # Reading.
 
@@ -114,17 +115,14 @@ class Schedules:
         return [schedule_of(row) for row in rows if row is not None]
 
     def list_schedules(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
-        wanted = ScheduleFilter() if where is None else where
-        named = {"tenant": wanted.tenant, "origin_name": wanted.origin}
-        conditions = {column: value for column, value in named.items() if value is not None}
-        clause = " AND ".join(f"{column} = ?" for column in conditions) or "TRUE"
-        query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE {clause} AND id > ? ORDER BY id LIMIT ?"
+        clause, values = schedule_conditions(where, cursor)
+        query = f"SELECT {SCHEDULE_COLUMNS} FROM {self._name} WHERE {clause} ORDER BY id LIMIT ?"
         with self._transactions.read() as connection:
-            rows = connection.execute(query, (*conditions.values(), cursor or "", limit + 1))
+            rows = connection.execute(query, (*values, limit + 1))
             return page_of([schedule_of(row) for row in rows], limit, lambda schedule: schedule.id)
 
     def due_schedules(self, limit: int, now: int | None) -> Due:
-        """What is due, in order, by the index alone. Rows that cannot be read are set aside with the reason."""
+        """What is due, in order, by the index alone. Rows that cannot be read get their problem recorded."""
         at = clock.at(now)
         with self._transactions.read() as connection:
             rows = connection.execute(
@@ -138,13 +136,13 @@ class Schedules:
         found = [schedule_of(row) for row in rows]
         broken = [schedule for schedule in found if schedule.problem]
         if broken:
-            self._set_aside(broken)
+            self._record_problems(broken)
         schedules = [schedule for schedule in found if not schedule.problem]
         return Due(now=at, schedules=schedules, next_due_at=following[0] if following else None)
 
-    def _set_aside(self, broken: Sequence[Schedule]) -> None:
+    def _record_problems(self, broken: Sequence[Schedule]) -> None:
         rows: list[tuple[Any, ...]] = [(schedule.problem, schedule.id, schedule.version) for schedule in broken]
-        with self._transactions.write("aside") as tx:
+        with self._transactions.write("problem") as tx:
             tx.connection.executemany(
                 f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ? AND version = ?", rows
             )

@@ -14,24 +14,34 @@ if TYPE_CHECKING:
 
 MIGRATIONS: dict[int, str] = {1: "schema.sql"}  # schema version -> the script that leads there from the one before
 VERSION = max(MIGRATIONS)
+# What was added to the version since: tables and indexes that code which does not know them leaves alone. The script is
+# harmless to repeat, and is run where fewer additions are recorded.
+ADDITIONS = 4
+ADDITIONS_SCRIPT = "additions.sql"
 
 
 def migrate(database: Database, namespace: str) -> None:
     """Bring the schema to this code's version, in one transaction; racing processes wait and find it done."""
     with database.read() as connection:
-        if current_version(connection, namespace) == VERSION:
+        if not _missing(connection, namespace):
             return
     with database.write() as connection:
-        version = current_version(connection, namespace)
-        for target in range(version + 1, VERSION + 1):
-            _run(connection, MIGRATIONS[target], namespace)
+        migrate_within(connection, namespace)
+
+
+def migrate_within(connection: sqlite3.Connection, namespace: str) -> None:
+    """The same in a transaction of the caller's: if that is rolled back, the next call does it again."""
+    missing = _missing(connection, namespace)
+    for script in missing:
+        _run(connection, script, namespace)
+    if missing:
         _remember(connection, namespace)
 
 
 def pending(database: Database, namespace: str) -> list[str]:
     """The SQL that migrate() would run on a file that is not open."""
     with database.look() as connection:
-        return scripts_after(current_version(connection, namespace), namespace)
+        return [_script(name, namespace) for name in _missing(connection, namespace)]
 
 
 def check_current(database: Database, namespace: str) -> None:
@@ -55,9 +65,22 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-def scripts_after(version: int, namespace: str) -> list[str]:
-    """The SQL that leads from a version to this code's."""
-    return [_script(MIGRATIONS[target], namespace) for target in range(version + 1, VERSION + 1)]
+def all_scripts(namespace: str) -> list[str]:
+    """The SQL that makes a new file's tables."""
+    return [_script(name, namespace) for name in (*MIGRATIONS.values(), ADDITIONS_SCRIPT)]
+
+
+def _missing(connection: sqlite3.Connection, namespace: str) -> list[str]:
+    """The scripts that lead from what the file has to what this code knows."""
+    version = current_version(connection, namespace)
+    scripts = [MIGRATIONS[target] for target in range(version + 1, VERSION + 1)]
+    has_all = bool(version) and _additions(connection, namespace) >= ADDITIONS
+    return scripts if has_all else [*scripts, ADDITIONS_SCRIPT]
+
+
+def _additions(connection: sqlite3.Connection, namespace: str) -> int:
+    row = connection.execute(f"SELECT value FROM {namespace}_meta WHERE name = 'additions'").fetchone()
+    return int(row[0]) if row else 0
 
 
 def current_version(connection: sqlite3.Connection, namespace: str) -> int:
@@ -83,7 +106,9 @@ def current_version(connection: sqlite3.Connection, namespace: str) -> int:
 
 def _remember(connection: sqlite3.Connection, namespace: str) -> None:
     connection.execute(f"CREATE TABLE IF NOT EXISTS {namespace}_meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
-    connection.execute(f"INSERT OR REPLACE INTO {namespace}_meta VALUES ('version', ?)", (str(VERSION),))
+    connection.executemany(
+        f"INSERT OR REPLACE INTO {namespace}_meta VALUES (?, ?)", [("version", VERSION), ("additions", ADDITIONS)]
+    )
 
 
 def _run(connection: sqlite3.Connection, name: str, namespace: str) -> None:

@@ -43,15 +43,11 @@ CREATE INDEX {ns}_job_due ON {ns}_job (queue, run_at) WHERE state = 'scheduled';
 CREATE INDEX {ns}_job_ahead ON {ns}_job (queue, run_at) WHERE state = 'scheduled' AND ahead IS NOT NULL;
 CREATE INDEX {ns}_job_leased ON {ns}_job (lease_until) WHERE state = 'running';
 CREATE INDEX {ns}_job_ended ON {ns}_job (state, finished_at) WHERE finished_at IS NOT NULL;
--- For lists of states that few jobs have. One index each: a condition with IN would cost every change of any job.
-CREATE INDEX {ns}_job_scheduled ON {ns}_job (seq) WHERE state = 'scheduled';
-CREATE INDEX {ns}_job_waiting ON {ns}_job (seq) WHERE state = 'held';
-CREATE INDEX {ns}_job_failed ON {ns}_job (seq) WHERE state = 'failed';
-CREATE INDEX {ns}_job_cancelled ON {ns}_job (seq) WHERE state = 'cancelled';
+-- Those for lists of states that few jobs have are among the additions. One index each: a condition with IN would cost
+-- every change of any job.
 CREATE INDEX {ns}_job_held ON {ns}_job (waits_for) WHERE state = 'held';
 CREATE UNIQUE INDEX {ns}_job_key ON {ns}_job (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX {ns}_job_slot ON {ns}_job (slot) WHERE slot IS NOT NULL;
-CREATE INDEX {ns}_job_made ON {ns}_job (schedule_id, seq) WHERE schedule_id IS NOT NULL;
 -- Each occurrence makes exactly one job, whatever the code above does.
 CREATE UNIQUE INDEX {ns}_job_occurrence ON {ns}_job (schedule_id, fire_at) WHERE fire_at IS NOT NULL;
 

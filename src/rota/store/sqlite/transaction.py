@@ -1,30 +1,34 @@
-"""Begins transactions: what every write shares, and writes within a caller's own transaction."""
+"""Begins transactions: what every write shares, writes in a caller's own transaction, and statements for many rows."""
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import contextmanager
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.errors import BadOption
 from rota.failpoints import reach
+from rota.model.jobs.series import added
 from rota.store.contract import Seal
 from rota.store.shared.counting import Counts
 from rota.store.sqlite import clock
 from rota.store.sqlite.block_index import BlockIndex
+from rota.store.sqlite.caller_transaction import caller_transaction
+from rota.store.sqlite.codec import numbers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import sqlite3
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from rota.store.contract import Channel
+    from rota.store.sqlite.codec import Row
     from rota.store.sqlite.connection import Database
     from rota.store.sqlite.notify import Notifier
 
 LARGEST_IN = 500  # values in one IN (…) list
+AT_ONCE = 50  # rows of one statement: its start costs more than a row
 
 
 class Transaction:
@@ -95,7 +99,7 @@ class Transactions:
             tx = Transaction(connection, clock.at(now), self._blocks)
             yield tx
             reach(f"{verb}.before_commit")
-            connection.executemany(self._count, tx.counts.rows())
+            self._write_counts(tx)
             fresh = self._blocks.fresh()
         self._blocks.keep(fresh)
         reach(f"{verb}.after_commit")
@@ -103,7 +107,7 @@ class Transactions:
             self._notifier.notify(channel)
 
     def work(self, verb: str, now: int | None = None) -> AbstractContextManager[Transaction]:
-        """A transaction that brings or wants work, or changes what waits: a sealed store refuses it."""
+        """A transaction that adds or claims work, or changes waiting jobs: a sealed store refuses it."""
         return self.write(verb, now, is_work=True)
 
     def read(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -120,27 +124,27 @@ class Transactions:
     @contextmanager
     def guest(self, transaction: object, *, is_work: bool) -> Iterator[Transaction]:
         """A write within the caller's own transaction, which may come to nothing: nothing is known from it."""
-        connection = check_transaction(transaction, self._database.path)
-        if is_work:
-            self._seals.check(connection)
-        tx = Transaction(connection, clock.at(None), BlockIndex(self._namespace))
-        yield tx
-        connection.executemany(self._count, tx.counts.rows())
+        with self._database.translated, caller_transaction(transaction, self._database.path) as connection:
+            if is_work:
+                self._seals.check(connection)
+            tx = Transaction(connection, clock.at(None), BlockIndex(self._namespace))
+            yield tx
+            self._write_counts(tx)
+        for channel in tx.channels:
+            self._notifier.expect(channel)
 
+    def _write_counts(self, tx: Transaction) -> None:
+        tx.connection.executemany(self._count, tx.counts.rows())
+        if tx.counts.runs:
+            self._add_runs(tx.connection, tx.counts.minute, tx.counts.runs)
 
-def check_transaction(transaction: object, path: Path) -> sqlite3.Connection:
-    """The caller's connection, with a transaction begun: it must be on the store's own file."""
-    if not isinstance(transaction, sqlite3.Connection):
-        raise BadOption(f"tx= takes a sqlite3 connection here, got {type(transaction).__name__}")
-    files = [row[2] for row in transaction.execute("PRAGMA database_list") if row[1] == "main"]
-    if not files or not files[0] or Path(files[0]).resolve() != path.resolve():
-        shown = files[0] if files and files[0] else "a database in memory"
-        raise BadOption(
-            f"tx= is a connection to {shown}, but the jobs are kept in {path}: one transaction needs one file"
-        )
-    if not transaction.in_transaction:
-        transaction.execute("BEGIN IMMEDIATE")  # a savepoint alone would commit when it is released
-    return transaction
+    def _add_runs(self, connection: sqlite3.Connection, minute: int, runs: list[int]) -> None:
+        """Add numbers to a minute. The transaction has the file's one write lock, so that reading first is safe."""
+        query = f"SELECT numbers FROM {self._namespace}_series WHERE minute = ?"
+        row = connection.execute(query, (minute,)).fetchone()
+        numbers = added(numbers_of(row[0]), runs) if row else runs
+        values = (minute, msgspec.json.encode(numbers).decode())
+        connection.execute(f"INSERT OR REPLACE INTO {self._namespace}_series VALUES (?, ?)", values)
 
 
 def rows_in(
@@ -152,3 +156,67 @@ def rows_in(
         chunk = values[start : start + LARGEST_IN]
         rows += connection.execute(f"{query} ({', '.join('?' * len(chunk))}) {extra}", chunk)
     return rows
+
+
+class Insert:
+    """An insert into the table of jobs; `values` are what one row is made of: literals, and ? for a bound value."""
+
+    def __init__(self, table: str, columns: Sequence[str], values: Sequence[str]) -> None:
+        self._head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+        self._row = f"({', '.join(values)})"
+        self._one, self._many = self._statement(1), self._statement(AT_ONCE)
+
+    def all_or_none(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> range | None:
+        """The positions that all of them got; None, and nothing is written, if one of them exists already."""
+        if len(rows) == 1:
+            written = connection.execute(self._one, rows[0])
+            return range(written.lastrowid or 0, (written.lastrowid or 0) + 1) if written.rowcount == 1 else None
+        if not all_or_none(connection, lambda: self._write(connection, rows), len(rows)):
+            return None
+        (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
+        return range(last - len(rows) + 1, last + 1)
+
+    def _write(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
+        return write_rows(connection, self._one, self._many, rows)
+
+    def _statement(self, number: int) -> str:
+        return f"{self._head}{', '.join([self._row] * number)} ON CONFLICT (id) DO NOTHING"
+
+
+class Update:
+    """An update of one job a row: `values` say what its columns become and which job it is, all of them bound."""
+
+    def __init__(self, table: str, becomes: Sequence[str], others: str, fence: Sequence[str], condition: str) -> None:
+        width = len(becomes)
+        values = f"({', '.join('?' * (width + len(fence)))})"
+        is_it = " AND ".join(f"{column} = ?" for column in fence)
+        is_one = " AND ".join(
+            f"{table}.{column} = new.column{number}" for number, column in enumerate(fence, width + 1)
+        )
+        plain = ", ".join(f"{column} = ?" for column in becomes)
+        given = ", ".join(f"{column} = new.column{number}" for number, column in enumerate(becomes, 1))
+        rows = f"(VALUES {', '.join([values] * AT_ONCE)}) AS new"
+        self._one = f"UPDATE {table} SET {plain}, {others} WHERE {is_it} AND {condition}"
+        self._many = f"UPDATE {table} SET {given}, {others} FROM {rows} WHERE {is_one} AND {condition}"
+
+    def write(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
+        """How many jobs were what their rows say."""
+        return write_rows(connection, self._one, self._many, rows)
+
+
+def write_rows(connection: sqlite3.Connection, one: str, many: str, rows: Sequence[Row]) -> int:
+    """Write rows by statements for many and for one; how many were."""
+    whole = len(rows) // AT_ONCE * AT_ONCE
+    flat = [tuple(chain.from_iterable(rows[start : start + AT_ONCE])) for start in range(0, whole, AT_ONCE)]
+    written = connection.executemany(many, flat).rowcount if flat else 0
+    return written + (connection.executemany(one, rows[whole:]).rowcount if rows[whole:] else 0)
+
+
+def all_or_none(connection: sqlite3.Connection, write: Callable[[], int], number: int) -> bool:
+    """Whether so many rows were written; nothing is where it were others."""
+    connection.execute("SAVEPOINT jobs")
+    if write() != number:
+        connection.execute("ROLLBACK TO jobs")
+        return False
+    connection.execute("RELEASE jobs")
+    return True

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.series import first_kept, last_kept
 from rota.store.contract import Pruned
 from rota.store.shared.pruning import Ended, jobs_to_prune
 from rota.store.sqlite.codec import state_of
 
 if TYPE_CHECKING:
-    from rota.model.state import State
+    from rota.model.jobs.state import State
     from rota.store.contract import Retention
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
@@ -35,15 +36,18 @@ class Upkeep:
         self._ledger = ledger
         self._operations = operations
         self._records = records
+        self._namespace = namespace
         self._jobs = f"{namespace}_job"
 
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
         with self._transactions.work("prune", now) as tx:
-            ended = self._operations.ended(tx.connection)
+            ended = self._operations.counters(tx.connection).ended()
             ids = jobs_to_prune(retention, limit, tx.now, ended, lambda *asked: self._ended(tx, *asked))
             removed = self._changer.remove(tx, ids)
             if removed:
                 tx.blocks.forget(tx.connection)
+            minutes = (first_kept(tx.now), last_kept(tx.now))
+            tx.connection.execute(f"DELETE FROM {self._namespace}_series WHERE minute < ? OR minute > ?", minutes)
             return Pruned(
                 jobs=len(removed),
                 occurrences=self._ledger.prune(tx.connection, retention, tx.now, limit),

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rota.model.masking import masked
+from rota.model.secrets.masking import masked
 from rota.testing.differential.comparison import LOOK_EVERY, Comparison
 from rota.testing.differential.shrinking import shrunk
 from rota.testing.differential.stores import YARDSTICK, fresh_stores

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from rota.model.job import Job
+from rota.model.jobs.job import Job
 from rota.store.contract import Exchanged, LogLine, Page, Refusal
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def comparable(reply: Any) -> Any:
             return reply
 
 
-def comparable_lapsed(jobs: Sequence[Job], limit: int) -> Any:
-    """The longest lapsed come first; who comes first of those that lapsed together, and is cut off, is open."""
+def comparable_expired(jobs: Sequence[Job], limit: int) -> Any:
+    """The longest expired come first; who comes first of those that expired together, and is cut off, is open."""
     if len(jobs) == limit:
         return [job.lease_until for job in jobs]
     return comparable(sorted(jobs, key=lambda job: (job.lease_until, job.id)))
@@ -64,7 +64,7 @@ def comparable_lines_of_many(lines: Sequence[LogLine]) -> Any:
 
 
 def first_difference(expected: Any, got: Any) -> str | None:
-    """Where two answers part, as a path and both values; None where they are the same."""
+    """Where two answers part, as a path and both values; None if they are the same."""
     return _difference(msgspec.to_builtins(expected), msgspec.to_builtins(got), "answer")
 
 

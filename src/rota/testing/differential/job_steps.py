@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.job import NewJob
-from rota.model.micros import SECOND
-from rota.model.outcome import (
+from rota.model.jobs.job import NewJob
+from rota.model.jobs.outcome import (
     Died,
     Failed,
-    GivenBack,
     RetryAsked,
+    Returned,
     Snoozed,
     Stopped,
     Succeeded,
     TaskUnknown,
     Undecodable,
 )
-from rota.model.settle import cancel, rescue, retry_by_hand, settle
-from rota.model.state import State
+from rota.model.jobs.settle import cancel, rescue, retry_by_hand, settle
+from rota.model.jobs.state import State
+from rota.model.micros import SECOND
 from rota.store.contract import Exchange, JobFilter
 from rota.testing.differential.operation import Operation
 from rota.testing.differential.walk import HOLDERS, QUEUES, SCHEDULES
 from rota.testing.store_suite.builders import LEASE, MINUTE, a_policy
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
-    from rota.model.outcome import Outcome
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.outcome import Outcome
+    from rota.model.jobs.settle import Change
     from rota.testing.differential.walk import Walk
 
 TASKS = ("mail.send", "mail.sort", "mail", "pay", "päy.☕")
@@ -46,7 +46,7 @@ OUTCOMES: tuple[Outcome, ...] = (
     Stopped("stopped"),
     TaskUnknown(),
     Undecodable("no JSON"),
-    GivenBack(),
+    Returned(),
     Died("signal 9"),
 )
 
@@ -141,15 +141,15 @@ def record_progress(walk: Walk) -> Operation:
 # Rescuers.
 
 
-def look_for_lapsed(walk: Walk) -> Operation:
-    return Operation("lapsed_jobs", (walk.random.choice((1, 2, 100)),), {"now": walk.now})
+def look_for_expired(walk: Walk) -> Operation:
+    return Operation("expired_jobs", (walk.random.choice((1, 2, 100)),), {"now": walk.now})
 
 
-def rescue_lapsed(walk: Walk) -> Operation:
+def rescue_expired(walk: Walk) -> Operation:
     """What a rescuer found, some of it a while ago, and one whose lease may still run."""
     running = [job for job in walk.jobs if job.state is State.RUNNING]
-    lapsed = [job for job in running if (job.lease_until or 0) <= walk.now]
-    chosen = {job.id: job for job in [*running[:1], *lapsed[-6:]]}
+    expired = [job for job in running if (job.lease_until or 0) <= walk.now]
+    chosen = {job.id: job for job in [*running[:1], *expired[-6:]]}
     return Operation("rescue_jobs", ([rescue(job, walk.now) for job in chosen.values()],), {"now": walk.now})
 
 

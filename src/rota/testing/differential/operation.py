@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.model.edit import Edit
-from rota.model.firing import Firing
-from rota.model.job import NewJob
-from rota.model.settle import Change
+from rota.model.jobs.job import NewJob
+from rota.model.jobs.settle import Change
+from rota.model.schedules.edit import Edit
+from rota.model.schedules.firing import Firing
 from rota.store.contract import Exchange
 
 LONGEST = 240  # characters that one operation is told in
@@ -27,7 +27,7 @@ class Operation(Struct, frozen=True):
     @property
     def is_read(self) -> bool:
         """Whether it changes nothing."""
-        return self.verb.startswith(("get_", "list_", "dump", "sealed", "lapsed_", "due_"))
+        return self.verb.startswith(("get_", "list_", "dump", "sealed", "expired_", "due_"))
 
     def __str__(self) -> str:
         words = [_told(arg) for arg in self.args]

@@ -35,10 +35,10 @@ def list_queues(walk: Walk) -> Operation:
 # Nodes.
 
 
-def beat(walk: Walk) -> Operation:
+def record_heartbeat(walk: Walk) -> Operation:
     name = walk.random.choice(HOLDERS)
     node = Node(id=name, host="höst", pid=7, roles=("worker",), queues=QUEUES, running=walk.random.randrange(3))
-    return Operation("beat", (node,), {"now": walk.now})
+    return Operation("record_heartbeat", (node,), {"now": walk.now})
 
 
 def forget_node(walk: Walk) -> Operation:
@@ -80,19 +80,20 @@ def read_logs(walk: Walk) -> Operation:
 
 
 def take_lock(walk: Walk) -> Operation:
-    return _about_a_lock(walk, "acquire_lock", walk.random.choice((LEASE, HOUR)))
+    return _about_a_lock(walk, "acquire", walk.random.choice((LEASE, HOUR)))
 
 
 def keep_lock(walk: Walk) -> Operation:
-    return _about_a_lock(walk, "extend_lock", LEASE)
+    return _about_a_lock(walk, "extend", LEASE)
 
 
 def give_lock(walk: Walk) -> Operation:
-    return _about_a_lock(walk, "release_lock")
+    return _about_a_lock(walk, "release", 0)
 
 
-def _about_a_lock(walk: Walk, verb: str, *ttl: int) -> Operation:
-    return Operation(verb, (walk.random.choice(LOCKS), walk.random.choice(TOKENS), *ttl), {"now": walk.now})
+def _about_a_lock(walk: Walk, act: str, ttl: int) -> Operation:
+    name, token = walk.random.choice(LOCKS), walk.random.choice(TOKENS)
+    return Operation("change_lock", (name, act, token, ttl), {"now": walk.now})
 
 
 # Entries and audit records.

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.job import Job
-from rota.model.settle import Change
+from rota.model.jobs.job import Job
+from rota.model.jobs.settle import Change
 from rota.store.contract import LARGEST_PAGE, AuditFilter, Exchange, Exchanged, JobFilter, Page
 from rota.testing.differential.answers import (
     Raised,
     comparable,
-    comparable_lapsed,
+    comparable_expired,
     comparable_lines,
     comparable_lines_of_many,
 )
@@ -40,13 +40,13 @@ class Party:
             "list_schedules": self._list_schedules,
             "list_occurrences": self._list_occurrences,
             "list_logs": self._list_logs,
-            "lapsed_jobs": self._lapsed_jobs,
+            "expired_jobs": self._expired_jobs,
             "prune": self._prune,
             "dump": self._dump,
         }
 
     def do(self, operation: Operation) -> tuple[Any, Any]:
-        """The comparable answer, and the reply as it came (None where there was an error)."""
+        """The comparable answer, and the reply as it came (None if there was an error)."""
         special = self._special.get(operation.verb)
         try:
             if special is not None:
@@ -67,6 +67,7 @@ class Party:
         return {
             "recount": self.store.recount(),
             "queues": self.store.list_queues(),
+            "series": self.store.read_series(0, FAR),
             "jobs": comparable(jobs),
             "schedules": comparable(self.store.list_schedules(limit=LARGEST_PAGE)),
             "occurrences": {name: self._occurrences(name) for name in schedules},
@@ -114,10 +115,10 @@ class Party:
         found = self.store.list_logs(job_id, after=after, start=start, end=end, limit=limit)
         return comparable_lines(found), found
 
-    def _lapsed_jobs(self, limit: int, *, now: int) -> tuple[Any, Any]:
-        found = self.store.lapsed_jobs(limit, now=now)
+    def _expired_jobs(self, limit: int, *, now: int) -> tuple[Any, Any]:
+        found = self.store.expired_jobs(limit, now=now)
         self._remember(found)
-        return comparable_lapsed(found, limit), found
+        return comparable_expired(found, limit), found
 
     def _prune(self, *args: Any, **options: Any) -> tuple[Any, Any]:
         """Upkeep until two calls found nothing (one may end a round of all schedules); its order is the store's own."""
@@ -173,7 +174,7 @@ class Party:
                 return value
 
     def _seq(self, job_id: str) -> int:
-        """This store's place of a job; 0 where there never was such a job, or it went before anybody looked."""
+        """This store's place of a job; 0 if there never was such a job, or it went before anybody looked."""
         if job_id not in self._seqs:
             self._remember(self.store.get_jobs([job_id]))
         return self._seqs.get(job_id, 0)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.audit_record import Author
-from rota.model.edit import (
+from rota.model.micros import SECOND
+from rota.model.schedules.edit import (
     disable,
     enable,
     follow_pause,
     follow_spec,
-    park,
+    mark_broken,
     pause,
     register,
     remove,
@@ -20,17 +21,16 @@ from rota.model.edit import (
     trigger_now,
     with_audit,
 )
-from rota.model.firing import plan, plan_early
-from rota.model.micros import SECOND
-from rota.model.schedule import CATCHUPS, OVERLAPS, Origin, Pause, ScheduleSpec
+from rota.model.schedules.firing import plan, plan_early
+from rota.model.schedules.schedule import CATCHUPS, OVERLAPS, Origin, Pause, ScheduleSpec
 from rota.store.contract import ScheduleFilter
 from rota.testing.differential.operation import Operation
 from rota.testing.differential.walk import QUEUES, SCHEDULES
 from rota.testing.store_suite.builders import HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from rota.model.edit import Edit
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule
     from rota.testing.differential.walk import Walk
 
 TENANTS = ("", "", "acme", "globex")
@@ -107,7 +107,7 @@ def _edited(walk: Walk, known: Schedule) -> Edit | None:
         trigger_now(known, walk.now, walk.new_id(), by="ann"),
         trigger_now(known, walk.now, walk.new_id()),
         remove(known, walk.now) if walk.chance(0.4) else None,
-        park(known, walk.now, "no such zone") if walk.chance(0.2) else None,
+        mark_broken(known, walk.now, "no such zone") if walk.chance(0.2) else None,
         follow_pause(known, Pause(walk.now, "unpaid", "ann", until, tenant="acme"), walk.now),
         follow_pause(known, None, walk.now),
         follow_pause(known, None, walk.now),

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def shrunk(
-    operations: Sequence[Operation], replay: Replay, *, seconds: float = 20.0
+    operations: Sequence[Operation], replay: Replay, *, seconds: float = 20.0, enough: int = 1
 ) -> tuple[list[Operation], Difference | None]:
-    """Drop chunks, then smaller ones, as long as the same difference stays and there is time.
+    """Drop chunks, then smaller ones, as long as the same difference stays, there is time and `enough` is not reached.
 
-    Each try is a fresh replay. None where the operations show no difference when they are done again.
+    Each try is a fresh replay. None if the operations show no difference when they are done again.
     """
     until = time.monotonic() + seconds
     found = replay(operations)
@@ -28,9 +28,9 @@ def shrunk(
     kept = list(operations[: found.step])
     kept, found = _without_reads(kept, found, replay)
     before = len(kept) + 1
-    while len(kept) < before and time.monotonic() < until:  # what went may have been what needed another
+    while len(kept) < before and len(kept) > enough and time.monotonic() < until:  # what went may have needed another
         before, size = len(kept), max(1, len(kept) // 2)
-        while size and time.monotonic() < until:
+        while size and len(kept) > enough and time.monotonic() < until:
             kept, found = _without_chunks(kept, found, size, replay, until)
             size //= 2
     return kept, found

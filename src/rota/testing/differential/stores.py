@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rota.model.masking import masked
+from rota.model.secrets.masking import masked
 from rota.store.urls import store_from_url
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from rota.model.job import Job
+from rota.model.jobs.job import Job
 from rota.model.micros import SECOND
 from rota.store.contract import LARGEST_PAGE, Exchanged, JobFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0
@@ -14,7 +14,7 @@ from rota.testing.store_suite.builders import HOUR, MINUTE, T0
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
     from rota.testing.differential.operation import Operation
 
@@ -24,7 +24,7 @@ QUEUES = ("a", "b", "c")
 HOLDERS = ("w1", "w2", "w3", "w4")
 SCHEDULES = ("s1", "s2", "s3", "s4")
 PAUSES = (0, 0, 1, SECOND, SECOND, 10 * SECOND, 20 * SECOND, MINUTE, MINUTE, 7 * MINUTE)
-LONG_PAUSES = (HOUR, 3 * HOUR)  # now and then: much was missed, everything has lapsed
+LONG_PAUSES = (HOUR, 3 * HOUR)  # now and then: much was missed, everything has expired
 
 
 class Walk:

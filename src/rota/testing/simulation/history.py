@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from rota.model.job import Job
-from rota.model.schedule import Schedule
+from rota.model.jobs.job import Job
+from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.memory import MemoryStore
 from rota.testing.simulation.notify import SimulatedNotifier
@@ -18,7 +18,7 @@ from rota.testing.simulation.relay import READS, Relay, Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rota.model.occurrence import Occurrence
+    from rota.model.schedules.occurrence import Occurrence
     from rota.store.contract import Store
 
 Thing = TypeVar("Thing")

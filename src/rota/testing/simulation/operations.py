@@ -10,12 +10,12 @@ from rota.client.jobs import Jobs
 from rota.client.schedules import Schedules
 from rota.client.tenants import Tenants
 from rota.errors import BadOption, NotFound, Refused, StoreUnavailable
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
+from rota.model.jobs.payload import Call, pack_call
 from rota.model.micros import SECOND, datetime_of
 from rota.model.names import new_id
-from rota.model.payload import Call, pack_call
-from rota.model.redaction import DEFAULT
-from rota.model.schedule import Origin, ScheduleSpec
+from rota.model.schedules.schedule import Origin, ScheduleSpec
+from rota.model.secrets.redaction import DEFAULT
 from rota.store.contract import JobFilter
 from rota.tasks.task import Registry, Task, make_options
 from rota.testing.simulation.faults import Crash
@@ -219,6 +219,7 @@ class _Nobody:
     """Simulated tasks enqueue nothing."""
 
     redaction = DEFAULT
+    checks_types = False
 
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
         raise NotImplementedError

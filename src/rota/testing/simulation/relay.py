@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rota.store.contract import LARGEST_PAGE, Store
+from rota.store.contract import LARGEST_BATCH, LARGEST_PAGE, MOST_COUNTED, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rota.model.audit_record import AuditRecord
-    from rota.model.edit import Edit
     from rota.model.entry import Entry, EntryEdit
-    from rota.model.firing import Firing
-    from rota.model.job import Job, NewJob
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job, NewJob
+    from rota.model.jobs.series import Bucket
+    from rota.model.jobs.settle import Change
+    from rota.model.lock import LockAct
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.firing import Firing
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import (
         Added,
         AuditFilter,
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
         Exchange,
         Exchanged,
         Extended,
+        Failure,
         Fired,
         JobFilter,
+        LedgerSpan,
         Listener,
         LogLine,
         Node,
@@ -45,9 +49,9 @@ Reply = TypeVar("Reply")
 
 READS = frozenset(
     {
-        "now", "lapsed_jobs", "get_jobs", "list_jobs", "get_schedules", "list_schedules", "list_occurrences",
-        "list_queues", "list_nodes", "list_logs", "recount", "sealed", "dump", "get_entries", "list_entries",
-        "list_audit_records",
+        "now", "expired_jobs", "get_jobs", "list_jobs", "count_jobs", "list_failures", "get_schedules",
+        "list_schedules", "list_many_occurrences", "list_queues", "read_series", "list_nodes", "list_logs",
+        "recount", "sealed", "dump", "get_entries", "list_entries", "list_audit_records",
     }
 )  # fmt: skip  # not due_schedules: what was found due, and when, is what a firing was decided on
 
@@ -109,8 +113,8 @@ class Relay(Store):
             lambda: self.inner.extend_leases(holder, leases, lease_for, now=self.at(now)),
         )
 
-    def lapsed_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
-        return self.relay("lapsed_jobs", (limit,), lambda: self.inner.lapsed_jobs(limit, now=self.at(now)))
+    def expired_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
+        return self.relay("expired_jobs", (limit,), lambda: self.inner.expired_jobs(limit, now=self.at(now)))
 
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
         return self.relay("rescue_jobs", (changes,), lambda: self.inner.rescue_jobs(changes, now=self.at(now)))
@@ -156,13 +160,9 @@ class Relay(Store):
     def fire(self, firings: Sequence[Firing], *, now: int | None = None) -> list[Fired]:
         return self.relay("fire", (firings,), lambda: self.inner.fire(firings, now=self.at(now)))
 
-    def list_occurrences(
-        self, schedule_id: str, start: int, end: int, *, cursor: str | None = None, limit: int = 50
-    ) -> Page[Occurrence]:
+    def list_many_occurrences(self, spans: Sequence[LedgerSpan], *, limit: int = 50) -> list[Page[Occurrence]]:
         return self.relay(
-            "list_occurrences",
-            (schedule_id, start, end),
-            lambda: self.inner.list_occurrences(schedule_id, start, end, cursor=cursor, limit=limit),
+            "list_many_occurrences", (spans,), lambda: self.inner.list_many_occurrences(spans, limit=limit)
         )
 
     # Entries and audit records.
@@ -194,8 +194,8 @@ class Relay(Store):
     def list_queues(self, *, now: int | None = None) -> list[QueueInfo]:
         return self.relay("list_queues", (), lambda: self.inner.list_queues(now=self.at(now)))
 
-    def beat(self, node: Node, *, now: int | None = None) -> int:
-        return self.relay("beat", (node,), lambda: self.inner.beat(node, now=self.at(now)))
+    def record_heartbeat(self, node: Node, *, now: int | None = None) -> int:
+        return self.relay("record_heartbeat", (node,), lambda: self.inner.record_heartbeat(node, now=self.at(now)))
 
     def list_nodes(self) -> list[Node]:
         return self.relay("list_nodes", (), self.inner.list_nodes)
@@ -221,17 +221,18 @@ class Relay(Store):
             lambda: self.inner.list_logs(job_id, after=after, start=start, end=end, limit=limit),
         )
 
-    def acquire_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> int | None:
+    def change_lock(self, name: str, act: LockAct, token: str, ttl: int = 0, *, now: int | None = None) -> int | None:
         at = self.at(now)
-        return self.relay("acquire_lock", (name,), lambda: self.inner.acquire_lock(name, token, ttl, now=at))
+        return self.relay("change_lock", (name,), lambda: self.inner.change_lock(name, act, token, ttl, now=at))
 
-    def extend_lock(self, name: str, token: str, ttl: int, *, now: int | None = None) -> bool:
-        at = self.at(now)
-        return self.relay("extend_lock", (name,), lambda: self.inner.extend_lock(name, token, ttl, now=at))
+    def count_jobs(self, where: JobFilter, *, limit: int = MOST_COUNTED) -> int:
+        return self.relay("count_jobs", (where,), lambda: self.inner.count_jobs(where, limit=limit))
 
-    def release_lock(self, name: str, token: str, *, now: int | None = None) -> bool:
-        at = self.at(now)
-        return self.relay("release_lock", (name,), lambda: self.inner.release_lock(name, token, now=at))
+    def list_failures(self, since: int, *, limit: int = LARGEST_BATCH) -> list[Failure]:
+        return self.relay("list_failures", (since,), lambda: self.inner.list_failures(since, limit=limit))
+
+    def read_series(self, start: int, end: int) -> list[Bucket]:
+        return self.relay("read_series", (start, end), lambda: self.inner.read_series(start, end))
 
     def recount(self) -> dict[str, int]:
         return self.relay("recount", (), self.inner.recount)

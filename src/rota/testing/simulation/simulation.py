@@ -1,6 +1,6 @@
 """The simulation: several nodes over one memory store, stepped one move at a time by a seed.
 
-A step is one move of one party: a service turns, a run ends, somebody does something by hand, or, where nobody has
+A step is one move of one party: a service turns, a run ends, somebody does something by hand, or, if nobody has
 anything to do, time passes. A process that is held up within a store call stays on the stack while the others go on.
 """
 

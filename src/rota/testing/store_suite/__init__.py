@@ -53,6 +53,7 @@ from rota.testing.store_suite.clock_repair import (
     TestWhatIsNoWrongClock,
 )
 from rota.testing.store_suite.clocks import TestInjectedClock, TestStoresOwnClock
+from rota.testing.store_suite.counting import TestCountingJobs, TestFailures
 from rota.testing.store_suite.due import TestDueSchedules, TestNextDueSchedule, TestPausesWithAnEnd
 from rota.testing.store_suite.early import TestChangesInBetween, TestFiringEarly, TestSomethingInTheWay
 from rota.testing.store_suite.firing import TestCatchUp, TestDoneDates, TestFiredThrough, TestFiring, TestMaxRuns
@@ -78,6 +79,7 @@ from rota.testing.store_suite.lookahead import (
     TestMakingAhead,
     TestUnmaking,
 )
+from rota.testing.store_suite.moves import TestMoves
 from rota.testing.store_suite.moving import (
     TestDumping,
     TestLoadedJobs,
@@ -109,10 +111,12 @@ from rota.testing.store_suite.queues import TestCounters, TestQueues
 from rota.testing.store_suite.races import TestRacesOfCallers, TestRacesOfSchedulers, TestRacesOfWorkers
 from rota.testing.store_suite.random_walk import TestRandomWalk
 from rota.testing.store_suite.records import TestEntries, TestNotes
-from rota.testing.store_suite.rescuing import TestLapsedJobs, TestParking, TestRescuing
+from rota.testing.store_suite.repeated import TestRepeatedJobs
+from rota.testing.store_suite.rescuing import TestExpiredJobs, TestParking, TestRescuing
 from rota.testing.store_suite.revoking import TestAfterRevoking, TestRevoking
 from rota.testing.store_suite.schedules import TestEditingSchedules, TestLastRun, TestListingSchedules, TestVersionGuard
 from rota.testing.store_suite.sealing import TestRunningOutOnASealedStore, TestSealing
+from rota.testing.store_suite.series import TestSeries
 from rota.testing.store_suite.settling import (
     TestAutoRemove,
     TestCancelRequestedMeanwhile,
@@ -144,6 +148,7 @@ __all__ = [
     "TestClockSetRight",
     "TestClockWronglySetBack",
     "TestCounters",
+    "TestCountingJobs",
     "TestDelaysUnderAWrongClock",
     "TestDeletingByHand",
     "TestDoneDates",
@@ -151,7 +156,9 @@ __all__ = [
     "TestDumping",
     "TestEditingSchedules",
     "TestEntries",
+    "TestExpiredJobs",
     "TestExtendingLeases",
+    "TestFailures",
     "TestFarApart",
     "TestFilters",
     "TestFiredThrough",
@@ -166,7 +173,6 @@ __all__ = [
     "TestJobsAsRecords",
     "TestJudgingAhead",
     "TestKeysForAPeriod",
-    "TestLapsedJobs",
     "TestLastRun",
     "TestLeasesUnderAWrongClock",
     "TestLinesOfHeldJobs",
@@ -185,6 +191,7 @@ __all__ = [
     "TestMadeUnderAWrongClock",
     "TestMakingAhead",
     "TestMaxRuns",
+    "TestMoves",
     "TestNextDue",
     "TestNextDueSchedule",
     "TestNodes",
@@ -210,6 +217,7 @@ __all__ = [
     "TestRacesOfWorkers",
     "TestRandomWalk",
     "TestRefusedSettles",
+    "TestRepeatedJobs",
     "TestRescuing",
     "TestRetryingByHand",
     "TestRevoking",
@@ -217,6 +225,7 @@ __all__ = [
     "TestRunningOutOnASealedStore",
     "TestRunsBeforeTheSchedule",
     "TestSealing",
+    "TestSeries",
     "TestSettlingManyAtOnce",
     "TestSilences",
     "TestSlotsAndKeys",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.history import history_of
-from rota.model.job import NewJob, accept
+from rota.model.jobs.history import history_of
+from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
 from rota.store.contract import LARGEST_BATCH, Added
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, fresh_id
 from rota.testing.store_suite.steps import (

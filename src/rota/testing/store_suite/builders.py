@@ -6,10 +6,10 @@ import os
 from itertools import count
 from typing import Any
 
-from rota.model.job import NewJob
+from rota.model.jobs.job import NewJob
+from rota.model.jobs.retry import Backoff, RetryPolicy
 from rota.model.micros import SECOND
-from rota.model.retry import Backoff, RetryPolicy
-from rota.model.schedule import ScheduleSpec
+from rota.model.schedules.schedule import ScheduleSpec
 from rota.store.contract import LogLine, Node
 
 T0 = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z

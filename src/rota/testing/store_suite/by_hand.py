@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.edit import start_edit, trigger_now
-from rota.model.history import history_of
-from rota.model.outcome import Failed, RetryAsked, Stopped, Succeeded
-from rota.model.schedule import LastRun
-from rota.model.settle import cancel, retry_by_hand, settle
-from rota.model.state import State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import Failed, RetryAsked, Stopped, Succeeded
+from rota.model.jobs.settle import cancel, retry_by_hand, settle
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import start_edit, trigger_now
+from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Exchange, Refusal
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_policy
 from rota.testing.store_suite.steps import (
@@ -44,7 +44,7 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.outcome import Outcome
+    from rota.model.jobs.outcome import Outcome
     from rota.store.contract import Store
 
 

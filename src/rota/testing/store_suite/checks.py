@@ -6,15 +6,15 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.model.history import history_of
-from rota.model.retry import MAX_DEATHS
-from rota.model.state import FINAL, FIRST, MOVES, State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.retry import MAX_DEATHS
+from rota.model.jobs.state import FINAL, FIRST, MOVES, State
 from rota.testing.store_suite.steps import all_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Store
 
 

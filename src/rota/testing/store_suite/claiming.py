@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rota.model.jobs.outcome import Failed, Returned, Snoozed
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed, GivenBack, Snoozed
-from rota.model.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, RIVAL, T0, WORKER, a_job
 from rota.testing.store_suite.steps import (
     add,
     add_job,
     add_schedule,
+    all_jobs,
     claim,
     claim_one,
     fire_due,
@@ -65,14 +66,14 @@ class TestClaiming:
         job = running_job(store)
         numbers = [job.lease_no]
         for holder in (RIVAL, WORKER):
-            settle_job(store, job, GivenBack(), holder=job.holder or "")
+            settle_job(store, job, Returned(), holder=job.holder or "")
             job = claim_one(store, holder=holder)
             numbers.append(job.lease_no)
         assert numbers == [1, 2, 3]
 
     def test_a_claim_sees_what_it_has_just_given_back(self, store: Store) -> None:
         job = running_job(store)
-        settle_job(store, job, GivenBack(), now=T0 + 1)
+        settle_job(store, job, Returned(), now=T0 + 1)
         again = claim_one(store, now=T0 + 1)
         assert (again.id, again.lease_no) == (job.id, 2)
 
@@ -110,7 +111,7 @@ class TestClaimOrder:
     def test_a_job_that_was_given_back_keeps_its_place(self, store: Store) -> None:
         first = running_job(store)
         second = add_job(store)
-        settle_job(store, first, GivenBack())
+        settle_job(store, first, Returned())
         assert ids(claim(store, 2)) == [first.id, second]
 
     def test_a_retry_stands_where_its_age_puts_it(self, store: Store) -> None:
@@ -144,7 +145,7 @@ class TestPausedQueues:
     def test_a_running_job_of_a_paused_queue_settles(self, store: Store) -> None:
         job = running_job(store)
         store.pause_queue("default", paused=True)
-        assert settle_job(store, job, GivenBack()) == []
+        assert settle_job(store, job, Returned()) == []
 
     def test_what_waits_in_a_paused_queue_wakes_nobody(self, store: Store) -> None:
         """A worker that was told "now" by it would spin."""
@@ -196,6 +197,25 @@ class TestPromotion:
         assert first.next_due_at <= T0 + MINUTE
         assert ids([*first.claimed, *second.claimed]) == made
         assert second.next_due_at is None
+
+    def test_that_number_is_for_all_queues_of_the_claim_and_the_earliest_due_are_made_ready(self, store: Store) -> None:
+        times = [T0 + n for n in range(1, MOST_PROMOTED + 51)]
+        made = add(store, *[a_job(queue="ab"[at % 2], run_at=at, priority=-(at % 3)) for at in reversed(times)])[::-1]
+        ask = Exchange(holder=WORKER, want=len(made), queues=("b", "a"))
+        first, second = (ids(store.exchange(ask, now=T0 + MINUTE).claimed) for _ in range(2))
+        assert set(first) == set(made[:MOST_PROMOTED])
+        assert set(second) == set(made[MOST_PROMOTED:])
+
+    def test_as_many_jobs_that_schedules_created_in_advance_are_decided_on(self, store: Store) -> None:
+        for name in ("a", "b"):
+            add_schedule(store, name, trigger="every 1s", queue=name, overlap="allow", grace=HOUR, lookahead=5 * MINUTE)
+        while any(fired.jobs for fired in fire_due(store, now=T0 + 1)):
+            pass
+        made = [job.run_at for job in all_jobs(store)]
+        ask = Exchange(holder=WORKER, want=len(made), queues=("a", "b"))
+        first = store.exchange(ask, now=T0 + 5 * MINUTE).claimed
+        assert len(made) > MOST_PROMOTED
+        assert sorted(job.run_at for job in first) == sorted(made)[:MOST_PROMOTED]
 
 
 class TestNextDue:
@@ -261,12 +281,18 @@ class TestClaimingAhead:
         assert ids(claimed) == [ready[0], soon, ready[1]]
         assert [job.started_at for job in claimed] == [T0, T0 + 10, T0]
 
-    def test_many_of_them_may_be_claimed_at_their_time_at_the_latest(self, store: Store) -> None:
-        jobs = [add_job(store, run_at=T0 + 10) for _ in range(30)]
-        early = self.ask(store, 10, want=100).claimed
-        late = self.ask(store, 0, want=100, now=T0 + 10).claimed
-        assert sorted(ids([*early, *late])) == sorted(jobs)
-        assert {job.started_at for job in [*early, *late]} == {T0 + 10}
+    def test_many_of_them_are_claimed_and_each_starts_at_its_time(self, store: Store) -> None:
+        jobs = [add_job(store, run_at=T0 + 1 + n) for n in range(30)]
+        claimed = self.ask(store, 25, want=100).claimed
+        assert ids(claimed) == jobs[:25]
+        assert [(job.queued_at, job.started_at) for job in claimed] == [(T0 + 1 + n, T0 + 1 + n) for n in range(25)]
+        kept = store.get_jobs(ids(claimed))
+        assert [(job.queued_at, job.started_at) for job in kept] == [(T0 + 1 + n, T0 + 1 + n) for n in range(25)]
+
+    def test_of_many_a_worker_claims_no_more_than_it_wants(self, store: Store) -> None:
+        jobs = [add_job(store, run_at=T0 + 10) for _ in range(12)]
+        assert ids(self.ask(store, 10, want=5).claimed) == jobs[:5]
+        assert ids(self.ask(store, 0, want=9, now=T0 + 10).claimed) == jobs[5:]
 
     def test_an_attempt_after_a_failure_is_claimed_so_too(self, store: Store) -> None:
         job = running_job(store)
@@ -283,7 +309,7 @@ class TestClaimingAhead:
         assert succeed(store, job, now=T0 + MINUTE + 1) == []
         assert read_schedule(store).last.job_id == job.id
 
-    def test_what_was_made_ahead_is_judged_at_its_time(self, store: Store) -> None:
+    def test_what_was_made_ahead_is_decided_at_its_time(self, store: Store) -> None:
         add_schedule(store, lookahead=HOUR)
         fire_due(store, now=T0 + 1)
         assert self.ask(store, MINUTE, now=T0 + 1).claimed == []
@@ -297,5 +323,5 @@ class TestClaimingAhead:
     def test_one_that_is_given_back_can_be_claimed_again(self, store: Store) -> None:
         add_job(store, run_at=T0 + 10)
         (job,) = self.ask(store, 10).claimed
-        settle_job(store, job, GivenBack())
+        settle_job(store, job, Returned())
         assert ids(self.ask(store, 0).claimed) == [job.id]

@@ -1,7 +1,7 @@
 """A clock that stood ahead and is right again: schedules go on from now, and nothing happens twice.
 
-In these tests the clock stands one hour ahead for a while: what happens then is injected as `WRONG`, and what happens
-after it was set right as `RIGHT`, which is earlier.
+In these tests the clock stands ten minutes ahead for a while: what happens then is injected as `WRONG`, and what
+happens after it was set right as `RIGHT`, which is earlier.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rota.model.audit_record import Author
-from rota.model.clock_repair import (
+from rota.model.clock.repair import (
     is_ahead_of_clock,
     is_lease_ahead,
     repair_job,
     repair_schedule,
     with_repair_audit,
 )
-from rota.model.edit import enable, pause, register, resume
-from rota.model.firing import overlap_reason
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import Failed
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed
-from rota.model.schedule import Origin
-from rota.model.state import State
+from rota.model.schedules.edit import enable, pause, register, resume
+from rota.model.schedules.firing import overlap_reason
+from rota.model.schedules.schedule import Origin
 from rota.store.contract import LARGEST_PAGE, AuditFilter, Retention
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
@@ -46,13 +46,13 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
-    from rota.model.edit import Edit
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
 SKIPPED = {"latest": "coalesced", "skip": "skipped"}
-WRONG = T0 + HOUR + MINUTE  # an hour ahead of the true 00:01:00
+WRONG = T0 + 11 * MINUTE  # ten minutes ahead of the true 00:01:00
 RIGHT = T0 + MINUTE + 10 * SECOND  # the clock is right again, ten seconds later
 
 
@@ -88,33 +88,33 @@ def runs(store: Store, schedule_id: str = "tick") -> list[int]:
 
 
 def fired_ahead(store: Store, *, keep: bool = True, **spec: Any) -> None:
-    """A schedule of every minute that fires at 00:01 by a clock that says 01:01, and a minute later once more."""
+    """A schedule of every minute that fires at 00:01 by a clock that says 00:11, and a minute later once more."""
     add_schedule(store, **spec)
     fire_through(store, WRONG, WRONG + MINUTE, keep=keep)
 
 
 class TestClockSetRight:
-    def test_the_true_hour_runs(self, store: Store) -> None:
+    def test_the_true_time_runs(self, store: Store) -> None:
         fired_ahead(store)
         assert store.due_schedules(10, now=RIGHT).schedules == []
         repaired(store)
-        fire_through(store, RIGHT, T0 + 10 * MINUTE)
-        assert runs(store) == [*range(1, 10), 61, 62]
+        fire_through(store, RIGHT, T0 + 5 * MINUTE)
+        assert runs(store) == [*range(1, 5), 11, 12]
 
     def test_what_ran_under_the_wrong_clock_does_not_run_again(self, store: Store) -> None:
         fired_ahead(store)
         repaired(store)
-        fire_through(store, RIGHT, T0 + 65 * MINUTE)
-        assert runs(store) == list(range(1, 65))
+        fire_through(store, RIGHT, T0 + 15 * MINUTE)
+        assert runs(store) == list(range(1, 15))
 
     def test_nor_where_its_job_is_gone(self, store: Store) -> None:
         fired_ahead(store, keep=False)
         assert runs(store) == []
         repaired(store)
-        fire_through(store, RIGHT, T0 + 65 * MINUTE)
-        assert runs(store) == [*range(1, 61), 63, 64]
+        fire_through(store, RIGHT, T0 + 15 * MINUTE)
+        assert runs(store) == [*range(1, 11), 13, 14]
         lines = [(line.after_at, line.through_at, line.count) for line in ledger(store) if line.job_id is None]
-        assert lines == [(T0 + 60 * MINUTE, T0 + 62 * MINUTE, 2)]
+        assert lines == [(T0 + 10 * MINUTE, T0 + 12 * MINUTE, 2)]
 
     def test_what_was_missed_is_no_longer_recorded_as_skipped(self, store: Store) -> None:
         fired_ahead(store)
@@ -127,25 +127,25 @@ class TestClockSetRight:
         fire_due(store, now=WRONG)  # two are in time: one runs, the other overlaps
         run_all(store, now=WRONG)
         repaired(store)
-        fire_through(store, RIGHT, T0 + 63 * MINUTE)
+        fire_through(store, RIGHT, T0 + 13 * MINUTE)
         (skip,) = [line for line in ledger(store) if line.outcome == "skipped"]
-        assert skip.through_at == T0 + 61 * MINUTE
+        assert skip.through_at == T0 + 11 * MINUTE
         assert skip.reason.startswith("overlap")
-        assert runs(store) == [*range(1, 61), 62]
+        assert runs(store) == [*range(1, 11), 12]
 
     def test_missed_runs_that_all_run_are_taken(self, store: Store) -> None:
         fired_ahead(store, catchup="all", catchup_limit=2, overlap="allow")
-        assert runs(store) == [59, 60, 61, 62]
+        assert runs(store) == [9, 10, 11, 12]
         repaired(store)
-        fire_through(store, RIGHT, T0 + 65 * MINUTE)
-        assert runs(store) == list(range(1, 65))
+        fire_through(store, RIGHT, T0 + 15 * MINUTE)
+        assert runs(store) == list(range(1, 15))
 
     def test_the_record_names_how_far_it_was_moved(self, store: Store) -> None:
         fired_ahead(store)
         repaired(store)
         (audit,) = store.list_audit_records(AuditFilter(subject="schedule:tick")).items
         assert (audit.by, audit.verb, audit.at) == ("upkeep", "moved back", RIGHT)
-        assert str(T0 + 62 * MINUTE) in audit.before
+        assert str(T0 + 12 * MINUTE) in audit.before
         assert str(T0) in audit.after
 
     def test_it_is_moved_back_once(self, store: Store) -> None:
@@ -168,18 +168,18 @@ class TestClockSetRight:
 
     def test_what_is_taken_is_forgotten_once_it_is_past(self, store: Store) -> None:
         fired_ahead(store)
-        assert repaired(store).taken == ((T0 + 61 * MINUTE - 1, T0 + 62 * MINUTE),)
-        fire_through(store, RIGHT, T0 + 65 * MINUTE)
+        assert repaired(store).taken == ((T0 + 11 * MINUTE - 1, T0 + 12 * MINUTE),)
+        fire_through(store, RIGHT, T0 + 15 * MINUTE)
         assert read_schedule(store).ahead is None
 
     def test_an_outage_over_what_is_taken_counts_only_the_rest(self, store: Store) -> None:
         fired_ahead(store, catchup="skip")
-        assert runs(store) == [61, 62]
+        assert runs(store) == [11, 12]
         repaired(store)
-        fire_due(store, now=T0 + 70 * MINUTE)
+        fire_due(store, now=T0 + 20 * MINUTE)
         skipped = [line for line in ledger(store) if line.outcome == "skipped"]
-        assert sum(line.count for line in skipped) == 67
-        assert all(line.through_at < T0 + 61 * MINUTE or line.after_at >= T0 + 62 * MINUTE for line in skipped)
+        assert sum(line.count for line in skipped) == 17
+        assert all(line.through_at < T0 + 11 * MINUTE or line.after_at >= T0 + 12 * MINUTE for line in skipped)
 
     def test_a_pause_and_its_end_keep_what_is_taken(self, store: Store) -> None:
         fired_ahead(store, keep=False)
@@ -188,15 +188,15 @@ class TestClockSetRight:
         fire_due(store, now=T0 + 5 * MINUTE)
         schedule = change_schedule(store, pause(read_schedule(store), T0 + 6 * MINUTE, reason="", by="", until=None))
         change_schedule(store, resume(schedule, T0 + 8 * MINUTE))
-        fire_through(store, T0 + 8 * MINUTE, T0 + 65 * MINUTE)
-        assert runs(store) == [5, *range(9, 61), 63, 64, 65]  # the fifth was missed before the second pause
+        fire_through(store, T0 + 8 * MINUTE, T0 + 15 * MINUTE)
+        assert runs(store) == [5, *range(9, 11), 13, 14, 15]  # the fifth was missed before the second pause
 
-    def test_the_jobs_of_the_wrong_hour_are_pruned_without_coming_back(self, store: Store) -> None:
+    def test_the_jobs_of_the_wrong_time_are_pruned_without_coming_back(self, store: Store) -> None:
         fired_ahead(store)
         repaired(store)
         store.prune(Retention(succeeded_for=0), 100, now=WRONG + 2 * MINUTE)
-        fire_through(store, RIGHT, T0 + 65 * MINUTE)
-        assert runs(store) == [*range(1, 61), 63, 64]
+        fire_through(store, RIGHT, T0 + 15 * MINUTE)
+        assert runs(store) == [*range(1, 11), 13, 14]
 
     def test_a_schedule_that_ended_under_the_wrong_clock_goes_on(self, store: Store) -> None:
         fired_ahead(store, end=T0 + 5 * MINUTE)
@@ -240,11 +240,11 @@ class TestMadeUnderAWrongClock:
     def test_a_pause_that_ended_by_itself_stays_skipped(self, store: Store) -> None:
         """It was meant to last until then."""
         schedule = add_schedule(store)
-        change_schedule(store, pause(schedule, T0, reason="", by="", until=T0 + 30 * MINUTE))
+        change_schedule(store, pause(schedule, T0, reason="", by="", until=T0 + 8 * MINUTE))
         fire_due(store, now=WRONG)
         repaired(store)
-        fire_through(store, RIGHT, T0 + 32 * MINUTE)
-        assert runs(store) == [30, 31]
+        fire_through(store, RIGHT, T0 + 10 * MINUTE)
+        assert runs(store) == [8, 9]
 
 
 class TestWhatIsNoWrongClock:
@@ -268,13 +268,13 @@ class TestWhatIsNoWrongClock:
         moved = register(
             read_schedule(store), "tick", a_spec(trigger=nine, tz="America/New_York"), Origin(), now, fresh_id
         )
-        assert change_schedule(store, moved, now=now).fired_through > now + HOUR
+        assert (change_schedule(store, moved, now=now).next_at or 0) > now + 24 * HOUR
         assert repair_edit(store, now=now + MINUTE) is None
 
 
 class TestLookaheadAndTheClock:
     def test_jobs_made_ahead_are_untouched(self, store: Store) -> None:
-        add_schedule(store, lookahead=2 * HOUR, overlap="allow", grace=2 * HOUR)
+        add_schedule(store, lookahead=20 * MINUTE, overlap="allow", grace=2 * HOUR)
         while fire_due(store, now=T0):
             pass
         made = all_jobs(store)
@@ -283,7 +283,7 @@ class TestLookaheadAndTheClock:
         before = {job.id: job for job in all_jobs(store)}
         repaired(store)
         assert {job.id: job for job in all_jobs(store)} == before
-        fire_through(store, RIGHT, T0 + 63 * MINUTE)
+        fire_through(store, RIGHT, T0 + 13 * MINUTE)
         assert runs(store) == sorted(set(runs(store)))
         assert {job.id for job in made} <= {job.id for job in all_jobs(store)}
 
@@ -291,16 +291,16 @@ class TestLookaheadAndTheClock:
         add_schedule(store, lookahead=5 * MINUTE, overlap="allow")
         fire_due(store, now=T0)
         fire_through(store, WRONG, WRONG)
-        assert runs(store) == list(range(61, 66))
+        assert runs(store) == list(range(11, 16))
         repaired(store)
-        fire_through(store, RIGHT, T0 + 70 * MINUTE)
-        assert runs(store) == list(range(1, 75))  # five are ahead
+        fire_through(store, RIGHT, T0 + 20 * MINUTE)
+        assert runs(store) == list(range(1, 25))  # five are ahead
 
     @pytest.mark.parametrize("is_fired", [0, 1], ids=["only claimed", "fired and claimed"])
     @pytest.mark.parametrize("catchup", ["latest", "skip"])
     def test_what_was_made_ahead_and_skipped_as_late_runs(self, store: Store, catchup: str, is_fired: int) -> None:
-        """A worker by the wrong clock took the jobs of the true hour for late ones."""
-        add_schedule(store, lookahead=90 * MINUTE, overlap="allow", catchup=catchup, grace=30 * SECOND)
+        """A worker by the wrong clock took the jobs of the true time for late ones."""
+        add_schedule(store, lookahead=15 * MINUTE, overlap="allow", catchup=catchup, grace=30 * SECOND)
         fire_due(store, now=T0)
         if is_fired:
             fire_due(store, now=WRONG)
@@ -309,12 +309,12 @@ class TestLookaheadAndTheClock:
         assert repair_edit(store) is not None
         repaired(store)
         assert {line.outcome for line in ledger(store)} == {"scheduled", "succeeded"}
-        fire_through(store, RIGHT, T0 + 70 * MINUTE)
+        fire_through(store, RIGHT, T0 + 20 * MINUTE)
         done = [job for job in all_jobs(store) if job.state is State.SUCCEEDED]
-        assert sorted((job.fire_at or 0) - T0 for job in done) == [minute * MINUTE for minute in range(1, 70)]
+        assert sorted((job.fire_at or 0) - T0 for job in done) == [minute * MINUTE for minute in range(1, 20)]
 
     def test_what_was_made_ahead_and_not_touched_needs_no_repair(self, store: Store) -> None:
-        add_schedule(store, lookahead=90 * MINUTE, overlap="allow", grace=2 * HOUR)
+        add_schedule(store, lookahead=15 * MINUTE, overlap="allow", grace=2 * HOUR)
         fire_due(store, now=T0)
         run_all(store, now=WRONG)
         before = read_schedule(store)
@@ -334,15 +334,15 @@ class TestLookaheadAndTheClock:
 
 class TestClockWronglySetBack:
     def test_nothing_runs_twice(self, store: Store) -> None:
-        """The clock is an hour behind for two minutes, and is taken for one that was ahead."""
+        """The clock is ten minutes behind for two, and is taken for one that was ahead."""
         add_schedule(store)
-        fire_through(store, T0 + MINUTE, T0 + 70 * MINUTE)
+        fire_through(store, T0 + MINUTE, T0 + 20 * MINUTE)
         before = runs(store)
         repaired(store, now=T0 + 10 * MINUTE)
         fire_through(store, T0 + 10 * MINUTE, T0 + 12 * MINUTE)
         assert runs(store) == before
-        fire_through(store, T0 + 72 * MINUTE, T0 + 74 * MINUTE)
-        assert runs(store) == [*before, 72, 73, 74]
+        fire_through(store, T0 + 22 * MINUTE, T0 + 24 * MINUTE)
+        assert runs(store) == [*before, 22, 23, 24]
 
 
 def moved_job(store: Store, job_id: str, *, now: int = RIGHT) -> Job:
@@ -435,12 +435,12 @@ class TestDelaysUnderAWrongClock:
 
 class TestLeasesUnderAWrongClock:
     def test_a_lease_is_shortened_in_the_name_of_its_holder(self, store: Store) -> None:
-        """Its worker died an hour ahead of the true time; nobody would have its job for that hour."""
+        """Its worker died ten minutes ahead of the true time; nobody would have its job until then."""
         job = running_job(store, now=WRONG)
         assert is_lease_ahead(read(store, job.id), WRONG)
-        assert store.lapsed_jobs(10, now=RIGHT + LEASE) == []
+        assert store.expired_jobs(10, now=RIGHT + LEASE) == []
         assert store.extend_leases(WORKER, [(job.id, job.lease_no)], LEASE, now=RIGHT).lost == []
-        assert ids(store.lapsed_jobs(10, now=RIGHT + LEASE)) == [job.id]
+        assert ids(store.expired_jobs(10, now=RIGHT + LEASE)) == [job.id]
 
 
 class TestLocksUnderAWrongClock:
@@ -451,19 +451,19 @@ class TestLocksUnderAWrongClock:
 
     def test_a_lock_is_free_a_whole_term_after_somebody_wants_it(self, store: Store) -> None:
         """Its owner may live, so it keeps the lock for the time that it asked for, counted from now."""
-        assert store.acquire_lock("report", "ann", MINUTE, now=WRONG) is not None
-        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT) is None
-        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT + MINUTE - 1) is None
-        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT + MINUTE) is not None
+        assert store.change_lock("report", "acquire", "ann", MINUTE, now=WRONG) is not None
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=RIGHT) is None
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=RIGHT + MINUTE - 1) is None
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=RIGHT + MINUTE) is not None
 
     def test_an_owner_that_lives_keeps_its_lock(self, store: Store) -> None:
-        store.acquire_lock("report", "ann", MINUTE, now=WRONG)
-        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT) is None
-        assert store.extend_lock("report", "ann", MINUTE, now=RIGHT + 30 * SECOND)
-        assert store.acquire_lock("report", "bob", MINUTE, now=RIGHT + MINUTE) is None
+        store.change_lock("report", "acquire", "ann", MINUTE, now=WRONG)
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=RIGHT) is None
+        assert store.change_lock("report", "extend", "ann", MINUTE, now=RIGHT + 30 * SECOND)
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=RIGHT + MINUTE) is None
 
     def test_a_lock_of_a_right_clock_is_not_shortened(self, store: Store) -> None:
-        store.acquire_lock("report", "ann", HOUR, now=T0)
-        assert store.acquire_lock("report", "bob", MINUTE, now=T0 + MINUTE) is None
-        assert store.acquire_lock("report", "bob", MINUTE, now=T0 + HOUR - 1) is None
-        assert store.acquire_lock("report", "bob", MINUTE, now=T0 + HOUR) is not None
+        store.change_lock("report", "acquire", "ann", HOUR, now=T0)
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=T0 + MINUTE) is None
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=T0 + HOUR - 1) is None
+        assert store.change_lock("report", "acquire", "bob", MINUTE, now=T0 + HOUR) is not None

@@ -22,7 +22,7 @@ class TestInjectedClock:
     def test_an_injected_instant_decides_which_lease_has_run_out(self, store: Store) -> None:
         """By the store's own clock this lease ran out long ago."""
         running_job(store, now=T0)
-        assert store.lapsed_jobs(10, now=T0 + LEASE - 1) == []
+        assert store.expired_jobs(10, now=T0 + LEASE - 1) == []
 
     def test_an_injected_instant_decides_which_schedule_is_due(self, store: Store) -> None:
         add_schedule(store, now=T0)
@@ -33,7 +33,7 @@ class TestInjectedClock:
         assert store.exchange(Exchange(holder=WORKER), now=T0 + 1).now == T0 + 1
         assert store.extend_leases(WORKER, [], LEASE, now=T0 + 2).now == T0 + 2
         assert store.due_schedules(10, now=T0 + 3).now == T0 + 3
-        assert store.beat(a_node(), now=T0 + 4) == T0 + 4
+        assert store.record_heartbeat(a_node(), now=T0 + 4) == T0 + 4
 
     def test_an_hour_passes_when_it_is_told(self, store: Store) -> None:
         add_schedule(store, overlap="allow")
@@ -60,12 +60,12 @@ class TestStoresOwnClock:
         reply = store.exchange(Exchange(holder=WORKER, want=1, lease_for=HOUR))
         (job,) = reply.claimed
         assert job.started_at == reply.now
-        assert store.lapsed_jobs(10) == []
+        assert store.expired_jobs(10) == []
 
     def test_a_lease_of_no_length_has_run_out_by_it(self, store: Store) -> None:
         store.add_jobs([a_job()])
         (job,) = store.exchange(Exchange(holder=WORKER, want=1, lease_for=0)).claimed
-        assert [lapsed.id for lapsed in store.lapsed_jobs(10)] == [job.id]
+        assert [expired.id for expired in store.expired_jobs(10)] == [job.id]
 
     def test_answers_are_dated_by_it(self, store: Store) -> None:
         before = store.now()
@@ -73,7 +73,7 @@ class TestStoresOwnClock:
             store.exchange(Exchange(holder=WORKER)).now,
             store.extend_leases(WORKER, [], LEASE).now,
             store.due_schedules(10).now,
-            store.beat(a_node()),
+            store.record_heartbeat(a_node()),
         ]
         readings = [before, *answers, store.now()]
         assert readings == sorted(readings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.edit import disable, enable, park, pause, remove, resume
+from rota.model.schedules.edit import disable, enable, mark_broken, pause, remove, resume
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0
 from rota.testing.store_suite.steps import add_schedule, change_schedule, fire, fire_due, ledger, read_schedule
 
@@ -78,7 +78,7 @@ class TestDueSchedules:
         assert due_ids(store, now=T0 + HOUR) == []
 
     def test_a_broken_schedule_is_never_due(self, store: Store) -> None:
-        change_schedule(store, park(add_schedule(store), T0, "no such zone"))
+        change_schedule(store, mark_broken(add_schedule(store), T0, "no such zone"))
         assert due_ids(store, now=T0 + HOUR) == []
 
     def test_an_exhausted_schedule_is_never_due(self, store: Store) -> None:

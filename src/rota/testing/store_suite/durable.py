@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.errors import StoreMoved
-from rota.model.edit import pause
-from rota.model.outcome import Failed
+from rota.errors import StoreSealed
+from rota.model.jobs.outcome import Failed
+from rota.model.schedules.edit import pause
 from rota.store.contract import Exchange, Refusal, Seal
 from rota.store.memory import MemoryStore
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_line, a_node
@@ -63,7 +63,7 @@ class TestDurableStore:
             store.add_jobs([a_job()])
             store.exchange(Exchange(holder=WORKER, want=1, lease_for=HOUR))
         with opened(make_store) as store:
-            assert store.lapsed_jobs(10) == []
+            assert store.expired_jobs(10) == []
 
     def test_keys_are_still_taken(self, make_store: Callable[[], Store]) -> None:
         with opened(make_store) as store:
@@ -116,7 +116,7 @@ class TestDurableStore:
             store.seal(seal)
         with opened(make_store) as store:
             assert store.sealed() == seal
-            with pytest.raises(StoreMoved):
+            with pytest.raises(StoreSealed):
                 add_job(store)
             store.seal(None)
         with opened(make_store) as store:
@@ -136,7 +136,7 @@ class TestDurableStore:
         with opened(make_store) as store:
             job_id = add_job(store)
             store.append_logs([a_line(job_id, "a"), a_line(job_id, "b")])
-            store.beat(a_node(), now=T0)
+            store.record_heartbeat(a_node(), now=T0)
             before = (store.list_logs(job_id), store.list_nodes())
         with opened(make_store) as store:
             assert (store.list_logs(job_id), store.list_nodes()) == before

@@ -1,4 +1,4 @@
-"""Early firings: recorded a moment before their time, for a claim at that time, where nothing stands in their way."""
+"""Early firings: recorded a moment before their time, for a claim at that time, if nothing stands in their way."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.edit import disable, pause
-from rota.model.state import State
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import disable, pause
 from rota.store.contract import Exchange
 from rota.testing.store_suite.builders import LEASE, MINUTE, T0, WORKER
 from rota.testing.store_suite.steps import (

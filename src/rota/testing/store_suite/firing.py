@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from rota.model.audit_record import Author
-from rota.model.edit import disable, park, pause, record_fault, register, remove, trigger_now
-from rota.model.firing import MOST_JOBS, overlap_reason
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
+from rota.model.schedules.edit import disable, mark_broken, pause, record_fault, register, remove, trigger_now
+from rota.model.schedules.firing import MOST_JOBS, overlap_reason
 from rota.store.contract import AuditFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
@@ -73,8 +73,8 @@ class TestFiring:
         edited = change_schedule(store, register(failed, "tick", smaller, failed.origin, T0 + MINUTE, fresh_id))
         assert (edited.last_error, edited.due_at) == (None, T0 + MINUTE)
         again = change_schedule(store, record_fault(edited, T0 + MINUTE, "too large", an_author()))
-        aside = change_schedule(store, park(again, T0 + MINUTE, "too large five times"))
-        assert (aside.fault, aside.last_error, aside.due_at) == ("", "too large five times", None)
+        broken = change_schedule(store, mark_broken(again, T0 + MINUTE, "too large five times"))
+        assert (broken.fault, broken.last_error, broken.due_at) == ("", "too large five times", None)
 
     def test_a_firing_is_taken_once(self, store: Store) -> None:
         add_schedule(store)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.audit_record import AuditRecord
-from rota.model.edit import disable, follow_pause, pause
 from rota.model.entry import EntryEdit
-from rota.model.job import Job
-from rota.model.outcome import Failed, GivenBack
-from rota.model.schedule import Pause
-from rota.model.settle import retry_by_hand
+from rota.model.jobs.job import Job
+from rota.model.jobs.outcome import Failed, Returned
+from rota.model.jobs.settle import retry_by_hand
+from rota.model.schedules.edit import disable, follow_pause, pause
+from rota.model.schedules.schedule import Pause
+from rota.store.memory import MemoryStore
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, a_job, a_line
 from rota.testing.store_suite.steps import (
     add_job,
@@ -25,7 +26,7 @@ from rota.testing.store_suite.steps import (
     fire,
     read,
     read_schedule,
-    rescue_lapsed,
+    rescue_expired,
     running_job,
     settle_job,
     succeed,
@@ -47,6 +48,13 @@ def furnish(store: Store) -> None:
     _records(store)
     _live_jobs(store)
     _queues_and_locks(store)
+
+
+def furnish_by_load(store: Store) -> None:
+    """The same as furnish(), in a few calls: for tests that are not about how it came to be."""
+    source = MemoryStore()
+    furnish(source)
+    copy_all(source, store)
 
 
 def everything(store: Store, *, limit: int = 500) -> dict[Part, list[Record]]:
@@ -95,7 +103,7 @@ def _ended_jobs(store: Store) -> None:
     again = failed_job(store, queue="slow")
     store.change_jobs([retry_by_hand(read(store, again), T0 + 1, "again, by ann")], now=T0 + 1)
     rescued = claim_one(store, queues=("slow",), now=T0 + 1)
-    rescue_lapsed(store, now=T0 + LEASE + 1)
+    rescue_expired(store, now=T0 + LEASE + 1)
     assert fail(store, claim_one(store, queues=("slow",), now=T0 + LEASE + 2), now=T0 + LEASE + 3) == []
     store.append_logs([a_line(rescued.id, text, at=T0 + 5, level="error") for text in ("one", "two", "two")])
     store.append_logs([a_line(again, "three ☕\n")])
@@ -144,7 +152,7 @@ def _live_jobs(store: Store) -> None:
     retried = running_job(store, now=now)
     settle_job(store, retried, Failed("boom\ntrace"), now=now + 1, retries=2)
     back = running_job(store, now=now)
-    settle_job(store, back, GivenBack(), now=now + 1)
+    settle_job(store, back, Returned(), now=now + 1)
     store.append_logs([a_line(back.id, "begun", at=now)])
     running = running_job(store, now=now, queue="mail", priority=-2)
     store.record_progress("worker-1", [(running.id, running.lease_no, "3/10 half")])
@@ -159,7 +167,7 @@ def _queues_and_locks(store: Store) -> None:
     store.pause_queue("paused", paused=True)
     add_job(store, queue="paused")
     store.pause_queue("empty", paused=True)
-    store.acquire_lock("held", "mine", DAY, now=T0)
-    store.acquire_lock("free", "mine", MINUTE, now=T0)
-    store.acquire_lock("free", "other", MINUTE, now=T0 + HOUR)
-    store.release_lock("free", "other", now=T0 + HOUR)
+    store.change_lock("held", "acquire", "mine", DAY, now=T0)
+    store.change_lock("free", "acquire", "mine", MINUTE, now=T0)
+    store.change_lock("free", "acquire", "other", MINUTE, now=T0 + HOUR)
+    store.change_lock("free", "release", "other", now=T0 + HOUR)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import Failed, Returned, Snoozed, TaskUnknown
+from rota.model.jobs.settle import retry_by_hand
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed, GivenBack, Snoozed, TaskUnknown
-from rota.model.settle import retry_by_hand
-from rota.model.state import State
 from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER
 from rota.testing.store_suite.steps import (
     add_job,
@@ -19,7 +19,7 @@ from rota.testing.store_suite.steps import (
     fire,
     history,
     read,
-    rescue_lapsed,
+    rescue_expired,
     settle_job,
     succeed,
 )
@@ -48,9 +48,9 @@ class TestHistories:
         job = claim_one(store, now=T0 + 2 * MINUTE)
         settle_job(store, job, Snoozed(MINUTE), now=T0 + 2 * MINUTE)
         job = claim_one(store, now=T0 + 3 * MINUTE)
-        settle_job(store, job, GivenBack(), now=T0 + 3 * MINUTE)
+        settle_job(store, job, Returned(), now=T0 + 3 * MINUTE)
         claim_one(store, now=T0 + 4 * MINUTE)
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         fail(store, claim_one(store, now=T0 + HOUR), now=T0 + HOUR)
         assert history(store, job_id) == [
             *(SCHEDULED, QUEUED, RUNNING),
@@ -63,7 +63,7 @@ class TestHistories:
 
     def test_each_claim_names_its_worker_and_lease(self, store: Store) -> None:
         job_id = add_job(store)
-        settle_job(store, claim_one(store), GivenBack())
+        settle_job(store, claim_one(store), Returned())
         claim_one(store, holder=RIVAL)
         data = [line.data for line in history_of(read(store, job_id)) if line.state is RUNNING]
         assert data == [{"worker": WORKER, "lease": 1}, {"worker": RIVAL, "lease": 2}]
@@ -114,7 +114,7 @@ class TestHistories:
     def test_a_lost_worker_is_named(self, store: Store) -> None:
         job_id = add_job(store)
         claim_one(store)
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         line = history_of(read(store, job_id))[-1]
         assert (line.state, line.at) == (QUEUED, T0 + HOUR)
         assert "worker lost" in line.reason
@@ -145,8 +145,8 @@ class TestHistories:
         job_id = add_job(store)
         job = claim_one(store)
         succeed(store, job, holder=RIVAL)
-        rescue_lapsed(store, now=T0)
+        rescue_expired(store, now=T0)
         cancel = store.request_cancels([job_id], "enough", now=T0)
         assert cancel == [job_id]
-        settle_job(store, job, GivenBack())
+        settle_job(store, job, Returned())
         assert history(store, job_id) == [QUEUED, RUNNING]

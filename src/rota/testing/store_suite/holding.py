@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.edit import disable
-from rota.model.history import history_of
-from rota.model.outcome import Failed, GivenBack, Outcome, Stopped, Succeeded
-from rota.model.settle import cancel, settle
-from rota.model.state import State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import Failed, Outcome, Returned, Stopped, Succeeded
+from rota.model.jobs.settle import cancel, settle
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import disable
 from rota.store.contract import Exchange
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_policy
 from rota.testing.store_suite.steps import (
@@ -25,7 +25,7 @@ from rota.testing.store_suite.steps import (
     queue_info,
     read,
     read_schedule,
-    rescue_lapsed,
+    rescue_expired,
     running_job,
     settle_job,
     succeed,
@@ -33,7 +33,7 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Store
 
 ENDS: list[Outcome] = [Succeeded(), Failed("boom", may_retry=False), Stopped("enough")]
@@ -121,7 +121,7 @@ class TestHeldJobs:
         first = running_job(store)
         held = add_job(store, waits_for=first.id)
         for n in (1, 2, 3):
-            rescue_lapsed(store, now=T0 + n * HOUR)
+            rescue_expired(store, now=T0 + n * HOUR)
             claim(store, now=T0 + n * HOUR)
         assert read(store, first.id).state is State.FAILED
         assert read(store, held).state is State.RUNNING
@@ -135,7 +135,7 @@ class TestHeldJobs:
     def test_giving_back_releases_nothing(self, store: Store) -> None:
         first = running_job(store)
         held = add_job(store, waits_for=first.id)
-        settle_job(store, first, GivenBack())
+        settle_job(store, first, Returned())
         assert read(store, held).state is State.HELD
 
     def test_every_job_that_waited_is_released(self, store: Store) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.outcome import Failed, Outcome, Stopped, Succeeded, Undecodable
-from rota.model.settle import retry_by_hand
-from rota.model.state import State
+from rota.model.jobs.outcome import Failed, Outcome, Stopped, Succeeded, Undecodable
+from rota.model.jobs.settle import retry_by_hand
+from rota.model.jobs.state import State
 from rota.store.contract import Added
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.steps import (
@@ -18,7 +18,7 @@ from rota.testing.store_suite.steps import (
     claim_one,
     fail,
     read,
-    rescue_lapsed,
+    rescue_expired,
     running_job,
     settle_job,
     succeed,
@@ -58,7 +58,7 @@ class TestFreedKeys:
 
     def test_a_key_is_held_by_a_rescued_job(self, store: Store) -> None:
         job = running_job(store, key="k")
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         assert add_job(store, key="k", now=T0 + HOUR) == job.id
 
     def test_the_next_job_with_a_key_holds_it_again(self, store: Store) -> None:

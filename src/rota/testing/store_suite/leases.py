@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
+from rota.store.contract import Exchange, JobFilter
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, RIVAL, T0, WORKER, a_job
 from rota.testing.store_suite.steps import (
     add,
@@ -15,7 +17,7 @@ from rota.testing.store_suite.steps import (
     claim_one,
     ids,
     read,
-    rescue_lapsed,
+    rescue_expired,
     running_job,
     succeed,
 )
@@ -45,19 +47,19 @@ class TestExtendingLeases:
         add(store, a_job(), a_job())
         known, unknown = claim(store, 2)
         store.extend_leases(WORKER, [(known.id, known.lease_no)], HOUR, now=AT)
-        assert ids(store.lapsed_jobs(10, now=T0 + LEASE)) == [unknown.id]
+        assert ids(store.expired_jobs(10, now=T0 + LEASE)) == [unknown.id]
 
     def test_many_leases_are_extended_in_one_call(self, store: Store) -> None:
         add(store, *[a_job() for _ in range(150)])
         jobs = claim(store, 150)
         reply = store.extend_leases(WORKER, [(job.id, job.lease_no) for job in jobs], HOUR, now=AT)
         assert reply.lost == []
-        assert store.lapsed_jobs(10, now=T0 + MINUTE) == []
+        assert store.expired_jobs(10, now=T0 + MINUTE) == []
 
     def test_an_extended_job_is_not_rescued(self, store: Store) -> None:
         job = running_job(store)
         store.extend_leases(WORKER, [(job.id, job.lease_no)], HOUR, now=AT)
-        assert rescue_lapsed(store, now=T0 + MINUTE) == []
+        assert rescue_expired(store, now=T0 + MINUTE) == []
         assert read(store, job.id).deaths == 0
 
     def test_a_lease_may_be_extended_for_less_than_it_had(self, store: Store) -> None:
@@ -65,11 +67,20 @@ class TestExtendingLeases:
         store.extend_leases(WORKER, [(job.id, job.lease_no)], SECOND, now=T0 + 1)
         assert read(store, job.id).lease_until == T0 + 1 + SECOND
 
+    def test_the_end_of_a_lease_goes_by_the_stores_clock(self, store: Store) -> None:
+        """Whatever clock a store measures leases with: readers compare the end with the present time."""
+        add_job(store)
+        ask = Exchange(holder=WORKER, want=1, queues=("default",), lease_for=HOUR)
+        (job,) = store.exchange(ask, now=None).claimed
+        for kept in (read(store, job.id), *store.list_jobs(JobFilter(states=(State.RUNNING,)), limit=1).items):
+            assert kept.lease_until is not None
+            assert store.now() < kept.lease_until <= store.now() + HOUR
+
 
 class TestLostLeases:
     def test_a_job_that_another_took_over_is_lost(self, store: Store) -> None:
         job = running_job(store)
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         taken = claim_one(store, holder=RIVAL, now=T0 + HOUR)
         reply = store.extend_leases(WORKER, [(job.id, job.lease_no)], LEASE, now=T0 + HOUR)
         assert reply.lost == [job.id]
@@ -77,7 +88,7 @@ class TestLostLeases:
 
     def test_the_holders_own_older_lease_is_lost(self, store: Store) -> None:
         job = running_job(store)
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         taken = claim_one(store, now=T0 + HOUR)
         reply = store.extend_leases(WORKER, [(job.id, job.lease_no)], LEASE, now=T0 + HOUR)
         assert reply.lost == [job.id]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rota.model.settle import cancel
-from rota.model.state import State
+from rota.model.jobs.settle import cancel
+from rota.model.jobs.state import State
 from rota.store.contract import JobFilter
 from rota.store.shared.matching import matches
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job
@@ -26,7 +26,7 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Store
 
 

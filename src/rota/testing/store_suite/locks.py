@@ -1,4 +1,4 @@
-"""Locks: one owner at a time, by token; lapsed ones are free; every new owner has a higher number."""
+"""Locks: one owner at a time, by token; expired ones are free; every new owner has a higher number."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ if TYPE_CHECKING:
 
 class TestLocks:
     def test_a_free_lock_is_taken(self, store: Store) -> None:
-        assert store.acquire_lock("a", "mine", MINUTE, now=T0) == 1
+        assert store.change_lock("a", "acquire", "mine", MINUTE, now=T0) == 1
 
     def test_a_held_lock_is_refused_to_others(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert store.acquire_lock("a", "other", MINUTE, now=T0 + MINUTE - 1) is None
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert store.change_lock("a", "acquire", "other", MINUTE, now=T0 + MINUTE - 1) is None
 
     def test_locks_of_other_names_are_free(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert store.acquire_lock("b", "other", MINUTE, now=T0) == 1
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert store.change_lock("b", "acquire", "other", MINUTE, now=T0) == 1
 
     def test_taking_it_again_with_the_same_token_is_harmless(self, store: Store) -> None:
-        first = store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert store.acquire_lock("a", "mine", MINUTE, now=T0 + 1) == first
+        first = store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert store.change_lock("a", "acquire", "mine", MINUTE, now=T0 + 1) == first
 
-    def test_a_lapsed_lock_is_free_and_its_number_rises(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert store.acquire_lock("a", "other", MINUTE, now=T0 + MINUTE) == 2
+    def test_a_expired_lock_is_free_and_its_number_rises(self, store: Store) -> None:
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert store.change_lock("a", "acquire", "other", MINUTE, now=T0 + MINUTE) == 2
 
     def test_a_released_lock_is_free_and_its_number_rises(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert store.release_lock("a", "mine", now=T0)
-        assert store.acquire_lock("a", "mine", MINUTE, now=T0) == 2
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert store.change_lock("a", "release", "mine", now=T0)
+        assert store.change_lock("a", "acquire", "mine", MINUTE, now=T0) == 2
 
     def test_only_its_owner_releases_it(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert not store.release_lock("a", "other", now=T0)
-        assert store.acquire_lock("a", "other", MINUTE, now=T0) is None
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert not store.change_lock("a", "release", "other", now=T0)
+        assert store.change_lock("a", "acquire", "other", MINUTE, now=T0) is None
 
     def test_a_lost_lock_is_not_released_by_its_old_owner(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        store.acquire_lock("a", "other", MINUTE, now=T0 + MINUTE)
-        assert not store.release_lock("a", "mine", now=T0 + MINUTE)
-        assert store.extend_lock("a", "other", MINUTE, now=T0 + MINUTE)
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        store.change_lock("a", "acquire", "other", MINUTE, now=T0 + MINUTE)
+        assert not store.change_lock("a", "release", "mine", now=T0 + MINUTE)
+        assert store.change_lock("a", "extend", "other", MINUTE, now=T0 + MINUTE)
 
     def test_extending_keeps_it(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert store.extend_lock("a", "mine", MINUTE, now=T0 + MINUTE - 1)
-        assert store.acquire_lock("a", "other", MINUTE, now=T0 + MINUTE) is None
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert store.change_lock("a", "extend", "mine", MINUTE, now=T0 + MINUTE - 1)
+        assert store.change_lock("a", "acquire", "other", MINUTE, now=T0 + MINUTE) is None
 
-    def test_a_lapsed_lock_is_not_extended(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert not store.extend_lock("a", "mine", MINUTE, now=T0 + MINUTE)
+    def test_a_expired_lock_is_not_extended(self, store: Store) -> None:
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert not store.change_lock("a", "extend", "mine", MINUTE, now=T0 + MINUTE)
 
     def test_only_its_owner_extends_it(self, store: Store) -> None:
-        store.acquire_lock("a", "mine", MINUTE, now=T0)
-        assert not store.extend_lock("a", "other", MINUTE, now=T0)
-        assert not store.extend_lock("b", "mine", MINUTE, now=T0)
+        store.change_lock("a", "acquire", "mine", MINUTE, now=T0)
+        assert not store.change_lock("a", "extend", "other", MINUTE, now=T0)
+        assert not store.change_lock("b", "extend", "mine", MINUTE, now=T0)

@@ -1,4 +1,4 @@
-"""Look-ahead: jobs made before their time, judged when they are due, and unmade when their schedule changes."""
+"""Look-ahead: jobs made before their time, decided when they are due, and deleted when their schedule changes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.edit import disable, follow_spec, pause, register, remove, resume
-from rota.model.firing import overlap_reason, plan
-from rota.model.outcome import Failed, RetryAsked
-from rota.model.schedule import Origin
-from rota.model.settle import retry_by_hand
-from rota.model.slots import NOT_CLAIMED
-from rota.model.state import State
+from rota.model.jobs.outcome import Failed, RetryAsked
+from rota.model.jobs.settle import retry_by_hand
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import disable, follow_spec, pause, register, remove, resume
+from rota.model.schedules.firing import overlap_reason, plan
+from rota.model.schedules.schedule import Origin
+from rota.model.schedules.slots import NOT_CLAIMED
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_line, fresh_id
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.steps import (
@@ -42,9 +42,9 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.edit import Edit
-    from rota.model.job import Job
-    from rota.model.schedule import Schedule
+    from rota.model.jobs.job import Job
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
@@ -180,7 +180,7 @@ class TestJudgingAhead:
         assert (last.job_id, last.status, last.finished_at) == (first.id, "cancelled", T0 + 2 * MINUTE)
         assert last.error == "replaced by the next occurrence"
 
-    def test_several_that_are_due_at_once_are_judged_in_order(self, store: Store) -> None:
+    def test_several_that_are_due_at_once_are_decided_in_order(self, store: Store) -> None:
         first, second, third = made_ahead(store, overlap="skip")
         assert ids(claim(store, 9, now=T0 + HOUR)) == [first.id]
         assert not is_kept(store, second.id)
@@ -195,13 +195,13 @@ class TestJudgingAhead:
         claim(store, now=T0 + 2 * MINUTE)
         assert read(store, second.id).state is State.HELD
 
-    def test_it_is_judged_once(self, store: Store) -> None:
+    def test_it_is_decided_once(self, store: Store) -> None:
         """A retry of it waits as any job does."""
         made_ahead(store, overlap="skip")
         job = claim_one(store, now=T0 + MINUTE)
         assert read(store, job.id).waits_for is None
 
-    def test_a_retry_of_one_that_was_held_is_not_judged(self, store: Store) -> None:
+    def test_a_retry_of_one_that_was_held_is_not_decided(self, store: Store) -> None:
         """It was behind another once, and says so for ever; it has its schedule's key now."""
         add_schedule(store, overlap="queue")
         fire(store, now=T0 + MINUTE)
@@ -212,14 +212,14 @@ class TestJudgingAhead:
         assert read(store, second).state is State.SCHEDULED
         assert ids(claim(store, 9, now=T0 + HOUR)) == [second]
 
-    def test_one_that_is_released_before_its_time_is_not_judged(self, store: Store) -> None:
+    def test_one_that_is_released_before_its_time_is_not_decided(self, store: Store) -> None:
         first = running_job(store)
         held = add_job(store, waits_for=first.id, delay=MINUTE)
         succeed(store, first)
         assert read(store, held).state is State.SCHEDULED
         assert ids(claim(store, 9, now=T0 + MINUTE)) == [held]
 
-    def test_a_retry_of_one_that_was_cancelled_before_its_time_is_not_judged_after_it(self, store: Store) -> None:
+    def test_a_retry_of_one_that_was_cancelled_before_its_time_is_not_decided_after_it(self, store: Store) -> None:
         """It was cancelled, and retried by hand when its time had come: that is a run of its own."""
         now = T0 + 2 * MINUTE
         _, second, _ = made_ahead(store, overlap="skip")
@@ -230,7 +230,7 @@ class TestJudgingAhead:
         assert read(store, second.id).state is State.SCHEDULED
         assert ids(claim(store, 9, now=T0 + HOUR)) == [second.id]
 
-    def test_a_retry_before_its_time_is_judged_when_that_comes(self, store: Store) -> None:
+    def test_a_retry_before_its_time_is_decided_when_that_comes(self, store: Store) -> None:
         _, second, _ = made_ahead(store, overlap="skip")
         first = claim_one(store, now=T0 + MINUTE)
         cancel_waiting(store, second.id, now=T0 + MINUTE)
@@ -241,7 +241,7 @@ class TestJudgingAhead:
         assert lines[T0 + 2 * MINUTE] == overlap_reason(first.id)
 
     def test_a_retry_that_is_due_at_once_with_them_is_replaced_once(self, store: Store) -> None:
-        """What a judgement ends is not made ready by the same claim: the last of them has the key."""
+        """What a decision ends is not made ready by the same claim: the last of them has the key."""
         first, second, third = made_ahead(store, overlap="cancel")
         later = RetryAsked(after=MINUTE + MINUTE // 2, error="boom")
         settle_job(store, claim_one(store, now=T0 + MINUTE), later, now=T0 + MINUTE, retries=1)
@@ -251,13 +251,13 @@ class TestJudgingAhead:
         assert ended[0].queued_at is None
         check_store(store)
 
-    def test_a_paused_queue_judges_nothing(self, store: Store) -> None:
+    def test_a_paused_queue_decides_nothing(self, store: Store) -> None:
         made_ahead(store)
         store.pause_queue("default", paused=True)
         assert claim(store, 9, now=T0 + HOUR) == []
         assert queue_info(store).counts == {"scheduled": 3}
 
-    def test_other_queues_judge_nothing(self, store: Store) -> None:
+    def test_other_queues_decide_nothing(self, store: Store) -> None:
         made_ahead(store)
         assert claim(store, 9, queues=("other",), now=T0 + HOUR) == []
         assert queue_info(store).counts == {"scheduled": 3}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.firing import plan
-from rota.model.history import history_of
-from rota.model.state import State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.state import State
+from rota.model.schedules.firing import plan
 from rota.store.contract import JobFilter, LockRecord, LogLine, QueueRecord, Retention, Seal
 from rota.store.memory import MemoryStore
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, WORKER, a_job, a_line, fresh_id
@@ -25,6 +25,7 @@ from rota.testing.store_suite.furnished import (
     dumped,
     everything,
     furnish,
+    furnish_by_load,
     movable,
 )
 from rota.testing.store_suite.steps import (
@@ -40,14 +41,14 @@ from rota.testing.store_suite.steps import (
     queue_info,
     read,
     read_schedule,
-    rescue_lapsed,
+    rescue_expired,
     running_job,
     succeed,
     succeeded_job,
 )
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Part, Store
 
 SCHEDULES = ("chained", "recorded", "resting", "off", "ahead", "unique", "unique-ahead", "held-back")
@@ -68,7 +69,7 @@ class TestDumping:
 
     @pytest.mark.parametrize("limit", [1, 2, 7])
     def test_pages_join_without_gap_or_overlap(self, store: Store, limit: int) -> None:
-        furnish(store)
+        furnish_by_load(store)
         assert everything(store, limit=limit) == everything(store)
 
     def test_a_full_last_page_is_the_last(self, store: Store) -> None:
@@ -113,7 +114,7 @@ class TestDumping:
         assert locks == [LockRecord(name="free", number=2), LockRecord(name="held", number=1)]
 
     def test_asking_changes_nothing(self, store: Store) -> None:
-        furnish(store)
+        furnish_by_load(store)
         assert everything(store) == everything(store)
 
     def test_what_another_store_takes_in_is_what_was_there(self, store: Store) -> None:
@@ -169,8 +170,12 @@ class TestLoading:
         assert (read(store, job.id), read_schedule(store, "recorded")) == before
 
     def test_a_record_that_comes_twice_in_one_load_counts_once(self, store: Store, source: Store) -> None:
-        job = dumped(source, "jobs")[0]
-        assert store.load([job, job]) == 1
+        others = [dumped(source, part)[0] for part in PARTS if part != "jobs"]
+        records = [*dumped(source, "jobs"), *others]
+        assert store.load([*records, *records]) == len(records)
+        assert [dumped(store, part)[0] for part in ("queues", "locks")] == [
+            dumped(source, part)[0] for part in ("queues", "locks")
+        ]
 
     def test_a_sealed_store_takes_records_and_stays_sealed(self, store: Store, source: Store) -> None:
         seal = Seal(target="here", source="there")
@@ -224,8 +229,8 @@ class TestLoadedJobs:
         """Its worker is on the store that was left."""
         (job,) = [job for job in all_jobs(store) if job.state is State.RUNNING]
         assert job.lease_until == 0
-        assert ids(store.lapsed_jobs(10, now=T0 - DAY)) == ids(store.lapsed_jobs(10)) == [job.id]
-        assert rescue_lapsed(store, now=LATER) == []
+        assert ids(store.expired_jobs(10, now=T0 - DAY)) == ids(store.expired_jobs(10)) == [job.id]
+        assert rescue_expired(store, now=LATER) == []
         assert read(store, job.id).state is State.CANCELLED  # it had been asked to stop
         assert read(store, job.id).cancel_reason == "enough"
 
@@ -233,7 +238,7 @@ class TestLoadedJobs:
         source = MemoryStore()
         old = running_job(source, queue="other")
         copy_all(source, store)
-        rescue_lapsed(store, now=LATER)
+        rescue_expired(store, now=LATER)
         new = claim_one(store, queues=("other",), now=LATER)
         assert (new.id, new.lease_no) == (old.id, old.lease_no + 1)
         assert [refusal.id for refusal in succeed(store, old, now=LATER)] == [old.id]
@@ -338,11 +343,11 @@ class TestLoadedQueuesAndLocks:
 
     @pytest.mark.parametrize(("name", "number"), [("free", 2), ("held", 1)])
     def test_fencing_numbers_go_on_rising(self, store: Store, name: str, number: int) -> None:
-        assert store.acquire_lock(name, "next", MINUTE, now=LATER) == number + 1
+        assert store.change_lock(name, "acquire", "next", MINUTE, now=LATER) == number + 1
 
     def test_a_lower_number_changes_nothing(self, store: Store) -> None:
         assert store.load([LockRecord(name="free", number=1)]) == 0
-        assert store.acquire_lock("free", "next", MINUTE, now=LATER) == 3
+        assert store.change_lock("free", "acquire", "next", MINUTE, now=LATER) == 3
 
 
 class TestThereAndBack:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rota.model.edit import disable
+from rota.model.schedules.edit import disable
 from rota.testing.store_suite.builders import MINUTE, T0
 from rota.testing.store_suite.steps import add_job, add_schedule, change_schedule, fire
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Channel, Listener, Store
 
-PATIENCE = 20.0  # seconds; a notification that comes takes none of them
+PATIENCE = 60.0  # seconds; a notification that comes takes none of them
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.edit import remove, trigger_now
-from rota.model.firing import overlap_reason
-from rota.model.occurrence import Occurrence
-from rota.store.contract import Retention
+from rota.model.schedules.edit import remove, trigger_now
+from rota.model.schedules.firing import overlap_reason
+from rota.model.schedules.occurrence import Occurrence
+from rota.store.contract import LedgerSpan, Retention
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0
 from rota.testing.store_suite.steps import (
+    FAR,
     add_schedule,
     change_schedule,
     claim,
@@ -26,7 +27,7 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Store
 
 KEEP = Retention(succeeded_for=HOUR, failed_for=DAY)
@@ -274,6 +275,32 @@ class TestWindows:
         first = store.list_occurrences("tick", 0, T0 + 3 * MINUTE, limit=1)
         rest = store.list_occurrences("tick", 0, T0 + 3 * MINUTE, limit=9, cursor=first.cursor)
         assert [line.through_at for line in rest.items] == [T0 + 2 * MINUTE]
+
+    @pytest.mark.parametrize("limit", [1, 2, 50])
+    def test_many_schedules_are_read_at_once_as_each_alone(self, store: Store, limit: int) -> None:
+        add_schedule(store)
+        run_minutes(store, 1, 2, keep=False)
+        run_minutes(store, 3, 4)
+        add_schedule(store, "tock")
+        names = ("tock", "nothing", "tick")
+        for start, end in ((0, FAR), (T0 + 2 * MINUTE, T0 + 4 * MINUTE), (T0 + 3 * MINUTE, T0 + 3 * MINUTE + 1)):
+            spans = [LedgerSpan(name, start, end) for name in names]
+            alone = [store.list_occurrences(*span, limit=limit) for span in spans]
+            assert store.list_many_occurrences(spans, limit=limit) == alone
+        assert store.list_many_occurrences([]) == []
+
+    def test_jobs_of_an_earlier_namesake_are_not_read_with_many(self, store: Store) -> None:
+        add_schedule(store)
+        run_minutes(store, 1, 2, 3)
+        change_schedule(store, remove(read_schedule(store), T0 + HOUR), now=T0 + HOUR)
+        add_schedule(store, now=T0 + HOUR)
+        assert store.list_occurrences("tick", 0, FAR, limit=2).items == []
+        run_minutes(store, 61)
+        add_schedule(store, "tock")
+        spans = [LedgerSpan(name, 0, FAR) for name in ("tock", "tick")]
+        pages = store.list_many_occurrences(spans, limit=1)
+        assert [[line.through_at for line in page] for page in pages] == [[], [T0 + 61 * MINUTE]]
+        assert [page.cursor for page in pages] == [None, None]
 
 
 class TestOccurrenceRetention:

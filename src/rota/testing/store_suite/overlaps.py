@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.edit import trigger_now
-from rota.model.firing import overlap_reason
-from rota.model.outcome import Failed
-from rota.model.state import State
+from rota.model.jobs.outcome import Failed
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import trigger_now
+from rota.model.schedules.firing import overlap_reason
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER
 from rota.testing.store_suite.steps import (
     add_schedule,
@@ -25,13 +25,13 @@ from rota.testing.store_suite.steps import (
     planned,
     read,
     read_schedule,
-    rescue_lapsed,
+    rescue_expired,
     settle_job,
     succeed,
 )
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Store
 
 SECOND_RUN = T0 + 2 * MINUTE
@@ -70,7 +70,7 @@ class TestOverlapSkip:
 
     def test_a_rescued_job_counts_as_live(self, store: Store) -> None:
         first_run(store, "skip")
-        rescue_lapsed(store, now=T0 + MINUTE + LEASE)
+        rescue_expired(store, now=T0 + MINUTE + LEASE)
         assert fire(store, now=SECOND_RUN).skipped == 1
 
     def test_when_it_has_ended_the_next_occurrence_runs(self, store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.testing.store_suite.builders import HOUR, T0, WORKER
-from rota.testing.store_suite.steps import claim_one, read, rescue_lapsed, running_job, succeed
+from rota.testing.store_suite.steps import claim_one, read, rescue_expired, running_job, succeed
 
 if TYPE_CHECKING:
     from rota.store.contract import Store
@@ -37,7 +37,7 @@ class TestProgress:
     def test_an_old_lease_says_nothing_and_a_new_one_begins_anew(self, store: Store) -> None:
         job = running_job(store)
         store.record_progress(WORKER, [(job.id, job.lease_no, "2/3")])
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         again = claim_one(store, now=T0 + HOUR)
         assert again.progress is None
         store.record_progress(WORKER, [(job.id, job.lease_no, "3/3")])

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.store.contract import Retention
-from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_line
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.settle import settle
+from rota.store.contract import Exchange, Retention
+from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, WORKER, a_job, a_line, a_policy, fresh_id
 from rota.testing.store_suite.steps import (
+    add,
     add_job,
     all_jobs,
     cancelled_job,
+    claim,
     failed_job,
     ids,
     is_kept,
@@ -23,10 +27,20 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rota.model.jobs.job import NewJob
     from rota.store.contract import Store
 
 SHORT = Retention(succeeded_for=HOUR, failed_for=3 * HOUR, cancelled_for=2 * HOUR)
 ENDS = [(succeeded_job, HOUR), (cancelled_job, 2 * HOUR), (failed_job, 3 * HOUR)]
+
+
+def end_all(store: Store, jobs: list[NewJob], *, now: int = T0) -> list[str]:
+    """Add jobs, run them, and let them succeed, each step for all of them at once."""
+    add(store, *jobs, now=now)
+    claimed = claim(store, len(jobs), now=now)
+    changes = [settle(job, Succeeded(b"1"), a_policy(), now, 0.0) for job in claimed]
+    assert store.exchange(Exchange(holder=WORKER, settled=changes), now=now).refused == []
+    return ids(claimed)
 
 
 class TestPruningByAge:
@@ -93,6 +107,19 @@ class TestPruningInBatches:
             batches.append(removed)
         assert (sum(batches), max(batches)) == (7, 3)
         assert ids(all_jobs(store)) == [fresh]
+
+    def test_of_those_that_ended_at_one_instant_the_first_to_be_added_go_first(self, store: Store) -> None:
+        made = end_all(store, [a_job(id=f"{99 - n}{fresh_id()}") for n in range(60)])
+        for first in (2, 4):
+            assert store.prune(SHORT, 2, now=T0 + DAY).jobs == 2
+            assert ids(all_jobs(store)) == made[first:][::-1]
+
+    def test_any_number_of_jobs_whose_keys_hold_are_passed_over(self, store: Store) -> None:
+        keyed = end_all(store, [a_job(key=f"key-{n}", key_for=2 * DAY) for n in range(600)])
+        others = [succeeded_job(store, now=T0 + n) for n in range(3)]
+        assert [store.prune(SHORT, 1, now=T0 + DAY).jobs for _ in range(4)] == [1, 1, 1, 0]
+        assert not store.get_jobs(others)
+        assert store.prune(SHORT, 1000, now=T0 + 2 * DAY).jobs == len(keyed)
 
     def test_a_second_pruner_finds_nothing_left(self, store: Store) -> None:
         succeeded_job(store)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.outcome import Failed, GivenBack
-from rota.model.settle import retry_by_hand
+from rota.model.jobs.outcome import Failed, Returned
+from rota.model.jobs.settle import retry_by_hand
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.steps import (
@@ -20,7 +20,7 @@ from rota.testing.store_suite.steps import (
     fire,
     queue_info,
     read,
-    rescue_lapsed,
+    rescue_expired,
     running_job,
     settle_job,
     succeed,
@@ -125,13 +125,13 @@ def _live_a_life(store: Store) -> None:
     now = T0 + 3 * MINUTE
     add(store, a_job(queue="a"), a_job(queue="a", delay=HOUR), a_job(queue="b"), now=now)
     first, second, third = claim(store, 3, queues=("default", "a", "b"), now=now)
-    settle_job(store, first, GivenBack(), now=now)
+    settle_job(store, first, Returned(), now=now)
     settle_job(store, second, Failed("boom"), now=now, retries=1)
     fail(store, third, now=now)
     check_store(store)
     store.change_jobs([retry_by_hand(read(store, third.id), now, "again")], now=now)
     claim(store, 9, queues=("default", "a", "b"), now=now + HOUR)
-    rescue_lapsed(store, now=now + 2 * HOUR)
+    rescue_expired(store, now=now + 2 * HOUR)
     check_store(store)
     for job in claim(store, 9, queues=("default", "a", "b"), now=now + 2 * HOUR):
         succeed(store, job, now=now + 2 * HOUR, keep=job.queue == "a")

@@ -7,10 +7,10 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
-from rota.model.edit import pause, register
-from rota.model.outcome import Succeeded
-from rota.model.settle import rescue, settle
-from rota.model.state import State
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.settle import rescue, settle
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import pause, register
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_policy, a_spec, fresh_id
 from rota.testing.store_suite.rivals import (
@@ -38,8 +38,8 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.firing import Firing
-    from rota.model.settle import Change
+    from rota.model.jobs.settle import Change
+    from rota.model.schedules.firing import Firing
     from rota.store.contract import Store
 
 CROWD = 8
@@ -64,7 +64,7 @@ class TestRacesOfWorkers:
         assert sorted(len(refusals) for refusals in refused) == [0] + [1] * (CROWD - 1)
         assert store.list_queues()[0].totals == {"succeeded": 1}
 
-    def test_a_lapsed_job_is_rescued_once(self, store: Store) -> None:
+    def test_a_expired_job_is_rescued_once(self, store: Store) -> None:
         job = running_job(store)
         decided = rescue(job, T0 + HOUR)
         in_threads(lambda handle, _: handle.rescue_jobs([decided], now=T0 + HOUR), [store] * CROWD)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.edit import disable, enable, pause, register, remove, resume, trigger_now
-from rota.model.firing import plan
-from rota.model.history import history_of
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import Failed, RetryAsked, Returned, Snoozed, Stopped, Succeeded, TaskUnknown
+from rota.model.jobs.settle import cancel, rescue, retry_by_hand, settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed, GivenBack, RetryAsked, Snoozed, Stopped, Succeeded, TaskUnknown
-from rota.model.schedule import Origin
-from rota.model.settle import cancel, rescue, retry_by_hand, settle
-from rota.model.state import State
+from rota.model.schedules.edit import disable, enable, pause, register, remove, resume, trigger_now
+from rota.model.schedules.firing import plan
+from rota.model.schedules.schedule import Origin
 from rota.store.contract import Exchange, Retention
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, a_job, a_line, a_policy, a_spec, fresh_id
 from rota.testing.store_suite.checks import check_store
@@ -24,13 +25,13 @@ from rota.testing.store_suite.steps import all_jobs, ledger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.job import Job, Move, NewJob
-    from rota.model.outcome import Outcome
-    from rota.model.schedule import Schedule
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job, Move, NewJob
+    from rota.model.jobs.outcome import Outcome
+    from rota.model.jobs.settle import Change
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
-SEEDS = range(10)
+SEEDS = range(int(os.environ.get("ROTA_SUITE_WALKS") or 10))
 STEPS = 150
 QUEUES = ("a", "b", "c")
 HOLDERS = ("w1", "w2", "w3")
@@ -44,7 +45,7 @@ OUTCOMES: tuple[Outcome, ...] = (
     Snoozed(MINUTE),
     Stopped("stopped"),
     TaskUnknown(),
-    GivenBack(),
+    Returned(),
 )
 RETENTION = Retention(succeeded_for=HOUR, failed_for=HOUR, cancelled_for=HOUR, most_finished=30, most_occurrences=20)
 
@@ -140,8 +141,8 @@ class Walker:
 
     def rescue(self) -> None:
         stale = [job for job in self.jobs if job.state is State.RUNNING][:1]
-        lapsed = [*self.store.lapsed_jobs(10, now=self.now), *stale]
-        self.store.rescue_jobs([rescue(job, self.now) for job in lapsed], now=self.now)
+        expired = [*self.store.expired_jobs(10, now=self.now), *stale]
+        self.store.rescue_jobs([rescue(job, self.now) for job in expired], now=self.now)
 
     def ask_to_stop(self) -> None:
         running = [job.id for job in self.jobs if job.state is State.RUNNING]

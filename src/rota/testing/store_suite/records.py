@@ -9,8 +9,8 @@ import pytest
 
 from rota.errors import BadOption
 from rota.model.audit_record import AuditRecord
-from rota.model.edit import pause, remove
 from rota.model.entry import Entry, EntryEdit
+from rota.model.schedules.edit import pause, remove
 from rota.store.contract import AuditFilter, Retention, Seal
 from rota.testing.store_suite.builders import DAY, T0, fresh_id
 from rota.testing.store_suite.steps import add_schedule, change_schedule, new_schedule, read_schedule

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.edit import disable, pause, register, remove, trigger_now
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
+from rota.model.schedules.edit import disable, pause, register, remove, trigger_now
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.steps import (
     add_job,
@@ -30,8 +30,8 @@ from rota.testing.store_suite.steps import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.edit import Edit
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
 NOW = T0 + MINUTE + SECOND

@@ -1,4 +1,4 @@
-"""Schedules: whole values, edited only where they still have the version that the edit was decided on."""
+"""Schedules: whole values, edited only if they still have the version that the edit was decided on."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.edit import disable, enable, follow_pause, park, pause, register, remove, resume, trigger_now
+from rota.model.jobs.outcome import Failed, Outcome, RetryAsked, Returned, Snoozed, Succeeded, TaskUnknown
+from rota.model.jobs.settle import settle
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.outcome import Failed, GivenBack, Outcome, RetryAsked, Snoozed, Succeeded, TaskUnknown
-from rota.model.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
-from rota.model.settle import settle
-from rota.model.state import State
+from rota.model.schedules.edit import (
+    disable,
+    enable,
+    follow_pause,
+    mark_broken,
+    pause,
+    register,
+    remove,
+    resume,
+    trigger_now,
+)
+from rota.model.schedules.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
 from rota.store.contract import Exchange, ScheduleFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_policy, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
@@ -77,7 +87,7 @@ class TestEditingSchedules:
         assert change_schedule(store, edit) == edit.after
 
     def test_a_broken_schedule_is_kept_with_its_problem(self, store: Store) -> None:
-        edit = park(add_schedule(store), T0 + 1, "no such zone: 'Mars/Olympus'")
+        edit = mark_broken(add_schedule(store), T0 + 1, "no such zone: 'Mars/Olympus'")
         assert change_schedule(store, edit) == edit.after
 
     def test_a_changed_spec_replaces_the_old_one(self, store: Store) -> None:
@@ -232,7 +242,7 @@ class TestLastRun:
         job = claim_one(store, now=T0 + MINUTE)
         settle_job(store, job, Failed("boom"), now=T0 + MINUTE, retries=1)
         known = read_schedule(store).last
-        outcomes: list[Outcome] = [GivenBack(), TaskUnknown(), Snoozed(SECOND)]
+        outcomes: list[Outcome] = [Returned(), TaskUnknown(), Snoozed(SECOND)]
         for n, outcome in enumerate(outcomes):
             job = claim_one(store, now=T0 + (n + 2) * MINUTE)
             settle_job(store, job, outcome, now=T0 + (n + 2) * MINUTE)

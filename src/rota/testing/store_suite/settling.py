@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.micros import SECOND
-from rota.model.outcome import (
+from rota.model.jobs.outcome import (
     Failed,
-    GivenBack,
     Outcome,
     RetryAsked,
+    Returned,
     Snoozed,
     Stopped,
     Succeeded,
     TaskUnknown,
     Undecodable,
 )
-from rota.model.retry import UNKNOWN_TASK_PAUSE
-from rota.model.settle import apply, apply_to, settle
-from rota.model.state import State
+from rota.model.jobs.retry import UNKNOWN_TASK_PAUSE
+from rota.model.jobs.settle import apply, apply_to, settle
+from rota.model.jobs.state import State
+from rota.model.micros import SECOND
 from rota.store.contract import Exchange, Refusal
 from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER, a_job, a_line, a_policy
 from rota.testing.store_suite.steps import (
@@ -33,7 +33,7 @@ from rota.testing.store_suite.steps import (
     is_kept,
     queue_info,
     read,
-    rescue_lapsed,
+    rescue_expired,
     running_job,
     settle_job,
     succeed,
@@ -53,9 +53,9 @@ OUTCOMES: list[Outcome] = [
     Stopped("asked to"),
     TaskUnknown(),
     Undecodable("not JSON"),
-    GivenBack(),
+    Returned(),
 ]
-GOING_ON: list[Outcome] = [Failed("boom"), RetryAsked(None, "later"), Snoozed(MINUTE), TaskUnknown(), GivenBack()]
+GOING_ON: list[Outcome] = [Failed("boom"), RetryAsked(None, "later"), Snoozed(MINUTE), TaskUnknown(), Returned()]
 AT = T0 + 5 * SECOND
 
 
@@ -104,7 +104,7 @@ class TestOutcomes:
 
     def test_a_job_given_back_is_ready_and_spent_nothing(self, store: Store) -> None:
         job = running_job(store)
-        settle_job(store, job, GivenBack())
+        settle_job(store, job, Returned())
         kept = read(store, job.id)
         assert (kept.state, kept.holder, kept.lease_until) == (State.QUEUED, None, None)
         assert (kept.attempts, kept.failures, kept.deaths) == (0, 0, 0)
@@ -146,7 +146,7 @@ class TestSettlingManyAtOnce:
     def test_a_stale_change_does_not_spoil_the_current_one_of_the_same_job(self, store: Store) -> None:
         """A worker may lose a job, claim it again, and then report both runs at once."""
         stale = running_job(store)
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         current = claim_one(store, now=T0 + HOUR)
         changes = [settle(job, Succeeded(b"2"), a_policy(), T0 + HOUR, 0.0) for job in (stale, current)]
         reply = store.exchange(Exchange(holder=WORKER, settled=changes), now=T0 + HOUR)
@@ -171,7 +171,7 @@ class TestSettlingManyAtOnce:
 
     def test_the_first_change_counts_where_its_job_is_claimed_anew_in_that_step(self, store: Store) -> None:
         job = running_job(store)
-        changes = [settle(job, said, a_policy(), AT, 0.0) for said in (GivenBack(), Succeeded(b"2"))]
+        changes = [settle(job, said, a_policy(), AT, 0.0) for said in (Returned(), Succeeded(b"2"))]
         reply = store.exchange(Exchange(holder=WORKER, settled=changes, want=1), now=AT)
         assert reply.refused == [Refusal(job.id, "lease")]
         assert [(again.id, again.lease_no, again.result) for again in reply.claimed] == [(job.id, 2, None)]
@@ -181,7 +181,7 @@ class TestSettlingManyAtOnce:
         job = running_job(store)
         store.request_cancels([job.id], "enough", now=T0)
         asked_to_stop = read(store, job.id)
-        outcomes: list[Outcome] = [Snoozed(MINUTE), GivenBack(), Succeeded(b"2"), Failed("boom", may_retry=False)]
+        outcomes: list[Outcome] = [Snoozed(MINUTE), Returned(), Succeeded(b"2"), Failed("boom", may_retry=False)]
         changes = [settle(job, outcome, a_policy(), AT, 0.0) for outcome in outcomes]
         reply = store.exchange(Exchange(holder=WORKER, settled=changes), now=AT)
         asked = Refusal(job.id, "cancel", "enough")
@@ -205,7 +205,7 @@ class TestRefusedSettles:
 
     def test_an_older_lease_of_the_same_holder_is_refused(self, store: Store) -> None:
         first = running_job(store)
-        settle_job(store, first, GivenBack())
+        settle_job(store, first, Returned())
         second = claim_one(store)
         assert (second.id, second.holder) == (first.id, first.holder)
         assert succeed(store, first) == [Refusal(first.id, "lease")]
@@ -218,7 +218,7 @@ class TestRefusedSettles:
 
     def test_a_worker_that_was_taken_for_dead_is_refused(self, store: Store) -> None:
         job = running_job(store)
-        rescue_lapsed(store, now=T0 + HOUR)
+        rescue_expired(store, now=T0 + HOUR)
         before = read(store, job.id)
         assert succeed(store, job, now=T0 + HOUR) == [Refusal(job.id, "lease")]
         assert read(store, job.id) == before

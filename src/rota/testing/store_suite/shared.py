@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.errors import StoreMoved
-from rota.model.edit import disable
+from rota.errors import StoreSealed
+from rota.model.schedules.edit import disable
 from rota.store.contract import Refusal, Seal
 from rota.testing.store_suite.builders import MINUTE, RIVAL, T0, a_job
 from rota.testing.store_suite.fixtures import opened
@@ -98,7 +98,7 @@ class TestSharedStore:
         with opened(make_store) as other:
             add_job(other)
             store.seal(Seal(target="elsewhere"))
-            with pytest.raises(StoreMoved):
+            with pytest.raises(StoreSealed):
                 claim(other)
             other.seal(None)
         assert len(claim(store)) == 1

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.edit import disable, enable, follow_pause, pause, register, resume
-from rota.model.schedule import Pause
+from rota.model.schedules.edit import disable, enable, follow_pause, pause, register, resume
+from rota.model.schedules.schedule import Pause
 from rota.testing.store_suite.builders import MINUTE, T0, fresh_id
 from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, ledger, read_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.model.edit import Edit
-    from rota.model.schedule import Catchup, Schedule
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Catchup, Schedule
     from rota.store.contract import Store
 
 STOPPED, STARTED = T0 + 5 * MINUTE + 1, T0 + 8 * MINUTE + 1  # nothing fired from T0 to the stop
+OVER = T0 + 11 * MINUTE + 1
 BY_ANN = Pause(STOPPED, "rest", "ann", tenant="acme")
 
 
@@ -28,11 +29,19 @@ def stop_paused(schedule: Schedule, now: int) -> Edit | None:
 
 
 def stop_tenant(schedule: Schedule, now: int) -> Edit | None:
-    return follow_pause(schedule, BY_ANN, now)
+    return follow_pause(schedule, msgspec.structs.replace(BY_ANN, at=now), now)
 
 
 def start_tenant(schedule: Schedule, now: int) -> Edit | None:
     return follow_pause(schedule, None, now)
+
+
+def _nap(until: int | None) -> Callable[[Schedule, int], Edit | None]:
+    return lambda schedule, now: pause(schedule, now, reason="nap", by="bob", until=until)
+
+
+def _tenant_nap(until: int | None) -> Callable[[Schedule, int], Edit | None]:
+    return lambda schedule, now: follow_pause(schedule, Pause(now, "nap", "bob", until, tenant="acme"), now)
 
 
 STOPS = [
@@ -105,6 +114,61 @@ class TestSilences:
         assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [
             T0 + number * MINUTE for number in (1, 2, 3, 4, 5, 9, 10)
         ]
+
+    @stopping
+    def test_a_second_one_begins_where_it_is_said(
+        self,
+        store: Store,
+        stop: Callable[[Schedule, int], Edit | None],
+        start: Callable[[Schedule, int], Edit | None],
+        why: str,
+    ) -> None:
+        """Whatever stops a schedule that is paused already: the times so far keep the reason of the first pause."""
+        add_schedule(store, catchup="all", overlap="allow")
+        for change in (_nap(None), _tenant_nap(None)):
+            change_schedule(store, change(read_schedule(store), STOPPED), now=STOPPED)
+        change_schedule(store, stop(read_schedule(store), STARTED), now=STARTED)
+        assert told(store) == [(8, 3, "paused by bob: nap")]
+        for end in (start, resume, start_tenant):
+            if edit := end(read_schedule(store), OVER):
+                change_schedule(store, edit, now=OVER)
+        assert told(store) == [(8, 3, "paused by bob: nap"), (11, 3, why)]
+        fire(store, now=OVER)
+        assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in range(1, 6)]
+
+    def test_a_second_pause_lasts_since_the_first(self, store: Store) -> None:
+        """A date that another zone's clock puts into the first of two pauses, one said over the other, is paused."""
+        add_schedule(store, trigger="cron 30 2 * * *", tz="Pacific/Niue", catchup="all", now=STOPPED - MINUTE)
+        later = STOPPED + 22 * 60 * MINUTE
+        for now in (STOPPED, later):
+            change_schedule(store, stop_paused(read_schedule(store), now), now=now)
+        before = read_schedule(store)
+        spec = msgspec.structs.replace(before.spec, tz="Pacific/Kiritimati")
+        change_schedule(store, register(before, "tick", spec, before.origin, later + 1, fresh_id), now=later + 1)
+        change_schedule(store, resume(read_schedule(store), later + 2), now=later + 2)
+        assert {line.reason for line in ledger(store)} == {"paused by ann: rest"}
+        assert fire(store, now=later + 3).jobs == []
+
+    @stopping
+    @pytest.mark.parametrize("whose", ["tenant", "own"])
+    def test_what_was_missed_between_two_is_caught_up(
+        self,
+        store: Store,
+        stop: Callable[[Schedule, int], Edit | None],
+        start: Callable[[Schedule, int], Edit | None],
+        why: str,
+        whose: str,
+    ) -> None:
+        """The first was over by itself, and no scheduler was alive to see it, when the second began."""
+        add_schedule(store, catchup="all", overlap="allow", now=T0 + 5 * MINUTE)
+        nap = (_tenant_nap if whose == "tenant" else _nap)(T0 + 7 * MINUTE)
+        change_schedule(store, nap(read_schedule(store), STOPPED), now=STOPPED)
+        change_schedule(store, stop(read_schedule(store), STARTED), now=STARTED)
+        change_schedule(store, start(read_schedule(store), OVER), now=OVER)
+        words = "paused with tenant acme by bob: nap" if whose == "tenant" else "paused by bob: nap"
+        assert told(store) == [(6, 1, words), (11, 3, why)]
+        fire(store, now=OVER)
+        assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in (7, 8)]
 
     def test_it_ends_where_nothing_was_missed_before_it(self, store: Store) -> None:
         add_schedule(store)

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from rota.model.audit_record import Author
-from rota.model.edit import register, start_edit, trigger_now, with_audit
-from rota.model.firing import overlap_reason
-from rota.model.schedule import Origin
-from rota.model.settle import retry_by_hand
-from rota.model.state import State
+from rota.model.jobs.settle import retry_by_hand
+from rota.model.jobs.state import State
+from rota.model.schedules.edit import register, start_edit, trigger_now, with_audit
+from rota.model.schedules.firing import overlap_reason
+from rota.model.schedules.schedule import Origin
 from rota.store.contract import Added, AuditFilter, JobFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, a_spec, fresh_id
 from rota.testing.store_suite.steps import (
@@ -39,7 +39,7 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.store.contract import Fired, Store
 
 FIRST_RUN, SECOND_RUN, THIRD_RUN = (T0 + number * MINUTE for number in (1, 2, 3))

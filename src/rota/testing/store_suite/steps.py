@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.edit import register
-from rota.model.firing import plan, plan_early
-from rota.model.history import history_of
-from rota.model.outcome import Failed, Succeeded
-from rota.model.schedule import Origin
-from rota.model.settle import cancel, rescue, settle
+from rota.model.jobs.history import history_of
+from rota.model.jobs.outcome import Failed, Succeeded
+from rota.model.jobs.settle import cancel, rescue, settle
+from rota.model.schedules.edit import register
+from rota.model.schedules.firing import plan, plan_early
+from rota.model.schedules.schedule import Origin
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter, QueueInfo
 from rota.testing.store_suite.builders import LEASE, T0, WORKER, a_job, a_policy, a_spec, fresh_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.edit import Edit
-    from rota.model.firing import Firing
-    from rota.model.job import Job, NewJob
-    from rota.model.occurrence import Occurrence
-    from rota.model.outcome import Outcome
-    from rota.model.schedule import Schedule
-    from rota.model.state import State
+    from rota.model.jobs.job import Job, NewJob
+    from rota.model.jobs.outcome import Outcome
+    from rota.model.jobs.state import State
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.firing import Firing
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Fired, Refusal, Store
 
 FAR = 2**53  # beyond every instant that a test uses
@@ -110,10 +110,10 @@ def cancel_waiting(store: Store, job_id: str, *, now: int = T0, reason: str = "n
     return store.change_jobs([cancel(read(store, job_id), now, reason)], now=now)
 
 
-def rescue_lapsed(store: Store, *, now: int) -> list[Refusal]:
+def rescue_expired(store: Store, *, now: int) -> list[Refusal]:
     """What a rescuer does in one round."""
-    lapsed = store.lapsed_jobs(100, now=now)
-    return store.rescue_jobs([rescue(job, now) for job in lapsed], now=now)
+    expired = store.expired_jobs(100, now=now)
+    return store.rescue_jobs([rescue(job, now) for job in expired], now=now)
 
 
 def read(store: Store, job_id: str) -> Job:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from rota.client.sources import MOST_LINES
 from rota.errors import CollectionNotFound, SourceNotFound
-from rota.inspector.facts.collection import SyncTaskFacts, iso, sync_task_facts
+from rota.inspector.facts.collection import CollectionFacts, SyncTaskFacts, collection_facts, iso, sync_task_facts
 from rota.model.sync import Status
 from rota.web.refusals import Refusal, code_of
 from rota.web.route import Answer, Ask, Route
@@ -27,9 +27,15 @@ Part = Annotated[
     ),
 ]
 
-Place = Annotated[  # MongoDB's have 19 digits
+Position = Annotated[  # MongoDB's have 19 digits
     str, Meta(pattern=r"^([0-9]{1,18}|[1-8][0-9]{18}|9[01][0-9]{17})\Z", description="the cursor of the page before")
 ]
+
+
+class SourcesFacts(Struct, kw_only=True):
+    """All collections, by source."""
+
+    items: list[CollectionFacts]
 
 
 class SyncTaskPath(Struct, frozen=True):
@@ -47,7 +53,7 @@ class SyncTasksQuery(Query, frozen=True, kw_only=True):
     status: Status | None = None
     collection: Part | None = None
     limit: Limit = 200
-    cursor: Place | None = None
+    cursor: Position | None = None
 
 
 class SyncStartQuery(Query, frozen=True, kw_only=True):
@@ -144,11 +150,18 @@ def _missing(err: NotFound) -> Refusal:
     return Refusal(404, code_of(err), str(err), field=field)
 
 
+def list_sources(ask: Ask) -> SourcesFacts:
+    found = [collection for source in ask.app.sources.list() for collection in source.collections]
+    return SourcesFacts(items=[collection_facts(collection) for collection in found])
+
+
 _TASK = "/tasks/{task_id}"
 _UNKNOWN = {404: "There is no such source or collection."}
 _ALREADY = {200: "One waits or runs already: it is answered.", **_UNKNOWN}
 
 ROUTES = (
+    Route(method="GET", path="/api/v1/sources", role="read", handle=list_sources, answer=SourcesFacts,
+          says="All sources and their collections."),
     Route(method="GET", path="/tasks", role="read", handle=list_sync_tasks, query=SyncTasksQuery, answer=SyncTasks,
           says="Tasks of a source, newest first.", also=_UNKNOWN),
     Route(method="GET", path="/tasks/", role="read", handle=list_sync_tasks_slash, query=SyncTasksQuery,

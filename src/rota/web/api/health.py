@@ -27,8 +27,8 @@ def get_metrics(ask: Ask) -> Answer:
     except BadOption as err:
         message = "metrics need an extra: pip install 'rota[metrics]' where this server runs"
         raise Refusal(404, "no_metrics", message) from err
-    told = metrics.told(ask.accept)
-    return Answer(told.text, headers={"Content-Type": told.kind})
+    found = metrics.exposition(ask.accept)
+    return Answer(found.text, headers={"Content-Type": found.kind})
 
 
 _FAILING = {503: "It is not."}

@@ -22,8 +22,9 @@ from rota.inspector.facts.job import (
     move_facts,
 )
 from rota.inspector.facts.why import JobWhyFacts
+from rota.model.jobs.state import State
 from rota.model.micros import optional_instant
-from rota.model.state import State
+from rota.operations.run_copy import run_copy
 from rota.store.contract import JobFilter, Page
 from rota.web.refusals import at_fault
 from rota.web.route import Answer, Ask, Follow, Route
@@ -96,6 +97,13 @@ class NewJobBody(Body, frozen=True, kw_only=True):
     meta: Named | None = None
 
 
+class CopyBody(Body, frozen=True, kw_only=True):
+    """The arguments of a copy; what is left out is the original's."""
+
+    args: Arguments | None = None
+    kwargs: Named | None = None
+
+
 class History(Struct, kw_only=True):
     """All moves of a job, oldest first."""
 
@@ -162,6 +170,22 @@ def enqueue_job(ask: Ask) -> Answer:
     return Answer(facts, 200 if job.existed else 201)
 
 
+def copy_job(ask: Ask) -> JobFacts:
+    body: CopyBody = ask.body
+    inner, original = internals(ask.app), ask.app.jobs.read(ask.path.job_id)
+    copy = run_copy(
+        ask.app.open(),
+        inner.registry,
+        inner.redaction,
+        original,
+        inner.new_id(),
+        args=body.args,
+        kwargs=body.kwargs,
+        by=ask.by,
+    )
+    return job_facts(ask.app.jobs.read(copy), inner.redaction)
+
+
 def retry_job(ask: Ask) -> JobFacts:
     reason = ask.body.reason or f"retried by {ask.by}"
     return job_facts(ask.app.jobs.retry(ask.path.job_id, reason=reason, by=ask.by).record, internals(ask.app).redaction)
@@ -199,6 +223,9 @@ ROUTES = (
           answer=Lines, streams="follow=true", says="What a job wrote, in order; or as it is written."),
     Route(method="POST", path=f"{_JOB}/retry", role="operate", handle=retry_job, params=JobPath, body=ReasonBody,
           answer=JobFacts, says="Put a failed or cancelled job back into its queue.", also=_WRONG_STATE),
+    Route(method="POST", path=f"{_JOB}/copy", role="operate", handle=copy_job, params=JobPath, body=CopyBody,
+          answer=JobFacts, status=201, says="Run a copy of a job, with the same or other arguments.",
+          also={409: "The job keeps a collection in sync."}),
     Route(method="POST", path=f"{_JOB}/cancel", role="operate", handle=cancel_job, params=JobPath, body=ReasonBody,
           answer=JobFacts, says="Cancel a waiting job, or ask a running one to stop.", also=_WRONG_STATE),
 )  # fmt: skip

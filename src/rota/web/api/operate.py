@@ -10,14 +10,16 @@ from rota.app import internals
 from rota.errors import TokenNotFound
 from rota.inspector.changes import list_changes
 from rota.inspector.facts.change import ChangeFacts, change_facts
+from rota.inspector.facts.failure import FailuresFacts, read_failures
 from rota.inspector.facts.node import NodeFacts, node_facts
-from rota.inspector.facts.queue import QueueFacts, queue_facts
+from rota.inspector.facts.queue import QueueFacts, queues_facts
+from rota.inspector.facts.series import SeriesFacts, read_series
 from rota.inspector.facts.stats import StatsFacts, read_stats
 from rota.inspector.facts.token import NewTokenFacts, TokenFacts, new_token_facts, token_facts
 from rota.model.token import Role
 from rota.store.contract import Page, QueueInfo
 from rota.web.route import Ask, Route, Watch
-from rota.web.types import Body, Duration, Instant, Name, NamesQuery, NotesQuery
+from rota.web.types import DURATION, Body, Duration, Instant, Name, NamesQuery, NotesQuery, Query, ReasonBody
 
 TokenId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}\Z")]
 
@@ -51,6 +53,18 @@ class ChangesQuery(NotesQuery, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
+class SeriesQuery(Query, frozen=True, kw_only=True):
+    """How much of the past."""
+
+    last: Annotated[str, Meta(pattern=DURATION, description="such as 1h or 90m; at most 24h")] = "1h"
+
+
+class FailuresQuery(Query, frozen=True, kw_only=True):
+    """How much of the past."""
+
+    last: Duration = "24h"
+
+
 class NewTokenBody(Body, frozen=True, kw_only=True):
     """A name, a role, and how long the token is valid."""
 
@@ -72,11 +86,12 @@ class NodesFacts(Struct, kw_only=True):
 
 
 def list_queues(ask: Ask) -> QueuesFacts:
-    return QueuesFacts(items=[queue_facts(queue) for queue in ask.app.open().list_queues()])
+    store = ask.app.open()
+    return QueuesFacts(items=queues_facts(store, store.list_queues()))
 
 
 def pause_queue(ask: Ask) -> QueueFacts:
-    ask.app.queues.pause(ask.path.queue, by=ask.by)
+    ask.app.queues.pause(ask.path.queue, reason=ask.body.reason, by=ask.by)
     return _queue(ask)
 
 
@@ -93,6 +108,14 @@ def list_nodes(ask: Ask) -> NodesFacts:
 
 def get_stats(ask: Ask) -> StatsFacts:
     return read_stats(ask.app.open())
+
+
+def get_series(ask: Ask) -> SeriesFacts:
+    return read_series(ask.app.open(), ask.query.last)
+
+
+def get_failures(ask: Ask) -> FailuresFacts:
+    return read_failures(ask.app.open(), ask.query.last)
 
 
 def list_all_changes(ask: Ask) -> Page[ChangeFacts]:
@@ -133,8 +156,9 @@ def revoke_token(ask: Ask) -> None:
 
 def _queue(ask: Ask) -> QueueFacts:
     name = ask.path.queue
-    found = (queue for queue in ask.app.open().list_queues() if queue.name == name)
-    return queue_facts(next(found, QueueInfo(name=name)))
+    store = ask.app.open()
+    found = (queue for queue in store.list_queues() if queue.name == name)
+    return queues_facts(store, [next(found, QueueInfo(name=name))])[0]
 
 
 _API = "/api/v1"
@@ -143,12 +167,17 @@ ROUTES = (
     Route(method="GET", path=f"{_API}/queues", role="read", handle=list_queues, answer=QueuesFacts,
           says="Queues in numbers."),
     Route(method="POST", path=f"{_API}/queues/{{queue}}/pause", role="operate", handle=pause_queue, params=QueuePath,
-          answer=QueueFacts, says="Pause a queue: workers claim no jobs from it; running jobs continue."),
+          body=ReasonBody, answer=QueueFacts,
+          says="Pause a queue: workers claim no jobs from it; running jobs continue."),
     Route(method="POST", path=f"{_API}/queues/{{queue}}/resume", role="operate", handle=resume_queue,
           params=QueuePath, answer=QueueFacts, says="Resume a queue."),
     Route(method="GET", path=f"{_API}/nodes", role="read", handle=list_nodes, answer=NodesFacts, says="All nodes."),
     Route(method="GET", path=f"{_API}/stats", role="read", handle=get_stats, answer=StatsFacts,
           says="The store in numbers."),
+    Route(method="GET", path=f"{_API}/stats/series", role="read", handle=get_series, query=SeriesQuery,
+          answer=SeriesFacts, says="Throughput and latency over time, in at most 120 points."),
+    Route(method="GET", path=f"{_API}/failures", role="read", handle=get_failures, query=FailuresQuery,
+          answer=FailuresFacts, says="Failed jobs grouped by cause; the newest 1,000 are grouped."),
     Route(method="GET", path=f"{_API}/changes", role="read", handle=list_all_changes, query=ChangesQuery,
           answer=Page[ChangeFacts], says="Who changed what, and when; newest first."),
     Route(method="GET", path=f"{_API}/events", role="read", handle=watch_events, streams="always",

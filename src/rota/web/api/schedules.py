@@ -11,21 +11,31 @@ from rota.app import internals
 from rota.errors import ScheduleNotFound, TenantNotFound
 from rota.inspector.facts.change import ChangeFacts, change_facts
 from rota.inspector.facts.job import EnqueuedFacts, enqueued_facts
-from rota.inspector.facts.schedule import OccurrenceFacts, ScheduleFacts, schedule_facts
+from rota.inspector.facts.preview import PreviewFacts
+from rota.inspector.facts.schedule import OccurrenceFacts, SavedScheduleFacts, ScheduleFacts, schedule_facts
+from rota.inspector.facts.values import filled
 from rota.inspector.facts.why import WhyFacts
+from rota.inspector.schedule_warnings import schedule_warnings
 from rota.store.contract import Page, ScheduleFilter
 from rota.web.refusals import Refusal, at_fault
 from rota.web.route import Answer, Ask, Route
 from rota.web.schedule_body import (
+    MaxRuns,
     NewScheduleBody,
     ScheduleBody,
     SchedulePatch,
     keep_hidden,
     patched,
+    read_bound,
     read_schedule,
+    read_when,
     with_secrets,
 )
+from rota.web.trigger_body import TriggerBody
 from rota.web.types import (
+    Body,
+    Bound,
+    Duration,
     Instant,
     Name,
     NamesQuery,
@@ -34,11 +44,12 @@ from rota.web.types import (
     PauseBody,
     Query,
     ScheduleId,
+    Zone,
 )
 
 if TYPE_CHECKING:
     from rota.inspector.schedule_view import ScheduleView
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.schedule import Schedule
 
 Number = Annotated[int, Meta(ge=1, le=200)]
 
@@ -82,6 +93,38 @@ class Runs(Struct, kw_only=True):
     items: list[datetime]
 
 
+class PreviewBody(Body, frozen=True, kw_only=True):
+    """Times that a schedule might have, and the schedule whose times they would replace."""
+
+    trigger: TriggerBody
+    tz: Zone | None = None
+    start: Bound | None = None
+    end: Bound | None = None
+    jitter: Duration | None = None
+    max_runs: MaxRuns | None = None
+    tenant: Name | None = None
+    schedule_id: ScheduleId | None = None
+    task: Name | None = None
+    n: Number = 10
+
+
+def preview_schedule(ask: Ask) -> PreviewFacts:
+    body: PreviewBody = ask.body
+    with at_fault("tenant", TenantNotFound), at_fault("schedule_id", ScheduleNotFound):
+        return ask.app.schedules.preview(
+            read_when(body.trigger),
+            schedule_id=body.schedule_id,
+            task=body.task,
+            n=body.n,
+            tz=body.tz,
+            jitter=body.jitter,
+            max_runs=body.max_runs,
+            tenant=body.tenant,
+            start=read_bound("start", body.start),
+            end=read_bound("end", body.end),
+        )
+
+
 def list_schedules(ask: Ask) -> Page[ScheduleFacts]:
     query: SchedulesQuery = ask.query
     where = ScheduleFilter(tenant=query.tenant, origin=query.origin)
@@ -113,7 +156,7 @@ def patch_schedule(ask: Ask) -> Answer:
     version = record.version if ask.expect_version is None else ask.expect_version
     with at_fault("tenant", TenantNotFound):
         view = ask.app.schedules.put(name, request, trigger, by=ask.by, expect_version=version, **keywords)
-    return _shown(ask, view.record)
+    return _saved(ask, view.record)
 
 
 def delete_schedule(ask: Ask) -> None:
@@ -186,7 +229,7 @@ def _put(ask: Ask, name: str, body: ScheduleBody, version: int | None, status: i
         view: ScheduleView = ask.app.schedules.put(
             name, request, trigger, by=ask.by, expect_version=version, **keywords
         )
-    return _shown(ask, view.record, status)
+    return _saved(ask, view.record, status)
 
 
 def _read(ask: Ask) -> Schedule:
@@ -198,6 +241,13 @@ def _shown(ask: Ask, record: Schedule, status: int = 200) -> Answer:
     return Answer(facts, status, {"ETag": f'"{record.version}"'})
 
 
+def _saved(ask: Ask, record: Schedule, status: int = 200) -> Answer:
+    """As it is shown, with what may surprise about its times."""
+    shown, store = _shown(ask, record, status), ask.app.open()
+    warnings = schedule_warnings(store, record, store.now())
+    return shown._replace(body=filled(SavedScheduleFacts, shown.body, warnings=warnings))
+
+
 _ALL, _ONE = "/api/v1/schedules", "/api/v1/schedules/{schedule_id}"
 _MADE = {201: "Created", 409: "It is defined elsewhere, or was changed meanwhile."}
 
@@ -205,13 +255,16 @@ ROUTES = (
     Route(method="GET", path=_ALL, role="read", handle=list_schedules, says="Schedules by id.", query=SchedulesQuery,
           answer=Page[ScheduleFacts]),
     Route(method="POST", path=_ALL, role="operate", handle=create_schedule, body=NewScheduleBody, status=201,
-          answer=ScheduleFacts, says="Make a schedule.", also={409: "There is one with that id."}),
+          answer=SavedScheduleFacts, says="Make a schedule.", also={409: "There is one with that id."}),
+    Route(method="POST", path="/api/v1/preview", role="read", handle=preview_schedule, body=PreviewBody,
+          answer=PreviewFacts, changes_nothing=True,
+          says="What times a schedule would have, what may surprise, and what its times are now."),
     Route(method="GET", path=_ONE, role="read", handle=get_schedule, params=SchedulePath, answer=ScheduleFacts,
           says="A schedule; its version is its ETag."),
     Route(method="PUT", path=_ONE, role="operate", handle=put_schedule, params=SchedulePath, body=ScheduleBody,
-          answer=ScheduleFacts, is_versioned=True, also=_MADE, says="Create a schedule, or replace it."),
+          answer=SavedScheduleFacts, is_versioned=True, also=_MADE, says="Create a schedule, or replace it."),
     Route(method="PATCH", path=_ONE, role="operate", handle=patch_schedule, params=SchedulePath, body=SchedulePatch,
-          answer=ScheduleFacts, is_versioned=True, says="Change the given fields of a schedule; the others stay."),
+          answer=SavedScheduleFacts, is_versioned=True, says="Change the given fields of a schedule; the others stay."),
     Route(method="DELETE", path=_ONE, role="operate", handle=delete_schedule, params=SchedulePath, status=204,
           is_versioned=True, says="Remove a schedule and cancel what it has waiting."),
     Route(method="POST", path=f"{_ONE}/pause", role="operate", handle=pause_schedule, params=SchedulePath,

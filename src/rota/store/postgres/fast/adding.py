@@ -8,7 +8,7 @@ import psycopg
 
 from rota.errors import StoreError
 from rota.failpoints import reach
-from rota.model.job import NewJob, accept, is_plain
+from rota.model.jobs.job import NewJob, accept, can_use_fast_path
 from rota.store.contract import Added
 from rota.store.postgres.codec import NEW_JOB_TYPES, new_job_columns, one_job_values, plain_job_columns
 from rota.store.postgres.transaction import function_call
@@ -46,7 +46,7 @@ def add(database: Database, jobs: Sequence[NewJob], now: int | None) -> list[Add
 def _call(database: Database, jobs: Sequence[NewJob], now: int | None) -> tuple[str, int | None, list[Any]]:
     """The function to call, and when the jobs are accepted: plain ones need no time, as the server takes its own."""
     is_one = len(jobs) == 1 and jobs[0].schedule_id is None
-    if all(map(is_plain, jobs)):
+    if all(map(can_use_fast_path, jobs)):
         return (_ADD_JOB, now, one_job_values(jobs[0])) if is_one else (_ADD_JOBS, now, plain_job_columns(jobs))
     at = database.estimated_now() if now is None else now
     accepted = [accept(new, at) for new in jobs]

@@ -1,17 +1,21 @@
-"""The block index: which queues and tasks occur in each block of 1,000 positions. Lists by queue or task read it.
+"""The block index: which queues, tasks and times occur in each block of 1,000 positions. Lists by them read it.
 
-Writers enter their jobs in the same transaction, see `index_blocks` in the schema. Upkeep deletes entries of jobs that
-are gone. An entry may be stale, never missing.
+Writers enter their jobs in the same transaction, see `index_blocks` and `index_times` in the schema. Upkeep deletes
+entries of jobs that are gone. An entry may be stale, never missing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.micros import SECOND
+
 if TYPE_CHECKING:
     from rota.store.postgres.transaction import Transaction
 
 BLOCK = 1000  # positions; the schema's functions say the same
+SLICE = 600 * SECOND  # of time
+_LATEST = 2**62  # after every time
 _MOST_CHECKED = 500  # entries in one round of upkeep
 
 _ADVANCE = (
@@ -30,6 +34,14 @@ _NEXT = (
 )
 
 
+def positions(tx: Transaction, since: int | None, until: int | None) -> range:
+    """The positions between which all jobs are that were created in since <= t < until."""
+    slices = (0 if since is None else since // SLICE, _LATEST if until is None else (until - 1) // SLICE)
+    query = "SELECT min(block), max(block) FROM {ns}.time_block WHERE slice BETWEEN %s AND %s"
+    ((first, last),) = tx.rows(query, slices)
+    return range(0) if first is None else range(first * BLOCK, (last + 1) * BLOCK)
+
+
 def prune(tx: Transaction) -> None:
     """Delete entries without a job. A bounded number is checked, and the next call goes on.
 
@@ -43,5 +55,7 @@ def prune(tx: Transaction) -> None:
     found = tx.rows(_NEXT, (settled, *checked, _MOST_CHECKED))
     stale = [row_id for row_id, _, _, _, is_stale in found if is_stale]
     tx.run("DELETE FROM {ns}.block_index WHERE ctid = ANY(%s::tid[])", (stale,))
+    first = f"(SELECT min(seq) / {BLOCK} FROM {{ns}}.job)"
+    tx.run(f"DELETE FROM {{ns}}.time_block WHERE block < %s AND block < {first}", (settled,))
     queue, task, block = found[-1][1:4] if len(found) == _MOST_CHECKED else ("", "", 0)
     tx.run("UPDATE {ns}.block_index_upkeep SET queue = %s, task = %s, block = %s", (queue, task, block))

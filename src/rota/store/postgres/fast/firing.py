@@ -9,19 +9,19 @@ import psycopg
 
 from rota.errors import StoreError
 from rota.failpoints import reach
-from rota.model.firing import fired
-from rota.model.job import accept
-from rota.model.schedule import LastRun
-from rota.model.state import State
+from rota.model.jobs.job import accept
+from rota.model.jobs.state import State
+from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Fired
 from rota.store.postgres.codec import NEW_JOB_TYPES, new_job_columns, packed, packed_last
 from rota.store.postgres.transaction import function_call
+from rota.store.shared.batching import number_plain
+from rota.store.shared.placing import advanced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.firing import Firing
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.firing import Firing
     from rota.store.postgres.connection import Database
 
 # What the server raises if an occurrence has its job already, or if a row was made unreadable by hand.
@@ -36,16 +36,9 @@ _FIRE = function_call(
 )
 
 
-def can_use_fast_path(firings: Sequence[Firing]) -> bool:
-    """Whether each just adds its job, and no schedule and no key occurs twice."""
-    names = {firing.schedule.id for firing in firings}
-    keys = [key for firing in firings for key in firing.keys]
-    return len(names) == len(firings) and len(set(keys)) == len(keys) and all(firing.is_plain for firing in firings)
-
-
 def fire(database: Database, firings: Sequence[Firing], now: int | None) -> list[Fired] | None:
     """None, and nothing is written, if one of them needs the ordinary path."""
-    if not can_use_fast_path(firings):
+    if number_plain(firings) < len(firings):
         return None
     at = database.estimated_now() if now is None else now
     jobs = [accept(firing.shots[0].job, at) for firing in firings]
@@ -74,7 +67,10 @@ def fire(database: Database, firings: Sequence[Firing], now: int | None) -> list
 def _schedule_columns(firings: Sequence[Firing], at: int) -> list[list[Any]]:
     """The schedules before and after, by id: all transactions lock them in that order."""
     in_order = sorted(firings, key=lambda firing: firing.schedule.id)
-    after = [_advanced(firing, at) for firing in in_order]
+    after = [
+        advanced(firing, msgspec.structs.replace(firing.schedule, last=_NOT_KNOWN), [firing.shots[0].job.id], at)
+        for firing in in_order
+    ]
     return [
         [schedule.id for schedule in after],
         [firing.schedule.version for firing in in_order],
@@ -87,8 +83,3 @@ def _schedule_columns(firings: Sequence[Firing], at: int) -> list[list[Any]]:
         [packed(schedule.ahead) for schedule in after],
         [packed_last(schedule.last) for schedule in after],
     ]
-
-
-def _advanced(firing: Firing, at: int) -> Schedule:
-    without_last = msgspec.structs.replace(firing.schedule, last=_NOT_KNOWN)
-    return fired(msgspec.structs.replace(firing, schedule=without_last), 1, at, firing.shots[0].job.id)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from rota.failpoints import reach
 from rota.store.redis.adding import joined, request_of
 from rota.store.redis.codec import pack_last, pack_schedule, schedule_head
+from rota.store.shared.batching import number_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rota.model.firing import Firing
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.firing import Firing
+    from rota.model.schedules.schedule import Schedule
     from rota.store.redis.connection import Connection
 
     Advance = Callable[[Firing, Schedule, list[str], int], Schedule]
@@ -22,7 +23,7 @@ MOST_TRIES = 2  # before the schedules are read
 
 def fire_plain(connection: Connection, firings: Sequence[Firing], now: int | None, advance: Advance) -> int:
     """Fire the first of some schedules, up to one that is blocked or does more than make its job; returns how many."""
-    number = _number_plain(firings)
+    number = number_plain(firings)
     for _ in range(MOST_TRIES):
         unblocked = _fire_all(connection, firings[:number], now, advance) if number else 0
         if unblocked == number:
@@ -43,17 +44,6 @@ def _fire_all(connection: Connection, firings: Sequence[Firing], now: int | None
             reach("fire.after_commit")
             return len(firings)
         connection.clock.reset(reply.now)
-
-
-def _number_plain(firings: Sequence[Firing]) -> int:
-    """How many of the first make one job each and do nothing else, and share no schedule or key."""
-    seen: set[tuple[str, str]] = set()
-    for number, firing in enumerate(firings):
-        names = {("schedule", firing.schedule.id), *(("key", key) for key in firing.keys)}
-        if not firing.is_plain or names & seen:
-            return number
-        seen |= names
-    return len(firings)
 
 
 def _request(firings: Sequence[Firing], at: int, advance: Advance) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.failpoints import reach
-from rota.model.job import accept, is_plain
+from rota.model.jobs.job import accept, can_use_fast_path
 from rota.store.contract import Added
 from rota.store.redis.codec import pack_plain_record, pack_record
 from rota.store.redis.indexes import HOUR
 from rota.store.redis.schema import VERSION
 
 if TYPE_CHECKING:
-    from rota.model.job import NewJob
+    from rota.model.jobs.job import NewJob
     from rota.store.redis.connection import Connection
 
 
@@ -29,7 +29,7 @@ def add_single(connection: Connection, new: NewJob, now: int | None) -> Added | 
             "" if now is None else str(now),
             str(at),
             new.id,
-            pack_plain_record(new, at) if is_plain(new) else pack_record(accept(new, at)),
+            pack_plain_record(new, at) if can_use_fast_path(new) else pack_record(accept(new, at)),
             new.queue,
             str(new.priority),
             new.task,

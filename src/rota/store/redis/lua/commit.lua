@@ -1,5 +1,13 @@
 -- Commit guarded writes: each is written whole if all that it was decided on is unchanged, and else not at all.
 
+-- Add an audit record, unless it exists.
+local function add_audit_record(key, id, subject, kept)
+  if redis.call('HSETNX', P .. 'audit', id, kept) == 1 then
+    redis.call('ZADD', P .. 'audits', 0, key)
+    redis.call('ZADD', P .. 'audits:' .. subject, 0, key)
+  end
+end
+
 local function is_same(one, other)
   if type(one) ~= 'table' or type(other) ~= 'table' then
     return (one or false) == (other or false)
@@ -43,41 +51,38 @@ local function holds(item)
   return true
 end
 
+-- The commands that are not Redis's own.
+local OWN = { FREE = free, LAST = set_last_run, AUDIT = add_audit_record }
+
+function OWN.LEASES(holder, number, ends)
+  if number > 0 then
+    add_leases(holder, number, ends)
+  else
+    drop_leases(holder, -number)
+  end
+end
+
+local notified = {}
+function OWN.NOTIFY(channel)
+  notified[channel] = true
+end
+
 local answers = {}
 for n, item in ipairs(ask.items) do
   local is_held = holds(item)
   answers[n] = is_held and 1 or 0
   if is_held then
-    for _, freed in ipairs(item.freed) do  -- {'key' or 'busy', key or schedule, id}: unless another job holds it
-      if redis.call('HGET', P .. freed[1], freed[2]) == freed[3] then
-        redis.call('HDEL', P .. freed[1], freed[2])
-      end
-    end
     for _, command in ipairs(item.commands) do
-      redis.call(command[1], P .. command[2], unpack(command, 3))
-    end
-    for _, lease in ipairs(item.leases) do  -- {holder, how many more or fewer, when they end}
-      if lease[2] > 0 then
-        add_leases(lease[1], lease[2], lease[3])
+      local own = OWN[command[1]]
+      if own then
+        own(unpack(command, 2))
       else
-        drop_leases(lease[1], -lease[2])
+        redis.call(command[1], P .. command[2], unpack(command, 3))
       end
-    end
-    for _, run in ipairs(item.last_runs) do  -- {schedule, fields}: if the schedule still exists
-      if redis.call('HEXISTS', P .. 'schedule', run[1]) == 1 then
-        redis.call('HSET', P .. 'last:' .. run[1], unpack(run[2]))
-      end
-    end
-    for _, record in ipairs(item.audit) do
-      add_audit_record(record)
-    end
-    for _, channel in ipairs(item.channels) do
-      ask.notified = ask.notified or {}
-      ask.notified[channel] = true
     end
   end
 end
-for channel in pairs(ask.notified or {}) do
+for channel in pairs(notified) do
   notify(channel)
 end
 return reply(answers)

@@ -37,9 +37,9 @@ for n, kind in ipairs(ask.kinds) do
 end
 
 -- A change is {id, kind, standing, at (finished_at or run_at), position}; after these, if one of them is set: {freed key,
--- schedule, last run, task of a job that is deleted, freed slot}.
+-- schedule, last run, task of a job that is deleted, freed slot, attempts if there were several}.
 local function check(changes)
-  local ids = {}
+  local ids, numbers = {}, {}
   for n, change in ipairs(changes) do
     ids[n] = change[1]
   end
@@ -65,26 +65,39 @@ local function check(changes)
         end
       else
         accepted[#accepted + 1] = change
+        numbers[#accepted] = n
       end
     end
   end
-  return accepted
+  return accepted, numbers
 end
 
-local function free(home, name, id)
-  if name and redis.call('HGET', P .. home, name) == id then
-    redis.call('HDEL', P .. home, name)
+-- Add what settled runs were to the minute: {name, number …}.
+local function add_runs(runs)
+  local minute = string.format('%.0f', math.floor(tonumber(NOW) / 60000000))
+  for n = 1, #runs, 2 do
+    redis.call('HINCRBY', P .. 'series:' .. minute, runs[n], string.format('%.0f', runs[n + 1]))
+  end
+  if #runs > 0 then
+    redis.call('ZADD', P .. 'series', minute, minute)
   end
 end
 
-local function record_more(id, is_final, key, schedule, last, task, slot)
+local function record_more(id, position, is_final, key, schedule, last, task, slot, attempts)
   free('key', key, id)
   free('busy', slot, id)
   if schedule and is_final then
     redis.call('ZREM', P .. 'live:' .. schedule, id)
   end
-  if schedule and last and redis.call('HEXISTS', P .. 'schedule', schedule) == 1 then
-    redis.call('HSET', P .. 'last:' .. schedule, unpack(last))
+  if attempts and task then
+    redis.call('ZREM', P .. 'repeated', id)
+    redis.call('ZREM', P .. 'attempts', id)
+  elseif attempts then
+    redis.call('ZADD', P .. 'repeated', position, id)
+    redis.call('ZADD', P .. 'attempts', attempts, id)
+  end
+  if schedule and last then
+    set_last_run(schedule, last)
   end
   if task then
     redis.call('HDEL', P .. 'job', id)
@@ -127,7 +140,7 @@ local function record(changes)
     local id, kind, more = change[1], kinds[change[2]], change[6]
     ids[n] = id
     if more then
-      record_more(id, kind.is_final, unpack(more, 1, 5))
+      record_more(id, change[5], kind.is_final, unpack(more, 1, 6))
     end
     if more and more[4] then
       kind.deleted = kind.deleted + 1
@@ -162,13 +175,41 @@ local function open_queues()
   return open
 end
 
--- When the first job of an index by time is due, as text.
-local function first_time(key)
-  return redis.call('ZRANGE', P .. key, 0, 0, 'WITHSCORES')[2]
-end
-
 local function earlier(one, other)
   return one and (not other or tonumber(one) < tonumber(other)) and one or other
+end
+
+-- When the first job of the queues' indexes by time is due, as text.
+local function first_time(index, queues)
+  local first
+  for _, queue in ipairs(queues) do
+    first = earlier(redis.call('ZRANGE', P .. index .. queue, 0, 0, 'WITHSCORES')[2], first)
+  end
+  return first
+end
+
+local function is_due(instant, through)
+  return instant and tonumber(instant) <= tonumber(through)
+end
+
+-- How many due jobs each queue gives: of those of all queues the earliest, at most `most_promoted`.
+local function shares(index, queues, through)
+  local share, times = {}, {}
+  if #queues == 1 then
+    return { [queues[1]] = ask.most_promoted }
+  end
+  for _, queue in ipairs(queues) do
+    local key, most = P .. index .. queue, ask.most_promoted
+    local found = redis.call('ZRANGEBYSCORE', key, '-inf', through, 'WITHSCORES', 'LIMIT', 0, most)
+    for n = 2, #found, 2 do
+      times[#times + 1] = { tonumber(found[n]), queue }
+    end
+  end
+  table.sort(times, function(one, other) return one[1] < other[1] end)
+  for n = 1, math.min(#times, ask.most_promoted) do
+    share[times[n][2]] = (share[times[n][2]] or 0) + 1
+  end
+  return share
 end
 
 -- Jobs that are due up to this time are claimed; one whose time is still to come is ready at that time.
@@ -177,7 +218,7 @@ local function not_before(instant)
   return tonumber(instant) > tonumber(NOW) and instant or NOW
 end
 
--- Make due jobs of a queue ready, at most `room`: how many, and whether a priority of the queue was empty before.
+-- Make due jobs of a queue ready, at most `room`: whether a priority of the queue was empty before.
 local function promote_some(queue, room)
   local found = redis.call('ZRANGEBYSCORE', P .. 'due:' .. queue, '-inf', REACH, 'WITHSCORES', 'LIMIT', 0, room)
   local due, times, by_priority, was_empty = {}, {}, {}, false
@@ -201,19 +242,17 @@ local function promote_some(queue, room)
   end
   count(queue, 'scheduled', -#due)
   count(queue, 'queued', #due)
-  return #due, was_empty
+  return was_empty
 end
 
 -- The same for all queues, if jobs are wanted: when the next is due, and whether a priority was empty before.
 local function promote(queues, is_wanted)
-  local room, next_due, was_empty = is_wanted and ask.most_promoted or 0, nil, false
-  for _, queue in ipairs(queues) do
-    local first = first_time('due:' .. queue)
-    if first and room > 0 and tonumber(first) <= tonumber(REACH) then
-      local number, is_first = promote_some(queue, room)
-      room, was_empty, first = room - number, was_empty or is_first, first_time('due:' .. queue)
+  local next_due, was_empty = first_time('due:', queues), false
+  if is_wanted and is_due(next_due, REACH) then
+    for queue, room in pairs(shares('due:', queues, REACH)) do
+      was_empty = promote_some(queue, room) or was_empty
     end
-    next_due = earlier(first, next_due)
+    next_due = first_time('due:', queues)
   end
   return next_due, was_empty
 end
@@ -221,12 +260,9 @@ end
 -- Jobs that schedules created before they are due: when the first is due; and, if jobs are wanted, some that are due, with
 -- their queues. Python decides on them in a step of its own, and calls again.
 local function due_lookahead(queues, is_wanted)
-  local first, ids, queues_of = nil, {}, {}
-  for _, queue in ipairs(queues) do
-    local at = first_time('ahead:' .. queue)
-    first = earlier(at, first)
-    if at and is_wanted and tonumber(at) <= tonumber(NOW) then
-      local room = ask.most_promoted - #ids
+  local first, ids, queues_of = first_time('ahead:', queues), {}, {}
+  if is_wanted and is_due(first, NOW) then
+    for queue, room in pairs(shares('ahead:', queues, NOW)) do
       for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'ahead:' .. queue, '-inf', NOW, 'LIMIT', 0, room)) do
         ids[#ids + 1], queues_of[#queues_of + 1] = id, queue
       end
@@ -340,17 +376,23 @@ local function claim(queues)
   return { ids, queues_of, records, standings, ready, till }
 end
 
+local taken = false  -- the numbers of the settled changes that were accepted, if not all: Python counts their runs
 if #ask.settled > 0 then
-  local accepted = check(ask.settled)
+  local accepted, numbers = check(ask.settled)
   if #accepted > 0 then
     record(accepted)
+  end
+  if #accepted == #ask.settled then
+    add_runs(ask.runs)
+  else
+    taken = numbers
   end
 end
 local queues = #ask.queues > 0 and open_queues() or {}
 local is_wanted = ask.want > 0 and #separate == 0  -- else jobs that those release are claimed first
 local next_lookahead, lookahead = nil, false
 if has.ahead then
-  next_lookahead, lookahead = due_lookahead(queues, is_wanted and not ask.has_judged)
+  next_lookahead, lookahead = due_lookahead(queues, is_wanted and not ask.has_decided)
   is_wanted = is_wanted and not lookahead
 end
 local next_due, was_empty = promote(queues, is_wanted)
@@ -367,4 +409,4 @@ end
 if has_news then
   notify('jobs')
 end
-return reply({ refused, separate, claimed, earlier(next_due, next_lookahead) or false, lookahead })
+return reply({ refused, separate, claimed, earlier(next_due, next_lookahead) or false, lookahead, taken })

@@ -1,111 +1,71 @@
--- Jobs newest first (or oldest first), from the index that has the fewest of them; Python filters by the other values.
+-- Jobs newest first (or oldest first), from the index that has the fewest of them. Those that another index of the
+-- filter lacks, and those of another time, are left out; Python filters by the other values.
 
-local SOURCES = {}
+local best = chosen_source(40)  -- a source of more indexes is left to Python
+local ids, positions = {}, {}
+local highest, lowest = tonumber(ask.below), tonumber(ask.least)
 
-function SOURCES.task(name)
-  return { 'task:' .. name }
-end
-
-function SOURCES.schedule(name)
-  return { 'made:' .. name }
-end
-
-function SOURCES.tasks(prefix)
-  local first, last = '-', '+'
-  if prefix ~= '' then
-    first, last = '[' .. prefix, '[' .. prefix .. '\255'
+local function is_before(one, other)
+  if ask.is_rising then
+    return one < other
   end
-  local keys = {}
-  for n, task in ipairs(redis.call('ZRANGEBYLEX', P .. 'tasks', first, last)) do
-    keys[n] = 'task:' .. task
-  end
-  return keys
+  return one > other
 end
 
-function SOURCES.states(queue, states)
-  local keys = {}
-  for _, state in ipairs(states) do
-    if state == 'running' then
-      keys[#keys + 1] = 'lease'  -- of all queues, in no order: they are few
+-- Merge entries {id, position …}, which are in order, with those before, and cut off what is more than a page: entries
+-- that come after its end are not read from other indexes.
+local function merge(some)
+  local all_ids, all_positions, number, here, there = {}, {}, 0, 1, 1
+  while number < ask.count and (ids[here] or some[there]) do
+    number = number + 1
+    local position = tonumber(some[there + 1])
+    if not position or (ids[here] and is_before(positions[here], position)) then
+      all_ids[number], all_positions[number] = ids[here], positions[here]
+      here = here + 1
     else
-      for _, name in ipairs(queue and { queue } or queue_names()) do
-        if state == 'queued' then
-          for _, priority in ipairs(redis.call('ZRANGE', P .. 'priorities:' .. name, 0, -1)) do
-            keys[#keys + 1] = 'ready:' .. name .. ':' .. priority
-          end
-        else
-          keys[#keys + 1] = 'in:' .. name .. ':' .. state
-        end
-      end
+      all_ids[number], all_positions[number] = some[there], position
+      there = there + 2
     end
   end
-  return keys
-end
-
-local best, fewest
-for _, source in ipairs(ask.sources) do
-  local keys, size = SOURCES[source[1]](unpack(source, 2)), 0
-  for _, key in ipairs(keys) do
-    size = size + redis.call(key == 'lease' and 'HLEN' or 'ZCARD', P .. key)
-  end
-  if not best or size < fewest then
-    best, fewest = keys, size
+  ids, positions = all_ids, all_positions
+  if number == ask.count and ask.is_rising then
+    highest = positions[number] + 1
+  elseif number == ask.count then
+    lowest = positions[number]
   end
 end
-
-local found = {}
-local highest, lowest = tonumber(ask.below), tonumber(ask.least)
 
 local function read_index(key)
   local low, high = string.format('%.0f', lowest), string.format('(%.0f', highest)
-  local command = { 'ZREVRANGEBYSCORE', P .. key, high, low, 'WITHSCORES', 'LIMIT', 0, ask.count }
   if ask.is_rising then
-    command[1], command[3], command[4] = 'ZRANGEBYSCORE', low, high
+    return redis.call('ZRANGEBYSCORE', P .. key, low, high, 'WITHSCORES', 'LIMIT', 0, ask.count)
   end
-  local some = redis.call(unpack(command))
-  for n = 1, #some, 2 do
-    found[#found + 1] = { tonumber(some[n + 1]), some[n] }
-  end
+  return redis.call('ZREVRANGEBYSCORE', P .. key, high, low, 'WITHSCORES', 'LIMIT', 0, ask.count)
 end
 
 local function read_running()
-  local running = redis.call('HKEYS', P .. 'lease')
-  for n, record in ipairs(#running > 0 and many_read('HMGET', 'job', running) or {}) do
-    local position = tonumber(position_of(record) or 0)
-    if position < highest and position >= lowest then
-      found[#found + 1] = { position, running[n] }
-    end
-  end
-end
-
--- Cut off what is more than a page; entries that come after its end are not read from other indexes.
-local function narrow()
+  local found = running_between(best.queue, lowest, highest - 1)
   table.sort(found, function(one, other)
-    if ask.is_rising then
-      return one[1] < other[1]
-    end
-    return one[1] > other[1]
+    return is_before(one[2], other[2])
   end)
-  for n = #found, ask.count + 1, -1 do
-    found[n] = nil
+  local entries = {}
+  for _, one in ipairs(found) do
+    entries[#entries + 1], entries[#entries + 2] = one[1], one[2]
   end
-  if #found == ask.count and ask.is_rising then
-    highest = found[#found][1] + 1
-  elseif #found == ask.count then
-    lowest = found[#found][1]
-  end
+  return entries
 end
 
 for _, key in ipairs(best) do
-  if key == 'lease' then
-    read_running()
-  else
-    read_index(key)
+  merge(key == 'lease' and read_running() or read_index(key))
+end
+local shown, numbers = {}, shown_of(ids, positions)
+local last = #ids
+for n, number in ipairs(numbers) do
+  if ask.most and n > ask.most then
+    last = numbers[n - 1]  -- the page is full, and the rest is left for another
+    break
   end
-  narrow()
+  shown[n] = ids[number]
 end
-local ids = {}
-for n, one in ipairs(found) do
-  ids[n] = one[2]
-end
-return reply({ raw_jobs(ids), #ids > 0 and string.format('%.0f', found[#ids][1]) or '0' })
+local reached = last > 0 and string.format('%.0f', positions[last]) or '0'
+return reply({ raw_jobs(shown), reached, last < #ids and ask.count or #ids })

@@ -1,5 +1,5 @@
 -- Delete entries of ledgers that are too old, or too many for one schedule, of some schedules per call; nodes that are
--- silent for too long; and some of the audit records that are too old.
+-- silent for too long; minutes that are too old; and some of the audit records that are too old.
 
 local ids = redis.call(
   'ZRANGEBYLEX', P .. 'names', ask.after ~= '' and '(' .. ask.after or '-', '+', 'LIMIT', 0, ask.limit)
@@ -11,6 +11,13 @@ end
 local silent = redis.call('ZRANGEBYSCORE', P .. 'beats', '-inf', ask.silent_since)
 many('HDEL', 'node', silent)
 many('ZREM', 'beats', silent)
+for _, range in ipairs({ { '-inf', '(' .. ask.first_minute }, { '(' .. ask.last_minute, '+inf' } }) do
+  local minutes = redis.call('ZRANGEBYSCORE', P .. 'series', unpack(range))
+  for _, minute in ipairs(minutes) do
+    redis.call('UNLINK', P .. 'series:' .. minute)
+  end
+  many('ZREM', 'series', minutes)
+end
 local keys = redis.call('ZRANGEBYLEX', P .. 'audits', '-', '(' .. ask.audit_until, 'LIMIT', 0, ask.limit)
 for _, key in ipairs(keys) do
   local id = string.sub(key, ask.width + 1)

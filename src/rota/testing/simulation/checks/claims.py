@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.state import State
+from rota.model.jobs.state import State
 from rota.testing.simulation.checks.leases import accepted
 from rota.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.testing.simulation.history import Call, History, World
 
 BEST_FIRST = "I8: a claim never takes a job while a better ready one stays"
@@ -34,7 +34,7 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
     ask, claimed = call.args[0], call.reply.claimed
     taken = {job.id for job in claimed}
     settled = {change.id for change in accepted(call)}
-    judged = set(_judged_away(call))
+    decided = set(_decided_away(call))
     left = [
         job
         for job in world.jobs.values()
@@ -42,7 +42,7 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
         and job.queue not in paused
         and job.id not in taken
         and job.id not in settled
-        and job.id not in judged
+        and job.id not in decided
         and _is_ready(job, call.at)
     ]
     if len(claimed) < ask.want and left:
@@ -58,7 +58,7 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
         yield Violation(BEST_FIRST, call.step, f"{ask.holder} took {wrong[0].id}, which nobody may take now")
 
 
-def _judged_away(call: Call) -> Iterator[str]:
+def _decided_away(call: Call) -> Iterator[str]:
     """Jobs made ahead that this claim found due, and that catch-up, overlap or a key refused: they were not ready."""
     for before, after in call.jobs:
         if before is not None and before.ahead is not None and (after is None or after.state is State.HELD):
@@ -70,7 +70,7 @@ def _is_ready(job: Job, now: int) -> bool:
 
 
 def _was_queued(job: Job, world: World) -> bool:
-    """Whether it had been made ready before: a moment ahead of its time, or it was given back then."""
+    """Whether it had been made ready before: a moment ahead of its time, or it was returned then."""
     before = world.jobs.get(job.id)
     return before is not None and before.state is State.QUEUED
 

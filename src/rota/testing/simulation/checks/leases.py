@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rota.model.state import State
+from rota.model.jobs.state import State
 from rota.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.job import Job
-    from rota.model.settle import Change
+    from rota.model.jobs.job import Job
+    from rota.model.jobs.settle import Change
     from rota.testing.simulation.history import Call, History, World
 
 ONE_LEASE = "I3: lease intervals of one job never overlap"

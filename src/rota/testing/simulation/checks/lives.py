@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.model.history import history_of
-from rota.model.retry import MAX_DEATHS
-from rota.model.state import FIRST, MOVES, State
+from rota.model.jobs.history import history_of
+from rota.model.jobs.retry import MAX_DEATHS
+from rota.model.jobs.state import FIRST, MOVES, State
 from rota.testing.simulation.checks.leases import accepted
 from rota.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rota.model.job import Job, Move
+    from rota.model.jobs.job import Job, Move
     from rota.testing.simulation.history import Call, History
 
 NO_LOSS = "I1: every accepted job ends in exactly one final state"

@@ -16,8 +16,8 @@ from rota.testing.simulation.checks.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rota.model.occurrence import Occurrence
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.occurrence import Occurrence
+    from rota.model.schedules.schedule import Schedule
     from rota.testing.simulation.history import Call, History
 
 ONCE_EACH = "I2: each occurrence has exactly one record"

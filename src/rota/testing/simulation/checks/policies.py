@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.job import holds_key
+from rota.model.jobs.job import holds_key
 from rota.testing.simulation.checks.occurrences import expected_slots
 from rota.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.firing import Firing
-    from rota.model.schedule import Schedule
+    from rota.model.schedules.firing import Firing
+    from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Fired
     from rota.testing.simulation.history import Call, History, World
 
@@ -40,7 +40,7 @@ def check_policies(history: History) -> list[Violation]:
 
 
 def chosen_slots(schedule: Schedule, now: int) -> list[int] | None:
-    """The times that make jobs, oldest first; None where the case is not plain."""
+    """The times that make jobs, oldest first; None if the case is not plain."""
     spec = schedule.spec
     if spec.max_runs is not None:
         return None

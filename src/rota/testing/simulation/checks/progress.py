@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
 from rota.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.testing.simulation.history import Call, History
 
 NOT_STUCK = "I7: nothing is stuck"

@@ -13,7 +13,7 @@ from rota.testing.simulation.checks.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.schedule import Pause, Schedule
+    from rota.model.schedules.schedule import Pause, Schedule
     from rota.store.contract import Store
 
 FOLLOWED = "I12: schedules follow their tenants"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.model.state import State
 from rota.testing.simulation.checks.leases import accepted
 from rota.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.job import Job
+    from rota.model.jobs.job import Job
     from rota.testing.simulation.history import Call, Changed, History, World
 
 IN_TIME = "I10: lateness is bounded"
@@ -26,7 +26,7 @@ MOST_IDLE_CALLS = 15  # of one service, in one second in which nothing happens
 
 
 def check_lateness(history: History, calm_from: int, quiet_from: int, lease_for: int) -> list[Violation]:
-    """Ready jobs start, due schedules fire and lapsed leases are noticed within their bounds."""
+    """Ready jobs start, due schedules fire and expired leases are noticed within their bounds."""
     violations: list[Violation] = []
     ready_at: dict[str, int] = {}
     for call, world in history.replay():

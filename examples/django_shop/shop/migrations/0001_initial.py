@@ -1,0 +1,20 @@
+"""The table of orders."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    """Its columns."""
+
+    initial = True
+    dependencies = ()
+    operations = (
+        migrations.CreateModel(
+            name="Order",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("item", models.CharField(max_length=50)),
+                ("is_paid", models.BooleanField(default=False)),
+            ],
+        ),
+    )

@@ -1,0 +1,175 @@
+"""import: brings the schedules of other systems into the store, or into a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.app import internals
+from rota.cli.groups import Group
+from rota.cli.import_run import finish, import_options, tasks_of
+from rota.cli.output import say
+from rota.cli.target import import_module, make_importable
+from rota.errors import BadTarget
+from rota.importers.machine_zone import machine_zone
+from rota.model.micros import datetime_of
+from rota.model.secrets.masking import masked
+from rota.triggers.zone import find_zone
+
+if TYPE_CHECKING:
+    from rota.app import App
+    from rota.cli.import_run import Choices
+
+
+@click.group("import", cls=Group)
+def imports() -> None:
+    """Bring schedules over from cron, Celery, APScheduler or RQ."""
+
+
+@imports.command(
+    "crontab", epilog="FILE may be -, as in `crontab -l | rota import crontab - --write-code commands.py`."
+)
+@click.argument("source", metavar="FILE")
+@click.option("--system", "is_system", is_flag=True, help="The file has a user column, as /etc/crontab does.")
+@click.option("--task", metavar="NAME", help="The task that gets each command as its argument.")
+@click.option("--write-code", "code_file", metavar="FILE", help="Write a new Python file with one task for each line.")
+@click.option("--tz", metavar="ZONE", help="The zone of the times.  [default: that of this machine]")
+@import_options
+def import_crontab(
+    app: App,
+    choices: Choices,
+    source: str,
+    task: str | None,
+    code_file: str | None,
+    tz: str | None,
+    *,
+    is_system: bool,
+) -> None:
+    """Import the lines of a crontab."""
+    from rota.importers.crontab import code_of, crontab_items, read_crontab  # noqa: PLC0415 - of this command alone
+
+    if (task is None) == (code_file is None):
+        raise click.UsageError(
+            "a crontab line is a command, and Rota runs tasks: --write-code FILE makes a task of each line, and "
+            "--task NAME gives the command to a task that you have"
+        )
+    lines = read_crontab(_text_of(source), is_system=is_system)
+    items = crontab_items(
+        lines,
+        tasks_of(app, choices),
+        tz=find_zone(tz or machine_zone()).name,
+        task=task,
+        module=Path(code_file or "").stem,
+        prefix=choices.prefix,
+        now=datetime_of(app.open().now()),
+    )
+    named = "stdin" if source == "-" else str(Path(source).absolute())
+    if code_file is not None and not choices.is_dry:
+        _write_code(Path(code_file), code_of(items, lines, named))
+    finish(app, choices, "crontab", named, items)
+
+
+@imports.command("celery-beat")
+@click.argument("source", metavar="MODULE:APP")
+@import_options
+def import_celery_beat(app: App, choices: Choices, source: str) -> None:
+    """Import the beat_schedule of a Celery app. Celery must be installed here."""
+    from rota.importers.celery_beat import beat_items, read_beat  # noqa: PLC0415 - of this command alone
+
+    entries = read_beat(_object(source, ("conf", "finalize"), "a Celery app"))
+    now = datetime_of(app.open().now())
+    items = beat_items(entries, tasks_of(app, choices), prefix=choices.prefix, now=now)
+    finish(app, choices, "celery-beat", source, items)
+
+
+@imports.command("django-celery-beat")
+@click.argument("source", metavar="DATABASE_URL")
+@import_options
+def import_django_celery_beat(app: App, choices: Choices, source: str) -> None:
+    """Import the tables of django-celery-beat: sqlite:///path or postgresql://…"""
+    from rota.importers.django_celery_beat import read_tables, table_items  # noqa: PLC0415 - of this command alone
+
+    rows = read_tables(source)
+    now = datetime_of(app.open().now())
+    items = table_items(rows, tasks_of(app, choices), prefix=choices.prefix, now=now)
+    finish(app, choices, "django-celery-beat", masked(source), items)
+
+
+@imports.command("apscheduler")
+@click.argument("source", metavar="MODULE:SCHEDULER")
+@import_options
+def import_apscheduler(app: App, choices: Choices, source: str) -> None:
+    """Import the jobs of an APScheduler 3 scheduler, which is not started by this."""
+    from rota.importers.apscheduler import read_scheduler, scheduler_items  # noqa: PLC0415 - of this command alone
+
+    jobs = read_scheduler(_object(source, ("get_jobs", "state"), "a scheduler of APScheduler 3"))
+    now = datetime_of(app.open().now())
+    items = scheduler_items(jobs, tasks_of(app, choices), prefix=choices.prefix, now=now)
+    finish(app, choices, "apscheduler", source, items)
+
+
+@imports.command("rq-scheduler")
+@click.argument("source", metavar="REDIS_URL")
+@click.option("--tz", metavar="ZONE", help="The zone of jobs with use_local_timezone.  [default: that of this machine]")
+@import_options
+def import_rq_scheduler(app: App, choices: Choices, source: str, tz: str | None) -> None:
+    """Import the jobs of rq-scheduler from Redis."""
+    from rota.importers.rq_scheduler import read_redis, rq_items  # noqa: PLC0415 - of this command alone
+
+    jobs, zone = read_redis(source), find_zone(tz or machine_zone()).name
+    now = datetime_of(app.open().now())
+    items = rq_items(jobs, tasks_of(app, choices), tz=zone, prefix=choices.prefix, now=now)
+    finish(app, choices, "rq-scheduler", masked(source), items)
+
+
+@imports.command("rota")
+@click.argument("source", metavar="FILE")
+@import_options
+def import_rota(app: App, choices: Choices, source: str) -> None:
+    """Import what `rota export` wrote."""
+    from rota.importers.rota_file import Unreadable, export_items, read_export  # noqa: PLC0415 - of this command alone
+
+    path = Path(source)
+    try:
+        found = read_export(path)
+    except Unreadable as err:
+        raise click.UsageError(str(err)) from err
+    known = {one.id: one.created_at for one in app.open().get_schedules([one.name for one in found])}
+    finish(app, choices, "rota", str(path.absolute()), export_items(found, known, internals(app).registry))
+
+
+def _object(source: str, needed: tuple[str, ...], what: str) -> Any:
+    """What `module:name` names. The current folder is importable."""
+    place, _, name = source.partition(":")
+    make_importable(Path.cwd())
+    if not name or not all(part.isidentifier() for part in place.split(".")):
+        raise BadTarget(f"{source!r} names no object; write {what} as module:name")
+    found = getattr(import_module(place), name, None)
+    if not all(hasattr(found, attribute) for attribute in needed):
+        raise BadTarget(f"{source} is not {what}")
+    return found
+
+
+def _text_of(source: str) -> str:
+    try:
+        if source == "-":
+            return sys.stdin.read()
+        return Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise click.UsageError(f"{source} cannot be read: {err}") from err
+
+
+def _write_code(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        if path.read_text(encoding="utf-8") == text:
+            return  # a repeated import
+        raise click.UsageError(f"{path} exists and has other code; name a new file, or remove it") from None
+    except OSError as err:
+        raise click.UsageError(f"{path} cannot be made ({err.strerror}); name another file") from err
+    say(f"wrote {path}; start its tasks with `rota run {path}`")

@@ -1,0 +1,56 @@
+"""Looks after Django's connections around each attempt, as Django does around each request.
+
+A connection that is broken, or older than CONN_MAX_AGE, is closed before and after an attempt. One that is kept is
+tried before its first use in an attempt, whatever CONN_HEALTH_CHECKS says: a worker may be idle for hours. So a server
+that dropped its connections costs the attempts that were running, and none after them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.db import connections
+
+from rota.tasks.middleware import Middleware
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rota.tasks.middleware import JobAttempt
+
+
+class ConnectionCare(Middleware):
+    """The middleware that the app of a Django project begins with."""
+
+    def run(self, job: JobAttempt, call_next: Callable[[JobAttempt], Any]) -> Any:
+        """Around a plain function, in its own thread or process."""
+        held = [one for one in connections.all(initialized_only=True) if one.in_atomic_block]  # by a test
+        _close_old(held)
+        try:
+            return call_next(job)
+        finally:
+            _close_old(held)
+
+    async def arun(self, job: JobAttempt, call_next: Callable[[JobAttempt], Awaitable[Any]]) -> Any:
+        """Around a coroutine: its database calls have a thread of their own, which ends with the attempt."""
+        async with ThreadSensitiveContext():
+            try:
+                return await call_next(job)
+            finally:
+                await sync_to_async(_close_all, thread_sensitive=True)()
+
+
+def _close_old(held: list[Any]) -> None:
+    """Close what is broken or too old, but for connections whose transaction is not the attempt's."""
+    for connection in connections.all(initialized_only=True):
+        if connection not in held:
+            connection.close_if_unusable_or_obsolete()
+            connection.health_check_enabled = True
+
+
+def _close_all() -> None:
+    """Close the connections of a thread that ends; nobody could use them again."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()

@@ -1,0 +1,40 @@
+"""Makes the app of a Django project, once, from its settings."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+from django.conf import settings
+
+from rota.app import App, internals
+from rota.django.conf import configuration_of
+from rota.django.connections import ConnectionCare
+
+_making = threading.Lock()
+_made: list[App] = []  # at most one
+
+
+def get_app() -> App:
+    """The app of this project; made when it is first asked for. Its store is opened later, when it is first needed."""
+    with _making:
+        if not _made:
+            _made.append(make_app())
+        return _made[0]
+
+
+@cache
+def database_of_store() -> str | None:
+    """The alias of the database that is the store; None if the store has a URL of its own."""
+    return configuration_of(settings).database
+
+
+def make_app() -> App:
+    """An app as the settings of the project say."""
+    said = configuration_of(settings)
+    app = App(said.store, name=said.name, version=said.version)
+    wiring = internals(app)
+    wiring.configure(said.layer)
+    wiring.child_module = "rota.django.child"
+    app.use(ConnectionCare())
+    return app

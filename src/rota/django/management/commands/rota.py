@@ -1,0 +1,71 @@
+"""`manage.py rota …`: the command line of Rota, with the app of this project as its target."""
+
+from __future__ import annotations
+
+import os
+from argparse import REMAINDER
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from rota.app import internals
+from rota.config.settings import KEYS, value_at
+from rota.django.current import get_app
+from rota.django.discovery import check_discovered
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+TARGET = "rota.django:app"
+_OF_DJANGO = ("--settings", "--pythonpath")  # Django has read them already
+_OF_PARENT = ("worker.processes", "worker.recycle_memory", "log.level", "log.format")  # read before an app is loaded
+
+
+class Command(BaseCommand):
+    """Passes its arguments on as they are."""
+
+    help = "Runs workers and the scheduler, and shows and changes jobs and schedules: manage.py rota --help"
+    requires_system_checks = ()
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """As typed into a terminal."""
+        from rota.cli.entry import start  # noqa: PLC0415 - it brings in the whole library
+
+        prepare()
+        start(without_django_options(argv[2:]), prog_name="manage.py rota")
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("words", nargs=REMAINDER)
+
+    def handle(self, *_: object, **options: Any) -> None:
+        """As `call_command("rota", "jobs", "list")`."""
+        from rota.cli.main import main  # noqa: PLC0415 - likewise
+
+        prepare()
+        try:
+            main(args=[*options["words"]], prog_name="manage.py rota")
+        except SystemExit as end:
+            if end.code:
+                raise CommandError("the command failed; its output says why", returncode=int(end.code)) from end
+
+
+def prepare() -> None:
+    """Make the app of this project the target, and let the command line see the settings that it reads by itself."""
+    check_discovered()
+    wiring = internals(get_app())
+    os.environ["ROTA_APP"] = TARGET
+    for path in _OF_PARENT:
+        if wiring.resolved.origins[path].kind == "code":
+            os.environ[KEYS[path].variable] = KEYS[path].text(value_at(wiring.settings, path))
+
+
+def without_django_options(words: list[str]) -> list[str]:
+    """The words without `--settings X` and `--settings=X`, which Django takes from anywhere."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in _OF_DJANGO:
+            next(rest, None)
+        elif not word.startswith(tuple(f"{name}=" for name in _OF_DJANGO)):
+            kept.append(word)
+    return kept

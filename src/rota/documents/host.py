@@ -1,0 +1,47 @@
+"""What queues of documents need of an app. Apps are in a layer above, so this package names only what it uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from rota.config.loader import Resolved
+    from rota.config.settings import Settings
+    from rota.engine.events import Events
+    from rota.tasks.task import Registry
+
+
+class Host(Protocol):
+    """The inside of an app."""
+
+    @property
+    def events(self) -> Events: ...
+
+    @property
+    def registry(self) -> Registry: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def resolved(self) -> Resolved: ...
+
+    @property
+    def document_queues(self) -> dict[str, Any]:
+        """The queues that code made beside this app, by name."""
+
+
+class Joined(Protocol):
+    """What `app.documents` does for a queue that is made beside the app."""
+
+    @property
+    def events(self) -> Events: ...
+
+    def add(self, queue: Any) -> None: ...
+
+
+class AppBeside(Protocol):
+    """An app, as a queue sees it."""
+
+    @property
+    def documents(self) -> Joined: ...

@@ -1,0 +1,191 @@
+"""Reads the tables of django-celery-beat in SQLite and PostgreSQL. Neither Django nor Celery is needed for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from rota.errors import BadStoreUrl, RotaError
+from rota.importers.celery_beat import AS_BEAT
+from rota.importers.celery_rules import celery_runs, crontab_trigger, interval_trigger, priority_of
+from rota.importers.found import Cannot, Found, Item, Wanted, distinct
+from rota.importers.naming import id_of
+from rota.triggers import once
+
+if TYPE_CHECKING:
+    from rota.importers.found import Tasks
+    from rota.triggers import Trigger
+
+PREFIX = "django_celery_beat_"
+QUERY = """
+SELECT t.id, t.name, t.task, t.args, t.kwargs, t.queue, t.exchange, t.routing_key, t.headers, t.priority, t.expires,
+       t.expire_seconds, t.enabled, t.one_off, t.start_time, t.last_run_at, t.description, c.minute, c.hour,
+       c.day_of_week, c.day_of_month, c.month_of_year, c.timezone, i.every, i.period, k.clocked_time, s.event
+FROM django_celery_beat_periodictask t
+LEFT JOIN django_celery_beat_crontabschedule c ON c.id = t.crontab_id
+LEFT JOIN django_celery_beat_intervalschedule i ON i.id = t.interval_id
+LEFT JOIN django_celery_beat_clockedschedule k ON k.id = t.clocked_id
+LEFT JOIN django_celery_beat_solarschedule s ON s.id = t.solar_id
+WHERE t.task <> 'celery.backend_cleanup'
+ORDER BY t.id
+"""
+
+
+class PeriodicTask(Found, frozen=True, kw_only=True):
+    """One row, with the row of its rule."""
+
+    id: int
+    task: str
+    args: str = "[]"
+    kwargs: str = "{}"
+    queue: str | None = None
+    exchange: str | None = None
+    routing_key: str | None = None
+    headers: str | None = None
+    priority: int | None = None
+    expires: datetime | None = None
+    expire_seconds: int | None = None
+    enabled: bool = True
+    one_off: bool = False
+    start_time: datetime | None = None
+    last_run_at: datetime | None = None
+    description: str = ""
+    crontab: tuple[str, ...] = ()  # minute, hour, weekday, day of the month, month
+    timezone: str = "UTC"
+    interval: tuple[int, str] | None = None
+    clocked: datetime | None = None
+    solar: str | None = None
+
+
+def read_tables(url: str) -> list[PeriodicTask]:
+    """The rows of a database: sqlite:///path or postgresql://…"""
+    if url.startswith("sqlite:///"):
+        return [_row(row) for row in _sqlite_rows(unquote(url.removeprefix("sqlite:///")))]
+    if urlsplit(url).scheme in {"postgres", "postgresql"}:
+        return [_row(row) for row in _postgres_rows(url)]
+    raise BadStoreUrl(
+        f"{url.partition('://')[0]}://… is no database of Django that Rota reads; use sqlite:/// or postgresql://"
+    )
+
+
+def _sqlite_rows(path: str) -> list[dict[str, Any]]:
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(QUERY)]
+    except sqlite3.Error as err:
+        raise BadStoreUrl(f"the tables of django-celery-beat cannot be read from {path}: {err}") from err
+
+
+def _postgres_rows(url: str) -> list[dict[str, Any]]:
+    try:
+        import psycopg  # noqa: PLC0415 - an extra
+        from psycopg.rows import dict_row  # noqa: PLC0415 - likewise
+    except ImportError as err:
+        raise BadStoreUrl("PostgreSQL needs psycopg; install rota[postgres]") from err
+    try:
+        with psycopg.connect(url, row_factory=dict_row) as connection:
+            return list(connection.execute(QUERY))
+    except psycopg.Error as err:
+        raise BadStoreUrl(f"the tables of django-celery-beat cannot be read: {str(err).strip()}") from err
+
+
+def _row(row: dict[str, Any]) -> PeriodicTask:
+    fields = tuple(row[name] for name in ("minute", "hour", "day_of_week", "day_of_month", "month_of_year"))
+    crontab = () if fields[0] is None else fields
+    interval = None if row["every"] is None else (row["every"], row["period"])
+    times: dict[str, Any] = {name: _instant(row[name]) for name in ("expires", "start_time", "last_run_at")}
+    names = ("id", "name", "task", "args", "kwargs", "queue", "exchange", "routing_key", "headers", "priority")
+    plain = {name: row[name] for name in (*names, "expire_seconds", "description")}
+    return PeriodicTask(
+        **plain,
+        **times,
+        old_text=_old_text(row, crontab),
+        enabled=bool(row["enabled"]),
+        one_off=bool(row["one_off"]),
+        crontab=crontab,
+        timezone=str(row["timezone"] or "UTC"),
+        interval=interval,
+        clocked=_instant(row["clocked_time"]),
+        solar=row["event"],
+    )
+
+
+def _old_text(row: dict[str, Any], crontab: tuple[str, ...]) -> str:
+    """The rule as django-celery-beat prints it: weekday before day of the month is kept apart by names."""
+    if crontab:
+        minute, hour, weekday, day, month = crontab
+        rule = f"crontab {minute} {hour} {day} {month} {weekday} ({row['timezone']})"
+    elif row["every"] is not None:
+        rule = f"every {row['every']} {row['period']}"
+    else:
+        rule = f"clocked {row['clocked_time']}" if row["clocked_time"] else f"solar {row['event']}"
+    return f"{rule} {row['task']}"
+
+
+def _instant(said: Any) -> datetime | None:
+    """SQLite keeps text in UTC, PostgreSQL an aware time."""
+    if said is None:
+        return None
+    at = said if isinstance(said, datetime) else datetime.fromisoformat(said)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def translate_row(row: PeriodicTask, now: datetime) -> Wanted:
+    """The schedule of one row."""
+    try:
+        trigger = trigger_of(row)
+        args = msgspec.json.decode(row.args or "[]", type=list[Any])
+        kwargs = msgspec.json.decode(row.kwargs or "{}", type=dict[str, Any])
+    except (RotaError, msgspec.DecodeError) as err:
+        raise Cannot(str(err)) from err
+    priority, warnings = priority_of(row.priority)
+    for name in ("exchange", "routing_key", "expire_seconds"):
+        if getattr(row, name):
+            warnings.append(f"{name}={getattr(row, name)!r} has no counterpart and is left out")
+    if row.headers not in {None, "", "{}"}:
+        warnings.append("headers have no counterpart and are left out")
+    if row.interval is not None:
+        warnings.append("the interval is counted from the import; beat counts from its last run")
+    said = {
+        "queue": row.queue or None,
+        "end": row.expires,
+        "start": row.start_time if row.start_time is not None and row.start_time > now else None,
+        "max_runs": 1 if row.one_off and row.clocked is None else None,
+        "description": row.description or None,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    options = {"tz": row.timezone, "enabled": row.enabled, **AS_BEAT, **priority, **given}
+    return Wanted(task=row.task, trigger=trigger, args=args, kwargs=kwargs, options=options, warnings=tuple(warnings))
+
+
+def trigger_of(row: PeriodicTask) -> Trigger:
+    """The rule of a row; Cannot says what has no counterpart."""
+    if row.crontab:
+        return crontab_trigger(*row.crontab)
+    if row.interval is not None:
+        return interval_trigger(timedelta(**{row.interval[1]: row.interval[0]}))
+    if row.clocked is not None:
+        return once(row.clocked)
+    if row.solar is not None:
+        raise Cannot("solar schedules follow the sun, and Rota has no trigger for it")
+    raise Cannot("the row has no rule")
+
+
+def table_items(rows: list[PeriodicTask], tasks: Tasks, *, prefix: str, now: datetime) -> list[Item]:
+    ids = distinct(id_of(row.name, prefix) for row in rows)
+    return [_item(name, row, tasks, now) for name, row in zip(ids, rows, strict=True)]
+
+
+def _item(name: str, row: PeriodicTask, tasks: Tasks, now: datetime) -> Item:
+    try:
+        spec, warnings = tasks.spec(translate_row(row, now), row.timezone)
+    except Cannot as err:
+        return Item(id=name, name=row.name, old_text=row.old_text, reason=str(err))
+    runs = celery_runs(row.crontab, row.timezone, now) if row.crontab else None
+    return Item(id=name, name=row.name, old_text=row.old_text, spec=spec, warnings=warnings, old_runs=runs)

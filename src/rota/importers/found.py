@@ -1,0 +1,98 @@
+"""What an importer hands over: the item of the old system, and the schedule that says the same, or why none does."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from rota.errors import BadPayload, RotaError
+from rota.model.jobs.payload import REDACTED, Call, pack_call
+from rota.model.schedules.schedule import ScheduleSpec
+from rota.operations.specs import make_spec
+from rota.tasks.task import NOTHING_ELSE, Request, TaskOptions
+from rota.triggers import Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rota.tasks.task import Registry
+
+SHOWN_RUNS = 3
+
+
+class Cannot(Exception):
+    """Why an item cannot become a schedule. The text is for the person who imports it."""
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """One item as its own system has it. Each importer adds the fields of its system."""
+
+    name: str  # what the old system calls it
+    old_text: str  # its rule and its work, in the old system's own words
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One item after its translation."""
+
+    id: str
+    name: str
+    old_text: str
+    spec: ScheduleSpec | None = None  # None: it cannot be said
+    reason: str = ""  # why it cannot
+    warnings: tuple[str, ...] = ()
+    old_runs: tuple[datetime, ...] | None = None  # by the old system's rules; None: they are not known here
+    pause: tuple[str, datetime | None] | None = None  # why it is paused there, and until when
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """A schedule of Rota before its task is looked up: what a translation says."""
+
+    task: str
+    trigger: Trigger
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    warnings: tuple[str, ...] = ()
+
+
+class Tasks:
+    """Which task of Rota does the work that the old system names otherwise."""
+
+    def __init__(self, registry: Registry, names: Mapping[str, str] | None = None) -> None:
+        self._registry = registry
+        self._names = names or {}
+
+    def spec(self, wanted: Wanted, tz: str) -> tuple[ScheduleSpec, tuple[str, ...]]:
+        """The definition, and what to know about its task; Cannot says what does not fit."""
+        name = self._names.get(wanted.task, wanted.task)
+        try:
+            request, warnings = self._request(name, wanted)
+            spec = make_spec(wanted.trigger, request, default_tz=tz, **wanted.options)
+        except BadPayload as err:
+            more = "; write the file with `rota export --with-secrets --to FILE`" if REDACTED in str(err) else ""
+            raise Cannot(f"{err}{more}") from err
+        except RotaError as err:
+            raise Cannot(str(err)) from err
+        return spec, (*wanted.warnings, *warnings)
+
+    def _request(self, name: str, wanted: Wanted) -> tuple[Request, tuple[str, ...]]:
+        task = self._registry.find(name)
+        if task is not None:
+            return task.request(tuple(wanted.args), wanted.kwargs, NOTHING_ELSE), ()
+        payload = pack_call(Call(wanted.args, wanted.kwargs), what=name)
+        unknown = (
+            f"the app has no task {name!r}; declare it with @app.task(name={name!r}), or rename it with --map FILE"
+        )
+        return Request(name, payload, TaskOptions()), (unknown,) if len(self._registry) else ()
+
+
+def distinct(ids: Iterable[str]) -> list[str]:
+    """The ids in their order; a repeated one gets a number, so that every item has its own."""
+    taken: dict[str, int] = {}
+    found = []
+    for name in ids:
+        taken[name] = taken.get(name, 0) + 1
+        found.append(name if taken[name] == 1 else f"{name}-{taken[name]}")
+    return found

@@ -1,0 +1,170 @@
+"""Reads the jobs of rq-scheduler from Redis. RQ is not needed, and nothing of a job's pickled data is executed."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zlib
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from rota.errors import BadStoreUrl, RotaError
+from rota.importers.cron_rules import runs_of_cron
+from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
+from rota.importers.naming import id_of
+from rota.triggers import cron, every, once
+
+if TYPE_CHECKING:
+    from rota.importers.found import Tasks
+    from rota.triggers import Trigger
+
+SCHEDULED = "rq:scheduler:scheduled_jobs"
+SAFE = {("datetime", name) for name in ("datetime", "date", "time", "timedelta", "timezone")} | {
+    ("builtins", name) for name in ("set", "frozenset", "complex", "bytearray")
+}
+
+
+class RqJob(Found, frozen=True, kw_only=True):
+    """One scheduled job."""
+
+    next_at: int  # seconds since the epoch
+    function: str = ""
+    args: list[Any] = []  # noqa: RUF012 - msgspec copies the defaults of its structs
+    kwargs: dict[str, Any] = {}  # noqa: RUF012 - likewise
+    queue: str = ""
+    cron_string: str = ""
+    is_local: bool = False
+    interval: int | None = None
+    repeat: int | None = None  # how many runs are left
+    problem: str = ""  # why its data cannot be read
+
+
+class _Values(pickle.Unpickler):
+    """Reads plain values. A pickle that names any other class or function is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in SAFE:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"the arguments hold {module}.{name}, which JSON cannot keep")
+
+
+def _unpickled(data: bytes) -> Any:
+    return _Values(io.BytesIO(data)).load()
+
+
+def read_redis(url: str, key: str = SCHEDULED) -> list[RqJob]:
+    """The scheduled jobs, in the order of their next times."""
+    try:
+        import redis  # noqa: PLC0415 - an extra
+    except ImportError as err:
+        raise BadStoreUrl("Redis needs its client; install rota[redis]") from err
+    try:
+        with redis.Redis.from_url(url) as client:
+            found: Any = client.zrange(key, 0, -1, withscores=True)
+            return [_job(name.decode(), int(at), _hash(client, name.decode())) for name, at in found]
+    except (redis.RedisError, ValueError) as err:
+        raise BadStoreUrl(f"the jobs of rq-scheduler cannot be read: {err}") from err
+
+
+def _hash(client: Any, name: str) -> dict[str, bytes]:
+    return {field.decode(): value for field, value in client.hgetall(f"rq:job:{name}").items()}
+
+
+def _job(name: str, next_at: int, fields: dict[str, bytes]) -> RqJob:
+    said = fields.get("description", b"").decode(errors="replace")
+    if not fields:
+        return RqJob(name=name, old_text=name, next_at=next_at, problem="its job is no longer in Redis")
+    try:
+        function, instance, args, kwargs = _unpickled(_plain(fields["data"]))
+        meta = _unpickled(_plain(fields["meta"])) if fields.get("meta") else {}
+    except Exception as err:  # noqa: BLE001 - a pickle of another system may fail in any way
+        return RqJob(name=name, old_text=said or name, next_at=next_at, problem=f"its data cannot be read: {err}")
+    rule = meta.get("cron_string") or (f"every {meta['interval']} s" if meta.get("interval") else "once")
+    return RqJob(
+        name=name,
+        old_text=f"{rule} {function}",
+        next_at=next_at,
+        function=function,
+        args=list(args),
+        kwargs=dict(kwargs),
+        queue=fields.get("origin", b"").decode(),
+        cron_string=meta.get("cron_string") or "",
+        is_local=bool(meta.get("use_local_timezone")),
+        interval=meta.get("interval"),
+        repeat=meta.get("repeat"),
+        problem="" if instance is None else "it calls a method of an object, and a task of Rota is a function",
+    )
+
+
+def _plain(data: bytes) -> bytes:
+    try:
+        return zlib.decompress(data)
+    except zlib.error:
+        return data
+
+
+def translate_rq(job: RqJob, tz: str, now: datetime) -> Wanted:
+    """The schedule of one job."""
+    if job.problem:
+        raise Cannot(job.problem)
+    try:
+        trigger = _trigger(job)
+    except RotaError as err:
+        raise Cannot(str(err)) from err
+    said = {
+        "queue": job.queue or None,
+        "max_runs": None if job.repeat is None else max(1, job.repeat),
+        "start": _start(job, now),
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    return Wanted(
+        task=job.function,
+        trigger=trigger,
+        args=job.args,
+        kwargs=job.kwargs,
+        options={"tz": _zone(job, tz), "overlap": "allow", "catchup": "latest", **given},
+    )
+
+
+def _start(job: RqJob, now: datetime) -> datetime | None:
+    """When an interval begins, if its first run is further away than one interval."""
+    at = datetime.fromtimestamp(job.next_at, UTC)
+    return at if job.interval and at > now + timedelta(seconds=job.interval) else None
+
+
+def _zone(job: RqJob, tz: str) -> str:
+    return tz if job.is_local else "UTC"
+
+
+def _trigger(job: RqJob) -> Trigger:
+    at = datetime.fromtimestamp(job.next_at, UTC)
+    if job.cron_string:
+        return cron(job.cron_string)
+    return once(at) if job.interval is None else every(timedelta(seconds=job.interval), start=_anchor(job))
+
+
+def _anchor(job: RqJob) -> datetime:
+    """The first second of the interval after the epoch: it is the same at every import, while the next time moves."""
+    return datetime.fromtimestamp(job.next_at % job.interval if job.interval else job.next_at, UTC)
+
+
+def rq_items(jobs: list[RqJob], tasks: Tasks, *, tz: str, prefix: str, now: datetime) -> list[Item]:
+    ids = distinct(id_of(job.function or job.name, prefix) for job in jobs)
+    return [_item(name, job, tasks, tz, now) for name, job in zip(ids, jobs, strict=True)]
+
+
+def _item(name: str, job: RqJob, tasks: Tasks, tz: str, now: datetime) -> Item:
+    try:
+        spec, warnings = tasks.spec(translate_rq(job, tz, now), tz)
+    except Cannot as err:
+        return Item(id=name, name=job.name, old_text=job.old_text, reason=str(err))
+    runs = _old_runs(job, tz, now)
+    return Item(id=name, name=job.name, old_text=job.old_text, spec=spec, warnings=warnings, old_runs=runs)
+
+
+def _old_runs(job: RqJob, tz: str, now: datetime) -> tuple[datetime, ...] | None:
+    """The next time is in Redis; intervals are added to it."""
+    if job.cron_string:
+        return runs_of_cron(job.cron_string, _zone(job, tz), now)
+    count = 1 if job.interval is None else SHOWN_RUNS if job.repeat is None else min(SHOWN_RUNS, max(1, job.repeat))
+    return tuple(datetime.fromtimestamp(job.next_at + n * (job.interval or 0), UTC) for n in range(count))

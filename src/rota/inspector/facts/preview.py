@@ -1,0 +1,24 @@
+"""What a schedule's times would be, as JSON shows it: before it is saved, and beside what they are."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from rota.inspector.facts.cron import CaveatFacts, RunFacts
+
+
+class TimesFacts(Struct, kw_only=True):
+    """The times of a schedule: its rule in words, and its next runs."""
+
+    sentence: str
+    tz: str
+    runs: list[RunFacts]
+    week: int  # runs in the next 7 days
+
+
+class PreviewFacts(TimesFacts, kw_only=True):
+    """What its times would be, what about them may surprise, and what they are now if the schedule exists."""
+
+    trigger: str
+    warnings: list[CaveatFacts]
+    before: TimesFacts | None

@@ -1,0 +1,257 @@
+"""Searches as people type them, in the CLI and the dashboard: 'state:failed task:mail.* args.user_id:42 since:2h'.
+
+State, task, queue, schedule, key, time and two or more attempts are found by the stores' indexes. Arguments are not,
+nor are 0 or 1 attempts, which most jobs have: such a search looks through the newest jobs that the rest of it finds. A
+page looks through 1,500, says so, and its cursor goes on; a list of the command line looks through 10,000.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import BadOption
+from rota.inspector.typed_times import past_from
+from rota.model.jobs.job import Job
+from rota.model.jobs.payload import REDACTED
+from rota.model.jobs.state import State
+from rota.store.contract import FEWEST_REPEATED, LARGEST_PAGE, JobFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rota.model.secrets.redaction import Redaction
+    from rota.store.contract import Store
+
+    Parameters = Callable[[str], Sequence[str]]  # the names of a task's parameters, as far as they are known
+
+FIELDS = ("state", "task", "queue", "schedule", "key", "since", "until", "attempts")
+LOOKED_THROUGH = 10_000  # jobs, for what no index has
+LOOKED_PER_PAGE = 1_500  # so that a page takes less than 50 ms
+_ARGUMENT = "args."
+_ESCAPE = b"\\"  # a payload that has one may hold a text in another form
+_LITERAL = re.compile(r"-?[0-9]+|[A-Za-z_-][A-Za-z0-9_ :@-]*", re.ASCII)  # JSON has one form of it
+_WORDS = ("true", "false", "null")
+_ATTEMPTS = re.compile(r"(>?)([0-9]{1,6})", re.ASCII)
+
+
+class Search(Struct, frozen=True, kw_only=True):
+    """What is looked for: what the indexes have, and what each job must be looked at for."""
+
+    where: JobFilter
+    arguments: tuple[tuple[str, str], ...] = ()  # a path such as user.id, and the value as text
+    attempts: tuple[str, int] | None = None  # if no index has them; ">", 0: more than none
+
+    @property
+    def is_by_index(self) -> bool:
+        return not self.arguments and self.attempts is None
+
+    def fits(self, job: Job, redaction: Redaction, parameters: Parameters) -> bool:
+        """Whether a job that the indexes found is one of them. What is hidden never is."""
+        if self.attempts is not None:
+            sign, number = self.attempts
+            if not (job.attempts > number if sign else job.attempts == number):
+                return False
+        if not self.arguments:
+            return True
+        if _ESCAPE not in job.payload and any(_written(text) not in job.payload for _, text in self.arguments):
+            return False
+        call = redaction.call(job.payload)
+        names = {str(number): value for number, value in enumerate(call.args)}
+        named = {**names, **dict(zip(parameters(job.task), call.args, strict=False)), **call.kwargs}
+        return all(_has(named, path, text) for path, text in self.arguments)
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A page of what a search found, newest first."""
+
+    items: list[Job]
+    cursor: str | None = None
+    looked: int = 0  # jobs that were looked at, if that was needed
+    is_cut: bool = False  # there are older ones, which were not looked at
+
+
+def search_from(text: str, now: int) -> Search:
+    """The search that the text says; every term must hold, and `state:failed,cancelled` means either."""
+    terms = list(_terms(text))
+    rest = " ".join(shlex.quote(f"{field}:{value}") for field, value in terms if _is_indexed(field))
+    said = next((_attempts(value) for field, value in terms if field == "attempts"), None)
+    where = filter_from(rest, now)
+    least, most = (None, None) if said is None else _bounds(*said)
+    is_indexed = least is not None and least >= FEWEST_REPEATED
+    return Search(
+        where=msgspec.structs.replace(where, least_attempts=least, most_attempts=most) if is_indexed else where,
+        arguments=tuple(
+            (field.removeprefix(_ARGUMENT), value) for field, value in terms if field.startswith(_ARGUMENT)
+        ),
+        attempts=None if is_indexed else said,
+    )
+
+
+def search_jobs(
+    store: Store, search: Search, redaction: Redaction, parameters: Parameters, *, cursor: str | None, limit: int
+) -> Found:
+    """A page of jobs that a search finds. One that looks at each job may give a few more than the limit."""
+    if search.is_by_index:
+        page = store.list_jobs(search.where, cursor=cursor, limit=limit)
+        return Found(items=page.items, cursor=page.cursor)
+    items: list[Job] = []
+    looked = 0
+    while looked < LOOKED_PER_PAGE:
+        page = store.list_jobs(search.where, cursor=cursor, limit=LARGEST_PAGE)
+        looked, cursor = looked + len(page.items), page.cursor
+        items += [job for job in page.items if search.fits(job, redaction, parameters)]
+        if cursor is None or len(items) >= limit:
+            return Found(items=items, cursor=cursor, looked=looked)
+    return Found(items=items, cursor=cursor, looked=looked, is_cut=True)
+
+
+def found_jobs(
+    store: Store, search: Search, redaction: Redaction, parameters: Parameters, *, most: int | None = None
+) -> Iterator[Job]:
+    """All jobs that a search finds, newest first; what no index has is looked for in the newest 10,000."""
+    if search.is_by_index:
+        yield from matching_jobs(store, search.where, most=most)
+        return
+    number = 0
+    for job in matching_jobs(store, search.where, most=LOOKED_THROUGH):
+        if number == most:
+            return
+        if search.fits(job, redaction, parameters):
+            number += 1
+            yield job
+
+
+def filter_from(text: str, now: int) -> JobFilter:
+    """The filter that the text says, of what the indexes have."""
+    terms = dict(_terms(text))
+    for field in terms:
+        if not _is_indexed(field):
+            raise BadOption(f"{field}: is no field of this filter; `rota jobs list` and the dashboard search by it")
+    since, until = terms.get("since"), terms.get("until")
+    return JobFilter(
+        states=_states(terms.get("state", "")),
+        task=_task(terms.get("task")),
+        queue=terms.get("queue"),
+        schedule_id=terms.get("schedule"),
+        key=terms.get("key"),
+        since=past_from("since", since, now) if since else None,
+        until=past_from("until", until, now) if until else None,
+    )
+
+
+def without_state(text: str) -> str:
+    """A search, of jobs or of schedules, without its state: what a tab adds its own to."""
+    try:
+        return shlex.join(term for term in shlex.split(text) if not term.startswith("state:"))
+    except ValueError:
+        return ""
+
+
+def matching_jobs(store: Store, where: JobFilter, *, most: int | None = None) -> Iterator[Job]:
+    """The jobs that a filter lets through, newest first, read a page at a time."""
+    cursor: str | None = None
+    left = most
+    while left is None or left > 0:
+        limit = LARGEST_PAGE if left is None else min(LARGEST_PAGE, left)
+        page = store.list_jobs(where, cursor=cursor, limit=limit)
+        yield from page.items
+        cursor = page.cursor
+        left = None if left is None else left - len(page.items)
+        if cursor is None:
+            return
+
+
+def _terms(text: str) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for term in _words(text):
+        field, colon, value = term.partition(":")
+        if not colon or not value:
+            raise BadOption(f"{term!r} is no filter; write field:value, as in 'state:failed since:2h'")
+        if field not in FIELDS and not (field.startswith(_ARGUMENT) and len(field) > len(_ARGUMENT)):
+            raise BadOption(f"{field!r} is no field of a filter; {_instead(field, (*FIELDS, 'args.NAME'))}")
+        if field in seen:
+            raise BadOption(f"the filter says {field}: twice; every term must hold, so say it once")
+        seen.add(field)
+        yield field, value
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as err:
+        raise BadOption(f"the filter {text!r} has a quote without its partner") from err
+
+
+def _is_indexed(field: str) -> bool:
+    return field != "attempts" and not field.startswith(_ARGUMENT)
+
+
+def _attempts(text: str) -> tuple[str, int]:
+    found = _ATTEMPTS.fullmatch(text)
+    if found is None:
+        raise BadOption(f"attempts:{text}: write a number, as in attempts:3, or attempts:>1 for more than one")
+    return found[1], int(found[2])
+
+
+def _bounds(sign: str, number: int) -> tuple[int, int | None]:
+    """The fewest and the most attempts that are meant."""
+    return (number + 1, None) if sign else (number, number)
+
+
+def _has(value: Any, path: str, text: str) -> bool:
+    """Whether a value has another at a path; names may hold dots themselves."""
+    if not path:
+        return _is(value, text)
+    if isinstance(value, list):
+        return any(_has(item, path, text) for item in value)
+    if not isinstance(value, dict):
+        return False
+    heads = [name for name in value if path == name or path.startswith(f"{name}.")]
+    return any(_has(value[name], path[len(name) + 1 :], text) for name in heads)
+
+
+@lru_cache(maxsize=100)
+def _written(text: str) -> bytes:
+    """What a payload has somewhere if one of its values is what a text says: most payloads need not be decoded then."""
+    whole = text.removesuffix("*")
+    return whole.encode() if _LITERAL.fullmatch(whole) and whole.lower() not in _WORDS else b""
+
+
+def _is(value: Any, text: str) -> bool:
+    """Whether a value is what a text says; a trailing * matches any ending."""
+    if value == REDACTED:
+        return False
+    if isinstance(value, list):
+        return any(_is(item, text) for item in value)
+    if isinstance(value, str):
+        return value.startswith(text[:-1]) if text.endswith("*") else value == text
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value] == text.lower()
+    return str(value) == text
+
+
+def _states(text: str) -> tuple[State, ...]:
+    names = [name for name in text.split(",") if name]
+    known = [state.value for state in State]
+    for name in names:
+        if name not in known:
+            raise BadOption(f"{name!r} is no state; {_instead(name, known)}")
+    return tuple(State(name) for name in names)
+
+
+def _task(text: str | None) -> str | None:
+    if text is not None and "*" in text[:-1]:
+        raise BadOption(f"task:{text}: a * stands at the end only, as in task:mail.*")
+    return text
+
+
+def _instead(word: str, known: tuple[str, ...] | list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]!r}? There are {', '.join(known)}" if close else f"there are {', '.join(known)}"

@@ -1,0 +1,31 @@
+"""Times as people type them: an instant with its zone, or how long ago."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rota.errors import BadOption, NaiveDatetime
+from rota.model.micros import check_instant, span_of
+
+
+def instant_from(text: str) -> datetime:
+    """An instant that somebody typed: 2026-10-14T09:00Z."""
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError as err:
+        raise BadOption(f"{text!r} is not a time; write it as 2026-10-14T09:00Z or 2026-10-14T09:00+02:00") from err
+    if at.tzinfo is None:
+        example = at.isoformat(timespec="minutes")
+        raise NaiveDatetime(
+            f"{text!r} has no timezone, so it names no instant",
+            text=text,
+            fix=f"add one, as in {example}Z or {example}+02:00",
+        )
+    return at
+
+
+def past_from(field: str, text: str, now: int) -> int:
+    """A point in the past, in microseconds: a duration counts back from now ("2h"), anything else is an instant."""
+    if text[:1].isdigit() and text[-1:] in set("wdhms"):
+        return now - span_of(text)
+    return check_instant(field, instant_from(text))

@@ -1,0 +1,1 @@
+"""Jobs: the value, its states, and what becomes of it."""

@@ -1,0 +1,184 @@
+"""Jobs: one request to run a task, as a frozen value; and what a request becomes when a store accepts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from rota.model.jobs.state import State
+from rota.model.micros import SECOND, iso_text
+from rota.model.secrets.shown import without
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
+    """A request that no store has accepted yet. Times may be relative: the store's clock decides what they mean."""
+
+    id: str
+    task: str
+    payload: bytes
+    queue: str = "default"
+    priority: int = 0
+    key: str | None = None  # the user's own: at most one job holds it
+    key_for: int = 0  # the key also holds for this long after creation (microseconds)
+    slot: str | None = None  # the schedule whose overlap slot it occupies: at most one live job does
+    run_at: int | None = None  # not before this instant …
+    delay: int = 0  # … nor before this long from now
+    schedule_id: str | None = None
+    fire_at: int | None = None  # the occurrence's nominal time
+    after_at: int | None = None  # what the schedule had fired through before
+    generation: int = 0  # of the schedule's timing when this was made
+    made_by: str | None = None  # cron, calendar, every, once, catchup, manual or start; None: enqueued by code
+    waits_for: str | None = None  # held until that job ends
+    ahead: str | None = None  # made before its time: the key that it asks for when it is due, or "" for none
+    reason: str = "enqueued"
+
+    def __repr__(self) -> str:
+        return without(self, "payload")
+
+
+class Job(Struct, frozen=True, gc=False):
+    """A job as a store keeps it. (Positional, because stores read a hundred of them from rows at a time.)"""
+
+    id: str
+    seq: int  # rises with every job of the store: older first
+    task: str
+    payload: bytes
+    state: State
+    queue: str
+    priority: int
+    created_at: int
+    run_at: int
+    key: str | None = None
+    key_until: int = 0
+    schedule_id: str | None = None
+    fire_at: int | None = None
+    after_at: int | None = None
+    generation: int = 0
+    made_by: str | None = None
+    waits_for: str | None = None
+    queued_at: int | None = None  # when a scheduled or held job became ready
+    started_at: int | None = None
+    finished_at: int | None = None
+    attempts: int = 0  # that ended, however they ended
+    failures: int = 0  # of them, what spent a retry
+    deaths: int = 0  # of workers that held it
+    lease_no: int = 0  # rises at every claim and fences every write
+    holder: str | None = None
+    lease_until: int | None = None
+    cancel_reason: str | None = None  # somebody asked for it to stop
+    error: str | None = None  # of the last attempt that failed
+    result: bytes | None = None
+    past: bytes = b""  # packed moves of earlier attempts
+    progress: str | None = None  # how far the running attempt says it is: "3/10 note"
+    slot: str | None = None
+    ahead: str | None = None
+
+    def __repr__(self) -> str:
+        return without(self, "payload", "result")
+
+    @property
+    def is_live(self) -> bool:
+        return not self.state.is_final
+
+
+def holds_key(state: State, key_until: int, now: int) -> bool:
+    """Whether a job that has a key still holds it: while it is live, and until the key's period is over."""
+    return not state.is_final or key_until > now
+
+
+def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Job:
+    """What a request becomes at `now`: held, scheduled for later, or queued.
+
+    `must_wait` is False if the job that it waits for has ended already: then it waits for nobody.
+    """
+    run_at = max(new.run_at or now, now + new.delay)
+    is_ahead = new.ahead is not None
+    is_held = new.waits_for is not None and must_wait
+    state = State.HELD if is_held else State.SCHEDULED if is_ahead or run_at > now else State.QUEUED
+    return Job(
+        id=new.id,
+        seq=seq,
+        task=new.task,
+        payload=new.payload,
+        state=state,
+        queue=new.queue,
+        priority=new.priority,
+        created_at=now,
+        run_at=run_at,
+        key=new.key,
+        key_until=_key_until(new, run_at if is_ahead else now),
+        schedule_id=new.schedule_id,
+        fire_at=new.fire_at,
+        after_at=new.after_at,
+        generation=new.generation,
+        made_by=new.made_by,
+        waits_for=new.waits_for if is_held else None,
+        past=_first_line(state, now, new, run_at),
+        slot=new.slot,
+        ahead=new.ahead,
+    )
+
+
+def _key_until(new: NewJob, since: int) -> int:
+    """Until when its key holds in any case; a period without a key says nothing."""
+    return since + new.key_for if new.key_for and (new.key or new.ahead) else 0
+
+
+OWN_FIELDS = ("id", "task", "payload", "queue", "priority")  # what plain requests differ in, and their jobs alike
+
+
+def can_use_fast_path(new: NewJob) -> bool:
+    """Whether a request says no more than its own fields: plain ones accepted at one instant differ in those alone."""
+    said = (new.key, new.run_at, new.delay, new.schedule_id, new.fire_at, new.made_by, new.waits_for, new.reason)
+    if said != _NOTHING_MORE or new.key_for or new.after_at is not None or new.generation:
+        return False
+    return new.slot is None and new.ahead is None
+
+
+_NOTHING_MORE = (None, None, 0, None, None, None, None, "enqueued")
+
+
+def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
+    """A job that was simply enqueued has its first line implied, so that the common case stores none. A span that was
+    asked for differs from an instant by its seconds in the line."""
+    span = {"delay": new.delay / SECOND} if new.delay and run_at == now + new.delay else {}
+    match state:
+        case State.SCHEDULED:
+            line = scheduled_line(now, run_at, new.reason, "delay")
+            return pack_moves([line._replace(data={**(line.data or {}), **span})])
+        case State.HELD:
+            return pack_moves([Move(state, now, new.reason, {"waits_for": new.waits_for, **span})])
+        case _:
+            return b"" if new.reason == "enqueued" else pack_moves([Move(state, now, new.reason)])
+
+
+class Move(NamedTuple):
+    """One line of a history."""
+
+    state: State
+    at: int
+    reason: str
+    data: dict[str, Any] | None = None
+
+
+_decoder = msgspec.json.Decoder(list[Move])
+
+
+def pack_moves(moves: Iterable[Move]) -> bytes:
+    return msgspec.json.encode(list(moves))
+
+
+def unpack_moves(packed: bytes) -> list[Move]:
+    return _decoder.decode(packed) if packed else []
+
+
+def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
+    """The line of a job that waits for an instant. Its cause is one word of a few, for programs:
+    delay, retry, snooze, unknown task, released."""
+    data = {"enqueue_at": iso_text(run_at), "cause": cause}
+    return Move(State.SCHEDULED, at, reason, data if error is None else {**data, "error": error})

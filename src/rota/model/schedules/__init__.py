@@ -1,0 +1,1 @@
+"""Schedules: the value, which of its times are open, and what edits do."""

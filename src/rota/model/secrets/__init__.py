@@ -1,0 +1,1 @@
+"""What is secret, and how values are shown without it."""

@@ -1,0 +1,1 @@
+"""Answers of `why`, for a schedule and for a job."""

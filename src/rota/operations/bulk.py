@@ -1,0 +1,162 @@
+"""Changes by hand to one job or to thousands: which jobs they fit, and how they are made, a batch at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rota.errors import JobNotFound, Refused
+from rota.inspector.search import found_jobs
+from rota.model.collection import collection_of
+from rota.model.jobs.settle import cancel, retry_by_hand
+from rota.model.jobs.state import FINAL, WAITING, State
+from rota.operations.audit import Deed, add_deeds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rota.inspector.search import Parameters, Search
+    from rota.model.jobs.job import Job
+    from rota.model.secrets.redaction import Redaction
+    from rota.store.contract import Store
+
+BATCH = 200
+
+
+class Done(NamedTuple):
+    """The jobs of a batch that took the change."""
+
+    changed: list[Job]
+    stopping: int = 0  # of them, running jobs that were asked to stop
+
+
+class Verb(NamedTuple):
+    """A change that is made by hand."""
+
+    name: str
+    done: str
+    states: frozenset[State]  # of jobs that it fits
+    act: Callable[[Store, Sequence[Job], str], Done]
+    instead: str  # what to do about a job that it does not fit
+
+
+class Tally(NamedTuple):
+    """What came of it."""
+
+    changed: int
+    left: int  # jobs that moved meanwhile, and were left alone
+    stopping: int
+
+
+def _retry(store: Store, jobs: Sequence[Job], reason: str) -> Done:
+    now = store.now()
+    refused = {refusal.id for refusal in store.change_jobs([retry_by_hand(job, now, reason) for job in jobs])}
+    return Done([job for job in jobs if job.id not in refused])
+
+
+def _cancel(store: Store, jobs: Sequence[Job], reason: str) -> Done:
+    """Waiting jobs end at once; running ones are asked to stop."""
+    now = store.now()
+    waiting = [cancel(job, now, reason) for job in jobs if job.state is not State.RUNNING]
+    running = [job.id for job in jobs if job.state is State.RUNNING]
+    refused = {refusal.id for refusal in store.change_jobs(waiting)} if waiting else set()
+    stopping = set(store.request_cancels(running, reason)) if running else set()
+    ended = {change.job.id for change in waiting} - refused
+    return Done([job for job in jobs if job.id in ended | stopping], len(stopping))
+
+
+def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
+    del reason  # nothing is left that could carry it
+    gone = set(store.delete_jobs([job.id for job in jobs]))
+    return Done([job for job in jobs if job.id in gone])
+
+
+RETRY = Verb(
+    "retry", "retried", FINAL - {State.SUCCEEDED}, _retry, "to run a job that succeeded again, enqueue it again"
+)
+CANCEL = Verb("cancel", "cancelled", WAITING | {State.RUNNING}, _cancel, "a job that has ended can only be deleted")
+DELETE = Verb("delete", "deleted", FINAL, _delete, "cancel a job first, then delete it")
+
+
+def fitting(verb: Verb, search: Search) -> Search:
+    """The search, narrowed to the jobs that a verb fits."""
+    asked = search.where.states
+    states = verb.states & set(asked) if asked else verb.states
+    if not states:
+        raise Refused(f"{_either(asked)} jobs cannot be {verb.done}, only {_fitting_states(verb)} ones; {verb.instead}")
+    where = msgspec.structs.replace(search.where, states=tuple(sorted(states)))
+    return msgspec.structs.replace(search, where=where)
+
+
+def matching_ids(
+    store: Store,
+    verb: Verb,
+    search: Search,
+    redaction: Redaction,
+    parameters: Parameters,
+    *,
+    until: int | None = None,
+    most: int | None = None,
+) -> list[str]:
+    """All that match now: what is made later, or after `until`, is none of them. Tasks of collections are never
+    retried."""
+    fit = fitting(verb, search)
+    if until is not None:
+        where = msgspec.structs.replace(fit.where, until=min(until, fit.where.until or until))
+        fit = msgspec.structs.replace(fit, where=where)
+    found = found_jobs(store, fit, redaction, parameters, most=most)
+    return [job.id for job in found if verb is not RETRY or collection_of(job) is None]
+
+
+def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
+    """The jobs that were named, all of them or an error: nothing is half done."""
+    found = {job.id: job for job in store.get_jobs(ids)}
+    for job_id in ids:
+        if job_id not in found:
+            raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned. Nothing was {verb.done}")
+        state = found[job_id].state
+        if state not in verb.states:
+            raise Refused(
+                f"job {job_id} is {state}, and only {_fitting_states(verb)} jobs can be {verb.done}; {verb.instead}"
+            )
+        if verb is RETRY:
+            retry_by_hand(found[job_id], 0, "")  # refuses the task of a collection, and says what to do
+    return list(found)
+
+
+def carry_out(
+    store: Store, verb: Verb, ids: Sequence[str], reason: str, by: str, on_batch: Callable[[int], None]
+) -> Tally:
+    """Make the change, looking at each job once more before; `on_batch` is called with how many were handled."""
+    changed = stopping = 0
+    for batch in _batches(ids):
+        jobs = [job for job in store.get_jobs(batch) if job.state in verb.states]
+        done = verb.act(store, jobs, reason)
+        _note(store, verb, done, reason, by)
+        changed, stopping = changed + len(done.changed), stopping + done.stopping
+        on_batch(len(batch))
+    return Tally(changed, len(ids) - changed, stopping)
+
+
+def _note(store: Store, verb: Verb, done: Done, reason: str, by: str) -> None:
+    """Keep who did it, of each job."""
+    after = {} if verb is DELETE else {"reason": reason}
+    deeds = [Deed(job.id, verb.done, {"state": job.state.value, "task": job.task}, after) for job in done.changed]
+    if deeds:
+        add_deeds(store, "job", deeds, by)
+
+
+def _fitting_states(verb: Verb) -> str:
+    return _either(state for state in State if state in verb.states)
+
+
+def _either(states: Iterable[State]) -> str:
+    """failed or cancelled"""
+    *rest, last = [state.value for state in states]
+    return f"{', '.join(rest)} or {last}" if rest else last
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]

@@ -1,0 +1,153 @@
+"""Traces jobs with OpenTelemetry: a span per enqueue and per attempt, linked. Needs the extra `otel`.
+
+    app.use(OpenTelemetry())
+
+The context of the caller travels in the job's meta, so that it holds through delays and retries. The attempts of a job
+continue the trace of its caller. A run of a schedule begins a trace of its own, linked to the one that put the
+schedule: a trace that lasts for months helps nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+
+from rota.engine.executors.run import current_run, describe, words_of
+from rota.tasks.middleware import JobAttempt, JobDraft, Middleware
+from rota.tasks.signals import Cancel, Retry, Snooze
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from opentelemetry.trace import Span, Tracer, TracerProvider
+
+    from rota.tasks.job import Job
+
+META = "otel"  # the key in a job's meta
+_installing = threading.Lock()
+_has_factory = False
+
+
+class OpenTelemetry(Middleware):
+    """The middleware. Without a provider of its own it uses the global one. `logs` adds trace ids to log records."""
+
+    def __init__(self, tracer_provider: TracerProvider | None = None, *, logs: bool = True) -> None:
+        self._tracer: Tracer = trace.get_tracer("rota", tracer_provider=tracer_provider)
+        if logs:
+            _add_ids_to_records()
+
+    def create(self, jobs: Sequence[JobDraft], call_next: Callable[[Sequence[JobDraft]], Sequence[Job[Any]]]) -> None:
+        if any(job.schedule_id for job in jobs):
+            call_next(_carrying(jobs))  # without a span: a template must come out the same at every deploy
+            return
+        with self._tracer.start_as_current_span(
+            f"send {jobs[0].queue}", kind=SpanKind.PRODUCER, attributes=_of_sending(jobs)
+        ) as span:
+            made = call_next(_carrying(jobs))
+            if len(made) == 1:
+                span.set_attribute("messaging.message.id", made[0].id)
+
+    def run(self, job: JobAttempt, call_next: Callable[[JobAttempt], Any]) -> Any:
+        with self._attempt(job):
+            return call_next(job)
+
+    async def arun(self, job: JobAttempt, call_next: Callable[[JobAttempt], Awaitable[Any]]) -> Any:
+        with self._attempt(job):
+            return await call_next(job)
+
+    @contextmanager
+    def _attempt(self, job: JobAttempt) -> Iterator[None]:
+        carried = propagate.extract(_carrier(job.meta), context=Context())
+        caller = trace.get_current_span(carried).get_span_context()
+        with self._tracer.start_as_current_span(
+            f"process {job.queue}",
+            context=carried if job.schedule_id is None else Context(),
+            kind=SpanKind.CONSUMER,
+            attributes=_of_attempt(job),
+            links=[Link(caller)] if caller.is_valid else [],
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield
+            except (Cancel, Snooze, Retry) as err:
+                span.add_event("rota.signal", {"rota.signal": type(err).__name__})
+                raise
+            except BaseException as err:
+                _note(span, err)
+                raise
+
+
+def _note(span: Span, err: BaseException) -> None:
+    """Record an exception, without the secrets that the job was given."""
+    run = current_run()
+    hide = str if run is None else run.hide
+    message = hide(words_of(err))
+    span.record_exception(err, {"exception.message": message, "exception.stacktrace": describe(err, hide)})
+    span.set_attribute("error.type", type(err).__qualname__)
+    span.set_status(Status(StatusCode.ERROR, f"{type(err).__name__}: {message}"))
+
+
+def _carrying(jobs: Sequence[JobDraft]) -> list[JobDraft]:
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    if not carrier:
+        return list(jobs)
+    return [job.replace(meta={**job.meta, META: carrier}) for job in jobs]
+
+
+def _carrier(meta: Mapping[str, Any]) -> dict[str, str]:
+    found = meta.get(META)
+    return found if isinstance(found, dict) else {}
+
+
+def _of_sending(jobs: Sequence[JobDraft]) -> dict[str, Any]:
+    tasks = sorted({job.task for job in jobs})
+    many = {"messaging.batch.message_count": len(jobs)} if len(jobs) > 1 else {}
+    return {
+        "messaging.system": "rota",
+        "messaging.operation.name": "enqueue",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": jobs[0].queue,
+        "rota.task": tasks[0] if len(tasks) == 1 else tasks,
+        **many,
+    }
+
+
+def _of_attempt(job: JobAttempt) -> dict[str, Any]:
+    schedule = {} if job.schedule_id is None else {"rota.schedule_id": job.schedule_id}
+    return {
+        "messaging.system": "rota",
+        "messaging.operation.name": "run",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": job.queue,
+        "messaging.message.id": job.id,
+        "rota.task": job.task,
+        "rota.attempt": job.attempt,
+        **schedule,
+    }
+
+
+def _add_ids_to_records() -> None:
+    """Give log records the ids of the current span, as `trace_id` and `span_id`; once per process."""
+    global _has_factory  # noqa: PLW0603 - logging has one factory per process, too
+    with _installing:
+        if _has_factory:
+            return
+        _has_factory = True
+    make = logging.getLogRecordFactory()
+
+    def with_ids(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        context = trace.get_current_span().get_span_context()
+        if context.is_valid:
+            record.trace_id, record.span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
+        return record
+
+    logging.setLogRecordFactory(with_ids)

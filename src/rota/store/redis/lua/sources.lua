@@ -1,0 +1,187 @@
+
+-- The position after a MessagePack text or binary.
+local WIDTHS = { [0xd9] = 1, [0xda] = 2, [0xdb] = 4, [0xc4] = 1, [0xc5] = 2, [0xc6] = 4 }  -- of its length, in bytes
+local function after(text, at)
+  local head = string.byte(text, at)
+  if head >= 0xa0 and head <= 0xbf then
+    return at + 1 + head - 0xa0
+  end
+  local length = 0
+  for n = 1, WIDTHS[head] do
+    length = length * 256 + string.byte(text, at + n)
+  end
+  return at + 1 + WIDTHS[head] + length
+end
+
+local function parse(record)
+  local _, head = string.find(record, '^%d+|%-?%d+|.')
+  local first = string.byte(record, head) == 0xdc and head + 3 or head + 1
+  local rest, queue = cmsgpack.unpack_one(record, after(record, after(record, first)) - 1)
+  local _, created = cmsgpack.unpack_one(record, rest)
+  return queue, tonumber(created)
+end
+
+-- The queue and the creation time of a job: in its record they follow its task and its payload, which is not decoded.
+local function queue_and_time(record)
+  local is_readable, queue, created = pcall(parse, record)
+  if is_readable and created then
+    return queue, created
+  end
+  return false, 0  -- as Python shows a job that it cannot read
+end
+
+local function record_of(id)
+  return redis.call('HGET', P .. 'job', id)
+end
+
+-- The running jobs {id, position} of a queue, or of all, between two positions.
+local function running_between(queue, first, last)
+  local ids, found = redis.call('HKEYS', P .. 'lease'), {}
+  for n, record in ipairs(#ids > 0 and many_read('HMGET', 'job', ids) or {}) do
+    local position = tonumber(position_of(record) or 0)
+    if position >= first and position <= last and (not queue or queue_and_time(record) == queue) then
+      found[#found + 1] = { ids[n], position }
+    end
+  end
+  return found
+end
+
+-- The keys of the indexes that a source of jobs is made of.
+
+local SOURCES = {}
+
+function SOURCES.task(name)
+  return { 'task:' .. name }
+end
+
+function SOURCES.schedule(name)
+  return { 'made:' .. name }
+end
+
+function SOURCES.repeated()
+  return { 'repeated' }
+end
+
+function SOURCES.tasks(prefix)
+  local first, last = '-', '+'
+  if prefix ~= '' then
+    first, last = '[' .. prefix, '[' .. prefix .. '\255'
+  end
+  local keys = {}
+  for n, task in ipairs(redis.call('ZRANGEBYLEX', P .. 'tasks', first, last)) do
+    keys[n] = 'task:' .. task
+  end
+  return keys
+end
+
+function SOURCES.states(queue, states)
+  local keys = { queue = queue }
+  for _, state in ipairs(states) do
+    if state == 'running' then
+      keys[#keys + 1] = 'lease'  -- of all queues, in no order: they are few
+    else
+      for _, name in ipairs(queue and { queue } or queue_names()) do
+        if state == 'queued' then
+          for _, priority in ipairs(redis.call('ZRANGE', P .. 'priorities:' .. name, 0, -1)) do
+            keys[#keys + 1] = 'ready:' .. name .. ':' .. priority
+          end
+        else
+          keys[#keys + 1] = 'in:' .. name .. ':' .. state
+        end
+      end
+    end
+  end
+  return keys
+end
+
+-- The keys of a source, and how many jobs they have.
+local function keys_of(source)
+  local keys, size = SOURCES[source[1]](unpack(source, 2)), 0
+  for _, key in ipairs(keys) do
+    size = size + redis.call(key == 'lease' and 'HLEN' or 'ZCARD', P .. key)
+  end
+  return keys, size
+end
+
+local sources, best = {}, nil
+local most_keys
+local since, till = tonumber(ask.since or '-inf'), tonumber(ask['until'] or 'inf')
+local certain_from, certain_to = tonumber(ask.certain_from or '-inf'), tonumber(ask.certain_to or 'inf')
+
+-- The source with the fewest jobs. Of the others, those with more keys than `most` are not asked about a job.
+local function chosen_source(most)
+  most_keys = most or math.huge
+  local fewest
+  for n, source in ipairs(ask.sources) do
+    local keys, size = keys_of(source)
+    sources[n] = keys
+    if not best or size < fewest then
+      best, fewest = keys, size
+    end
+  end
+  return best
+end
+
+-- Leave out of the jobs, {number = true …}, those that none of these indexes has.
+local function keep_those_in(keys, ids, left)
+  local found = {}
+  for _, key in ipairs(keys) do
+    local values = many_read(key == 'lease' and 'HMGET' or 'ZMSCORE', key, ids)
+    for n in pairs(left) do
+      if values[n] and (key ~= 'lease' or not keys.queue or queue_and_time(record_of(ids[n])) == keys.queue) then
+        found[n] = true
+      end
+    end
+  end
+  return found
+end
+
+-- Leave out those that were created at another time. Between two positions all are of the time asked for.
+local function keep_those_of_time(ids, positions, left)
+  local unsure, numbers = {}, {}
+  for n in pairs(left) do
+    if positions[n] <= certain_from or positions[n] >= certain_to then
+      unsure[#unsure + 1], numbers[#numbers + 1] = ids[n], n
+    end
+  end
+  for n, record in ipairs(#unsure > 0 and many_read('HMGET', 'job', unsure) or {}) do
+    local _, created = queue_and_time(record)
+    if created < since or created >= till then
+      left[numbers[n]] = nil
+    end
+  end
+end
+
+-- Leave out those with fewer or more attempts; all of them are in the index of attempts.
+local function keep_those_with_attempts(ids, left)
+  local least, most = tonumber(ask.least_attempts), tonumber(ask.most_attempts or 'inf')
+  for n, attempts in ipairs(many_read('ZMSCORE', 'attempts', ids)) do
+    local number = tonumber(attempts or 0)
+    if number < least or number > most then
+      left[n] = nil
+    end
+  end
+end
+
+-- Which of the jobs of the chosen source, in their order, the filter shows: their numbers.
+local function shown_of(ids, positions)
+  local left, shown = {}, {}
+  for n = 1, #ids do
+    left[n] = true
+  end
+  for _, keys in ipairs(sources) do
+    if keys ~= best and #keys <= most_keys and next(left) then
+      left = keep_those_in(keys, ids, left)
+    end
+  end
+  keep_those_of_time(ids, positions, left)
+  if ask.least_attempts and #ids > 0 then
+    keep_those_with_attempts(ids, left)
+  end
+  for n = 1, #ids do
+    if left[n] then
+      shown[#shown + 1] = n
+    end
+  end
+  return shown
+end

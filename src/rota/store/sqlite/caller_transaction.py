@@ -1,0 +1,157 @@
+"""Checks whether a connection of the caller's may carry our writes in its own transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rota.errors import BadOption
+from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection, unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SAVEPOINT = "rota_jobs"
+
+
+class _Rows:
+    """What a statement on an async connection answered, read to its end."""
+
+    def __init__(self, rows: list[Any], rowcount: int, lastrowid: int | None) -> None:
+        self._rows = iter(rows)
+        self.rowcount = rowcount
+        self.lastrowid = lastrowid
+
+    def fetchone(self) -> Any:
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+
+class AsyncConnection:
+    """A connection of aiosqlite, called from another thread than its loop's: what the store uses of sqlite3's."""
+
+    def __init__(self, given: OnLoop) -> None:
+        self._given = given
+        self.isolation_level = given.connection.isolation_level
+
+    @property
+    def row_factory(self) -> Any:
+        return self._given.connection.row_factory
+
+    @row_factory.setter
+    def row_factory(self, factory: Any) -> None:
+        self._given.connection.row_factory = factory
+
+    @property
+    def text_factory(self) -> Any:
+        return self._given.connection.text_factory
+
+    @text_factory.setter
+    def text_factory(self, factory: Any) -> None:
+        self._given.connection.text_factory = factory
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self._given.connection.in_transaction)
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> _Rows:
+        async def run() -> _Rows:
+            async with self._given.connection.execute(statement, values) as cursor:
+                return _Rows(list(await cursor.fetchall()), cursor.rowcount, cursor.lastrowid)
+
+        return self._given.wait(run())
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> _Rows:
+        async def run() -> _Rows:
+            async with self._given.connection.executemany(statement, rows) as cursor:
+                return _Rows([], cursor.rowcount, cursor.lastrowid)
+
+        return self._given.wait(run())
+
+    def commit(self) -> None:
+        self._given.wait(self._given.connection.commit())
+
+
+@contextmanager
+def caller_transaction(transaction: object, path: Path) -> Iterator[sqlite3.Connection]:
+    """The caller's connection, with a transaction begun. If the block fails, its writes are undone, and no others.
+
+    Until the block ends, the connection gives rows as tuples and text as str, as the store reads them.
+    """
+    connection = _connection(transaction)
+    before = connection.row_factory, connection.text_factory
+    connection.row_factory, connection.text_factory = None, str
+    try:
+        _check(connection, transaction, path)
+        with _savepoint(connection):
+            yield connection
+    finally:
+        connection.row_factory, connection.text_factory = before
+
+
+@contextmanager
+def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute(f"SAVEPOINT {SAVEPOINT}")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself rolls back the whole transaction if the disk is full
+            connection.execute(f"ROLLBACK TO {SAVEPOINT}")
+            connection.execute(f"RELEASE {SAVEPOINT}")
+        raise
+    connection.execute(f"RELEASE {SAVEPOINT}")
+
+
+def _check(connection: sqlite3.Connection, transaction: object, path: Path) -> None:
+    """Refuse a connection to another file, or one whose writes nothing would bind together."""
+    try:
+        files = [row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"]
+    except (sqlite3.ProgrammingError, ValueError) as err:  # closed, or of another thread
+        raise unusable(transaction, err) from err
+    if not files or not files[0] or Path(files[0]).resolve() != path.resolve():
+        shown = files[0] if files and files[0] else "a database in memory"
+        raise BadOption(
+            f"tx= is a connection to {shown}, but the jobs are kept in {path}: one transaction needs one file"
+        )
+    if not connection.in_transaction:
+        if connection.isolation_level is None or _commits_each_statement(connection):
+            raise BadOption(
+                "tx= is a connection in autocommit without a transaction, so that nothing would bind the job to your "
+                "writes; begin one: connection.execute('BEGIN')"
+            )
+        connection.execute("BEGIN IMMEDIATE")  # a savepoint alone would commit when it is released
+
+
+def _commits_each_statement(connection: sqlite3.Connection) -> bool:
+    """Whether it was opened with autocommit=True (since Python 3.12): its commit() leaves a transaction open."""
+    if not isinstance(connection, AsyncConnection):
+        return getattr(connection, "autocommit", None) is True
+    connection.execute("BEGIN")  # aiosqlite does not show the attribute, so a transaction without writes tries it
+    connection.commit()
+    is_open = connection.in_transaction
+    if is_open:
+        connection.execute("ROLLBACK")
+    return is_open
+
+
+def _connection(transaction: object) -> sqlite3.Connection:
+    if isinstance(transaction, OnLoop):
+        if type(transaction.connection).__module__.partition(".")[0] == "aiosqlite":
+            return cast("sqlite3.Connection", AsyncConnection(transaction))
+        found = None
+    else:
+        found = driver_connection(transaction, (sqlite3.Connection,))
+    if not isinstance(found, sqlite3.Connection):
+        inner = transaction.connection if isinstance(transaction, OnLoop) else transaction
+        raise BadOption(
+            "tx= takes a sqlite3 connection here, or SQLAlchemy's, SQLModel's or Django's over one, or an aiosqlite "
+            f"connection in a coroutine; got {type(inner).__name__}. For another database, {LATER}"
+        )
+    return found

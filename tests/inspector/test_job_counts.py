@@ -1,0 +1,59 @@
+"""The numbers of the tabs: exact in every state, and counted only where nothing says them already."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota import App
+from rota.inspector import job_counts
+from rota.inspector.job_counts import count_by_state
+from rota.model.jobs.state import State
+from rota.store.contract import JobFilter
+
+NUMBERS = {"queued": 5, "scheduled": 2, "running": 0, "held": 0, "succeeded": 0, "failed": 0, "cancelled": 1}
+
+
+@pytest.fixture
+def store():
+    app = App("memory://")
+
+    @app.task(name="mail")
+    def mail() -> None: ...
+
+    @app.task(name="pay")
+    def pay() -> None: ...
+
+    for _ in range(5):
+        mail.enqueue()
+    for _ in range(2):
+        mail.using(delay="1h").enqueue()
+    app.jobs.cancel(mail.enqueue().id)
+    pay.using(queue="other").enqueue()
+    yield app.open()
+    app.close()
+
+
+@pytest.mark.parametrize("states", [(), (State.FAILED,), (State.QUEUED, State.CANCELLED)])
+def test_every_state_is_counted_whatever_states_are_shown(store, states):
+    assert count_by_state(store, JobFilter(task="mail", states=states), store.list_queues()) == NUMBERS
+
+
+def test_a_state_without_jobs_and_the_one_with_the_most_are_not_counted_by_themselves(store, monkeypatch):
+    asked = []
+    count = store.count_jobs
+    monkeypatch.setattr(store, "count_jobs", lambda where, **rest: asked.append(where.states) or count(where, **rest))
+    count_by_state(store, JobFilter(task="mail"), store.list_queues())
+    assert sorted(asked) == [(), (State.CANCELLED,), (State.SCHEDULED,)]
+
+
+def test_the_queues_have_the_numbers_of_a_queue(store, monkeypatch):
+    monkeypatch.setattr(store, "count_jobs", None)
+    assert count_by_state(store, JobFilter(queue="default"), store.list_queues()) == NUMBERS
+    assert count_by_state(store, JobFilter(queue="none"), store.list_queues()) == dict.fromkeys(NUMBERS, 0)
+
+
+def test_the_most_is_counted_by_itself_where_another_state_has_more_than_is_counted(store, monkeypatch):
+    monkeypatch.setattr(job_counts, "MOST_COUNTED", 2)
+    assert count_by_state(store, JobFilter(task="mail"), store.list_queues()) == NUMBERS
+    monkeypatch.setattr(job_counts, "MOST_COUNTED", 3)
+    assert count_by_state(store, JobFilter(task="mail"), store.list_queues()) == {**NUMBERS, "queued": 3}

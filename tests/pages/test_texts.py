@@ -1,0 +1,172 @@
+"""The catalogue: every language says the same things, templates say nothing by themselves, and no value is markup."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from string import Formatter
+from zoneinfo import ZoneInfo
+
+import pytest
+from markupsafe import Markup, escape
+
+import rota.triggers.caveats
+import rota.web.pages
+from rota import calendar, cron
+from rota.web.pages.rendering import environment
+from rota.web.pages.texts import DEFAULT, chosen_language, languages, texts_of
+from rota.web.pages.why_words import key_of, warned
+from rota.web.pages.words import Words
+from unit.model.test_why_codes import codes_in_source
+
+FOLDER = Path(rota.web.pages.__file__).parent
+TEMPLATES = sorted(path.name for path in (FOLDER / "templates").glob("*.html"))
+OTHERS = [language for language in languages() if language != DEFAULT]
+
+
+def forms_of(template) -> list[str]:
+    return list(template.values()) if isinstance(template, dict) else [template] if isinstance(template, str) else []
+
+
+def fields_of(template) -> set[str]:
+    return {name for form in forms_of(template) for _, name, _, _ in Formatter().parse(form) if name}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_language_has_every_text_with_its_values(language):
+    english, other = texts_of(DEFAULT), texts_of(language)
+    assert sorted(other.keys()) == sorted(english.keys())
+    for key in english.keys():  # noqa: SIM118 - no dict
+        assert fields_of(other.template(key)) == fields_of(english.template(key)), key
+        assert type(other.template(key)) is type(english.template(key)), key
+
+
+def test_there_is_more_than_one_language():
+    assert OTHERS
+
+
+class Sentences(HTMLParser):
+    """The words that a template itself says: text, and attributes that people read or hear."""
+
+    QUIET = ("code", "pre", "kbd", "svg")
+    READ = ("aria-label", "title", "placeholder", "alt")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside: list[str] = []
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag in self.QUIET:
+            self.inside.append(tag)
+        self.found += [value for name, value in attrs if name in self.READ and has_words(value or "")]
+
+    def handle_endtag(self, tag):
+        if self.inside and self.inside[-1] == tag:
+            self.inside.pop()
+
+    def handle_data(self, data):
+        if not self.inside and has_words(data):
+            self.found.append(data.strip())
+
+
+def has_words(text: str) -> bool:
+    return re.search(r"[^\W\d_]{2,}", text.replace("Rota", "")) is not None
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_says_nothing_by_itself(name):
+    source = (FOLDER / "templates" / name).read_text("utf-8")
+    source = re.sub(r"{% block kinds %}[a-z ]*{% endblock %}", "", source)  # names of events
+    said = "".join(text for _, kind, text in environment().lex(source) if kind == "data")
+    parser = Sentences()
+    parser.feed(said)
+    assert parser.found == []
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_escapes_everything_and_holds_no_style_or_script_of_its_own(name):
+    source = (FOLDER / "templates" / name).read_text("utf-8")
+    assert "|safe" not in source.replace(" ", "")
+    assert "autoescape" not in source
+    assert re.search(r"\sstyle=|\son[a-z]+=|<style|<script(?! type=\"module\" src=)", source) is None
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_every_text_that_a_template_names_exists(name):
+    source = (FOLDER / "templates" / name).read_text("utf-8")
+    texts = texts_of(DEFAULT)
+    for key in re.findall(r"\bt\(\"([a-z_0-9.]+)\"\s*[,)]", source):
+        assert texts.has(key), key
+
+
+def test_values_are_escaped_and_links_are_not():
+    texts = texts_of(DEFAULT)
+    assert texts.text("jobs.tick", call="<b>") == "Select &lt;b&gt;"
+    link = Markup('<a href="/x">x</a>')
+    assert texts.text("jobs.tick", call=link) == 'Select <a href="/x">x</a>'
+
+
+def test_numbers_and_plurals_follow_the_language():
+    english, german = texts_of("en"), texts_of("de")
+    assert english.text("flash.deleted", n=1) == "1 job was deleted."
+    assert english.text("flash.deleted", n=12_345) == "12,345 jobs were deleted."
+    assert german.text("flash.deleted", n=12_345) == "12.345 Jobs wurden gelöscht."
+
+
+@pytest.mark.parametrize(
+    ("cookie", "accepted", "chosen"),
+    [
+        ("", "", "en"),
+        ("", "de-AT,de;q=0.9,en;q=0.8", "de"),
+        ("", "fr, de;q=0.3, en;q=0.7", "en"),
+        ("", "de;q=0, en;q=0.1", "en"),
+        ("en", "de", "en"),
+        ("xx", "de;q=nonsense", "en"),
+        ("../../etc/passwd", "*", "en"),
+    ],
+)
+def test_the_viewer_chooses_the_language_or_their_browser_does(cookie, accepted, chosen):
+    assert chosen_language(cookie, accepted) == chosen
+
+
+def test_every_answer_of_why_has_a_text_with_its_values():
+    keys = {key_of(code) for code in codes_in_source()}
+    assert {key for key in texts_of(DEFAULT).keys() if key.startswith("why.")} == keys  # noqa: SIM118 - no dict
+
+
+SURPRISES = {  # a rule for each warning
+    "gap.instead": cron("30 2 * * *", tz="America/New_York"),
+    "gap.hourly": cron("*/20 * * * *", tz="America/New_York"),
+    "gap.date": calendar(days=1, at="12:00", start=date(2011, 12, 1), tz="Pacific/Apia"),
+    "repeat.once": cron("30 1 * * *", tz="America/New_York"),
+    "repeat.both": cron("*/20 * * * *", tz="America/New_York"),
+    "day.or": cron("0 0 13 * FRI"),
+    "day.and": cron("0 0 */2 * FRI"),
+    "step": cron("*/60 * * * *"),
+    "every.minute": cron("* 9 * * *"),
+    "every.second": cron("* * 9 * * ?", dialect="quartz"),
+    "rare.never": cron("0 0 31 4,5 *"),
+    "rare.leap": cron("0 0 29 2 *"),
+    "rare.fifth": cron("0 0 * * MON#5"),
+    "rare.skipped": calendar(months=1, at="00:05", start=date(2026, 1, 31), month_end="skip"),
+    "rare.clamped": calendar(months=1, at="00:05", start=date(2026, 1, 31)),
+}
+
+
+@pytest.mark.parametrize("code", SURPRISES)
+def test_every_warning_about_a_rule_has_a_text_with_its_values(code):
+    after = datetime(2011, 12, 25, tzinfo=UTC) if code == "gap.date" else datetime(2026, 1, 1, tzinfo=UTC)
+    caveat = next(one for one in SURPRISES[code].warnings(after=after) if one.code == code)
+    german = Words(texts_of("de"), ZoneInfo("UTC"), after)
+    assert warned(Words(texts_of(DEFAULT), ZoneInfo("UTC"), after), caveat) == escape(caveat.message)
+    assert warned(german, caveat) != escape(caveat.message)
+    assert fields_of(texts_of("de").template(f"warning.{code.replace('.', '_')}")) <= set(caveat.values)
+
+
+def test_no_warning_about_a_rule_is_left_out():
+    source = Path(rota.triggers.caveats.__file__).read_text("utf-8")
+    codes = set(re.findall(r'"((?:gap|repeat|day|rare)\.[a-z]+|step)"', source)) | {"every.second", "every.minute"}
+    assert codes == set(SURPRISES)
