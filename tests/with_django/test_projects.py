@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 
@@ -67,6 +68,7 @@ def test_a_command_reaches_the_command_line_with_this_app(capsys):
     with pytest.raises(CommandError) as failed:
         call_command("rota", "jobs", "show", "nothing")
     assert failed.value.returncode == 5
+    assert "ROTA_APP" not in os.environ  # the caller goes on as it was
 
 
 def test_options_that_django_has_read_are_not_passed_on():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import REMAINDER
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -15,6 +16,7 @@ from rota.django.discovery import check_discovered
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Iterator
 
 TARGET = "rota.django:app"
 _OF_DJANGO = ("--settings", "--pythonpath")  # Django has read them already
@@ -31,7 +33,7 @@ class Command(BaseCommand):
         """As typed into a terminal."""
         from rota.cli.entry import start  # noqa: PLC0415 - it brings in the whole library
 
-        prepare()
+        os.environ.update(variables())  # the workers that it starts read them, too
         start(without_django_options(argv[2:]), prog_name="manage.py rota")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -41,22 +43,38 @@ class Command(BaseCommand):
         """As `call_command("rota", "jobs", "list")`."""
         from rota.cli.main import main  # noqa: PLC0415 - likewise
 
-        prepare()
-        try:
-            main(args=[*options["words"]], prog_name="manage.py rota")
-        except SystemExit as end:
-            if end.code:
-                raise CommandError("the command failed; its output says why", returncode=int(end.code)) from end
+        with _in_environment(variables()):
+            try:
+                main(args=[*options["words"]], prog_name="manage.py rota")
+            except SystemExit as end:
+                if end.code:
+                    raise CommandError("the command failed; its output says why", returncode=int(end.code)) from end
 
 
-def prepare() -> None:
-    """Make the app of this project the target, and let the command line see the settings that it reads by itself."""
+def variables() -> dict[str, str]:
+    """What makes the app of this project the target, and the settings that the command line reads by itself."""
     check_discovered()
     wiring = internals(get_app())
-    os.environ["ROTA_APP"] = TARGET
+    said = {"ROTA_APP": TARGET}
     for path in _OF_PARENT:
         if wiring.resolved.origins[path].kind == "code":
-            os.environ[KEYS[path].variable] = KEYS[path].text(value_at(wiring.settings, path))
+            said[KEYS[path].variable] = KEYS[path].text(value_at(wiring.settings, path))
+    return said
+
+
+@contextmanager
+def _in_environment(said: dict[str, str]) -> Iterator[None]:
+    """The process that called the command goes on, with its own variables."""
+    before = {name: os.environ.get(name) for name in said}
+    os.environ.update(said)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def without_django_options(words: list[str]) -> list[str]:
