@@ -45,7 +45,9 @@ def main(url: str, collection: str, kind: dict, fields: str, how: str, record: s
         while how == "late" and not Path(f"{record}.release").exists():
             time.sleep(0.01)
 
-    queue = DocumentQueue(source, work, concurrency=4, lock_for=lock_for)
+    queue = DocumentQueue(
+        source, work, on_start=lambda: runs.add("started", os.getpid()), concurrency=4, lock_for=lock_for
+    )
     queue.on("document.locked_out", lambda event: runs.add("locked out", event.data["document_id"]))
     queue.run()  # until SIGTERM
 

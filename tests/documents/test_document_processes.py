@@ -117,6 +117,7 @@ def test_eight_processes_run_each_document_once_per_due_time(crowd):
     for one in often:
         crowd.stage.change(one, sleepUntil=None)  # the owner's word counts, whether it runs or not
     wait_for(lambda: all(crowd.time_of(one) is None for one in (*once, *often)))
+    wait_for(lambda: len(crowd.lines("started")) == PROCESSES)  # before that, a signal has its default action
     for child in children:
         child.send_signal(signal.SIGTERM)
     assert [child.wait(60) for child in children] == [0] * PROCESSES
