@@ -111,7 +111,7 @@ class Feeder(Service):
         try:
             return self._turn()
         except StoreError as err:
-            if not self._is_away:  # an outage is told once
+            if not self._is_away:  # an outage is reported once
                 self._hooks.on_fault(err)
             raise
 

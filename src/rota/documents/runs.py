@@ -31,7 +31,7 @@ class DocumentRun:
         self.is_over = False  # slots look at this
         self.is_lost = False  # its lock is gone: what it does counts no more
         self.was_sent = False  # its end was sent, and no reply came
-        self.was_refused = False  # the source has refused its end, and the user was told
+        self.was_refused = False  # the source has refused its end, and the user was informed
 
 
 class Running:

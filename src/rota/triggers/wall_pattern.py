@@ -1,4 +1,4 @@
-"""The wall-clock side of cron: which local seconds match, counted as integers, with no timezone in sight."""
+"""The wall-clock side of cron: which local seconds match, counted as integers, without a timezone."""
 
 from __future__ import annotations
 

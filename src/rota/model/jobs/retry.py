@@ -20,7 +20,7 @@ class Backoff(NamedTuple):
     longest: int = 3_600 * SECOND
 
     def pause(self, failures: int, random: float) -> int:
-        """The pause after that many failures; `random` in [0, 1) takes up to half off, so that a crowd spreads out."""
+        """The pause after that many failures. `random` in [0, 1) takes up to half off, so that retries spread out."""
         grown = self.first * self.factor ** min(failures - 1, 64)
         return int(min(grown, self.longest) * (1 - random / 2))
 

@@ -3,7 +3,7 @@
 A seed makes a walk: what workers, schedulers, callers and operators may do, decided on what the memory store shows,
 much of it stale, some of it wrong. Each operation is done to every store at an injected time. Their answers must be
 the same, an error's class included; every few steps everything that can be read is compared, too. The first
-difference is told with its seed and step, the operation, and both answers, and is made smaller by dropping operations
+difference is shown with its seed and step, the operation, and both answers, and is made smaller by dropping operations
 that it does not need.
 
     python -m rota.testing.differential --seed 7 --steps 500 --stores memory,sqlite,redis://localhost:6379

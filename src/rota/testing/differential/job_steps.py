@@ -90,7 +90,7 @@ def work(walk: Walk) -> Operation:
     mine = [job for job in walk.jobs if job.state is State.RUNNING and (job.holder == holder or walk.chance(0.03))]
     settled = [_settled(walk, job) for job in _some(walk, mine, 4)]
     if settled and settled[0].state.is_final and walk.chance(0.1):
-        settled.append(settled[0])  # told twice in one call: the second is refused
+        settled.append(settled[0])  # reported twice in one call: the second is refused
     ask = Exchange(
         holder=holder,
         settled=settled,

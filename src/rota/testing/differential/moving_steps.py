@@ -44,8 +44,8 @@ def load(walk: Walk) -> Operation | None:
     part = walk.random.choice([part for part in PARTS if part != "logs"])  # lines go by numbers of the store's own
     known = walk.reference.dump(part).items
     some = walk.random.sample(known, min(3, len(known)))
-    told = {record.name for record in some if isinstance(record, (QueueRecord, LockRecord))}
-    new = [one for one in _new_records(walk) if not (isinstance(one, (QueueRecord, LockRecord)) and one.name in told)]
+    named = {record.name for record in some if isinstance(record, (QueueRecord, LockRecord))}
+    new = [one for one in _new_records(walk) if not (isinstance(one, (QueueRecord, LockRecord)) and one.name in named)]
     return Operation("load", ([*some, *new],))
 
 

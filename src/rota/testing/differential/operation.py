@@ -1,4 +1,4 @@
-"""Operations: one call of a store's verb as a value, which can be done to any store, told, and done again."""
+"""Operations: one call of a store's verb as a value, which can be done to any store, printed, and repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.model.schedules.edit import Edit
 from rota.model.schedules.firing import Firing
 from rota.store.contract import Exchange
 
-LONGEST = 240  # characters that one operation is told in
+LONGEST = 240  # characters of one operation when it is printed
 
 
 class Operation(Struct, frozen=True):

@@ -144,7 +144,7 @@ class Party:
         )
 
     def _pages(self, page_at: Callable[[str | None], Page[Any]], most: int = MOST_PAGES) -> list[Any]:
-        """The items of all pages; a list that never ends is cut off, and told apart by its length."""
+        """The items of all pages; a list that never ends is cut off, and recognised by its length."""
         items: list[Any] = []
         cursor: str | None = None
         for _ in range(most):

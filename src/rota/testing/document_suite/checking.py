@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TestChecking:
-    """What keeps documents from running is told, with what mends it."""
+    """What keeps documents from running is reported, with the remedy."""
 
     def test_a_prepared_source_has_nothing_to_tell(self, source: CheckedSource) -> None:
         source.due("a")

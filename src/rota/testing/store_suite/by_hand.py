@@ -242,8 +242,8 @@ class TestCancelsThatComeTooLate:
     def test_a_job_that_returned_all_the_same_succeeded_and_its_history_says_so(self, store: Store) -> None:
         job = running_job(store)
         store.request_cancels([job.id], "by ann", now=T0)
-        told = msgspec.structs.replace(job, cancel_reason="by ann")  # its worker has heard of it
-        assert succeed(store, told, now=T0 + 1) == []
+        requested = msgspec.structs.replace(job, cancel_reason="by ann")  # its worker knows of the request
+        assert succeed(store, requested, now=T0 + 1) == []
         kept = read(store, job.id)
         assert kept.state is State.SUCCEEDED
         assert history_of(kept)[-1].reason == TOO_LATE

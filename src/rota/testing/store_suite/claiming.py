@@ -148,7 +148,7 @@ class TestPausedQueues:
         assert settle_job(store, job, Returned()) == []
 
     def test_what_waits_in_a_paused_queue_wakes_nobody(self, store: Store) -> None:
-        """A worker that was told "now" by it would spin."""
+        """A worker that got "now" from it would poll without a pause."""
         add_job(store, delay=MINUTE)
         store.pause_queue("default", paused=True)
         reply = store.exchange(Exchange(holder=WORKER, want=1), now=T0 + HOUR)

@@ -315,8 +315,8 @@ class TestCatchUp:
         (live,) = fire(store, now=T0 + MINUTE).jobs
         fired = fire(store, now=T0 + 10 * MINUTE)
         assert (fired.jobs, fired.skipped) == ([], 9)
-        told = [(line.outcome, line.reason, line.count) for line in ledger(store)[1:]]
-        assert told == [("coalesced", "catch-up", 7), ("skipped", overlap_reason(live), 2)]
+        entries = [(line.outcome, line.reason, line.count) for line in ledger(store)[1:]]
+        assert entries == [("coalesced", "catch-up", 7), ("skipped", overlap_reason(live), 2)]
 
     def test_an_unknown_schedule_is_not_accepted(self, store: Store) -> None:
         add_schedule(store)

@@ -179,7 +179,7 @@ class TestFarApart:
     """Lists whose jobs lie far from each other, behind many that do not belong to them."""
 
     @pytest.fixture
-    def crowd(self, store: Store) -> list[Job]:
+    def added(self, store: Store) -> list[Job]:
         """3,000 jobs of a few kinds, the rare ones first, in every state that a job comes to; the newest first."""
         rare = [a_job(task=f"rare.{n % 3}", queue="aside" if n % 2 else "default", priority=n % 4) for n in range(12)]
         later = [a_job(task="rare.0", delay=HOUR) for _ in range(3)]
@@ -197,18 +197,18 @@ class TestFarApart:
         store.change_jobs([cancel(job, T0 + HOUR, "not needed") for job in waiting], now=T0 + HOUR)
         return all_jobs(store, page=200)
 
-    def test_they_show_all_that_belong_there_in_order(self, store: Store, crowd: list[Job]) -> None:
+    def test_they_show_all_that_belong_there_in_order(self, store: Store, added: list[Job]) -> None:
         states = [(), *((state,) for state in State), (State.SUCCEEDED, State.QUEUED, State.FAILED)]
         for queue, task, some in product((None, "aside", "bulk"), (None, "noop", "rare.1", "rare.*"), states):
             where = JobFilter(states=some, queue=queue, task=task)
-            assert ids(all_jobs(store, where, page=190)) == ids([job for job in crowd if matches(job, where)])
+            assert ids(all_jobs(store, where, page=190)) == ids([job for job in added if matches(job, where)])
 
 
 class TestAddedTogether:
     """Lists of a task whose jobs came in batches, mixed with others and alone, and went one by one."""
 
     @pytest.fixture
-    def crowd(self, store: Store) -> list[str]:
+    def added(self, store: Store) -> list[str]:
         """Three batches of two tasks each, with one job alone behind every batch; the oldest first."""
         made: list[str] = []
         for number in range(3):
@@ -217,35 +217,35 @@ class TestAddedTogether:
         return made
 
     @pytest.mark.parametrize("size", [1, 7, 40, 200])
-    def test_pages_of_a_task_are_whole_and_in_order(self, store: Store, crowd: list[str], size: int) -> None:
-        kept = {job.id: job for job in store.get_jobs(crowd)}
+    def test_pages_of_a_task_are_whole_and_in_order(self, store: Store, added: list[str], size: int) -> None:
+        kept = {job.id: job for job in store.get_jobs(added)}
         for task in ("a", "b", "*"):
             shown = ids(all_jobs(store, JobFilter(task=task), page=size))
-            assert shown == [job_id for job_id in reversed(crowd) if matches(kept[job_id], JobFilter(task=task))]
+            assert shown == [job_id for job_id in reversed(added) if matches(kept[job_id], JobFilter(task=task))]
 
     @pytest.mark.parametrize("size", [1, 7, 40, 200])
-    def test_what_went_is_shown_no_more_and_hides_nobody(self, store: Store, crowd: list[str], size: int) -> None:
-        gone = [*crowd[3:90:2], *crowd[100:], *crowd[:2]]
+    def test_what_went_is_shown_no_more_and_hides_nobody(self, store: Store, added: list[str], size: int) -> None:
+        gone = [*added[3:90:2], *added[100:], *added[:2]]
         store.change_jobs([cancel(job, T0, "not needed") for job in store.get_jobs(gone)], now=T0)
         assert sorted(store.delete_jobs(gone, now=T0)) == sorted(gone)
-        left = store.get_jobs([job_id for job_id in crowd if job_id not in gone])
+        left = store.get_jobs([job_id for job_id in added if job_id not in gone])
         for task in ("a", "b"):
             expected = [job.id for job in reversed(left) if job.task == task]
             assert ids(all_jobs(store, JobFilter(task=task), page=size)) == expected
         assert ids(_dumped(store, size)) == ids(left)
 
-    def test_what_is_removed_as_it_ends_leaves_the_others(self, store: Store, crowd: list[str]) -> None:
+    def test_what_is_removed_as_it_ends_leaves_the_others(self, store: Store, added: list[str]) -> None:
         for job in claim(store, 50, queues=("x",)):
             succeed(store, job, keep=False)
-        left = store.get_jobs(crowd)
-        assert len(left) == len(crowd) - 50
+        left = store.get_jobs(added)
+        assert len(left) == len(added) - 50
         assert ids(all_jobs(store)) == ids(left[::-1])
 
-    def test_one_that_comes_again_stands_at_its_new_place(self, store: Store, crowd: list[str]) -> None:
+    def test_one_that_comes_again_stands_at_its_new_place(self, store: Store, added: list[str]) -> None:
         (job,) = claim(store, 1, queues=("x",))
         succeed(store, job, keep=False)
         add(store, a_job(id=job.id, task=job.task))
-        assert ids(all_jobs(store)) == [job.id, *(job_id for job_id in reversed(crowd) if job_id != job.id)]
+        assert ids(all_jobs(store)) == [job.id, *(job_id for job_id in reversed(added) if job_id != job.id)]
 
 
 def _dumped(store: Store, size: int) -> list[Job]:

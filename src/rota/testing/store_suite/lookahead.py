@@ -428,8 +428,8 @@ class TestUnmaking:
         kept = kept_run(store)
         assert read_schedule(store).next_at == kept
         assert all_jobs(store) == []
-        told = msgspec.structs.replace(read_schedule(store).spec, payload="[[2]]")
-        change_schedule(store, register(read_schedule(store), "tick", told, Origin(), T0 + 2, fresh_id), now=T0 + 2)
+        spec = msgspec.structs.replace(read_schedule(store).spec, payload="[[2]]")
+        change_schedule(store, register(read_schedule(store), "tick", spec, Origin(), T0 + 2, fresh_id), now=T0 + 2)
         (job_id,) = fire(store, now=kept).jobs
         job = read(store, job_id)
         assert (job.fire_at, job.payload) == (kept, b"[[2]]")

@@ -166,9 +166,9 @@ class TestOverlapCancel:
     def test_the_running_job_is_asked_to_stop(self, store: Store) -> None:
         first = first_run(store, "cancel")
         (held,) = fire(store, now=SECOND_RUN).jobs
-        told = store.extend_leases(WORKER, [(first.id, 1)], LEASE, now=SECOND_RUN).cancels
-        assert list(told) == [first.id]
-        assert told[first.id] != ""
+        cancels = store.extend_leases(WORKER, [(first.id, 1)], LEASE, now=SECOND_RUN).cancels
+        assert list(cancels) == [first.id]
+        assert cancels[first.id] != ""
         assert read(store, held).state is State.HELD
 
     def test_the_next_runs_when_it_has_stopped(self, store: Store) -> None:

@@ -42,32 +42,32 @@ if TYPE_CHECKING:
     from rota.model.schedules.firing import Firing
     from rota.store.contract import Store
 
-CROWD = 8
+THREADS = 8
 ROUNDS = 10
 
 
 class TestRacesOfWorkers:
     def test_a_job_claimed_by_many_runs_once(self, store: Store) -> None:
         made = add(store, *[a_job() for _ in range(100)])
-        taken = in_threads(claim_until_empty, [store] * CROWD)
+        taken = in_threads(claim_until_empty, [store] * THREADS)
         assert sorted(job for rival in taken for job in rival) == sorted(made)
 
     def test_one_job_has_one_winner(self, store: Store) -> None:
         for n in range(ROUNDS):
             job_id = add_job(store)
-            taken = in_threads(lambda handle, number: ids(claim(handle, holder=f"rival-{number}")), [store] * CROWD)
+            taken = in_threads(lambda handle, number: ids(claim(handle, holder=f"rival-{number}")), [store] * THREADS)
             assert [job for rival in taken for job in rival] == [job_id], f"round {n}"
 
     def test_one_lease_is_settled_once(self, store: Store) -> None:
         job = running_job(store)
-        refused = in_threads(lambda handle, _: succeed(handle, job), [store] * CROWD)
-        assert sorted(len(refusals) for refusals in refused) == [0] + [1] * (CROWD - 1)
+        refused = in_threads(lambda handle, _: succeed(handle, job), [store] * THREADS)
+        assert sorted(len(refusals) for refusals in refused) == [0] + [1] * (THREADS - 1)
         assert store.list_queues()[0].totals == {"succeeded": 1}
 
     def test_a_expired_job_is_rescued_once(self, store: Store) -> None:
         job = running_job(store)
         decided = rescue(job, T0 + HOUR)
-        in_threads(lambda handle, _: handle.rescue_jobs([decided], now=T0 + HOUR), [store] * CROWD)
+        in_threads(lambda handle, _: handle.rescue_jobs([decided], now=T0 + HOUR), [store] * THREADS)
         assert read(store, job.id).deaths == 1
 
     def test_between_worker_and_rescuer_one_wins(self, store: Store) -> None:
@@ -82,7 +82,7 @@ class TestRacesOfWorkers:
 
 class TestRacesOfCallers:
     def test_one_key_makes_one_job(self, store: Store) -> None:
-        made = in_threads(add_under_ten_keys, [store] * CROWD)
+        made = in_threads(add_under_ten_keys, [store] * THREADS)
         live = Counter(job.key for job in all_jobs(store))
         assert live == {f"key-{n}": 1 for n in range(10)}
         assert sum(len(mine) for mine in made) == 10
@@ -106,7 +106,7 @@ class TestRacesOfCallers:
 
     def test_lines_of_many_writers_are_all_kept_and_each_in_order(self, store: Store) -> None:
         add_job(store, id="job-with-logs")
-        written = in_threads(write_twenty_lines, [store] * CROWD)
+        written = in_threads(write_twenty_lines, [store] * THREADS)
         kept = [line.text for line in store.list_logs("job-with-logs")]
         assert sorted(kept) == sorted(text for mine in written for text in mine)
         assert len({line.number for line in store.list_logs("job-with-logs")}) == len(kept)
@@ -116,7 +116,7 @@ class TestRacesOfCallers:
 class TestRacesOfSchedulers:
     def test_many_schedulers_make_each_occurrence_once(self, store: Store) -> None:
         store.edit_schedules([new_schedule(f"s{n}", overlap="allow") for n in range(5)], now=T0)
-        made = in_threads(fire_for_ten_minutes, [store] * CROWD)
+        made = in_threads(fire_for_ten_minutes, [store] * THREADS)
         fired = Counter((job.schedule_id, job.fire_at) for job in all_jobs(store))
         assert fired == {(f"s{n}", T0 + minute * MINUTE): 1 for n in range(5) for minute in range(1, 11)}
         assert sum(len(mine) for mine in made) == 50
@@ -125,8 +125,8 @@ class TestRacesOfSchedulers:
         add_schedule(store, overlap="allow")
         for n in range(1, ROUNDS + 1):
             now = T0 + n * MINUTE
-            firings = [planned(store, now=now) for _ in range(CROWD)]
-            fired = in_threads(partial(_fire_mine, firings, now), [store] * CROWD)
+            firings = [planned(store, now=now) for _ in range(THREADS)]
+            fired = in_threads(partial(_fire_mine, firings, now), [store] * THREADS)
             assert sum(fired) == 1
         assert len(all_jobs(store)) == ROUNDS
 
@@ -139,15 +139,16 @@ class TestRacesOfSchedulers:
             assert edit is not None
             return handle.edit_schedules([edit], now=T0)
 
-        refused = in_threads(rename, [store] * CROWD)
-        assert sorted(len(names) for names in refused) == [0] + [1] * (CROWD - 1)
+        refused = in_threads(rename, [store] * THREADS)
+        assert sorted(len(names) for names in refused) == [0] + [1] * (THREADS - 1)
         assert read_schedule(store).version == 2
 
     def test_a_schedule_is_made_once(self, store: Store) -> None:
         refused = in_threads(
-            lambda handle, _: handle.edit_schedules([new_schedule("tick", run_on_start=True)], now=T0), [store] * CROWD
+            lambda handle, _: handle.edit_schedules([new_schedule("tick", run_on_start=True)], now=T0),
+            [store] * THREADS,
         )
-        assert sorted(len(names) for names in refused) == [0] + [1] * (CROWD - 1)
+        assert sorted(len(names) for names in refused) == [0] + [1] * (THREADS - 1)
         assert len(all_jobs(store)) == 1
 
     def test_a_pause_leaves_nothing_waiting_whoever_comes_first(self, store: Store) -> None:

@@ -57,7 +57,7 @@ class Walker:
         self.store = store
         self.random = Random(seed)  # noqa: S311 - a walk that repeats, not a secret
         self.now = T0
-        self.trace: list[str] = []  # told where a check fails
+        self.trace: list[str] = []  # shown if a check fails
         self.jobs: list[Job] = []  # as seen at some time; many are stale
         self.schedules: list[Schedule] = []
         self.histories: dict[str, list[Move]] = {}

@@ -27,15 +27,15 @@ STATES = [(), (State.SUCCEEDED,), (State.SCHEDULED, State.QUEUED), (State.RUNNIN
 class TestRepeatedJobs:
     def test_lists_and_counts_show_what_the_filter_says(self, store: Store) -> None:
         _fill(store)
-        crowd = all_jobs(store)
-        assert sorted(job.attempts for job in crowd) == [0, 0, 1, 1, 2, 2, 3, 3, 3, 3]
+        listed = all_jobs(store)
+        assert sorted(job.attempts for job in listed) == [0, 0, 1, 1, 2, 2, 3, 3, 3, 3]
         for (least, most), states, queue, task, since in product(
             BOUNDS, STATES, (None, "b"), (None, "mail.*"), (None, T0 + MINUTE)
         ):
             where = JobFilter(
                 states=states, queue=queue, task=task, since=since, least_attempts=least, most_attempts=most
             )
-            expected = [job.id for job in crowd if matches(job, where)]
+            expected = [job.id for job in listed if matches(job, where)]
             assert ids(all_jobs(store, where, page=2)) == expected, where
             assert store.count_jobs(where) == len(expected), where
 

@@ -99,10 +99,10 @@ class TestSealing:
         furnish_by_load(store)
         store.seal(SEAL)
         before = everything(store)
-        with pytest.raises(StoreSealed) as told:
+        with pytest.raises(StoreSealed) as error:
             act(store)
         assert everything(store) == before
-        assert str(told.value) == str(SEAL.refusal(store.describe()))
+        assert str(error.value) == str(SEAL.refusal(store.describe()))
         store.seal(None)
         act(store)
         assert store.sealed() is None
@@ -117,10 +117,10 @@ class TestSealing:
     )
     def test_the_refusal_names_the_other_store_and_what_to_do(self, store: Store, seal: Seal, words: str) -> None:
         store.seal(seal)
-        with pytest.raises(StoreSealed) as told:
+        with pytest.raises(StoreSealed) as error:
             store.add_jobs([a_job()], now=T0)
-        assert words in str(told.value)
-        assert store.describe() in str(told.value)
+        assert words in str(error.value)
+        assert store.describe() in str(error.value)
 
     def test_nothing_is_added_once_a_seal_is_there(self, store: Store) -> None:
         """Callers race with the seal: each of their jobs is accepted before it, or refused."""

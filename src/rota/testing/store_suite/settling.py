@@ -247,8 +247,8 @@ class TestCancelRequestedMeanwhile:
         job = running_job(store)
         store.request_cancels([job.id], "enough", now=T0)
         (refusal,) = settle_job(store, job, outcome, now=AT, retries=1)
-        told = msgspec.structs.replace(job, cancel_reason=refusal.reason)
-        assert settle_job(store, told, outcome, now=AT, retries=1) == []
+        requested = msgspec.structs.replace(job, cancel_reason=refusal.reason)
+        assert settle_job(store, requested, outcome, now=AT, retries=1) == []
         kept = read(store, job.id)
         assert (kept.state, kept.cancel_reason) == (State.CANCELLED, "enough")
 

@@ -59,7 +59,7 @@ def silenced(
     change_schedule(store, start(read_schedule(store), STARTED), now=STARTED)
 
 
-def told(store: Store) -> list[tuple[int, int, str]]:
+def entries(store: Store) -> list[tuple[int, int, str]]:
     """Last minute, count and outcome of each line of the ledger."""
     return [((line.through_at - T0) // MINUTE, line.count, line.reason or line.outcome) for line in ledger(store)]
 
@@ -75,10 +75,10 @@ class TestSilences:
     ) -> None:
         add_schedule(store, catchup="all", overlap="allow")
         silenced(store, stop, start)
-        assert told(store) == [(8, 3, why)]
+        assert entries(store) == [(8, 3, why)]
         assert len(fire(store, now=STARTED + 1).jobs) == 5
         assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in range(1, 6)]
-        assert sorted(told(store)) == sorted([*((number, 1, "queued") for number in range(1, 6)), (8, 3, why)])
+        assert sorted(entries(store)) == sorted([*((number, 1, "queued") for number in range(1, 6)), (8, 3, why)])
         assert read_schedule(store).next_at == T0 + 9 * MINUTE
 
     @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ class TestSilences:
         silenced(store, stop_paused, resume)
         fire(store, now=STARTED + 1)
         assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in runs]
-        skipped = [line for line in told(store) if line[2] != "queued"]
+        skipped = [line for line in entries(store) if line[2] != "queued"]
         assert sorted(skipped) == sorted([rest, (8, 3, "paused by ann: rest")])
 
     def test_a_pause_that_ends_by_itself_leaves_what_was_missed_before_it(self, store: Store) -> None:
@@ -109,7 +109,7 @@ class TestSilences:
         again, over = T0 + 10 * MINUTE + 1, T0 + 12 * MINUTE + 1
         change_schedule(store, stop_paused(read_schedule(store), again), now=again)
         change_schedule(store, resume(read_schedule(store), over), now=over)
-        assert told(store) == [(8, 3, "paused by ann: rest"), (12, 2, "paused by ann: rest")]
+        assert entries(store) == [(8, 3, "paused by ann: rest"), (12, 2, "paused by ann: rest")]
         fire(store, now=over)
         assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [
             T0 + number * MINUTE for number in (1, 2, 3, 4, 5, 9, 10)
@@ -128,11 +128,11 @@ class TestSilences:
         for change in (_nap(None), _tenant_nap(None)):
             change_schedule(store, change(read_schedule(store), STOPPED), now=STOPPED)
         change_schedule(store, stop(read_schedule(store), STARTED), now=STARTED)
-        assert told(store) == [(8, 3, "paused by bob: nap")]
+        assert entries(store) == [(8, 3, "paused by bob: nap")]
         for end in (start, resume, start_tenant):
             if edit := end(read_schedule(store), OVER):
                 change_schedule(store, edit, now=OVER)
-        assert told(store) == [(8, 3, "paused by bob: nap"), (11, 3, why)]
+        assert entries(store) == [(8, 3, "paused by bob: nap"), (11, 3, why)]
         fire(store, now=OVER)
         assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in range(1, 6)]
 
@@ -166,7 +166,7 @@ class TestSilences:
         change_schedule(store, stop(read_schedule(store), STARTED), now=STARTED)
         change_schedule(store, start(read_schedule(store), OVER), now=OVER)
         words = "paused with tenant acme by bob: nap" if whose == "tenant" else "paused by bob: nap"
-        assert told(store) == [(6, 1, words), (11, 3, why)]
+        assert entries(store) == [(6, 1, words), (11, 3, why)]
         fire(store, now=OVER)
         assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in (7, 8)]
 

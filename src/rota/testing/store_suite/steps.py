@@ -1,4 +1,4 @@
-"""The store's verbs in short form, so that a test reads as what happened. Time stands at T0 unless it is told."""
+"""The store's verbs in short form, so that a test reads as what happened. The time is T0 if a call gives no other."""
 
 from __future__ import annotations
 

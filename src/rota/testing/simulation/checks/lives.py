@@ -76,7 +76,7 @@ def check_budgets(history: History, retries_of: Callable[[Job], int]) -> list[Vi
             most = retries_of(after) + 1
             is_off = after.is_live and after.failures != spent
             if is_off or max(after.failures, spent) > most or after.deaths > MAX_DEATHS:
-                text = f"{_brief(after)}: {after.failures} failures ({spent} told), {after.deaths} deaths"
+                text = f"{_brief(after)}: {after.failures} failures ({spent} reported), {after.deaths} deaths"
                 violations.append(Violation(BUDGETS, call.step, text))
         violations += _free_deaths(call)
     return violations
@@ -157,7 +157,7 @@ def _unlawful_move(call: Call, before: Job, after: Job, *, by_hand: bool) -> Ite
 
 
 def _failed_attempts(lines: list[Move]) -> int:
-    """Attempts that were told to have failed and to be retried, since the last retry by hand."""
+    """Attempts that were reported as failed and to be retried, since the last retry by hand."""
     count = 0
     previous: State | None = None
     for line in lines:

@@ -40,8 +40,8 @@ def expected_slots(schedule: Schedule, after: int, through: int) -> list[int]:
 
 def _is_told(schedule: Schedule, at: int) -> bool:
     """Whether it fell into a pause over missed times: its record was made when the pause ended."""
-    told = () if schedule.ahead is None else schedule.ahead.detours
-    return any(one.after < at <= one.through for one in told)
+    detours = () if schedule.ahead is None else schedule.ahead.detours
+    return any(one.after < at <= one.through for one in detours)
 
 
 def _rhythm(schedule: Schedule) -> tuple[int, int]:
