@@ -11,7 +11,9 @@ from rota.cli.endings import FAILED
 from rota.cli.operate import store_of
 from rota.cli.options import app_option, output_option, store_option
 from rota.cli.words import count, listed, relative
+from rota.errors import BadOption
 from rota.inspector.health import OK, Finding, check_work, examine
+from rota.inspector.own_nodes import IS_SUPPORTED, check_own_nodes
 from rota.inspector.reading import clock_record
 from rota.model.clock.record import recent_steps
 from rota.model.micros import datetime_of
@@ -19,6 +21,7 @@ from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
     from rota.cli.output import Output
+    from rota.inspector.own_nodes import OwnFinding
     from rota.store.contract import Store
 
 
@@ -32,14 +35,45 @@ _NO_NODE = {"store": OK, "nodes": "none is alive"}
     is_flag=True,
     help="Also ask for live nodes for all work: a worker for each queue with jobs, a scheduler for schedules.",
 )
+@click.option(
+    "--self",
+    "own",
+    is_flag=True,
+    help="Ask the nodes of this container or host instead, whether they run and are not frozen; not the store.",
+)
+@click.option(
+    "--pid",
+    type=click.IntRange(1),
+    metavar="PID",
+    help="With --self: only the node of this process, or of its children.  [default: all nodes here]",
+)
 @app_option
 @store_option
 @output_option
-def health(target: str | None, store_url: str | None, out: Output, *, live: bool, ready: bool) -> None:
+def health(
+    target: str | None, store_url: str | None, out: Output, pid: int | None, *, live: bool, ready: bool, own: bool
+) -> None:
     """Exit with 0 if the store answers, else with 1 and why."""
+    if own:
+        _check_self(out, pid, is_alone=not (live or ready or store_url))
+        return
+    if pid is not None:
+        raise click.UsageError("--pid needs --self")
     store = store_of(target, store_url)
     ask = _ready if ready else _live if live else _answers
-    found = examine(store, lambda opened: _with_clock(opened, ask(opened)))
+    _report(out, examine(store, lambda opened: _with_clock(opened, ask(opened))))
+
+
+def _check_self(out: Output, pid: int | None, *, is_alone: bool) -> None:
+    """A store that is away is no reason to restart this container, so it is not asked."""
+    if not is_alone:
+        raise click.UsageError("--self asks no store; leave --live, --ready and --store out")
+    if not IS_SUPPORTED:
+        raise BadOption("--self needs Linux; ask /live of --metrics-port instead")
+    _report(out, check_own_nodes(pid))
+
+
+def _report(out: Output, found: Finding | OwnFinding) -> None:
     verdict = click.style("healthy", fg="green") if found.is_well else click.style("unhealthy", fg="red")
     out.page(found.facts, lambda: [f"{verdict}: {found.reason}"])
     click.get_current_context().exit(0 if found.is_well else FAILED)

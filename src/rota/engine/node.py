@@ -10,10 +10,13 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from rota.engine.executors.capture import capture
+from rota.engine.own_socket import OwnSocket
 from rota.engine.services import build_services
 from rota.engine.store_clock import StoreClock
 from rota.engine.upkeep.rescuer import free_jobs_of
 from rota.errors import StoreError
+from rota.inspector.health import ROLES
+from rota.inspector.own_nodes import NodeAnswer
 
 if TYPE_CHECKING:
     from rota.engine.events import Events
@@ -55,6 +58,8 @@ class Node:
         self.services: list[Service] = built.all
         self.companions: list[Companion] = []
         self._stopped_first = built.stopped_first
+        self._is_stopping = False
+        self._own_socket = OwnSocket(self.id, self._answer)
 
     def start(self) -> None:
         self.events.emit("node.starting", self.clock.now(), node=self.id)
@@ -64,11 +69,13 @@ class Node:
             service.start()
         for service in self.services:
             service.started.wait()
+        self._own_socket.start()
         log.info("node %s started: %s", self.id, ", ".join(service.name for service in self.services))
         self.events.emit("node.started", self.clock.now(), node=self.id)
 
     def stop(self, *, drain_for: float | None = None) -> None:
         """Stop claiming and firing at once, wait for running jobs, return those that are left, then end."""
+        self._is_stopping = True
         grace = self.settings.drain_for if drain_for is None else drain_for
         ends_at = time.monotonic() + grace
         for companion in self.companions:
@@ -86,6 +93,7 @@ class Node:
         if self.worker is not None:
             capture.end()
         self._leave()
+        self._own_socket.close()
         log.info("node %s stopped", self.id)
 
     def hurry(self) -> None:
@@ -124,6 +132,14 @@ class Node:
     def is_sealed(self) -> bool:
         """Whether the store is sealed, so that it accepts no new work."""
         return any(service.is_sealed for service in self.services)
+
+    def _answer(self) -> NodeAnswer:
+        """Whether this node works. One that drains does: its services end one after the other."""
+        roles = tuple(service.name for service in self.services if service.name in ROLES)
+        if self._is_stopping:
+            return NodeAnswer(roles=roles, state="draining")
+        stuck = tuple(service.name for service in self.services if not service.is_turning)
+        return NodeAnswer(roles=roles, state="stuck" if stuck else "ok", stuck=stuck)
 
     def _drain(self, worker: Worker, grace: float) -> None:
         worker.drain()
