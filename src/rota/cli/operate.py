@@ -11,6 +11,7 @@ from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import app_option, by_option, find_store, on_a_store, output_option, store_option
 from rota.cli.output import Output, say, warn, write
+from rota.cli.store_wait import wait_option, when_reached
 from rota.cli.target import load_target
 from rota.cli.words import count, relative, span
 from rota.config.words import meant
@@ -86,10 +87,11 @@ def list_nodes(app: App, out: Output) -> None:
 @click.option("--plan", is_flag=True, help="Only print what would be run.")
 @app_option
 @store_option
-def migrate(target: str | None, store_url: str | None, *, plan: bool) -> None:
+@wait_option
+def migrate(target: str | None, store_url: str | None, wait_for: str | None, *, plan: bool) -> None:
     """Create or migrate the store's tables."""
     store = store_of(target, store_url)
-    scripts = store.pending_migrations()
+    scripts = when_reached(store.pending_migrations, wait_for, warn)
     if not scripts:
         say(f"{store.describe()} is up to date; there is nothing to do")
     elif plan:

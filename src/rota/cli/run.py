@@ -18,6 +18,7 @@ from rota.cli.observing import Address, observed, open_port, own_address
 from rota.cli.options import check_duration, known_target, store_option
 from rota.cli.output import say
 from rota.cli.stopping import Stopping
+from rota.cli.store_wait import wait_option, when_reached
 from rota.cli.supervising import check_shared, supervised
 from rota.cli.target import Target, check_tasks, load_target, target_from
 from rota.errors import BadSettings
@@ -97,6 +98,7 @@ documents_option = click.option(
 @documents_option
 @drain_option
 @store_option
+@wait_option
 @level_option
 @observed
 @supervised
@@ -112,6 +114,7 @@ def run(**options: Any) -> None:
 @click.option("--until-empty", is_flag=True, help="Stop when nothing is ready and nothing runs.")
 @drain_option
 @store_option
+@wait_option
 @level_option
 @observed
 @supervised
@@ -124,6 +127,7 @@ def worker(**options: Any) -> None:
 @target_argument
 @drain_option
 @store_option
+@wait_option
 @level_option
 @observed
 def scheduler(**options: Any) -> None:
@@ -137,6 +141,7 @@ def serve(
     drain: str | None,
     log_level: str | None,
     log_format: str | None,
+    wait_for: str | None,
     metrics_at: Address | None,
     *,
     worker: bool,
@@ -158,7 +163,7 @@ def serve(
     at = own_address(metrics_at, tether)
     port = None
     try:
-        app.open()
+        when_reached(app.open, wait_for)
         check_shared(app, tether)
         app.sync_schedules()
         taken = (queues or app.settings.worker.queues or queues_of(app)) if worker else ()

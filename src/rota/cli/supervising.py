@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.options import check_duration
+from rota.cli.store_wait import seconds_of
 from rota.cli.tether import Tether
 from rota.config.loader import resolve
 from rota.errors import BadOption, StoreError
 from rota.model.micros import SECOND, span_of
 from rota.model.sizes import bytes_of
-from rota.supervisor.plan import Plan, become_parent
+from rota.supervisor.plan import START_FOR, Plan, become_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +75,7 @@ def supervised(command: Callable[..., None]) -> Callable[..., None]:
                     command=[sys.executable, *sys.orig_argv[1:]],
                     folder=_folder(),
                     processes=wanted,
+                    start_for=START_FOR + seconds_of(options["wait_for"]),
                     stuck_after=span_of(stuck_after) / SECOND,
                     most_memory=said.worker.recycle_memory if max_memory is None else max_memory,
                     is_until_empty=options.get("until_empty", False),

@@ -13,8 +13,9 @@ from rota.app import internals
 from rota.cli.endings import INTERRUPTED
 from rota.cli.log_lines import LEVELS, set_up_logging
 from rota.cli.options import app_on_store, app_option, store_option
-from rota.cli.output import heading, say
+from rota.cli.output import heading, say, warn
 from rota.cli.stopping import Stopping
+from rota.cli.store_wait import wait_option, when_reached
 from rota.errors import BadOption
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ port_option = click.option(
 @click.option("--read-only", is_flag=True, help="Refuse every change, also from admins.")
 @app_option
 @store_option
+@wait_option
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
@@ -55,11 +57,18 @@ port_option = click.option(
     help="debug, info, warning or error.  [setting: log.level; default: info]",
 )
 def web(
-    host: str, port: int, target: str | None, store_url: str | None, log_level: str | None, *, read_only: bool
+    host: str,
+    port: int,
+    target: str | None,
+    store_url: str | None,
+    wait_for: str | None,
+    log_level: str | None,
+    *,
+    read_only: bool,
 ) -> None:
     """Serve the dashboard and the HTTP API."""
     make_server = load_server()
-    app = app_on_store(target, store_url, "make")
+    app = when_reached(lambda: app_on_store(target, store_url, "make"), wait_for, warn)
     stopping = Stopping()
     try:
         set_up_logging(log_level or app.settings.log.level or "info")

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from rota.supervisor.plan import Plan
     from rota.supervisor.worker_process import WorkerProcess
 
-START_FOR = 300.0  # seconds until a worker is up: imports may take long, but not for ever
 MEGABYTE = 1024**2
 
 _DOINGS = {"R": "busy", "D": "waiting for a disk", "T": "stopped", "t": "traced"}
@@ -24,7 +23,7 @@ class Verdict(NamedTuple):
 def judge(worker: WorkerProcess, plan: Plan) -> Verdict | None:
     """None: let it be."""
     if not worker.is_up:
-        return Verdict(f"was not up after {START_FOR:g} s", is_deaf=True) if worker.age >= START_FOR else None
+        return Verdict(f"was not up after {plan.start_for:g} s", is_deaf=True) if worker.age >= plan.start_for else None
     if worker.silent_for >= plan.stuck_after:
         doing = _DOINGS.get(worker.state, "asleep")
         return Verdict(f"sent no heartbeat for {plan.stuck_after:g} s ({doing})", is_deaf=True)

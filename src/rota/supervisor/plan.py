@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn
 
 PLAN = "_ROTA_PLAN"  # the environment carries the plan to the parent, …
 CONNECTION = "_ROTA_CONNECTION"  # … and to a worker what it needs to know of its connection to the parent
+START_FOR = 300.0  # seconds until a worker is up: imports may take long, but not for ever
 HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -24,6 +25,7 @@ class Plan(NamedTuple):
     is_until_empty: bool = False
     log_level: str = "info"
     log_format: str = "text"
+    start_for: float = START_FOR  # seconds until a worker is up
 
 
 def become_parent(plan: Plan) -> NoReturn:

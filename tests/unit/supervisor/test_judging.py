@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rota.supervisor.judging import START_FOR, Verdict, judge
-from rota.supervisor.plan import Plan
+from rota.supervisor.judging import Verdict, judge
+from rota.supervisor.plan import START_FOR, Plan
 
 PLAN = Plan(command=[], folder="", stuck_after=30.0, most_memory=512 * 1024**2)
 WELL = {
