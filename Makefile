@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-system demo check test test-cost soak test-pythons bench docs format clean
+.PHONY: help setup setup-system demo check test test-cost soak test-pythons packages sbom bench docs format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,12 @@ soak: setup  ## Run all tests in their long forms: more seeds, kills and faults,
 test-pythons:  ## Run the tests that need no server on every Python from 3.11 on that is here (options: args="-n 2")
 	$(PYTHON) -m tools.pythons $(args)
 
+packages: setup  ## Build wheel and sdist in dist, and try them on every Python that is here (options: args=--release)
+	$(BIN)/python -m tools.packages $(args)
+
+sbom: setup  ## Write the bill of materials of an install as CycloneDX JSON (options: extras=web,postgres)
+	@$(BIN)/python -m tools.sbom $(extras)
+
 bench: setup  ## Measure (options: store=redis or only=asrun, rounds=5 quick=1); fails where a must is missed
 	$(BIN)/python -m bench $(addprefix --only ,$(only) $(store)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
 
@@ -59,5 +65,5 @@ format: setup  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+clean:  ## Remove the virtual environment, packages and caches
+	rm -rf $(VENV) .venv-3.* dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
