@@ -55,8 +55,11 @@ def test_only_a_store_that_is_out_of_reach_is_waited_for(rota):
     rota("migrate", "--wait-for-store", "soon", code=2)
 
 
-def test_a_signal_ends_the_wait(started):
-    process = started("run", "jobs.py", "--store", AWAY.format(free_port()), "--wait-for-store", "60s")
+@pytest.mark.parametrize(("command", "code"), [("run", 0), ("web", 143), ("migrate", 143)])
+def test_a_signal_ends_the_wait_also_of_a_containers_first_process(started, command, code):
+    """143 and not 0: a job of Kubernetes that migrates must not count as done."""
+    words = ("--app", "jobs.py", "--store", AWAY.format(free_port()), "--wait-for-store", "60s")
+    process = started(command, *words)
     process.wait_for(WAITING)
     process.signal(signal.SIGTERM)
-    assert process.end() == 0
+    assert process.end() == code
