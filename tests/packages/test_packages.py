@@ -167,6 +167,12 @@ def test_release_notes_are_the_section_of_their_version():
         notes_of("0.0.9", CHANGELOG)
 
 
+def test_this_version_has_release_notes_and_the_changelog_begins_with_what_follows_it():
+    assert len(notes_of(version())) > 1_000
+    first = (ROOT / "CHANGELOG.md").read_text().partition("\n## ")[2]
+    assert first.startswith("Unreleased\n")
+
+
 def test_the_version_is_the_one_that_is_installed():
     assert project()["version"] == importlib.metadata.version("rota")
 
