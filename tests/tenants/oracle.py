@@ -70,6 +70,7 @@ class Expected:
         self.walls: dict[int, datetime | None] = {}  # the local times of what was decided
         self.kept: tuple[int, datetime | None] | None = None  # a run of another zone that is announced and stays so
         self.pending: dict[int, datetime | None] = {}  # runs of another zone that are still to be decided
+        self.stand_in: int | None = None  # the one of them that stands for times that only this zone's clock has passed
         self.hushed: dict[int, datetime | None] = {}  # silenced, while earlier ones are missed and still open
         self.disabled_at = 0
         self.silences: list[tuple[int, float]] = []  # from when to when something silenced it; those that have begun
@@ -393,6 +394,9 @@ class Expected:
             self._skip_through(self.now)
             self.floor = max(self.floor, self.now)
         open_ones = {one: wall for one, wall in self.pending.items() if one <= self.now and kept is None}
+        if not self.hushed and self.stand_in is not None:  # the next clock decides about its times again
+            open_ones.pop(self.stand_in, None)
+        self.stand_in = None
         if self.hushed and kept is None:  # what was missed before a pause keeps its instants
             missed_before = self._coming(0, max(self.hushed))
             open_ones |= {one: self._wall_of(one) for one in missed_before[-MOST_KEPT:]}
@@ -421,7 +425,8 @@ class Expected:
         ]
         left = [wall for wall in named if self.done is not None and wall > self.done]
         if left:
-            self.pending[self.floor + 1] = left[-1]
+            self.stand_in = self.floor + 1
+            self.pending[self.stand_in] = left[-1]
 
     def _announced(self) -> tuple[int, datetime | None] | None:
         """The next run, as anybody could have seen it."""

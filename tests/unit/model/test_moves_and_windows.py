@@ -409,6 +409,23 @@ def test_times_of_one_day_that_a_move_puts_before_the_last_run_are_one_run():
     )
 
 
+def test_times_that_only_a_zone_in_between_has_passed_are_to_come_again():
+    schedule = ran(made("cron 0 1,3,4 * * *", "Europe/Paris", "2026-11-15 17:52"), "2026-11-17 00:00")
+    away = moved(schedule, "Asia/Tokyo", "2026-11-17 00:10").after  # one run stands for its 03:00 and 04:00
+    home = moved(away, "Europe/Paris", "2026-11-17 00:20").after
+    assert shown(home.next_at) == "2026-11-17 02:00"
+    assert shown(moved(away, "Asia/Dhaka", "2026-11-17 00:20").after.next_at) == "2026-11-17 00:00"  # past there, too
+
+
+def test_a_run_for_several_times_that_was_missed_before_a_pause_stays_missed():
+    schedule = ran(made("cron 0 2,19 * * *", "Europe/Paris", "2026-11-15 17:52"), "2026-11-16 18:00")
+    away = moved(schedule, "Asia/Tokyo", "2026-11-16 18:10").after
+    paused = pause(away, at("2026-11-16 18:20"), reason="", by="", until=None).after
+    open_again = resume(paused, at("2026-11-17 12:00")).after  # Tokyo's 19:00 fell into the pause
+    assert open_again.next_at == at("2026-11-16 18:00:01")
+    assert moved(open_again, "Europe/Paris", "2026-11-17 12:10").after.next_at == at("2026-11-16 18:00:01")
+
+
 def test_a_kept_run_that_another_move_drops_is_open_again():
     schedule = ran(made(NIGHTLY, "America/Los_Angeles", "2026-11-15 12:00"), "2026-11-16 10:30")
     kept = moved(schedule, "America/New_York", "2026-11-16 12:00", keeps_next=True).after

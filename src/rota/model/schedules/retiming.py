@@ -188,10 +188,20 @@ def _reached(standing: Schedule) -> int:
 
 def _kept_slots(standing: Schedule, reached: int, now: int) -> list[tuple[int, str]]:
     """What is open and stays at its old instants in another zone, each with its zone: what was announced in an earlier
-    one and missed, and what was missed before a pause that is over."""
+    one and missed, and what was missed before a pause that is over. A run that stands for times which only the clock of
+    now has passed goes with that clock: the next one may have them still to come."""
     listed = {slot for one in standing.detours for slot in one.slots if slot <= now}
-    before = open_slots(standing, reached) if reached > standing.fired_through else []
-    return [(slot, _zone_of(standing, slot)) for slot in sorted({*listed, *before})]
+    if reached > standing.fired_through:
+        kept = {*listed, *open_slots(standing, reached)}
+    else:
+        kept = {slot for slot in listed if not _is_stand_in(standing, slot)}
+    return [(slot, _zone_of(standing, slot)) for slot in sorted(kept)]
+
+
+def _is_stand_in(schedule: Schedule, slot: int) -> bool:
+    """Whether a listed slot is the one run that `_reopened` has made of several local times."""
+    second = slot // SECOND
+    return _zone_of(schedule, slot) == schedule.spec.tz and schedule.trigger.second_before(second + 1) != second
 
 
 def _with_kept(schedule: Schedule, listed: list[tuple[int, str]]) -> Schedule:

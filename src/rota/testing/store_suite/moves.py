@@ -69,6 +69,16 @@ class TestMoves:
         edited(store, "16 18:20", tz=PARIS)
         assert due(store) == "17 01:00"
 
+    def test_a_time_that_only_a_zone_in_between_has_passed_is_to_come_again(self, store: Store) -> None:
+        add_schedule(store, trigger="cron 0 2,19 * * *", tz=PARIS, now=at("15 17:52"))
+        fire(store, now=at("15 18:00"))
+        fire(store, now=at("16 01:00"))
+        fire(store, now=at("16 18:00"))
+        edited(store, "16 18:10", tz=TOKYO)  # where 02:00 of the 17th lies before the last run
+        assert due(store) == "16 18:00"
+        edited(store, "16 18:20", tz=PARIS)
+        assert due(store) == "17 01:00"
+
     def test_a_date_that_ran_in_another_zone_is_done_for_every_later_rule(self, store: Store) -> None:
         add_schedule(store, trigger=NIGHTLY, tz=TOKYO, now=at("15 17:52"))
         fire(store, now=at("16 17:30"))  # the 17th there
