@@ -32,14 +32,25 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(
     "name",
-    [*NAMES, "PASSWORD", "db_password", "X-Api-Key", "apiKey", "APIKey", "accessToken", "password2", "client.secret"],
+    [
+        *NAMES,
+        "PASSWORD",
+        "db_password",
+        "X-Api-Key",
+        "apiKey",
+        "APIKey",
+        "accessToken",
+        "password2",
+        "client.secret",
+        "userAccessTokens",
+    ],
 )
 def test_a_value_is_hidden_by_the_words_at_the_end_of_its_name(name):
     assert DEFAULT.is_secret(name)
 
 
 @pytest.mark.parametrize(
-    "name", ["max_tokens", "token_count", "author", "key", "user", "sessions", "", "2", "_", "ключ"]
+    "name", ["max_tokens", "prompt_tokens", "token_count", "author", "key", "user", "sessions", "", "2", "_", "ключ"]
 )
 def test_other_names_are_shown(name):
     assert not DEFAULT.is_secret(name)

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 NAMES = (
-    "access_key", "api_key", "api_keys", "apikey", "auth", "authorization", "bearer", "client_key", "connection_string",
-    "cookie", "cookies", "credential", "credentials", "dsn", "encryption_key", "jwt", "oauth", "otp", "passphrase",
+    "access_key", "access_keys", "access_tokens", "api_key", "api_keys", "api_tokens", "apikey", "auth", "auth_tokens",
+    "authorization", "bearer", "client_key", "client_keys", "connection_string", "cookie", "cookies", "credential",
+    "credentials", "dsn", "encryption_key", "encryption_keys", "jwt", "oauth", "otp", "passphrase", "passphrases",
     "passwd", "password", "password_confirm", "password_confirmation", "password_hash", "passwords", "private_key",
-    "pwd", "secret", "secret_key", "secrets", "session", "session_id", "session_key", "signing_key", "token", "totp",
+    "private_keys", "pwd", "refresh_tokens", "secret", "secret_key", "secret_keys", "secrets", "session", "session_id",
+    "session_key", "session_keys", "signing_key", "signing_keys", "token", "totp",
 )  # fmt: skip
 RESULT = "->"
 SHORTEST = 4  # characters of a value that is looked for in texts: what is shorter occurs everywhere
