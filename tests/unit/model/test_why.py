@@ -131,6 +131,12 @@ def test_an_overlap_says_what_the_live_job_was_doing(overlap, doing):
     assert verdict.fix == FIXES.get(doing, SLOW[overlap])
 
 
+def test_an_overlap_with_a_job_that_ended_at_that_instant_says_what_it_did_before():
+    ended = ended_with(Succeeded(b"null"), SLOT)
+    verdict = ask(line=line(reason=overlap_reason("one")), other=ended)
+    assert "had not ended: it had been running for" in verdict.sentence
+
+
 def test_an_overlap_with_a_job_that_was_made_later_says_that_no_scheduler_was_there():
     late = accept(a_request(id="one", schedule_id="tick", fire_at=BEFORE, after_at=NOON, reason="fired"), NOW)
     verdict = ask(line=line(reason=overlap_reason("one")), other=late)

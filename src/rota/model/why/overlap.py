@@ -41,7 +41,8 @@ def overlap_answer(
     values |= {"of": None if live.fire_at is None else iso_text(live.fire_at)}
     if live.created_at - at > LATE:
         return _fired_together(live, rule, around, values)
-    doing = doing_at(live, at, around.tz)
+    # A job may end at the very instant for which it was found live: what counts is what it did before.
+    doing = doing_at(live, at if live.finished_at is None else min(at, live.finished_at - 1), around.tz)
     words = f"It was skipped, because job {live_id}{_of_time(live, around.tz)} had not ended: {doing.words}. {rule}"
     fix = _fix(live, doing, policy, around)
     return Answer(
