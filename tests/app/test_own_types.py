@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -112,6 +113,29 @@ def test_a_parameter_without_a_hint_takes_no_value_that_json_would_change(app, v
     for call in (((value,), {}), ((1, 2, value), {}), ((1,), {"other": value})):
         with pytest.raises(BadPayload, match=rf"of bare {words}.*annotate the parameter"):
             bare.enqueue(*call[0], **call[1])
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (AT, "datetime"),
+        ({1: 2}, "dict[int, Any]"),
+        ({"a": {1: 2}}, "dict[str, dict[int, Any]]"),
+        ([{"deep": AT}], "list[dict[str, datetime]]"),
+        ({"a": 1, "b": {1, 2}}, "dict[str, set]"),
+    ],
+)
+def test_the_hint_that_a_refusal_names_takes_the_value(app, value, hint):
+    @app.task
+    def bare(thing) -> None: ...
+
+    with pytest.raises(BadPayload, match=re.escape(f"as in `thing: {hint}`")):
+        bare.enqueue(value)
+
+    def hinted(thing) -> None: ...
+
+    hinted.__annotations__ = {"thing": eval(hint, {"Any": Any, "datetime": datetime})}  # noqa: S307 - of this test
+    app.task(hinted).enqueue(value)
 
 
 def test_a_hint_lets_the_same_values_through(app):

@@ -11,7 +11,7 @@ import msgspec
 
 from rota.errors import BadPayload
 from rota.model.jobs.codecs import Codecs
-from rota.model.jobs.lossless import changed_type, is_open
+from rota.model.jobs.lossless import changed_type, fitting_hint, is_open
 from rota.model.jobs.payload import Passed
 from rota.model.secrets.hints import Marks, hints_of, is_scalar, marks_of, positional, readable, secrets_of
 from rota.model.secrets.redaction import Redaction, hidden, texts_in
@@ -149,7 +149,7 @@ class Signature:
             if changed:
                 raise BadPayload(
                     f"argument '{name}' of {self._name} has a {changed}, and nothing says how to make that again from "
-                    f"JSON; annotate the parameter, as in `{name}: {changed.partition(' ')[0]}`, or pass plain values"
+                    f"JSON; annotate the parameter, as in `{name}: {fitting_hint(value)}`, or pass plain values"
                 )
 
     @property

@@ -60,6 +60,21 @@ def changed_type(value: Any, hint: Any = Any) -> str:
     return kind.__qualname__
 
 
+def fitting_hint(value: Any) -> str:
+    """A hint by which a value with such a type in it would come back as it is, as its author would write it."""
+    kind = type(value)
+    if kind is dict:
+        key = next((type(key) for key in value if type(key) is not str), str)
+        return f"dict[{'None' if key is type(None) else key.__qualname__}, {_hint_of_first(value.values())}]"
+    if kind in {list, tuple}:
+        return f"list[{_hint_of_first(value)}]"
+    return kind.__qualname__
+
+
+def _hint_of_first(values: Iterable[Any]) -> str:
+    return next((fitting_hint(value) for value in values if changed_type(value)), "Any")
+
+
 def _in_dict(value: dict[Any, Any], inner: list[Any]) -> str:
     """A dict: JSON has text for keys, and only a hint makes something else of them."""
     keys = (f"dict with a key of type {type(key).__qualname__}" for key in value if type(key) is not str)
