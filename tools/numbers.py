@@ -138,7 +138,7 @@ def public_methods() -> dict[str, int]:
 
 
 # Packages that came after the goals were set. Each has a row of its own, and the total that has a goal leaves them out.
-LATER = ("web/pages", "documents", "django", "importers")
+LATER = ("web/pages", "documents", "django", "importers", "alerts")
 STORE_GOALS = {"postgres": 3_200, "mongo": 3_200, "redis": 3_200}
 LARGEST_CLASS = 25
 WITHOUT_LATER = 34_000

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rota
 from rota import documents, testing
+from rota.client.alerts import Alerts
 from rota.client.jobs import HistoryLine, Jobs, LogEntry
 from rota.client.locks import Lock
 from rota.client.queues import Queues, QueueView
@@ -18,6 +19,14 @@ from rota.client.tokens import Tokens
 from rota.engine.executors.run import CurrentJob
 from rota.errors import RotaError
 from rota.inspector.changes import Change
+from rota.inspector.facts.alert import (
+    AlertFacts,
+    AlertRuleFacts,
+    AlertRulesFacts,
+    ChannelFacts,
+    DeliveryFacts,
+    SilenceFacts,
+)
 from rota.inspector.facts.schedule import OccurrenceFacts
 from rota.inspector.facts.why import JobWhyFacts, WhyFacts
 from rota.inspector.schedule_view import ScheduleView
@@ -60,6 +69,16 @@ PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, a
     "SyncTask": (SyncTask, ""),
     "app.queues": (Queues, "The lines that jobs wait in."),
     "QueueView": (QueueView, ""),
+    "app.alerts": (
+        Alerts,
+        "Rules that watch schedules, queues and nodes, and who is told. [The guide](../guides/alerts.md).",
+    ),
+    "AlertRulesFacts": (AlertRulesFacts, ""),
+    "AlertRuleFacts": (AlertRuleFacts, ""),
+    "ChannelFacts": (ChannelFacts, ""),
+    "AlertFacts": (AlertFacts, ""),
+    "DeliveryFacts": (DeliveryFacts, ""),
+    "SilenceFacts": (SilenceFacts, ""),
     "app.tokens": (Tokens, "Who may use the HTTP API."),
     "TokenView": (TokenView, ""),
     "Lock": (Lock, ""),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # what type checkers see; at run time, _PUBLIC says the same
     from rota.engine.events import Event as Event
     from rota.engine.executors.run import current_job as current_job
     from rota.errors import *  # noqa: F403 - every error is public
+    from rota.model.alerts.message import Alert as Alert
     from rota.model.jobs.retry import backoff as backoff
     from rota.model.secrets.redaction import Secret as Secret
     from rota.tasks.job import Job as Job
@@ -36,6 +37,7 @@ _PUBLIC = {  # module -> its names; loaded when first used, so that a command ha
     "rota.client.walking": "walk",
     "rota.engine.events": "Event",
     "rota.engine.executors.run": "current_job",
+    "rota.model.alerts.message": "Alert",
     "rota.model.secrets.redaction": "Secret",
     "rota.model.jobs.retry": "backoff",
     "rota.tasks.job": "Job",

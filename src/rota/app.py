@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from rota.client.aio import Aio
+    from rota.client.alerts import Alerts
     from rota.client.jobs import Jobs
     from rota.client.locks import Lock
     from rota.client.queues import Queues
@@ -115,6 +116,11 @@ class App:
     def tokens(self) -> Tokens:
         """The tokens that let people and programs in over HTTP, and the verbs about them."""
         return self._wiring.tokens
+
+    @property
+    def alerts(self) -> Alerts:
+        """Alert rules, channels and heartbeat URLs; the alerts that were raised, and the verbs about them."""
+        return self._wiring.alerts
 
     @property
     def documents(self) -> Documents:
@@ -290,12 +296,24 @@ class App:
             app=self.name,
             version=self.version,
         )
-        wiring.node = Node(self.open(), wiring.registry, wiring.events, settings)
-        wiring.node.services += trimmers(self.open(), wiring.events, wiring.node.clock)
+        node = Node(self.open(), wiring.registry, wiring.events, settings)
+        node.services += trimmers(self.open(), wiring.events, node.clock)
+        self._add_alerts(node)
+        wiring.node = node
         wiring.node.start()
         if (worker and scheduler) if documents is None else documents:
             self._start_documents(wiring.node)
         return wiring.node
+
+    def _add_alerts(self, node: Node) -> None:
+        found = self._wiring.resolved
+        is_said = found.declared.alerts or found.declared.heartbeats or found.settings.alerting.node_heartbeat
+        if not is_said and "alerts" not in self._wiring.__dict__:
+            return
+        from rota.alerts.services import add_alert_services  # noqa: PLC0415 - who has none does not pay for it
+
+        alerts = self._wiring.alerts
+        add_alert_services(alerts.plan, alerts.declared, node, self.open(), app=self.name)
 
     def _start_documents(self, node: Node) -> None:
         if not self._wiring.has_documents:

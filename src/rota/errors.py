@@ -23,6 +23,7 @@ RotaError
 │   ├── ScheduleNotFound
 │   ├── TenantNotFound
 │   ├── TokenNotFound
+│   ├── AlertNotFound           an alert, an alert rule or a channel
 │   ├── SourceNotFound
 │   ├── CollectionNotFound
 │   ├── DocumentQueueNotFound
@@ -37,6 +38,7 @@ RotaError
 ├── JobFailed                   a result was asked of a job that failed or was cancelled
 ├── ResultTimeout (TimeoutError)    a result did not come in time
 ├── MiddlewareError             a middleware that did not do its part
+├── AlertNotSent                a channel or a heartbeat URL did not take a message
 ├── LockLost                    a lock was not extended in time
 ├── LeaseLost                   a worker no longer owns the job that it runs
 └── StoreError                  the store cannot do its part
@@ -205,6 +207,10 @@ class TokenNotFound(NotFound):
     """No token has that id."""
 
 
+class AlertNotFound(NotFound):
+    """No alert, alert rule or channel has that id or name."""
+
+
 class UnknownTask(NotFound):
     """No app here has registered a task of that name."""
 
@@ -245,6 +251,10 @@ class ResultTimeout(RotaError, TimeoutError):
 
 class MiddlewareError(RotaError):
     """A middleware did not do its part: it never called the next step, or lost what that returned."""
+
+
+class AlertNotSent(RotaError):
+    """A channel or a heartbeat URL did not take a message; it says why."""
 
 
 class LeaseLost(RotaError):

@@ -32,6 +32,7 @@ NAMES = (
     "prune.after_commit",
     "delete.before_commit",
     "delete.after_commit",
+    "alert.recorded",  # an incident is in the store, and nobody was told of it yet
 )
 
 _hook: Callable[[str], None] | None = None

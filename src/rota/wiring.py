@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from redis.cluster import RedisCluster
 
     from rota.client.aio import Aio
+    from rota.client.alerts import Alerts
     from rota.client.queues import Queues
     from rota.client.sources import Sources
     from rota.client.tenants import Tenants
@@ -230,6 +231,12 @@ class Wiring(forks.Forked):
         from rota.client.tokens import Tokens  # noqa: PLC0415 - likewise
 
         return Tokens(self.open, self.new_id)
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        from rota.client.alerts import Alerts  # noqa: PLC0415 - likewise
+
+        return Alerts(self)
 
     @cached_property
     def documents(self) -> Documents:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota import App
 from rota.app import internals
 
-PARTS = {"jobs", "schedules", "tenants", "queues", "tokens", "sources", "metrics", "documents"}
+PARTS = {"jobs", "schedules", "tenants", "queues", "tokens", "sources", "metrics", "documents", "alerts"}
 SAYS = {"name", "version", "settings"}
 DECLARES = {"task", "schedule", "source", "codec", "on", "use"}
 DOES = {"enqueue", "enqueue_many", "changes", "lock", "aio", "asgi"}

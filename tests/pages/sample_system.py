@@ -7,8 +7,10 @@ from decimal import Decimal  # noqa: TC003
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
+from alerts.stage import raised_alert
 from rota import cron, every
-from rota.model.micros import SECOND
+from rota.model.alerts.incident import Delivery
+from rota.model.micros import SECOND, datetime_of
 from rota.store.contract import Node
 
 if TYPE_CHECKING:
@@ -67,3 +69,30 @@ def fill_system(app: App) -> None:
         beat_at=gone,
     )  # fmt: skip
     app.open().record_heartbeat(node, now=gone)
+    fill_alerts(app)
+
+
+def fill_alerts(app: App) -> None:
+    """Rules, channels, and alerts that are open, silenced and over."""
+    alerts, now = app.alerts, app.open().now()
+    alerts.webhook("ops", "https://hooks.example.org/T0/very-secret", secret="0123456789abcdef")  # noqa: S106 - hidden
+    alerts.channel("pager")(repr)
+    alerts.add("invoices", when="fails", schedule="invoices-*", channels=["ops"])
+    alerts.add("backlog", when="length", queue="mail", more_than=1000)
+    alerts.add("nodes", when="node_gone")
+    sent = Delivery(channel="ops", message="raised", state="sent", tries=1, at=now)
+    down = Delivery(
+        channel="ops", message="raised", tries=3, due_at=now + 60 * SECOND, error="the webhook answered with status 503"
+    )
+    text = "A run of schedule invoices-sync failed: ConnectionError: bank.example:443 did not answer in 30 s"
+    raised_alert(app, "invoices", "invoices-sync", when="fails", text=text, deliveries=(sent,))
+    gone = "Node build-7-1234 is gone: its last heartbeat was at 2026-11-18T09:00:00Z."
+    raised_alert(app, "nodes", "build-7-1234", when="node_gone", text=gone, deliveries=(down,))
+    over = "Queue mail is within its limit again; 12 jobs wait."
+    long = "Queue mail has 1,203 waiting jobs (limit 1,000)."
+    end = Delivery(channel="ops", message="recovered", state="sent", tries=1, at=now)
+    raised_alert(
+        app, "backlog", "mail", when="length", text=long, state="ended", ended_at=now, end_text=over,
+        deliveries=(sent, end),
+    )  # fmt: skip
+    alerts.silence("backlog", until=datetime_of(now + 3600 * SECOND), reason="the importer runs", by="ann")

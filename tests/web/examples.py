@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from alerts.stage import raised_alert
 from app.steps import work
 from rota import every
 from rota.app import internals
@@ -24,12 +25,17 @@ BODIES: dict[str, Any] = {
     "put_tenant": {"tz": "Asia/Kolkata"},
     "patch_tenant": {"description": "a customer"},
     "create_token": {"name": "eve", "role": "read", "ttl": "1d"},
+    "silence_alerts": {"target": "mail", "last": "1h", "reason": "it moves"},
+    "unsilence_alerts": {"target": "mail"},
+    "test_alert_channel": {"channel": "pager"},
 }
 
 
 def example(route: Route, stage: Stage) -> tuple[str, dict[str, Any]]:
     """Its path and what else is sent, with the things there that it speaks of."""
     path = route.path
+    if route.name == "unsilence_alerts":
+        stage.app.alerts.silence("mail", until=datetime(2100, 1, 1, tzinfo=UTC), by="ann")
     for name, make in THINGS.items():
         if f"{{{name}}}" in path:
             path = path.replace(f"{{{name}}}", make(route, stage))
@@ -74,6 +80,11 @@ def _document_queue(route: Route, stage: Stage) -> str:
     return DocumentQueue(MemorySource(orders), print, name="reminders", app=stage.app).name
 
 
+def _alert(route: Route, stage: Stage) -> str:
+    del route
+    return raised_alert(stage.app, "mail", "queue-of-mail").id
+
+
 _RANGE = "source=store&start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z"
 QUERIES = {
     "list_sync_tasks": _RANGE,
@@ -92,5 +103,6 @@ THINGS = {
     "tenant": _tenant,
     "token_id": _token,
     "name": _document_queue,
+    "alert_id": _alert,
     "queue": lambda _route, _stage: "mail",
 }

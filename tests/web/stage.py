@@ -36,6 +36,8 @@ def declare(app: App) -> None:
         """Tick."""
 
     app.source("store", ["orders"])(anything)
+    app.alerts.add("mail", when="oldest", queue="mail", after="5m")
+    app.alerts.channel("pager")(repr)
 
 
 class Stage:

@@ -11,6 +11,7 @@ import click
 from rota import __version__
 from rota.cli import early
 from rota.cli.agenda import agenda
+from rota.cli.alerts import alerts
 from rota.cli.completion import completion, offer
 from rota.cli.config import config
 from rota.cli.copy import copy
@@ -44,7 +45,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (init, dev, demo, run, worker, scheduler, web),
     "Jobs": (enqueue, jobs, documents),
     "Schedules": (schedules, sources, tenants, why, agenda, next_runs, lint),
-    "Operate": (top, stats, queues, nodes, health, doctor, prune, migrate, tokens, config, completion),
+    "Operate": (top, stats, queues, nodes, alerts, health, doctor, prune, migrate, tokens, config, completion),
     "Move": (imports, export, copy),
 }
 

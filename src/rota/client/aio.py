@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
 
+    from rota.client.aio_alerts import AsyncAlerts
     from rota.client.aio_documents import AsyncDocuments
     from rota.inspector.changes import Change
     from rota.store.contract import Page
@@ -219,6 +220,12 @@ class Aio(Shell):
         from rota.client.aio_documents import AsyncDocuments  # noqa: PLC0415 - who has none does not pay for it
 
         return AsyncDocuments(self._verbs.documents, self._threads)
+
+    @cached_property
+    def alerts(self) -> AsyncAlerts:
+        from rota.client.aio_alerts import AsyncAlerts  # noqa: PLC0415 - likewise
+
+        return AsyncAlerts(self._verbs.alerts, self._threads)
 
     changes = Awaited(Parts.changes)
     sync_schedules = Awaited(Parts.sync_schedules)

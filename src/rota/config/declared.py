@@ -1,4 +1,4 @@
-"""What a rota.yaml declares beside settings: schedules, tenants, sources and document queues, each with its line.
+"""What a rota.yaml declares beside settings: schedules, tenants, sources, document queues and alerts, with their lines.
 
 Tasks are names here: which app has them, and whether the arguments fit, is checked by the code that has the app.
 """
@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+
+from rota.model.alerts.channel import Channel, HeartbeatUrl
+from rota.model.alerts.rule import AlertRule
 
 
 class FileSchedule(Struct, frozen=True, kw_only=True):
@@ -94,6 +97,9 @@ class Declarations(Struct, frozen=True, kw_only=True):
     tenants: tuple[FileTenant, ...] = ()
     sources: tuple[FileSource, ...] = ()
     documents: tuple[FileDocuments, ...] = ()
+    alerts: tuple[AlertRule, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    heartbeats: tuple[HeartbeatUrl, ...] = ()
     mistaken: Mistaken = Mistaken()
 
     def source_mapping(self) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from rota.config.fields import COLLECTION, DOCUMENT_FIELDS, DOCUMENTS, SCHEDULE, SOURCE, TENANT
+from rota.config.fields import (
+    ALERT,
+    CHANNEL,
+    COLLECTION,
+    DOCUMENT_FIELDS,
+    DOCUMENTS,
+    HEARTBEAT,
+    SCHEDULE,
+    SOURCE,
+    TENANT,
+)
 from rota.config.settings import KEYS, PARTS
 
 if TYPE_CHECKING:
@@ -25,9 +35,12 @@ DECLARED = {
     "sources.NAME.collections": ("Each item is a mapping, or a bare name.", COLLECTION),
     "documents.NAME": ("A queue of documents, by its name.", DOCUMENTS),
     "documents.NAME.fields": ("Paths of fields; the word `four` alone: the lock has no fields.", DOCUMENT_FIELDS),
+    "alerts.NAME": ("An alert rule, by its name: a condition, what it is about, and who is told.", ALERT),
+    "channels.NAME": ("Where alerts are sent, by its name: `webhook` or `email`.", CHANNEL),
+    "heartbeats.ID": ("A URL that is called when runs of the schedule of that id end.", HEARTBEAT),
 }
 EXAMPLES = """\
-## Schedules beside those of the code, tenants, sources and queues of documents; rota lint checks them.
+## Schedules beside those of the code, tenants, sources, queues of documents and alerts; rota lint checks them.
 # schedules:
 #   nightly: {task: cleanup, cron: "0 3 * * *", kwargs: {max_age_days: 30}}
 # tenants:
@@ -36,6 +49,12 @@ EXAMPLES = """\
 #   shop: {task: shop.sync, collections: [{name: orders, schedule: "@hourly"}]}
 # documents:
 #   reminders: {source: mongodb://localhost/shop, collection: orders, handler: shop:remind}
+# channels:
+#   ops: {webhook: env:OPS_WEBHOOK}
+# alerts:
+#   nightly: {when: fails, schedule: nightly, channels: [ops]}
+# heartbeats:
+#   nightly: {url: env:NIGHTLY_HEARTBEAT}
 """
 
 

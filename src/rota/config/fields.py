@@ -1,5 +1,7 @@
-"""What schedules, tenants, sources and document queues may say in rota.yaml: each key's kind and meaning. Errors and
-the reference are made from these tables."""
+"""What schedules, tenants, sources, document queues and alerts may say in rota.yaml: each key's kind and meaning.
+
+Errors and the reference are made from these tables.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,26 @@ from msgspec import Struct
 from rota.config.kinds import (
     Bound,
     Callee,
+    ChannelNames,
     Choice,
     DocumentsUrl,
     FieldPath,
     FineSpan,
     Flag,
     Kind,
+    MailAddresses,
     Name,
     PartName,
+    Pattern,
     Priority,
     Span,
     Text,
+    WebhookSecret,
+    WebUrl,
     Whole,
     Zone,
 )
+from rota.model.alerts.rule import MOST_LENGTH, WHENS
 from rota.model.collection import HIGHEST, LOWEST, MOST_KEPT
 from rota.model.jobs.retry import MOST_RETRIES
 from rota.model.schedules.schedule import CATCHUPS, OVERLAPS
@@ -130,5 +138,23 @@ DOCUMENTS: dict[str, Field] = {
     "next_delay": Field(FineSpan(), "How long a slot rests after a document."),
     "reprocess_delay": Field(FineSpan(), "The least pause between a run and the next one of the same document."),
     "tz": Field(Zone(), "The timezone of intervals that name none; else the app's."),
+}
+ALERT: dict[str, Field] = {
+    "when": Field(Choice(WHENS), "The condition."),
+    "schedule": Field(Pattern("schedule"), "Which schedules, for `fails`, `late` and `no_success`; else all."),
+    "queue": Field(Pattern("queue"), "Which queues, for `no_worker`, `oldest` and `length`; else all."),
+    "node": Field(Pattern("node"), "Which nodes, for `node_gone`: an id begins with the name of its host; else all."),
+    "after": Field(Span(), "The bound of the condition, or for how long it must hold."),
+    "more_than": Field(Whole(0, MOST_LENGTH), "So many waiting jobs are still well, for `length`."),
+    "channels": Field(ChannelNames(), "Where messages go; else to all channels."),
+}
+CHANNEL: dict[str, Field] = {
+    "webhook": Field(WebUrl(), "A URL that gets each message as signed JSON."),
+    "secret": Field(WebhookSecret(), "Signs the requests of this webhook; else `alerting.secret`."),
+    "email": Field(MailAddresses(), "Who gets each message, through the server of `smtp`."),
+}
+HEARTBEAT: dict[str, Field] = {
+    "url": Field(WebUrl(), "Called when a run succeeds; with `/fail` after it when a run fails."),
+    "start": Field(Flag(), "Whether the URL is also called, with `/start` after it, when a run begins."),
 }
 CALENDAR_PARTS = ("days", "weeks", "months", "quarters", "years", "at", "start", "end", "on", "nth", "month_end")

@@ -13,6 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from rota.errors import BadOption
+from rota.model.alerts.channel import (
+    ADDRESS_WANTED,
+    SECRET_WANTED,
+    URL_WANTED,
+    check_addresses,
+    check_secret,
+    check_url,
+)
+from rota.model.alerts.rule import check_pattern
+from rota.model.alerts.url import shown_url
 from rota.model.collection import PART_CHARACTERS, check_part
 from rota.model.field_path import check_path
 from rota.model.micros import SECOND, fine_span_of, span_of
@@ -356,3 +366,92 @@ class Bound(_Plain, frozen=True):
         bound = bound_from_text(text)
         check_years("the time", bound, OLDEST_START)
         return bound
+
+
+class Pattern(_Plain, frozen=True):
+    """The names that an alert rule is about."""
+
+    of: str
+
+    @property
+    def wanted(self) -> str:
+        return f"a {self.of}'s name, or a prefix that ends in *, such as mail-*"
+
+    def read(self, text: Any) -> str:
+        return check_pattern(self.of, text)
+
+
+class ChannelNames(_Plain, frozen=True):
+    """Names of channels: a list, or text with commas."""
+
+    wanted: str = "a list of channels such as [ops, mail]"
+
+    def read(self, text: Any) -> tuple[str, ...]:
+        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
+        return tuple(dict.fromkeys(check_name("channel", word.strip()) for word in words))
+
+
+class MailAddresses(_Plain, frozen=True):
+    """E-mail addresses: a list, or text with commas."""
+
+    wanted: str = ADDRESS_WANTED
+
+    def read(self, text: Any) -> tuple[str, ...]:
+        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
+        return check_addresses([word.strip() for word in words])
+
+
+class WebUrl(_Plain, frozen=True):
+    """A URL that Rota calls; its path may be a secret."""
+
+    wanted: str = URL_WANTED
+
+    def read(self, text: Any) -> str:
+        return check_url(text)
+
+    def text(self, value: Any) -> str:
+        return shown_url(value) if value else ""
+
+    def shown(self, text: str) -> str:
+        return f"{len(text)} characters"
+
+
+class WebhookSecret(_Plain, frozen=True):
+    """What signs the requests of a webhook."""
+
+    wanted: str = SECRET_WANTED
+
+    def read(self, text: Any) -> str:
+        return check_secret(text)
+
+    def text(self, value: Any) -> str:
+        return "********" if value else ""
+
+    def shown(self, text: str) -> str:
+        return f"{len(text)} characters"
+
+
+class Password(_Plain, frozen=True):
+    """A password of another system, which has its own rules about it."""
+
+    wanted: str = "a password of 1 to 1,000 characters"
+
+    def read(self, text: Any) -> str:
+        if not 1 <= len(text) <= 1_000:
+            raise BadOption(f"it is not {self.wanted}")
+        return str(text)
+
+    def text(self, value: Any) -> str:
+        return "********" if value else ""
+
+    def shown(self, text: str) -> str:
+        return f"{len(text)} characters"
+
+
+class MailAddress(_Plain, frozen=True):
+    """One e-mail address."""
+
+    wanted: str = "an e-mail address such as rota@example.org"
+
+    def read(self, text: Any) -> str:
+        return check_addresses([text])[0]

@@ -1,4 +1,4 @@
-"""Reads what rota.yaml declares: schedules, tenants, sources and document queues. Each error names its line.
+"""Reads what rota.yaml declares: schedules, tenants, sources, document queues and alerts. Each error names its line.
 
 A declaration with a complaint is kept apart, as far as it could be read; the file as a whole is refused by the code
 that reads the complaints.
@@ -17,14 +17,16 @@ from rota.config.declared import (
     FileTenant,
     Mistaken,
 )
-from rota.config.fields import COLLECTION, DOCUMENTS, SCHEDULE, SOURCE, TENANT
+from rota.config.fields import ALERT, CHANNEL, COLLECTION, DOCUMENTS, HEARTBEAT, SCHEDULE, SOURCE, TENANT
 from rota.config.json_values import NoValue, json_value
 from rota.config.nodes import is_list, is_mapping, is_null, kind_words, said
+from rota.config.read_alerts import made_channel, made_rule
 from rota.config.read_documents import check_source, read_condition, read_paths
 from rota.config.read_trigger import TRIGGER_KEYS, read_cron, read_trigger
 from rota.config.read_value import read_value
 from rota.config.words import misfit, unknown_key
 from rota.errors import BadName, RotaError
+from rota.model.alerts.channel import make_heartbeat
 from rota.model.collection import check_part
 from rota.model.jobs.payload import Call, pack_call
 from rota.model.names import check_name, check_schedule_id
@@ -35,13 +37,18 @@ if TYPE_CHECKING:
 
     from rota.config.fields import Field
     from rota.config.nodes import Walk
+    from rota.model.alerts.channel import Channel, HeartbeatUrl
+    from rota.model.alerts.rule import AlertRule
 
-PARTS = ("schedules", "tenants", "sources", "documents")
+PARTS = ("schedules", "tenants", "sources", "documents", "alerts", "channels", "heartbeats")
 EXAMPLES = {
     "schedules": '`nightly: {task: cleanup, cron: "0 3 * * *"}`',
     "tenants": "`acme: {tz: Asia/Kolkata}`",
     "sources": "`shop: {task: shop.sync, collections: [orders]}`",
     "documents": "`reminders: {source: mongodb://localhost/shop, collection: orders, handler: shop:remind}`",
+    "alerts": "`nightly: {when: fails, schedule: nightly}`",
+    "channels": "`ops: {webhook: https://hooks.example.org/rota}`",
+    "heartbeats": "`nightly: {url: https://hc-ping.com/…}`",
 }
 
 
@@ -54,6 +61,9 @@ class DeclarationReader:
         self._tenants: list[FileTenant] = []
         self._sources: list[FileSource] = []
         self._documents: list[FileDocuments] = []
+        self._alerts: list[AlertRule] = []
+        self._channels: list[Channel] = []
+        self._heartbeats: list[HeartbeatUrl] = []
         self._mistaken_schedules: list[FileSchedule] = []
         self._mistaken_tenants: list[str] = []
         self._mistaken_sources: list[FileSource] = []
@@ -64,6 +74,9 @@ class DeclarationReader:
             tenants=tuple(self._tenants),
             sources=tuple(self._sources),
             documents=tuple(self._documents),
+            alerts=tuple(self._alerts),
+            channels=tuple(self._channels),
+            heartbeats=tuple(self._heartbeats),
             mistaken=Mistaken(
                 schedules=tuple(self._mistaken_schedules),
                 tenants=tuple(self._mistaken_tenants),
@@ -78,6 +91,9 @@ class DeclarationReader:
             "tenants": (lambda name: check_name("tenant", name), self._read_tenant),
             "sources": (lambda name: check_part("source", name), self._read_source),
             "documents": (lambda name: check_name("queue", name), self._read_documents),
+            "alerts": (lambda name: check_name("alert", name), self._read_alert),
+            "channels": (lambda name: check_name("channel", name), self._read_channel),
+            "heartbeats": (check_schedule_id, self._read_heartbeat),
         }
         check, read = readers[part]
         for name, key_node, inner in self._entries(part, node):
@@ -268,6 +284,33 @@ class DeclarationReader:
                 **named,
             )
         )
+
+    # Alerts.
+
+    def _read_alert(self, name: str, path: str, key_node: Any, node: Any) -> None:
+        before = len(self._walk.complaints)
+        nodes = self._nodes(path, node, ALERT)
+        options = self._values(path, nodes, ALERT)
+        self._need(path, key_node, nodes, "when", ALERT)
+        if len(self._walk.complaints) == before:
+            rule = made_rule(self._walk, name, path, key_node, options)
+            self._alerts += [] if rule is None else [rule]
+
+    def _read_channel(self, name: str, path: str, key_node: Any, node: Any) -> None:
+        before = len(self._walk.complaints)
+        nodes = self._nodes(path, node, CHANNEL)
+        options = self._values(path, nodes, CHANNEL)
+        if len(self._walk.complaints) == before:
+            channel = made_channel(self._walk, name, path, key_node, options)
+            self._channels += [] if channel is None else [channel]
+
+    def _read_heartbeat(self, name: str, path: str, key_node: Any, node: Any) -> None:
+        before = len(self._walk.complaints)
+        nodes = self._nodes(path, node, HEARTBEAT)
+        options = self._values(path, nodes, HEARTBEAT)
+        self._need(path, key_node, nodes, "url", HEARTBEAT)
+        if len(self._walk.complaints) == before:
+            self._heartbeats.append(make_heartbeat(name, place=self._walk.at(key_node), **options))
 
     # What they share.
 

@@ -16,13 +16,18 @@ from rota.config.kinds import (
     Hidden,
     Hosts,
     Kind,
+    MailAddress,
     Namespace,
     Networks,
+    Password,
     Queues,
     Secret,
     Size,
     Target,
+    Text,
     Url,
+    WebhookSecret,
+    WebUrl,
     Whole,
     Zone,
 )
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 CHECKS = ("dev", "always", "never")
+TLS = ("starttls", "tls", "none")
 
 _KEPT = Retention()
 
@@ -184,6 +190,63 @@ class WebPart(Struct, frozen=True, kw_only=True):
     ] = ()
 
 
+class AlertingPart(Struct, frozen=True, kw_only=True):
+    """How alert rules are checked, and what webhooks may reach."""
+
+    every: Annotated[int, Says(Duration("10m"), "How often the alert rules are checked.")] = 15 * SECOND
+    secret: Annotated[
+        str | None,
+        Says(
+            WebhookSecret(),
+            "Signs the requests of webhooks that have no secret of their own; better set by ROTA_ALERTING_SECRET.",
+            "none",
+            "env:OPS_WEBHOOK_SECRET",
+        ),
+    ] = None
+    networks: Annotated[
+        tuple[str, ...],
+        Says(
+            Networks(),
+            "Networks beside the public internet that webhooks and heartbeat URLs may lead to, also by http://.",
+            "none",
+            "[10.0.0.0/8]",
+        ),
+    ] = ()
+    node_heartbeat: Annotated[
+        str | None,
+        Says(
+            WebUrl(),
+            "A URL that every node calls once a minute while it is well; `{host}` in it is the name of its host.",
+            "none",
+            "env:NODE_HEARTBEAT",
+        ),
+    ] = None
+
+
+class SmtpPart(Struct, frozen=True, kw_only=True):
+    """The mail server that alerts by e-mail are handed to."""
+
+    host: Annotated[
+        str | None, Says(Text("the name of a mail server"), "The mail server.", "none", "mail.example.org")
+    ] = None
+    port: Annotated[int, Says(Whole(1, 65_535), "Its port.")] = 587
+    tls: Annotated[
+        str,
+        Says(
+            Choice(TLS),
+            "How the connection is encrypted: `starttls` (usually port 587), `tls` from the start (465), or `none`.",
+        ),
+    ] = "starttls"
+    user: Annotated[str | None, Says(Text("a user's name"), "Who logs in.", "nobody", "rota")] = None
+    password: Annotated[
+        str | None,
+        Says(Password(), "The user's password; better set by ROTA_SMTP_PASSWORD.", "none", "change-me"),
+    ] = None
+    sender: Annotated[
+        str | None, Says(MailAddress(), "The address that alerts come from.", "none", "rota@example.org")
+    ] = None
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything that can be set. Durations are microseconds, sizes bytes."""
 
@@ -233,6 +296,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention: RetentionPart = RetentionPart()
     log: LogPart = LogPart()
     web: WebPart = WebPart()
+    alerting: AlertingPart = AlertingPart()
+    smtp: SmtpPart = SmtpPart()
 
 
 class Key(Struct, frozen=True, kw_only=True):
@@ -274,7 +339,14 @@ def _keys_of(part: type[Struct], prefix: str = "") -> dict[str, Key]:
 
 
 KEYS = _keys_of(Settings)
-PARTS: dict[str, type[Struct]] = {"worker": WorkerPart, "retention": RetentionPart, "log": LogPart, "web": WebPart}
+PARTS: dict[str, type[Struct]] = {
+    "worker": WorkerPart,
+    "retention": RetentionPart,
+    "log": LogPart,
+    "web": WebPart,
+    "alerting": AlertingPart,
+    "smtp": SmtpPart,
+}
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:

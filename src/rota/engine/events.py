@@ -11,6 +11,7 @@ from rota.errors import BadOption
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rota.model.alerts.incident import Incident
     from rota.model.jobs.job import Job
     from rota.model.jobs.settle import Change
 
@@ -38,6 +39,9 @@ NAMES = frozenset(
         "document.failed",  # its handler raised, or its fields cannot be understood; it is tried again at `retry_at`
         "document.ended",  # it was due after its `repeatUntil`, so it did not run
         "document.locked_out",  # its lock was lost or its owner changed it, so nothing was written
+        "alert.raised",  # a rule's condition became true, and this node recorded it
+        "alert.recovered",  # it is no longer true
+        "alert.undelivered",  # a channel did not take a message; it is sent again, unless `is_given_up`
         "store.unavailable",
         "store.back",
         "store.clock_set",  # its clock went ahead or back
@@ -152,4 +156,17 @@ def about_change(change: Change, why_returned: str | None = None) -> dict[str, A
         "run_at": change.run_at,
         "error": change.error,
         "reason": change.cancel_reason or why_returned,
+    }
+
+
+def about_alert(incident: Incident) -> dict[str, Any]:
+    """What an event about an incident says."""
+    return {
+        "alert_id": incident.id,
+        "rule": incident.rule,
+        "when": incident.when,
+        "kind": incident.kind,
+        "subject": incident.subject,
+        "number": incident.number,
+        "text": incident.end_text if incident.state == "ended" else incident.text,
     }

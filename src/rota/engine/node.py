@@ -61,6 +61,11 @@ class Node:
         self._is_stopping = False
         self._own_socket = OwnSocket(self.id, self._answer)
 
+    def add(self, service: Service) -> None:
+        """Add a service before the start; it is stopped with those that a draining worker does not need."""
+        self.services.append(service)
+        self._stopped_first.append(service)
+
     def start(self) -> None:
         self.events.emit("node.starting", self.clock.now(), node=self.id)
         if self.worker is not None:
@@ -108,6 +113,11 @@ class Node:
     def is_healthy(self) -> bool:
         """Whether no service is stuck."""
         return all(service.is_turning for service in self.services)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no service is stuck, and every one of them reached the store at its last call."""
+        return self.is_healthy and not any(service.is_away for service in self.services)
 
     @property
     def running(self) -> int:

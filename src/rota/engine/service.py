@@ -74,6 +74,11 @@ class Service(ABC):
         return time.monotonic() < self.turns_by
 
     @property
+    def is_away(self) -> bool:
+        """Whether the store was unavailable at the last call."""
+        return self._is_away
+
+    @property
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 jobs = logging.getLogger("rota.job")
 schedules = logging.getLogger("rota.schedule")
 documents = logging.getLogger("rota.documents")
+alerts = logging.getLogger("rota.alerts")
 store = logging.getLogger("rota.store")
 
 _LEVELS = {
@@ -33,12 +34,17 @@ _LEVELS = {
     "document.failed": logging.ERROR,
     "document.ended": logging.INFO,
     "document.locked_out": logging.WARNING,
+    "alert.raised": logging.ERROR,
+    "alert.recovered": logging.INFO,
+    "alert.undelivered": logging.ERROR,
     "store.unavailable": logging.WARNING,
     "store.back": logging.INFO,
     "store.moved": logging.ERROR,
     "store.clock_set": logging.ERROR,
     "store.clock_repaired": logging.WARNING,
 }
+
+_LOGGERS = {"job": jobs, "schedule": schedules, "document": documents, "alert": alerts}
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -59,7 +65,7 @@ def log_events(events: Events) -> None:
 
 
 def _write(event: Event) -> None:
-    logger = {"job": jobs, "schedule": schedules, "document": documents}.get(event.name.partition(".")[0], store)
+    logger = _LOGGERS.get(event.name.partition(".")[0], store)
     level = logging.ERROR if _is_error(event) else _LEVELS[event.name]
     if logger.isEnabledFor(level):
         logger.log(level, "%s", sentence(event), extra={"rota": {"event": event.name, **event.data}})
@@ -73,6 +79,11 @@ def _is_error(event: Event) -> bool:
 
 def sentence(event: Event) -> str:
     """An event in words."""
+    special = {"alert": _about_an_alert, "document": _about_a_document}.get(event.name.partition(".")[0])
+    return _about_work(event) if special is None else special(event)
+
+
+def _about_work(event: Event) -> str:
     data = event.data
     job = f"job {data.get('job_id')} ({data.get('task')})"
     match event.name:
@@ -95,8 +106,6 @@ def sentence(event: Event) -> str:
             return f"schedule {data.get('schedule_id')} skipped {skipped}: {_reasons(data.get('reasons') or {})}"
         case "schedule.refused":
             return _about_a_refusal(event)
-        case "document.failed" | "document.ended" | "document.locked_out":
-            return _about_a_document(event)
         case _:
             return _about_the_store(event)
 
@@ -128,6 +137,20 @@ def _about_a_document(event: Event) -> str:
             return f"{document} was due after its end and did not run"
         case _:
             return f"{document} ended here too late: {data.get('reason')}; nothing was written"
+
+
+def _about_an_alert(event: Event) -> str:
+    data = event.data
+    alert = f"alert {data.get('alert_id')} of rule {data.get('rule')}"
+    match event.name:
+        case "alert.raised":
+            return f"{alert} was raised: {one_line(data.get('text'))}"
+        case "alert.recovered":
+            return f"{alert} has ended: {one_line(data.get('text'))}"
+        case _:
+            rest = "it is given up" if data.get("is_given_up") else "it is sent again"
+            channel, error = data.get("channel"), one_line(data.get("error"))
+            return f"{alert}: channel {channel} did not take the message, and {rest}: {error}"
 
 
 def _about_the_store(event: Event) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.web.api import agenda, catalogue, collections, documents, health, jobs, operate, schedules, tenants
+from rota.web.api import agenda, alerts, catalogue, collections, documents, health, jobs, operate, schedules, tenants
 from rota.web.route import Ask, Route
 
 
@@ -18,6 +18,7 @@ ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
     *collections.ROUTES,
     *documents.ROUTES,
+    *alerts.ROUTES,
     *schedules.ROUTES,
     *agenda.ROUTES,
     *tenants.ROUTES,

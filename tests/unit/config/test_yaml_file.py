@@ -22,7 +22,7 @@ WRONG = [  # text, the line, and what is said about it
     (
         "\nwww: {}",
         2,
-        "www: there is no such setting; there are app, check_types, documents, drain, lease, log, namespace",
+        "www: there is no such setting; there are alerting, alerts, app, channels, check_types, documents, drain",
     ),
     ("concurrency: 4", 1, "concurrency: there is no such setting; did you mean worker.concurrency?"),
     ("worker:\n  concurency: 4", 2, "worker.concurency: there is no such setting; did you mean worker.concurrency?"),

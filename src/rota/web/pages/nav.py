@@ -28,6 +28,7 @@ SYSTEM = (
     NavLink("sources", "/sources"),
     NavLink("documents", "/documents", "d"),
     NavLink("tenants", "/tenants", "t"),
+    NavLink("alerts", "/alerts", "l"),
     NavLink("audit", "/audit", "u"),
     NavLink("api", "/api"),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.web.pages.views import (
     agenda,
+    alerts,
     api_docs,
     audit,
     catalog,
@@ -47,6 +48,7 @@ PAGES: tuple[Page, ...] = (
     *tenants.PAGES,
     *sources.PAGES,
     *documents.PAGES,
+    *alerts.PAGES,
     *audit.PAGES,
     *api_docs.PAGES,
 )

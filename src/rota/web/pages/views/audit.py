@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.inspector.facts.change import ChangeFacts
 
 SHOWN = 50
-KINDS = ("schedule", "job", "queue", "tenant", "token")
+KINDS = ("schedule", "job", "queue", "tenant", "token", "alert")
 _SUBJECT = re.compile(r"[a-z]{1,20}:[A-Za-z0-9._:-]{1,255}")
 _CURSOR = re.compile(r"[A-Za-z0-9._:-]{1,300}")
 

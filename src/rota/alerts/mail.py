@@ -1,0 +1,90 @@
+"""Sends an alert by e-mail, through the SMTP server of the settings."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from email.message import EmailMessage
+from email.utils import formatdate
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.errors import AlertNotSent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rota.model.alerts.message import Alert
+
+ANSWER_FOR = 10.0  # seconds for one answer of the server
+
+
+class Smtp(NamedTuple):
+    """How the server is reached."""
+
+    host: str
+    port: int
+    tls: str  # starttls, tls or none
+    sender: str
+    user: str | None = None
+    password: str | None = None
+
+
+def send_mail(smtp: Smtp, to: Sequence[str], alert: Alert) -> None:
+    """Hand the message to the server; AlertNotSent if it does not take it."""
+    try:
+        with _connected(smtp) as server:
+            if smtp.user is not None:
+                server.login(smtp.user, smtp.password or "")
+            server.send_message(mail_of(alert, smtp.sender, to))
+    except (OSError, smtplib.SMTPException, ValueError) as err:
+        reason = _without(f"{type(err).__name__}: {err}", smtp.password)
+        raise AlertNotSent(f"the mail server {smtp.host}:{smtp.port} did not take the message: {reason}") from err
+
+
+def _connected(smtp: Smtp) -> smtplib.SMTP:
+    context = ssl.create_default_context()
+    if smtp.tls == "tls":
+        return smtplib.SMTP_SSL(smtp.host, smtp.port, timeout=ANSWER_FOR, context=context)
+    server = smtplib.SMTP(smtp.host, smtp.port, timeout=ANSWER_FOR)
+    if smtp.tls == "starttls":
+        try:
+            server.starttls(context=context)
+        except BaseException:
+            server.close()
+            raise
+    return server
+
+
+def mail_of(alert: Alert, sender: str, to: Sequence[str]) -> EmailMessage:
+    """The message. The recovery answers the alert, so that mail programs show both together."""
+    mail = EmailMessage()
+    mail["Subject"] = _one_line(f"[{alert.app}] {alert.title}")
+    mail["From"] = sender
+    mail["To"] = ", ".join(to)
+    mail["Date"] = formatdate()
+    domain = sender.rpartition("@")[2].rstrip(">") or "localhost"
+    mail["Message-ID"] = f"<{alert.id}@{domain}>"
+    if alert.is_over:
+        mail["In-Reply-To"] = f"<{alert.id.replace('-recovered-', '-raised-')}@{domain}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    lines = [
+        alert.text,
+        "",
+        f"Rule: {alert.rule} ({alert.when})",
+        f"{alert.kind.capitalize()}: {alert.subject}",
+        f"Raised: {alert.raised_at}",
+    ]
+    if alert.ended_at:
+        lines.append(f"Ended: {alert.ended_at}")
+    if alert.alert_id:
+        lines += ["", f"rota alerts show {alert.alert_id}"]
+    mail.set_content("\n".join(lines) + "\n")
+    return mail
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _without(text: str, secret: str | None) -> str:
+    return text.replace(secret, "********") if secret else text

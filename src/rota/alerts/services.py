@@ -1,0 +1,32 @@
+"""Builds what a node runs for alerts. An app that declares none runs nothing, and asks the store nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.alerts.heartbeats import NodeHeartbeat, Pinger, ScheduleHeartbeats, host_slug
+from rota.alerts.sender import Sender
+from rota.alerts.watch import AlertWatch
+
+if TYPE_CHECKING:
+    from rota.alerts.plan import AlertDeclarations, AlertPlan
+    from rota.engine.node import Node
+    from rota.store.contract import Store
+
+
+def add_alert_services(plan: AlertPlan, declared: AlertDeclarations, node: Node, store: Store, *, app: str) -> None:
+    """Add the services to a node that has not started yet."""
+    if plan.is_empty:
+        return
+    plan.check()
+    sender = Sender(plan)
+    if plan.rules:
+        node.add(AlertWatch(store, node.events, node.clock, plan, sender, app=app, node=node.id))
+    pinger = Pinger(plan, sender.client)
+    if plan.heartbeats and not declared.are_heartbeats_heard:
+        declared.are_heartbeats_heard = True  # by the app's events, which outlive this node
+        ScheduleHeartbeats(plan, node.events, pinger)
+    url = plan.settings.alerting.node_heartbeat
+    if url is not None:
+        named = plan.url(url).replace("{host}", host_slug())
+        node.add(NodeHeartbeat(node.events, node.clock, named, pinger, lambda: node.is_well))

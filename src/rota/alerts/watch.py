@@ -1,0 +1,191 @@
+"""Checks the alert rules of an app every few seconds, records incidents, and sends the messages about them.
+
+It runs in every node. Of the nodes of an app, the one that first renews the record of the last check does this check.
+Each incident is an entry of its own, changed by compare-and-set: only the node whose change was accepted sends. A
+message that was recorded and not reported as sent within two minutes is sent by another node.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rota import failpoints
+from rota.alerts.reading import all_entries, read_incidents, read_silences, read_snapshot
+from rota.alerts.sender import SendingThreads
+from rota.engine.events import about_alert
+from rota.engine.service import Service
+from rota.errors import AlertNotSent, StoreError, StoreSealed
+from rota.model.alerts.decide import Context, decide, delivered
+from rota.model.alerts.incident import (
+    KIND,
+    SILENCE_KIND,
+    WATCH_KIND,
+    Watch,
+    pack,
+    unpack_incident,
+    unpack_silence,
+    unpack_watch,
+)
+from rota.model.alerts.message import alert_of
+from rota.model.entry import EntryEdit
+from rota.model.micros import SECOND
+
+if TYPE_CHECKING:
+    from rota.alerts.plan import AlertPlan
+    from rota.alerts.sender import Sender
+    from rota.engine.events import Events
+    from rota.engine.store_clock import StoreClock
+    from rota.model.alerts.decide import Change
+    from rota.model.alerts.incident import Delivery, Incident
+    from rota.store.contract import Store
+
+BATCH = 100  # edits in one call
+MOST_RACES = 5  # times that a result is written again because another node changed the entry
+SILENCE_KEPT_FOR = 24 * 3600 * SECOND  # a silence that is over is shown for a day
+
+
+class AlertWatch(Service):
+    """The alert rules of one app, in one node."""
+
+    name = "alert watch"
+
+    def __init__(
+        self, store: Store, events: Events, clock: StoreClock, plan: AlertPlan, sender: Sender, *, app: str, node: str
+    ) -> None:
+        super().__init__(events, clock)
+        self._store = store
+        self._plan = plan
+        self._sender = sender
+        self._app = app
+        self._node = node
+        self._every = plan.settings.alerting.every
+        self.threads = SendingThreads("rota-alert")
+
+    def turn(self) -> float:
+        pause = self._every / SECOND
+        if not self._plan.rules:
+            return pause
+        asked_at = self.clock.monotonic()
+        now = self._store.now()
+        self.clock.sync(now, asked_at)
+        try:
+            since = self._take_turn(now)
+            if since is not None:
+                self.record(self.decide(now, since or None), now)
+        except StoreSealed:
+            return pause  # sealed on purpose
+        return pause
+
+    def close(self) -> None:
+        self.threads.wait_until_idle(2.0)
+        self.threads.close()
+
+    def _take_turn(self, now: int) -> int | None:
+        """When the last check was (0: there was none), if this node does the next one; None: another node does."""
+        found = self._store.get_entries(WATCH_KIND, [self._app])
+        last = unpack_watch(found[0].data) if found else None
+        if last is not None and 0 <= now - last.at < self._every * 8 // 10:
+            return None
+        data = pack(Watch(at=now, by=self._node))
+        version = found[0].version if found else 0
+        refused = self._store.edit_entries(
+            [EntryEdit(kind=WATCH_KIND, name=self._app, expect_version=version, data=data)]
+        )
+        return None if refused else (0 if last is None else last.at)
+
+    def decide(self, now: int, since: int | None) -> list[Change]:
+        """What the store shows now, compared with what it has recorded."""
+        rules = list(self._plan.rules.values())
+        silences = read_silences(self._store)
+        kept = read_incidents(self._store)
+        seen = read_snapshot(self._store, rules, now, since)
+        if any(now - silence.until > SILENCE_KEPT_FOR for silence in silences.values()):
+            self._forget_silences(now)
+        return decide(rules, seen, kept, Context(self._app, self._node, tuple(self._plan.channels), silences, now))
+
+    def record(self, changes: list[Change], now: int) -> None:
+        """Record changes, and send the messages of those that were accepted."""
+        for start in range(0, len(changes), BATCH):
+            self._record(changes[start : start + BATCH], now)
+
+    def _record(self, changes: list[Change], now: int) -> None:
+        edits = [
+            EntryEdit(
+                kind=KIND,
+                name=change.id,
+                expect_version=change.version,
+                data=None if change.after is None else pack(change.after),
+            )
+            for change in changes
+        ]
+        refused = set(self._store.edit_entries(edits))
+        accepted = [change for change in changes if change.id not in refused]
+        failpoints.reach("alert.recorded")
+        for change in accepted:
+            self._tell(change, now)
+
+    def _tell(self, change: Change, now: int) -> None:
+        incident = change.after
+        if incident is None:
+            return
+        state_before = None if change.before is None else (change.before.number, change.before.state)
+        if (incident.number, incident.state) != state_before and incident.state != "pending":
+            if incident.state == "open":
+                self.events.emit("alert.raised", now, **about_alert(incident))
+            else:
+                self.events.emit("alert.recovered", now, **about_alert(incident))
+        for delivery in change.send:
+            self.threads.call(partial(self._deliver, incident, delivery))
+
+    def _deliver(self, incident: Incident, delivery: Delivery) -> None:
+        channel = self._plan.channels[delivery.channel]
+        error = ""
+        try:
+            self._sender.send(channel, alert_of(incident, delivery.message, delivery.channel))
+        except AlertNotSent as err:
+            error = str(err)
+        try:
+            self._report(incident, delivery, error)
+        except StoreError:
+            return  # the claim expires, and the message is sent again: twice is better than never
+
+    def _report(self, incident: Incident, delivery: Delivery, error: str) -> None:
+        for _ in range(MOST_RACES):
+            found = self._store.get_entries(KIND, [incident.id])
+            current = unpack_incident(found[0].data) if found else None
+            if current is None:
+                return
+            now = self.clock.now()
+            after = delivered(current, incident.number, delivery.channel, delivery.message, error, now)
+            if after is None:
+                return
+            edit = EntryEdit(kind=KIND, name=incident.id, expect_version=found[0].version, data=pack(after))
+            if not self._store.edit_entries([edit]):
+                self._emit_failure(after, delivery, error, now)
+                return
+
+    def _emit_failure(self, incident: Incident, delivery: Delivery, error: str, now: int) -> None:
+        if not error:
+            return
+        given_up = any(
+            (one.channel, one.message, one.state) == (delivery.channel, delivery.message, "failed")
+            for one in incident.deliveries
+        )
+        self.events.emit(
+            "alert.undelivered",
+            now,
+            **about_alert(incident),
+            channel=delivery.channel,
+            message=delivery.message,
+            error=error,
+            is_given_up=given_up,
+        )
+
+    def _forget_silences(self, now: int) -> None:
+        edits = [
+            EntryEdit(kind=SILENCE_KIND, name=entry.name, expect_version=entry.version, data=None)
+            for entry in all_entries(self._store, SILENCE_KIND)
+            if (found := unpack_silence(entry.data)) is None or now - found.until > SILENCE_KEPT_FOR
+        ]
+        self._store.edit_entries(edits[:BATCH])

@@ -1,0 +1,1 @@
+"""Alert rules, incidents and their messages: values and decisions, without any call."""

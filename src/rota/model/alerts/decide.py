@@ -1,0 +1,231 @@
+"""Decides which incidents begin and end, which messages are sent now, and what becomes of a message that failed.
+
+Pure: a caller applies each change as an edit of the incident's entry, guarded by the version that was decided on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rota.model.alerts.findings import find, is_held, why_ended
+from rota.model.alerts.incident import Delivery, Incident, Silence, incident_id, is_of, is_silenced
+from rota.model.micros import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rota.model.alerts.findings import AlertSnapshot
+    from rota.model.alerts.incident import Message
+    from rota.model.alerts.rule import AlertRule
+
+MOST_OPEN = 100  # incidents of one rule at a time: a thousand messages at once help nobody
+RECHECK = 300 * SECOND  # an open incident's record says every five minutes that it was checked
+FORGOTTEN_AFTER = 900 * SECOND  # an incident that no node has checked for so long belongs to a rule that was removed
+KEPT_FOR = 30 * 24 * 3600 * SECOND  # an ended incident
+CLAIM_FOR = 120 * SECOND  # longer than any try takes
+FIRST_PAUSE = 30 * SECOND
+LONGEST_PAUSE = 3600 * SECOND
+MOST_TRIES = 10  # over about three hours
+RULE_REMOVED = "The rule is not declared any more."
+
+_replace = msgspec.structs.replace
+
+
+class Kept(NamedTuple):
+    """An incident with the version of its entry."""
+
+    incident: Incident
+    version: int
+
+
+class Change(NamedTuple):
+    """What an incident becomes; None: its record goes. Version 0: it is new."""
+
+    before: Incident | None
+    after: Incident | None
+    version: int
+    send: tuple[Delivery, ...] = ()  # what the node that records this sends
+
+    @property
+    def id(self) -> str:
+        one = self.after or self.before
+        assert one is not None  # noqa: S101 - one of them is given
+        return one.id
+
+
+class Context(NamedTuple):
+    """For whom, with what and when is decided."""
+
+    app: str
+    node: str
+    channels: Sequence[str]  # that this node can send to
+    silences: Mapping[str, Silence]  # by target
+    now: int
+
+
+def decide(rules: Iterable[AlertRule], seen: AlertSnapshot, kept: Mapping[str, Kept], around: Context) -> list[Change]:
+    """Every change of an incident of this app, with the messages that this node then sends."""
+    wanted: dict[str, Incident | None] = {}
+    for rule in rules:
+        wanted |= _of_rule(rule, seen, kept, around)
+    for name, (incident, _) in kept.items():
+        if incident.app == around.app and name not in wanted:
+            wanted[name] = _of_no_rule(incident, around.now)
+    changes = (_change(after, kept.get(name), around) for name, after in wanted.items())
+    return [change for change in changes if change is not None]
+
+
+def _of_rule(
+    rule: AlertRule, seen: AlertSnapshot, kept: Mapping[str, Kept], around: Context
+) -> dict[str, Incident | None]:
+    """What the incidents of a rule become; those that stay as they are included."""
+    mine = {
+        one.subject: one for one, _ in kept.values() if one.app == around.app and is_of(one, rule) and _is_live(one)
+    }
+    found = find(rule, seen)
+    chosen = sorted(found, key=lambda subject: (subject not in mine, subject))[:MOST_OPEN]
+    wanted: dict[str, Incident | None] = {}
+    for subject in chosen:
+        name = incident_id(around.app, rule.name, subject)
+        last = kept[name].incident if name in kept else None
+        wanted[name] = _seen_again(rule, subject, found[subject], last, around)
+    for subject, incident in mine.items():
+        if subject in found:
+            continue
+        if rule.kind == "schedule" and not seen.is_whole and subject not in seen.schedules:
+            wanted[incident.id] = incident  # it was not read, so nothing is known of it
+        elif incident.state == "pending":
+            wanted[incident.id] = None
+        else:
+            wanted[incident.id] = ended(incident, why_ended(rule, subject, seen), around)
+    return wanted
+
+
+def _seen_again(rule: AlertRule, subject: str, text: str, last: Incident | None, around: Context) -> Incident:
+    now = around.now
+    if last is not None and is_of(last, rule) and _is_live(last):
+        if last.state == "pending" and now - last.since >= rule.after:
+            return _raised(last, text, rule, around)
+        return _replace(last, checked_at=now) if now - last.checked_at >= RECHECK else last
+    begun = Incident(
+        app=around.app,
+        rule=rule.name,
+        when=rule.when,
+        subject=subject,
+        state="pending",
+        since=now,
+        checked_at=now,
+        number=1 if last is None else last.number + 1,
+    )
+    return begun if is_held(rule) else _raised(begun, text, rule, around)
+
+
+def _raised(incident: Incident, text: str, rule: AlertRule, around: Context) -> Incident:
+    channels = around.channels if rule.channels is None else rule.channels
+    return _replace(
+        incident,
+        state="open",
+        text=text,
+        raised_at=around.now,
+        checked_at=around.now,
+        deliveries=tuple(Delivery(channel=name, message="raised", due_at=around.now) for name in channels),
+    )
+
+
+def ended(incident: Incident, text: str, around: Context) -> Incident:
+    """The incident at its end: channels hear of it, unless a silence kept its beginning from them."""
+    now = around.now
+    is_silent = is_silenced(incident, dict(around.silences), now)
+    deliveries: list[Delivery] = []
+    for one in incident.deliveries:
+        is_unheard = one.state == "waiting" and not one.tries and one.claimed_until <= now
+        if is_unheard and is_silent:
+            deliveries.append(_replace(one, state="dropped", error="silenced", at=now))
+            continue
+        deliveries.append(one)
+        if one.state in {"waiting", "sent"}:
+            deliveries.append(Delivery(channel=one.channel, message="recovered", due_at=now))
+    return _replace(incident, state="ended", ended_at=now, checked_at=now, end_text=text, deliveries=tuple(deliveries))
+
+
+def _of_no_rule(incident: Incident, now: int) -> Incident | None:
+    """An incident of a rule that this node does not have. Another version of the app may still have it."""
+    if not _is_live(incident):
+        is_old = now - (incident.ended_at or incident.checked_at) > KEPT_FOR
+        return None if is_old else incident
+    if now - incident.checked_at < FORGOTTEN_AFTER:
+        return incident
+    dropped = tuple(
+        _replace(one, state="dropped", error=RULE_REMOVED, at=now) if one.state == "waiting" else one
+        for one in incident.deliveries
+    )
+    return _replace(incident, state="ended", ended_at=now, end_text=RULE_REMOVED, deliveries=dropped)
+
+
+def _change(after: Incident | None, kept: Kept | None, around: Context) -> Change | None:
+    before = None if kept is None else kept.incident
+    version = 0 if kept is None else kept.version
+    if after is None:
+        return Change(before, None, version)
+    claimed, sends = claim(after, around)
+    return None if claimed == before else Change(before, claimed, version, sends)
+
+
+def claim(incident: Incident, around: Context) -> tuple[Incident, tuple[Delivery, ...]]:
+    """The incident with the messages that are due now claimed by this node; and those messages."""
+    now, taken = around.now, []
+    is_silent = is_silenced(incident, dict(around.silences), now)
+    after: list[Delivery] = []
+    for one in incident.deliveries:
+        if (
+            _is_due(one, incident, now)
+            and one.channel in around.channels
+            and not (is_silent and one.message == "raised")
+        ):
+            one = _replace(one, claimed_by=around.node, claimed_until=now + CLAIM_FOR)  # noqa: PLW2901
+            taken.append(one)
+        after.append(one)
+    return (_replace(incident, deliveries=tuple(after)) if taken else incident), tuple(taken)
+
+
+def _is_due(one: Delivery, incident: Incident, now: int) -> bool:
+    if one.state != "waiting" or one.due_at > now or one.claimed_until > now:
+        return False
+    if one.message == "raised":
+        return True
+    first = (other for other in incident.deliveries if other.channel == one.channel and other.message == "raised")
+    return all(other.state != "waiting" for other in first)  # never the end before the beginning
+
+
+def delivered(incident: Incident, number: int, channel: str, message: Message, error: str, now: int) -> Incident | None:
+    """The incident after one try; an empty error: it was sent. None: this message is of no interest any more."""
+    if incident.number != number:
+        return None
+    deliveries = tuple(
+        _after_try(one, error, now)
+        if (one.channel, one.message) == (channel, message) and one.state == "waiting"
+        else one
+        for one in incident.deliveries
+    )
+    return None if deliveries == incident.deliveries else _replace(incident, deliveries=deliveries)
+
+
+def _after_try(one: Delivery, error: str, now: int) -> Delivery:
+    tries = one.tries + 1
+    if not error:
+        return _replace(one, state="sent", tries=tries, at=now, error="", claimed_by="", claimed_until=0)
+    if tries >= MOST_TRIES:
+        return _replace(one, state="failed", tries=tries, at=now, error=error, claimed_by="", claimed_until=0)
+    due_at = now + pause_after(tries)
+    return _replace(one, tries=tries, due_at=due_at, error=error, claimed_by="", claimed_until=0)
+
+
+def pause_after(tries: int) -> int:
+    """How long to wait after so many failed tries: 30 s, doubled each time, at most an hour."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE << (tries - 1))
+
+
+def _is_live(incident: Incident) -> bool:
+    return incident.state != "ended"

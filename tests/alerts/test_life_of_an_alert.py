@@ -1,0 +1,206 @@
+"""An alert is raised once, whatever number of nodes see the trouble, and its record decides who is told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota import failpoints
+
+LATER = datetime.now(UTC) + timedelta(days=1)
+
+
+def waiting_job(stage):
+    """A job has waited in the queue `mail` for ten minutes."""
+    app = stage.app
+    app.alerts.add("mail", when="oldest", queue="mail", after="5m")
+
+    @app.task(name="t.mail", queue="mail")
+    def mail() -> None: ...
+
+    job = mail.enqueue()
+    stage.skip(600)
+    return job
+
+
+def test_three_nodes_raise_one_alert_and_its_end_is_told_once(every_stage):
+    stage = every_stage
+    job = waiting_job(stage)
+    nodes = [stage.node(name) for name in "abc"]
+    stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+    stage.skip(20)
+    stage.turn()
+    stage.app.jobs.cancel(job.id)
+    for node in nodes:  # each in its turn is the one that checks
+        stage.skip(20)
+        stage.turn(node)
+    assert stage.receiver.events == [("pager", "raised", "mail"), ("pager", "recovered", "mail")]
+    alert = stage.app.alerts.list().items[0]
+    assert (alert.state, alert.number, [one.state for one in alert.deliveries]) == ("ended", 1, ["sent", "sent"])
+
+
+def test_nodes_that_decide_on_the_same_record_raise_one_alert(every_stage):
+    """All three have read before any of them writes: the entry's version lets one through."""
+    stage = every_stage
+    waiting_job(stage)
+    nodes = [stage.node(name) for name in "abc"]
+    now = stage.store.now()
+    held = [change for node in nodes for change in [(node, node.decide(now, None))]]
+    for node, changes in held:
+        node.record(changes, now)
+    stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+
+
+def test_a_silenced_alert_is_recorded_and_told_when_the_silence_ends(every_stage):
+    stage = every_stage
+    waiting_job(stage)
+    stage.app.alerts.silence("mail", until=LATER, reason="the mail server moves", by="ann")
+    stage.node("a")
+    stage.turn()
+    alert = stage.app.alerts.list().items[0]
+    assert (alert.state, alert.silence.reason, alert.silence.by) == ("open", "the mail server moves", "ann")
+    assert stage.receiver.events == []
+    assert stage.app.alerts.unsilence("mail", by="ann")
+    stage.skip(20)
+    stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+    assert [change.verb for change in stage.app.changes()] == ["unsilenced", "silenced"]
+
+
+def test_an_alert_that_begins_and_ends_in_a_silence_is_never_told(stage):
+    job = waiting_job(stage)
+    stage.app.alerts.silence("mail", until=LATER, by="ann")
+    stage.node("a")
+    stage.turn()
+    stage.app.jobs.cancel(job.id)
+    stage.skip(20)
+    stage.turn()
+    stage.app.alerts.unsilence("mail")
+    stage.skip(20)
+    stage.turn()
+    assert stage.receiver.events == []
+    alert = stage.app.alerts.list().items[0]
+    assert [(one.state, one.error) for one in alert.deliveries] == [("dropped", "silenced")]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_what_a_dead_node_recorded_another_one_tells(every_stage):
+    stage = every_stage
+    waiting_job(stage)
+    first = stage.node("a")
+
+    def die(name: str) -> None:
+        if name == "alert.recorded":
+            raise Killed
+
+    failpoints.install(die)
+    try:
+        with pytest.raises(Killed):
+            first.turn()
+    finally:
+        failpoints.install(None)
+    stage.watches.clear()  # it is gone
+    second = stage.node("b")
+    stage.skip(20)
+    stage.turn(second)
+    assert stage.receiver.events == []  # the dead node may still be sending
+    stage.skip(120)
+    stage.turn(second)
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+
+
+def test_a_failed_message_is_sent_again_later_each_time_and_then_given_up(stage):
+    waiting_job(stage)
+    stage.node("a")
+    stage.receiver.is_down = True
+    heard = []
+    stage.app.on("alert.undelivered", heard.append)
+    stage.turn()
+    delivery = stage.app.alerts.list().items[0].deliveries[0]
+    assert (delivery.state, delivery.tries, delivery.error) == ("waiting", 1, "the receiver is down")
+    stage.skip(20)
+    stage.turn()
+    assert len(heard) == 1  # the second try is not before 30 s
+    for _ in range(9):
+        stage.skip(3700)
+        stage.turn()
+    delivery = stage.app.alerts.list().items[0].deliveries[0]
+    assert (delivery.state, delivery.tries) == ("failed", 10)
+    assert [event.data["is_given_up"] for event in heard] == [False] * 9 + [True]
+
+
+def test_a_restart_neither_repeats_nor_forgets(every_stage):
+    stage = every_stage
+    waiting_job(stage)
+    stage.node("a")
+    stage.receiver.is_down = True
+    stage.turn()
+    stage.watches.clear()
+    stage.receiver.is_down = False
+    stage.node("a2")
+    for _ in range(3):
+        stage.skip(60)
+        stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+
+
+def test_the_end_is_not_told_before_the_beginning(stage):
+    job = waiting_job(stage)
+    stage.node("a")
+    stage.receiver.is_down = True
+    stage.turn()
+    stage.app.jobs.cancel(job.id)
+    stage.skip(20)
+    stage.turn()
+    stage.receiver.is_down = False
+    for _ in range(3):
+        stage.skip(40)
+        stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "mail"), ("pager", "recovered", "mail")]
+
+
+def test_an_alert_of_a_rule_that_was_removed_ends_without_a_message(stage):
+    waiting_job(stage)
+    stage.node("a")
+    stage.turn()
+    stage.watches.clear()
+    del stage.app.alerts.declared.rules["mail"]
+    stage.app.alerts.add("other", when="node_gone")
+    stage.node("b")
+    stage.skip(300)
+    stage.turn()
+    assert stage.open_alerts() == ["mail"]  # a node of the version before may still check it
+    stage.skip(900)
+    stage.turn()
+    assert stage.open_alerts() == []
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+
+
+def test_an_app_without_rules_asks_the_store_nothing(stage):
+    calls = []
+
+    class Counting:
+        def __getattr__(self, verb):
+            calls.append(verb)
+            raise AssertionError(verb)
+
+    stage.store = Counting()
+    stage.monotonic = lambda: 0.0
+    watch = stage.node.__func__
+    del watch
+    from rota.alerts.watch import AlertWatch  # noqa: PLC0415
+
+    AlertWatch(stage.store, None, None, stage.plan, stage.receiver, app="shop", node="a").turn()
+    assert calls == []
+    assert "alert watch" not in [service.name for service in started_services(stage.app)]
+
+
+def started_services(app):
+    with app.running(worker=False) as node:
+        return list(node.services)

@@ -1,0 +1,86 @@
+"""alerts: the list, one alert, rules, silences and a test of a channel, as an operator types them."""
+
+from __future__ import annotations
+
+import pytest
+
+from alerts.stage import raised_alert
+from rota import App
+from rota.model.alerts.incident import Delivery
+
+FILE = """
+app: jobs.py
+channels:
+  ops: {webhook: https://127.0.0.1:1/very-secret, secret: 0123456789abcdef}
+alerts:
+  mail: {when: oldest, queue: mail, after: 5m}
+"""
+
+
+@pytest.fixture
+def known(rota, folder, store):
+    """An app with a rule, and an alert that a node has raised."""
+    (folder / "rota.yaml").write_text(FILE)
+    rota.sync()
+    app = App(f"sqlite:///{store.path}")
+    refused = Delivery(channel="ops", message="raised", tries=2, error="the receiver is down", due_at=app.open().now())
+    alert = raised_alert(app, "mail", "mail", deliveries=(refused,))
+    app.close()
+    rota.alert = alert.id
+    return rota
+
+
+def test_alerts_are_listed_and_shown(known):
+    listed = known("alerts", "list")
+    assert listed.stdout.splitlines()[0].split() == ["alert", "state", "rule", "about", "since", "messages", "text"]
+    assert listed.stdout.splitlines()[1].split()[:5] == [known.alert, "open", "mail", "queue", "mail"]
+    assert "no node has checked the rules yet; `rota run` starts one" in listed.stderr
+    assert known.data("alerts", "list", "--state", "ended") == []
+    page = known("alerts", "show", known.alert).stdout
+    assert "the receiver is down" in page
+    assert known.data("alerts", "show", known.alert)["deliveries"][0]["tries"] == 2
+    assert "no alert has the id 'nothing'" in known("alerts", "show", "nothing", code=5).stderr
+
+
+def test_rules_are_listed_with_where_they_are_declared(known):
+    assert known("alerts", "rules").stdout.splitlines()[1].split() == [
+        *("mail", "oldest", "queue", "mail", "5m", "all", "rota.yaml:6"),
+    ]
+
+
+def test_a_rule_is_silenced_with_an_end_a_reason_and_a_name(known):
+    said = known("alerts", "silence", "mail", "--for", "2h", "--reason", "it moves", "--by", "ann").stderr
+    assert said.startswith("mail is silent until 20")
+    (alert,) = known.data("alerts", "list")
+    assert (alert["silence"]["by"], alert["silence"]["reason"]) == ("ann", "it moves")
+    assert "open, silent" in known("alerts", "list").stdout
+    assert "by ann: it moves" in known("alerts", "show", known.alert).stdout
+    assert known("alerts", "unsilence", "mail").stderr == "mail is no longer silent\n"
+    known("alerts", "unsilence", "mail", code=5)
+    assert "needs an end" in known("alerts", "silence", "mail", code=2).stderr
+    assert (
+        "there is no alert rule and no alert 'mial'" in known("alerts", "silence", "mial", "--for", "1h", code=5).stderr
+    )
+
+
+def test_a_channel_that_cannot_be_reached_fails_without_its_secrets(known):
+    said = known("alerts", "test", "ops", code=1).stderr
+    assert "https://127.0.0.1:1 is refused: 127.0.0.1 is not an address of the public internet" in said
+    assert "secret" not in said
+    assert "there is no channel named 'nobody'; the app has: ops" in known("alerts", "test", "nobody", code=5).stderr
+
+
+def test_the_settings_show_no_secret(known, monkeypatch):
+    monkeypatch.setenv("ROTA_ALERTING_SECRET", "0123456789abcdef-0")
+    monkeypatch.setenv("ROTA_SMTP_PASSWORD", "hunter2")
+    monkeypatch.setenv("ROTA_ALERTING_NODE_HEARTBEAT", "https://hc-ping.com/very-secret")
+    shown = known("config", "show").stdout
+    assert "https://hc-ping.com/…" in shown
+    for secret in ("0123456789abcdef-0", "hunter2", "very-secret"):
+        assert secret not in shown
+
+
+def test_a_store_without_rules_says_how_to_declare_one(rota):
+    rota("migrate", "--app", "jobs.py")
+    assert "this app declares no alert rules" in rota("alerts", "list", "--app", "jobs.py").stderr
+    assert "app.alerts.add()" in rota("alerts", "rules", "--app", "jobs.py").stderr
