@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-system demo check test test-cost soak test-pythons packages sbom bench docs format clean
+.PHONY: help setup setup-system demo check test test-cost soak test-pythons packages sbom bench docs site format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,11 +30,12 @@ setup-system:  ## Install what only the system's packages bring: pgbouncer, and 
 demo: setup  ## Run a lively sample app and show it in the terminal (Ctrl-C ends it)
 	$(BIN)/rota demo $(args)
 
-check: setup  ## Format, lint, types, layers, and whether all tests can be collected
+check: setup  ## Format, lint, types, layers, links of the docs, and whether all tests can be collected
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.site
 	$(BIN)/python -m pytest --collect-only -qq >/dev/null  # two test files of one name, for instance, cannot
 
 test: setup  ## Run all tests (the budget is 14 minutes of CPU, today it is 17; options: args="-k cron", samples=200000)
@@ -58,12 +59,15 @@ sbom: setup  ## Write the bill of materials of an install as CycloneDX JSON (opt
 bench: setup  ## Measure (options: store=redis or only=asrun, rounds=5 quick=1); fails where a must is missed
 	$(BIN)/python -m bench $(addprefix --only ,$(only) $(store)) $(if $(rounds),--rounds $(rounds)) $(if $(quick),--quick)
 
-docs: setup  ## Write docs/reference from the code
+docs: setup  ## Write docs/reference from the code, and the indexes of the docs
 	$(BIN)/python -m tools.reference
+
+site: setup  ## Build the docs as a site in site/; a link that leads nowhere fails
+	$(BIN)/python -m tools.site
 
 format: setup  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:  ## Remove the virtual environment, packages and caches
-	rm -rf $(VENV) .venv-3.* dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+clean:  ## Remove the virtual environment, packages, the site and caches
+	rm -rf site .site $(VENV) .venv-3.* dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

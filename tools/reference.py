@@ -1,6 +1,6 @@
-"""Writes docs/reference, and tables of docs/architecture.md, from the code: `make docs`.
+"""Writes docs/reference, tables of docs/architecture.md, and the indexes of the docs: `make docs`.
 
-With --check it writes nothing, and fails if a page of the reference is stale.
+With --check it writes nothing, and fails if a page of the reference or an index is stale.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.architecture import write
+from tools import architecture, contents
 from tools.command_page import command_page
 from tools.error_page import error_page
 from tools.event_page import event_page
@@ -40,14 +40,18 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only say which pages are stale")
     check = parser.parse_args().check
     old = stale()
+    old_indexes = contents.stale()
     for name in old:
         sys.stdout.write(f"{'stale' if check else 'written'}: docs/reference/{name}\n")
         if not check:
             PLACE.mkdir(exist_ok=True)
             (PLACE / name).write_text(text_of(name), encoding="utf-8")
+    for path in old_indexes:
+        sys.stdout.write(f"{'stale' if check else 'written'}: {path.relative_to(contents.ROOT)}\n")
     if not check:
-        write()
-    return 1 if check and old else 0
+        architecture.write()
+        contents.write()
+    return 1 if check and (old or old_indexes) else 0
 
 
 def stale() -> list[str]:

@@ -21,8 +21,16 @@ and the next page is asked for with `?cursor=`. Every error is `{"error": {"code
 """
 
 
+DOCUMENT = openapi_document(ROUTES)
+WORDS = {  # closed sets of words are said in place
+    name: " or ".join(f"`{word}`" for word in schema["enum"])
+    for name, schema in DOCUMENT["components"]["schemas"].items()
+    if "enum" in schema
+}
+
+
 def route_page() -> str:
-    document = openapi_document(ROUTES)
+    document = DOCUMENT
     parts = [HEAD]
     for tag, routes in groupby(sorted(ROUTES, key=lambda route: route.tag), key=lambda route: route.tag):
         parts.append(f"## {tag}")
@@ -82,7 +90,7 @@ def _kind(said: dict[str, Any]) -> str:
     """A schema in a few words."""
     if "$ref" in said:
         name = said["$ref"].rpartition("/")[2]
-        return f"`{name}`" if name == "State" else f"[{name}](#{name.lower()})"
+        return WORDS[name] if name in WORDS else f"[{name}](#{name.lower()})"
     if "anyOf" in said:
         return " or ".join(_kind(part) for part in said["anyOf"])
     if "enum" in said:

@@ -60,10 +60,11 @@ EXAMPLES = """\
 
 def settings_table() -> str:
     """Every key as a row of a Markdown table."""
-    rows = ["| key | environment | wanted | default | meaning |", "|---|---|---|---|---|"]
+    rows = ["| key | meaning | wanted | default | environment |", "|---|---|---|---|---|"]
     for key in KEYS.values():
-        default = key.otherwise or f"`{key.text(key.default)}`"
-        rows.append(f"| `{key.path}` | `{key.variable}` | {key.kind.wanted} | {default} | {key.meaning} |")
+        text = key.text(key.default)
+        default = key.otherwise or (f"`{text}`" if text else "none")
+        rows.append(f"| `{key.path}` | {key.meaning} | {_escaped(key.kind.wanted)} | {default} | `{key.variable}` |")
     return "\n".join(rows) + "\n"
 
 
@@ -74,8 +75,13 @@ def declared_tables() -> str:
 
 
 def _field_table(fields: Mapping[str, Field]) -> str:
-    rows = [f"| `{name}` | {field.kind.wanted} | {field.meaning} |" for name, field in fields.items()]
-    return "\n".join(["| key | wanted | meaning |", "|---|---|---|", *rows]) + "\n"
+    rows = [f"| `{name}` | {field.meaning} | {_escaped(field.kind.wanted)} |" for name, field in fields.items()]
+    return "\n".join(["| key | meaning | wanted |", "|---|---|---|", *rows]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Text in which an underscore does not begin an emphasis."""
+    return text.replace("_", "\\_")
 
 
 def sample(app: str) -> str:
