@@ -17,9 +17,36 @@ if TYPE_CHECKING:
 HEAD = """\
 # The command line
 
-`rota …`, or `python -m rota …`. Data goes to stdout, remarks and progress to stderr; there is no colour in a pipe, nor
-where `NO_COLOR` is set. `rota completion bash` prints a script that makes a shell complete all of this.
+Type `rota …`, or `python -m rota …`. Commands write data to stdout, and remarks and progress to stderr. Text in a pipe
+has no colour, and neither has any text if `NO_COLOR` is set. `rota completion bash` prints a script with which a shell
+completes commands and options.
 """
+JOB = "The id of a job. The beginning is enough if no other job's id begins so."
+SCHEDULE = "The id of a schedule."
+ARGUMENTS = {  # what is written without a name, by the group of its command
+    "jobs": {"job_id": JOB, "ids": JOB},
+    "schedules": {"ids": "Ids of schedules."},
+    "documents": {"name": "The name of a document queue.", "names": "Names of document queues; without one, all."},
+    "tenants": {"name": "The name of a tenant."},
+    "queues": {"names": "Names of queues."},
+    "token": {"ids": "Ids of tokens, as `rota token list` shows them."},
+    "why": {"name": "The id of a schedule, or of a job."},
+    "lint": {"words": "Files to check, and the app; without one, rota.yaml."},
+    "": {
+        "target": "The app: jobs.py, package.module or module:app.",
+        "named": "The app: jobs.py, package.module or module:app.",
+        "task_name": "The name of a task. Its last part is enough if only one task's name ends so.",
+        "words": "Arguments of the task, by position or by name. JSON is read as such.",
+        "schedule_id": SCHEDULE,
+        "document_id": "The id of a document.",
+        "source": "The file, app, scheduler or address to read.",
+        "collection": "The name of a collection.",
+        "at": "An instant, or a wall time in the schedule's timezone; without it, the last expected time.",
+        "expression": "The cron text, in quotes.",
+        "shell": "The shell.",
+    },
+    "sources": {"source": "The name of a source."},
+}
 
 
 def command_page() -> str:
@@ -43,7 +70,16 @@ def _command(command: click.Command, path: str) -> Iterator[str]:
     yield f"```console\n$ {path} [OPTIONS] {usage}".rstrip() + "\n```"
     if command.epilog:
         yield command.epilog.strip()
-    yield table(["option", "what it does"], _options(command, context))
+    yield table(["option", "what it does"], [*_arguments(command, context, path), *_options(command, context)])
+
+
+def _arguments(command: click.Command, context: click.Context, path: str) -> Iterator[list[str]]:
+    group = path.split()[-2]
+    for parameter in command.get_params(context):
+        if isinstance(parameter, click.Argument):
+            name = parameter.name or ""
+            own = ARGUMENTS.get(path.rsplit(maxsplit=1)[-1], {}) | ARGUMENTS.get(group, {})
+            yield [f"`{parameter.make_metavar(context)}`", own.get(name) or ARGUMENTS[""].get(name, "")]
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[list[str]]:

@@ -17,7 +17,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def document(thing: Any) -> str:
     """What its docstring says; code in it stays code."""
-    text = inspect.cleandoc(thing.__doc__ or "")
+    text = inspect.getdoc(thing) or ""
     return re.sub(r"(?:(?<=\n\n)|\A)((?:    .*(?:\n|\Z)|\n(?=    ))+)", _fenced, text).strip()
 
 

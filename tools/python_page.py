@@ -37,6 +37,7 @@ from rota.operations.specs import ScheduleKeywords, make_spec
 from rota.store.contract import Page
 from rota.tasks.task import Configured, TaskKeywords, make_options
 from tools.markdown import document, table
+from tools.parameters import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,15 +139,25 @@ def thing(name: str, found: Any, *, about: str = "") -> Iterator[str]:
     if not inspect.isclass(found):
         yield fenced(name, found)
         yield document(found)
+        yield explained(name, found)
         return
     if found.__name__ in MADE_BY_USERS:
         yield fenced(found.__name__, found).replace(") -> None", ")")
     yield about or document(found)
+    if found.__name__ in MADE_BY_USERS:
+        yield explained(found.__name__, found)
     yield "\n".join(attributes(found))
     for method, function in methods(found):
         yield f"### {name}.{method}"
         yield fenced(method, function)
         yield document(function)
+        yield explained(f"{name}.{method}", function)
+
+
+def explained(path: str, found: Any) -> str:
+    """The parameters that the docstring does not explain."""
+    rows = [[f"`{name}`", meaning or ""] for name, meaning in parameters(path, found)]
+    return table(["parameter", "meaning"], rows) if rows else ""
 
 
 def keywords(title: str, about: str, kind: Any, taker: Any) -> Iterator[str]:
@@ -154,8 +165,12 @@ def keywords(title: str, about: str, kind: Any, taker: Any) -> Iterator[str]:
     yield f"## {title}"
     yield about
     defaults = inspect.signature(taker).parameters
-    rows = [[f"`{name}`", f"`{_text(hint)}`", _default(defaults[name])] for name, hint in kind.__annotations__.items()]
-    yield table(["option", "type", "default"], rows)
+    meanings = dict(_FIELD.findall(_source(kind)))
+    rows = [
+        [f"`{name}`", meanings[name], f"`{_text(hint)}`", _default(defaults[name])]
+        for name, hint in kind.__annotations__.items()
+    ]
+    yield table(["option", "meaning", "type", "default"], rows)
 
 
 def attributes(kind: type) -> Iterator[str]:

@@ -88,3 +88,14 @@ def commands(group: click.Group, path: str) -> list[str]:
         if isinstance(command, click.Group):
             found += commands(command, f"{path} {name}")
     return found
+
+
+def test_every_option_setting_and_parameter_has_a_meaning(reference):
+    """A row of the reference that names something and does not say what it means."""
+    silent = [
+        f"{name}: {line}"
+        for name in ("cli.md", "settings.md", "python.md")
+        for line in reference.text_of(name).splitlines()
+        if line.startswith("| `") and re.match(r"\| `[^`]+` \|\s*\|", line)
+    ]
+    assert silent == [], "give it a meaning: help= of the option, the setting's, or tools/parameters.py"

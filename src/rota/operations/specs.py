@@ -28,24 +28,24 @@ EPOCH = date(1970, 1, 1)
 class ScheduleKeywords(TypedDict, total=False):
     """The options of a schedule."""
 
-    overlap: Overlap
-    catchup: Catchup
-    catchup_limit: int
-    grace: str | timedelta
-    jitter: str | timedelta | None
-    start: datetime | date | None
-    end: datetime | date | None
-    max_runs: int | None
-    run_on_start: bool
-    enabled: bool
-    description: str
-    priority: int | str | None
-    queue: str | None
-    tz: str | None
-    lookahead: str | timedelta | None
-    tenant: str | None
-    key: str | None
-    key_for: str | timedelta | None
+    overlap: Overlap  # a time comes while an earlier job has not ended: "skip", "queue", "cancel" or "allow"
+    catchup: Catchup  # which missed times run: "latest", "all" or "skip"
+    catchup_limit: int  # with catchup="all", how many at most
+    grace: str | timedelta  # how late a time may be fired without counting as missed
+    jitter: str | timedelta | None  # moves all runs by one offset up to this, computed from the id
+    start: datetime | date | None  # no time before this instant or day
+    end: datetime | date | None  # no time after this instant or day
+    max_runs: int | None  # how many jobs its trigger makes; then it is finished
+    run_on_start: bool  # also run once when it is first registered
+    enabled: bool  # False registers it without firing
+    description: str  # a text for people
+    priority: int | str | None  # of its jobs; None: its tenant's, else the task's
+    queue: str | None  # of its jobs; None: its tenant's, else the task's
+    tz: str | None  # an IANA name; None: its tenant's, else the app's
+    lookahead: str | timedelta | None  # how long before they are due its jobs are created
+    tenant: str | None  # whose timezone and defaults it follows
+    key: str | None  # the unique key of its jobs; None: the task's
+    key_for: str | timedelta | None  # how long the key holds after a job was created, even if the job ends before
 
 
 def make_spec(

@@ -293,19 +293,19 @@ class AsyncTask(Task[P, R]):
 class TaskKeywords(TypedDict, total=False):
     """The options of a task."""
 
-    name: str
-    queue: str
-    priority: int | str
-    retries: int
-    backoff: str | timedelta | Backoff | None
-    retry_on: tuple[type[BaseException], ...]
-    give_up_on: tuple[type[BaseException], ...]
-    timeout: str | timedelta | None
-    unique: bool | str | timedelta
-    keep: bool
-    description: str
-    executor: ExecutorName
-    memory: str | int | None
+    name: str  # by default, the module and name of the function
+    queue: str  # the queue of its jobs
+    priority: int | str  # from -100 to 100, or "low", "normal", "high"; higher runs first
+    retries: int  # how many times a failed attempt is tried again
+    backoff: str | timedelta | Backoff | None  # the delays between attempts; None: about 2 s, 6 s, 18 s
+    retry_on: tuple[type[BaseException], ...]  # only these errors are retried
+    give_up_on: tuple[type[BaseException], ...]  # these errors are never retried
+    timeout: str | timedelta | None  # how long one attempt may run; None: no limit
+    unique: bool | str | timedelta  # at most one live job for the same arguments; a span: at most one within it
+    keep: bool  # False removes a job when it has succeeded
+    description: str  # a text for people
+    executor: ExecutorName  # "thread", or "process" for a child process; coroutines run on the event loop
+    memory: str | int | None  # the most that an attempt in a child process may use
 
 
 class Decorator(Protocol):
