@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import pickle
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +13,8 @@ import redis
 from rq.job import Job
 
 from every_store import running_server
-from rota.importers.found import Tasks
-from rota.importers.rq_scheduler import read_redis, rq_items
+from rota.importers.found import Cannot, Tasks
+from rota.importers.rq_scheduler import cron_of, read_redis, rq_items
 from rota.model.jobs.payload import unpack_call
 from rota.tasks.task import Registry
 
@@ -45,9 +47,12 @@ def scheduled(client, function, *args, meta=None, **kwargs):
     client.zadd("rq:scheduler:scheduled_jobs", {job.id: NEXT})
 
 
-def found(tz="Europe/Paris"):
-    jobs = read_redis(running_server("redis").url())
-    return {item.id: item for item in rq_items(jobs, Tasks(Registry()), tz=tz, prefix="", now=NOW)}
+def found_at(now, tz="Europe/Paris"):
+    return rq_items(read_redis(running_server("redis").url()), Tasks(Registry()), tz=tz, prefix="", now=now)
+
+
+def found():
+    return {item.id: item for item in found_at(NOW)}
 
 
 def test_jobs_become_schedules(server):
@@ -71,6 +76,57 @@ def test_jobs_become_schedules(server):
     )
     assert (specs["shop-often"].max_runs, specs["shop-often"].start) == (4, NEXT * 1_000_000)
     assert [run.timestamp() for run in items["shop-often"].old_runs] == [NEXT, NEXT + 90, NEXT + 180]
+
+
+RECORDED = json.loads(Path(__file__).with_name("rq_scheduler.json").read_text())
+
+
+def said(rule: str):
+    try:
+        return cron_of(rule).bound("UTC")
+    except Cannot:
+        return None
+
+
+SAID = [rule for rule in RECORDED["runs"] if said(rule)]
+
+
+@pytest.mark.parametrize("rule", SAID)
+def test_cron_text_runs_when_rq_scheduler_runs_it(rule):
+    """Beside its own computation, recorded by `record_rq_scheduler.py`."""
+    after = datetime.fromisoformat(RECORDED["after"]).replace(tzinfo=UTC)
+    theirs = [datetime.fromisoformat(at).replace(tzinfo=UTC) for at in RECORDED["runs"][rule]]
+    assert said(rule).next_runs(len(theirs), after=after) == theirs
+
+
+def test_only_years_and_two_day_fields_cannot_be_said():
+    assert len(SAID) >= 50
+    for rule in set(RECORDED["runs"]) - set(SAID):
+        with pytest.raises(Cannot, match=r"year 2027|at once"):
+            cron_of(rule)
+
+
+def test_jobs_that_rq_scheduler_itself_wrote_become_schedules(server):
+    """Recorded on a machine in New York: cron text is in its time, and both day fields must fit."""
+    for key, fields in RECORDED["jobs"].items():
+        server.hset(key, mapping={name: base64.b64decode(value) for name, value in fields.items()})
+    server.zadd("rq:scheduler:scheduled_jobs", RECORDED["scores"])
+    items = {item.name: item for item in found_at(datetime(2026, 11, 18, tzinfo=UTC), "America/New_York")}
+    specs = {name: item.spec for name, item in items.items() if item.spec}
+    anchor = datetime.fromtimestamp(RECORDED["scores"]["often"] % 90, UTC).isoformat().replace("+00:00", "Z")
+    assert {name: (spec.trigger, spec.tz, spec.queue) for name, spec in specs.items()} == {
+        "daily": ("cron 0 9 * * MON-FRI", "America/New_York", "mail"),
+        "counted": ("cron */20 * * * *", "America/New_York", "other"),
+        "often": (f"every 1m30s start={anchor}", "UTC", "mail"),
+        "for_ever": ("every 1m start=1970-01-01T00:00:00Z", "UTC", "mail"),
+        "later": ("once 2099-01-01T00:00:00Z", "UTC", "mail"),
+    }
+    assert "13 and weekday FRI at once" in items["both"].reason
+    assert (specs["often"].max_runs, specs["counted"].max_runs, specs["daily"].max_runs) == (3, 4, None)
+    assert items["counted"].warnings == ("timeout=30 is left out; say it at the task",)
+    assert items["for_ever"].warnings == ("meta 'note' is left out; say it at the task",)
+    for name in specs:
+        assert items[name].old_runs[0].timestamp() == RECORDED["scores"][name]
 
 
 def test_a_pickle_that_would_run_code_is_refused(server, tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import date
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -28,8 +28,11 @@ LONGEST_WALK = 366 * 9  # days between two runs: from one 29 February to the nex
 MINUTE = timedelta(minutes=1)
 
 
-def runs_of_cron(expression: str, tz: str, after: datetime, count: int = 3) -> tuple[datetime, ...] | None:
-    """The next runs; None if the text says more than five plain fields."""
+def runs_of_cron(
+    expression: str, tz: str, after: datetime, count: int = 3, *, joins_days: Callable[[tuple[bool, bool]], bool] = any
+) -> tuple[datetime, ...] | None:
+    """The next runs; None if the text says more than five plain fields. `joins_days`: whether one
+    of two restricted day fields is enough."""
     texts = expression.split()
     try:
         fields = [_values(text, *FIELDS[index]) for index, text in enumerate(texts)]
@@ -43,7 +46,7 @@ def runs_of_cron(expression: str, tz: str, after: datetime, count: int = 3) -> t
     found: list[datetime] = []
     for _ in range(count * LONGEST_WALK):
         fits = day.day in month_days, day.isoweekday() % 7 in {number % 7 for number in week_days}
-        if day.month in months and (any(fits) if either else all(fits)):
+        if day.month in months and (joins_days(fits) if either else all(fits)):
             of_day = {at for wall in _walls(day, hours, minutes) for at in _instants(wall, zone, is_wild=is_wild)}
             found += sorted(at for at in of_day if at > after)
         if len(found) >= count:

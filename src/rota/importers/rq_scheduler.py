@@ -7,9 +7,23 @@ import pickle
 import zlib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from rota.errors import BadStoreUrl, RotaError
 from rota.importers.cron_rules import runs_of_cron
+from rota.importers.crontab import MACROS
+from rota.importers.field_sets import (
+    HOUR,
+    MINUTE,
+    MONTH,
+    MONTH_DAY,
+    MONTHS,
+    WEEKDAY,
+    WEEKDAYS,
+    day_texts,
+    field_text,
+    values_of,
+)
 from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
 from rota.importers.naming import id_of
 from rota.triggers import cron, every, once
@@ -18,7 +32,9 @@ if TYPE_CHECKING:
     from rota.importers.found import Tasks
     from rota.triggers import Trigger
 
+NAMES = {name.lower(): number for number, name in enumerate(WEEKDAYS)}
 SCHEDULED = "rq:scheduler:scheduled_jobs"
+KEYS = {"cron_string", "use_local_timezone", "interval", "repeat"}  # of its meta, by rq-scheduler
 SAFE = {("datetime", name) for name in ("datetime", "date", "time", "timedelta", "timezone")} | {
     ("builtins", name) for name in ("set", "frozenset", "complex", "bytearray")
 }
@@ -33,9 +49,9 @@ class RqJob(Found, frozen=True, kw_only=True):
     kwargs: dict[str, Any] = {}  # noqa: RUF012 - likewise
     queue: str = ""
     cron_string: str = ""
-    is_local: bool = False
     interval: int | None = None
     repeat: int | None = None  # how many runs are left
+    left_out: list[str] = []  # noqa: RUF012 - likewise; what has no counterpart
     problem: str = ""  # why its data cannot be read
 
 
@@ -89,11 +105,17 @@ def _job(name: str, next_at: int, fields: dict[str, bytes]) -> RqJob:
         kwargs=dict(kwargs),
         queue=fields.get("origin", b"").decode(),
         cron_string=meta.get("cron_string") or "",
-        is_local=bool(meta.get("use_local_timezone")),
         interval=meta.get("interval"),
         repeat=meta.get("repeat"),
+        left_out=[*_options(fields), *(f"meta {key!r}" for key in sorted(set(meta) - KEYS, key=str))],
         problem="" if instance is None else "it calls a method of an object, and a task of Rota is a function",
     )
+
+
+def _options(fields: dict[str, bytes]) -> list[str]:
+    """What a job says beside its call."""
+    names = ("timeout", "success_callback_name", "failure_callback_name", "stopped_callback_name")
+    return [f"{name}={fields[name].decode(errors='replace')}" for name in names if fields.get(name)]
 
 
 def _plain(data: bytes) -> bytes:
@@ -123,6 +145,7 @@ def translate_rq(job: RqJob, tz: str, now: datetime) -> Wanted:
         args=job.args,
         kwargs=job.kwargs,
         options={"tz": _zone(job, tz), "overlap": "allow", "catchup": "latest", **given},
+        warnings=tuple(f"{one} is left out; say it at the task" for one in job.left_out),
     )
 
 
@@ -133,13 +156,52 @@ def _start(job: RqJob, now: datetime) -> datetime | None:
 
 
 def _zone(job: RqJob, tz: str) -> str:
-    return tz if job.is_local else "UTC"
+    """rq-scheduler reads cron text by the clock of its machine, whatever `use_local_timezone` says. Old versions may
+    read it in UTC. The next time in Redis tells which of the two it was."""
+    if not job.cron_string:
+        return "UTC"
+    before = datetime.fromtimestamp(job.next_at - 1, UTC)
+    rule = cron_of(job.cron_string)
+    is_its = [rule.bound(zone).next_after(before) == before + timedelta(seconds=1) for zone in (tz, "UTC")]
+    return "UTC" if is_its == [False, True] else tz
+
+
+def cron_of(text: str) -> Trigger:
+    """The rule of rq-scheduler's cron text: five fields, six with a year at the end, seven with seconds at the front.
+    All fields must fit."""
+    words = MACROS.get(text.lower(), text).lower().split()
+    if len(words) not in {5, 6, 7}:
+        raise Cannot(f"{text!r} has {len(words)} fields, and rq-scheduler's cron text has five to seven")
+    second = words[0] if len(words) == 7 else "0"
+    minute, hour, day, month, weekday, *year = words[1:] if len(words) == 7 else words
+    if year not in ([], ["*"]):
+        raise Cannot(f"year {year[0]}: Rota's cron has no such field; set the end of the schedule instead")
+    month_day, day_of_week = _days("*" if day == "?" else day, "*" if weekday == "?" else weekday)
+    fields = [
+        field_text(values_of(said, bounds, names), bounds, said)
+        for said, bounds, names in ((minute, MINUTE, {}), (hour, HOUR, {}), (month, MONTH, MONTHS))
+    ]
+    whole = f"{fields[0]} {fields[1]} {month_day} {fields[2]} {day_of_week}"
+    return cron(whole if second == "0" else f"{field_text(values_of(second, MINUTE), MINUTE, second)} {whole}")
+
+
+def _days(day: str, weekday: str) -> tuple[str, str]:
+    """Both day fields. `l` is the last day of the month, `l5` the last Friday."""
+    if day == "l" and weekday == "*":
+        return "L", "*"
+    if weekday[:1] == "l" and weekday[1:].isdigit() and day == "*":
+        return "*", f"{WEEKDAYS[int(weekday[1:]) % 7]}L"
+    if "l" in {day, weekday[:1]}:
+        raise Cannot(f"day {day} and weekday {weekday}: Rota's cron cannot say both at once")
+    days = values_of(day, MONTH_DAY)
+    weekdays = {number % 7 for number in values_of(weekday, (0, 7) if "7" in weekday else WEEKDAY, NAMES)}
+    return day_texts(field_text(days, MONTH_DAY, day), days, weekdays)
 
 
 def _trigger(job: RqJob) -> Trigger:
     at = datetime.fromtimestamp(job.next_at, UTC)
     if job.cron_string:
-        return cron(job.cron_string)
+        return cron_of(job.cron_string)
     return once(at) if job.interval is None else every(timedelta(seconds=job.interval), start=_anchor(job))
 
 
@@ -163,8 +225,12 @@ def _item(name: str, job: RqJob, tasks: Tasks, tz: str, now: datetime) -> Item:
 
 
 def _old_runs(job: RqJob, tz: str, now: datetime) -> tuple[datetime, ...] | None:
-    """The next time is in Redis; intervals are added to it."""
+    """The next time is in Redis; intervals are added to it, and cron text goes on from there."""
+    at = datetime.fromtimestamp(job.next_at, UTC)
     if job.cron_string:
-        return runs_of_cron(job.cron_string, _zone(job, tz), now)
+        zone = _zone(job, tz)
+        rest = runs_of_cron(job.cron_string, zone, max(at, now), SHOWN_RUNS, joins_days=all)
+        first = (at.astimezone(ZoneInfo(zone)),) if at > now else ()
+        return None if rest is None else (*first, *rest)[:SHOWN_RUNS]
     count = 1 if job.interval is None else SHOWN_RUNS if job.repeat is None else min(SHOWN_RUNS, max(1, job.repeat))
     return tuple(datetime.fromtimestamp(job.next_at + n * (job.interval or 0), UTC) for n in range(count))
