@@ -26,7 +26,7 @@ from rota.store.urls import store_from_url
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rota.importers.bringing import Planning
     from rota.importers.found import Item
@@ -144,12 +144,22 @@ def _names(file: str | None) -> dict[str, str]:
         raise click.UsageError(f"--map {file} must be YAML with lines such as `old.task: new.task`: {err}") from err
 
 
-def finish(app: App, choices: Choices, system: str, source: str, items: Sequence[Item]) -> None:
-    """Show what an import does, and do it."""
+def finish(
+    app: App,
+    choices: Choices,
+    system: str,
+    source: str,
+    items: Sequence[Item],
+    *,
+    left: Mapping[str, str] | None = None,
+    is_shown: bool = True,
+) -> None:
+    """Show what an import does, and do it. `left`: the ids that it leaves alone, each with the reason."""
     if choices.is_off:
         items = [item if item.spec is None else _switched_off(item, item.spec) for item in items]
-    found = plan_import(app, origin_of(system, source), items, retires=choices.retires)
-    _write(app, found, choices)
+    found = plan_import(app, origin_of(system, source), items, retires=choices.retires, left=left or {})
+    if is_shown:
+        _write(app, found, choices)
     if choices.is_strict:
         check_strict(found)
     if choices.is_dry:

@@ -11,11 +11,12 @@ import click
 from rota.app import internals
 from rota.cli.groups import Group
 from rota.cli.import_run import finish, import_options, tasks_of
+from rota.cli.options import check_duration
 from rota.cli.output import say
 from rota.cli.target import import_module, make_importable
 from rota.errors import BadTarget
 from rota.importers.machine_zone import machine_zone
-from rota.model.micros import datetime_of
+from rota.model.micros import SECOND, datetime_of, span_of
 from rota.model.secrets.masking import masked
 from rota.triggers.zone import find_zone
 
@@ -85,17 +86,55 @@ def import_celery_beat(app: App, choices: Choices, source: str) -> None:
     finish(app, choices, "celery-beat", source, items)
 
 
-@imports.command("django-celery-beat")
+@imports.command(
+    "django-celery-beat",
+    epilog="`--take-over` and `--give-back` move one item at a time, while beat and Rota run. If such a command is "
+    "killed, run it again.",
+)
 @click.argument("source", metavar="DATABASE_URL")
+@click.option("--take-over", "takes", is_flag=True, help="Turn items off in beat and on in Rota, one at a time.")
+@click.option("--give-back", "gives", is_flag=True, help="Turn taken items off in Rota and on in beat.")
+@click.option("--only", multiple=True, metavar="NAME", help="With these two: the item of this name or id; repeatable.")
+@click.option(
+    "--wait-for-beat",
+    "patience",
+    default="60s",
+    show_default=True,
+    callback=check_duration,
+    metavar="DURATION",
+    help="How long beat has to answer.",
+)
+@click.option("--beat-stopped", "is_beat_stopped", is_flag=True, help="Beat does not run: do not wait for its answer.")
 @import_options
-def import_django_celery_beat(app: App, choices: Choices, source: str) -> None:
+def import_django_celery_beat(
+    app: App,
+    choices: Choices,
+    source: str,
+    only: tuple[str, ...],
+    patience: str,
+    *,
+    takes: bool,
+    gives: bool,
+    is_beat_stopped: bool,
+) -> None:
     """Import the tables of django-celery-beat: sqlite:///path or postgresql://…"""
-    from rota.importers.django_celery_beat import read_tables, table_items  # noqa: PLC0415 - of this command alone
+    from rota.cli import take_over  # noqa: PLC0415 - of this command alone
+    from rota.importers.django_celery_beat import read_tables, table_items  # noqa: PLC0415 - likewise
 
-    rows = read_tables(source)
+    read = read_tables(source)
+    records = take_over.known_records(app, source)
+    rows = take_over.restored(read, records)
     now = datetime_of(app.open().now())
     items = table_items(rows, tasks_of(app, choices), prefix=choices.prefix, now=now)
-    finish(app, choices, "django-celery-beat", masked(source), items)
+    pairs = take_over.paired(items, rows, records)
+    wish = take_over.Wish(
+        takes=takes, gives=gives, only=only, patience=span_of(patience) / SECOND, is_beat_stopped=is_beat_stopped
+    )
+    if wish.moves:
+        take_over.move(app, choices, source, pairs, records, wish)
+        return
+    named = masked(source)
+    finish(app, choices, take_over.SYSTEM, named, [pair.item for pair in pairs], left=take_over.reasons(records))
 
 
 @imports.command("apscheduler")

@@ -19,7 +19,7 @@ from rota.model.schedules.slots import next_slot
 from rota.store.contract import ScheduleFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Protocol
 
     from rota.client.schedules import Schedules
@@ -66,18 +66,27 @@ def origin_of(system: str, source: str) -> Origin:
     return Origin("import", f"{system} {source}")
 
 
-def plan_import(target: Target, origin: Origin, items: Sequence[Item], *, retires: bool) -> Import:
-    """What an import would change; nothing is changed."""
+def plan_import(
+    target: Target, origin: Origin, items: Sequence[Item], *, retires: bool, left: Mapping[str, str] | None = None
+) -> Import:
+    """What an import would change; nothing is changed. `left`: the ids that it leaves alone, each with the reason."""
     store = target.open()
-    specs = {item.id: item.spec for item in items if item.spec is not None}
+    untouched = left or {}
+    specs = {item.id: item.spec for item in items if item.spec is not None and item.id not in untouched}
     named = {item.id for item in items}
     before = [one for one in all_schedules(store, ScheduleFilter(origin=origin.name)) if not one.origin.is_retired]
     planned = list(target.schedules.plan(specs, origin, kept=named if retires else _All()))
     by_id = {one.id: one for one in planned}
     existing = {one.id: one for one in store.get_schedules(list(specs))}
+    known = {one.id: one for one in store.get_schedules(list(untouched))} if untouched else {}
     return Import(
         origin=origin,
-        items=[_planning(item, by_id.get(item.id), existing.get(item.id)) for item in items],
+        items=[
+            Planning(item=item, state="left", says=(untouched[item.id],), after=known.get(item.id))
+            if item.id in untouched
+            else _planning(item, by_id.get(item.id), existing.get(item.id))
+            for item in items
+        ],
         planned=planned,
         gone=[one.id for one in before if one.id not in named],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -13,6 +13,7 @@ import msgspec
 from rota.errors import BadStoreUrl, RotaError
 from rota.importers.celery_beat import AS_BEAT
 from rota.importers.celery_rules import celery_runs, crontab_trigger, interval_trigger, priority_of
+from rota.importers.django_database import instant_of
 from rota.importers.found import Cannot, Found, Item, Wanted, distinct
 from rota.importers.naming import id_of
 from rota.triggers import once
@@ -22,18 +23,18 @@ if TYPE_CHECKING:
     from rota.triggers import Trigger
 
 PREFIX = "django_celery_beat_"
-QUERY = """
+ROWS = """
 SELECT t.id, t.name, t.task, t.args, t.kwargs, t.queue, t.exchange, t.routing_key, t.headers, t.priority, t.expires,
-       t.expire_seconds, t.enabled, t.one_off, t.start_time, t.last_run_at, t.description, c.minute, c.hour,
+       t.expire_seconds, t.enabled, t.one_off, t.start_time, t.last_run_at, t.total_run_count,
+       t.date_changed, t.description, c.minute, c.hour,
        c.day_of_week, c.day_of_month, c.month_of_year, c.timezone, i.every, i.period, k.clocked_time, s.event
 FROM django_celery_beat_periodictask t
 LEFT JOIN django_celery_beat_crontabschedule c ON c.id = t.crontab_id
 LEFT JOIN django_celery_beat_intervalschedule i ON i.id = t.interval_id
 LEFT JOIN django_celery_beat_clockedschedule k ON k.id = t.clocked_id
 LEFT JOIN django_celery_beat_solarschedule s ON s.id = t.solar_id
-WHERE t.task <> 'celery.backend_cleanup'
-ORDER BY t.id
 """
+QUERY = f"{ROWS} WHERE t.task <> 'celery.backend_cleanup' AND t.name NOT LIKE 'rota-take-over-%' ORDER BY t.id"
 
 
 class PeriodicTask(Found, frozen=True, kw_only=True):
@@ -54,6 +55,8 @@ class PeriodicTask(Found, frozen=True, kw_only=True):
     one_off: bool = False
     start_time: datetime | None = None
     last_run_at: datetime | None = None
+    total_run_count: int = 0
+    date_changed: datetime | None = None
     description: str = ""
     crontab: tuple[str, ...] = ()  # minute, hour, weekday, day of the month, month
     timezone: str = "UTC"
@@ -65,9 +68,9 @@ class PeriodicTask(Found, frozen=True, kw_only=True):
 def read_tables(url: str) -> list[PeriodicTask]:
     """The rows of a database: sqlite:///path or postgresql://…"""
     if url.startswith("sqlite:///"):
-        return [_row(row) for row in _sqlite_rows(unquote(url.removeprefix("sqlite:///")))]
+        return [row_of(row) for row in _sqlite_rows(unquote(url.removeprefix("sqlite:///")))]
     if urlsplit(url).scheme in {"postgres", "postgresql"}:
-        return [_row(row) for row in _postgres_rows(url)]
+        return [row_of(row) for row in _postgres_rows(url)]
     raise BadStoreUrl(
         f"{url.partition('://')[0]}://… is no database of Django that Rota reads; use sqlite:/// or postgresql://"
     )
@@ -95,13 +98,16 @@ def _postgres_rows(url: str) -> list[dict[str, Any]]:
         raise BadStoreUrl(f"the tables of django-celery-beat cannot be read: {str(err).strip()}") from err
 
 
-def _row(row: dict[str, Any]) -> PeriodicTask:
+def row_of(row: dict[str, Any]) -> PeriodicTask:
+    """A row of ROWS."""
     fields = tuple(row[name] for name in ("minute", "hour", "day_of_week", "day_of_month", "month_of_year"))
     crontab = () if fields[0] is None else fields
     interval = None if row["every"] is None else (row["every"], row["period"])
-    times: dict[str, Any] = {name: _instant(row[name]) for name in ("expires", "start_time", "last_run_at")}
+    times: dict[str, Any] = {
+        name: instant_of(row[name]) for name in ("expires", "start_time", "last_run_at", "date_changed")
+    }
     names = ("id", "name", "task", "args", "kwargs", "queue", "exchange", "routing_key", "headers", "priority")
-    plain = {name: row[name] for name in (*names, "expire_seconds", "description")}
+    plain = {name: row[name] for name in (*names, "expire_seconds", "total_run_count", "description")}
     return PeriodicTask(
         **plain,
         **times,
@@ -111,7 +117,7 @@ def _row(row: dict[str, Any]) -> PeriodicTask:
         crontab=crontab,
         timezone=str(row["timezone"] or "UTC"),
         interval=interval,
-        clocked=_instant(row["clocked_time"]),
+        clocked=instant_of(row["clocked_time"]),
         solar=row["event"],
     )
 
@@ -126,14 +132,6 @@ def _old_text(row: dict[str, Any], crontab: tuple[str, ...]) -> str:
     else:
         rule = f"clocked {row['clocked_time']}" if row["clocked_time"] else f"solar {row['event']}"
     return f"{rule} {row['task']}"
-
-
-def _instant(said: Any) -> datetime | None:
-    """SQLite keeps text in UTC, PostgreSQL an aware time."""
-    if said is None:
-        return None
-    at = said if isinstance(said, datetime) else datetime.fromisoformat(said)
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def translate_row(row: PeriodicTask, now: datetime) -> Wanted:

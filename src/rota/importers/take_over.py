@@ -1,0 +1,283 @@
+"""Moves one item of django-celery-beat to Rota, or back, so that no run happens twice and none is missed.
+
+Forwards: beat is kept from sending the item; beat confirms that it knows, and writes when it ran the item last; the
+item is turned off; the schedule in Rota is turned on, with everything after that last run still open.
+Backwards: the schedule is turned off and says how far it came; the item is turned on as if beat had run it last then.
+
+The two databases share no transaction. So each step is recorded, each can be repeated, and the old system is always off
+before the new one is on. A command that is killed may leave an item that neither system runs. The times that pass
+meanwhile are made up for when the command is run again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from rota.clock import utc_now
+from rota.errors import Refused, ResultTimeout, ScheduleNotFound
+from rota.failpoints import reach
+from rota.importers.beat_switches import BeatSwitches
+from rota.importers.take_over_record import Records, Step, TakeOver
+from rota.model.audit_record import Author
+from rota.model.micros import datetime_of, micros_of
+from rota.model.schedules import handover
+from rota.model.schedules.edit import with_audit
+from rota.store.contract import Store
+from rota.triggers import every, trigger_from_text
+
+if TYPE_CHECKING:
+    from rota.importers.django_celery_beat import PeriodicTask
+    from rota.importers.found import Item
+    from rota.model.schedules.edit import Edit
+    from rota.model.schedules.schedule import Schedule, ScheduleSpec
+
+HOLD = timedelta(
+    days=3650
+)  # how far in the future the start time of an item is put; beat adds to it, so not at its end
+QUIET = timedelta(seconds=1)  # from any run, when beat is told to stop: nothing is on its way to the broker then
+LOOK = 0.1  # seconds between two looks for an answer
+REMIND = 2.0  # seconds between two reminders
+TRIES = 20
+POINTS = (  # where a test may kill the command
+    "take.recorded", "take.held", "take.answered", "take.decided", "take.switched", "take.off", "take.enabled",
+    "back.disabled", "back.recorded", "back.switched",
+)  # fmt: skip
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """What became of one item."""
+
+    id: str
+    state: str  # taken, back, released, unchanged or left
+    says: str
+
+
+class Crew(Struct, frozen=True, kw_only=True):
+    """What a take-over works with."""
+
+    store: Store
+    switches: BeatSwitches
+    source: str
+    by: str
+    new_id: Callable[[], str]
+    patience: float = 60.0  # seconds to wait for beat's answer
+    is_beat_stopped: bool = False  # the caller's word: beat neither runs nor wakes up, so it is not asked
+    sleep: Callable[[float], None] = time.sleep
+
+
+def take(crew: Crew, item: Item, row: PeriodicTask) -> Moved:
+    """Move an item to Rota, from whichever step an earlier command has left it at."""
+    if item.spec is None:
+        return Moved(id=item.id, state="left", says=item.reason)
+    records = Records(crew.store)
+    record, version = records.find(item.id)
+    if record is not None and record.step == "taken":
+        return Moved(id=item.id, state="unchanged", says="it is Rota's already")
+    if record is not None and record.step in {"releasing", "returning"}:
+        raise Refused(f"schedule '{item.id}' is being given back; finish that first with --give-back")
+    if record is None or record.step == "back":
+        if not row.enabled:
+            return Moved(id=item.id, state="left", says="it is off in django-celery-beat")
+        until = utc_now().replace(microsecond=0) + HOLD
+        record = TakeOver(
+            source=crew.source, row=row.id, name=row.name, step="holding", before=row.start_time, until=until
+        )
+        version = records.write(item.id, record, version)
+        reach("take.recorded")
+    if record.step == "holding":
+        held = _hold(crew, item, record)
+        if held is None or (held.one_off and held.total_run_count):
+            return _release(crew, records, item.id, record, version, "beat has turned it off, or has run it")
+        record = _next(record, "held", through=ran_through(held))
+        version = records.write(item.id, record, version)
+        reach("take.decided")
+    if record.step == "held":
+        if not crew.switches.switch_off(record.row, record.before, record.until):
+            raise Refused(
+                f"{record.name!r} was edited in Django during its take-over; run --give-back for it, then try"
+            )
+        reach("take.switched")
+        record = _next(record, "off")
+        version = records.write(item.id, record, version)
+        reach("take.off")
+    schedule = _enable(crew, item.id, item.spec, row, record)
+    records.write(item.id, _next(record, "taken"), version)
+    return Moved(id=item.id, state="taken", says=_said(record, schedule))
+
+
+def give_back(crew: Crew, schedule_id: str, item: Item | None, row: PeriodicTask | None) -> Moved:
+    """Move an item back to beat, from whichever step an earlier command has left it at."""
+    records = Records(crew.store)
+    record, version = records.find(schedule_id)
+    if record is None or record.step == "back":
+        return Moved(id=schedule_id, state="unchanged", says="it is beat's already")
+    if record.step in {"holding", "held", "releasing"}:
+        return _release(crew, records, schedule_id, record, version, "its take-over was not finished")
+    if record.step == "off":
+        if item is None or item.spec is None or row is None:
+            raise Refused(f"{record.name!r} is no longer in django-celery-beat, so it cannot be given back")
+        take(crew, item, row)
+        record, version = records.find(schedule_id)
+    if record is not None and record.step == "taken":
+        if crew.switches.read(record.row) is None:
+            raise Refused(f"{record.name!r} is no longer in django-celery-beat, so it cannot be given back")
+        schedule = _change(crew, schedule_id, handover.give_back, "given back")
+        if schedule.is_spent:
+            return Moved(id=schedule_id, state="left", says="it has run as often as it may")
+        reach("back.disabled")
+        record = _next(record, "returning", through=schedule.fired_through)
+        version = records.write(schedule_id, record, version)
+        reach("back.recorded")
+    if record is None or not crew.switches.switch_on(record.row, datetime_of(record.through)):
+        raise Refused(f"'{schedule_id}' is no longer in django-celery-beat, so it cannot be given back")
+    reach("back.switched")
+    records.write(schedule_id, _next(record, "back"), version)
+    at = datetime_of(record.through)
+    return Moved(id=schedule_id, state="back", says=f"beat goes on after {at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def check_beat(crew: Crew) -> None:
+    """Find out whether beat is alive, before anything is changed."""
+    if not crew.is_beat_stopped and not _answers(crew):
+        raise ResultTimeout(
+            f"beat did not answer within {crew.patience:g} s, and nothing was changed; start it, with the "
+            "DatabaseScheduler of django-celery-beat on this database; if it is stopped for good, pass --beat-stopped"
+        )
+
+
+def ran_through(row: PeriodicTask) -> int:
+    """Up to when the times of an item had their turn in beat, in microseconds. One that never ran is counted from its
+    last edit, as beat does; a single time is open until it has run."""
+    if row.clocked is not None and not row.total_run_count:
+        return micros_of(row.clocked) - 1
+    return micros_of(row.last_run_at or row.date_changed or utc_now())
+
+
+def continued(spec: ScheduleSpec, row: PeriodicTask, through: int) -> ScheduleSpec:
+    """The definition that goes on where beat stopped: an interval is counted from beat's last run, in whole seconds."""
+    if row.interval is None:
+        return spec
+    interval = timedelta(**{row.interval[1]: row.interval[0]})
+    first = math.ceil((datetime_of(through) + interval).timestamp())
+    trigger = every(interval, start=datetime.fromtimestamp(first, UTC), tz=trigger_from_text(spec.trigger).tz)
+    return msgspec.structs.replace(spec, trigger=str(trigger))
+
+
+def quiet_in(row: PeriodicTask, spec: ScheduleSpec, now: datetime) -> float:
+    """Seconds to wait until no run of the item is near. Beat may be killed at any time; between two runs, everything
+    that it has sent is written, if it runs with `beat_sync_every = 1`."""
+    if row.interval is not None:
+        interval = timedelta(**{row.interval[1]: row.interval[0]})
+        margin = min(QUIET, interval / 4)
+        since = (now - margin) - (row.last_run_at or row.date_changed or now)
+        due = (now - margin) + interval - since % interval
+    else:
+        margin = QUIET
+        found = trigger_from_text(spec.trigger).bound(spec.tz, start=now).next_after(now - margin)
+        if found is None:
+            return 0.0
+        due = found
+    return 0.0 if due > now + margin else (due + margin - now).total_seconds()
+
+
+def _hold(crew: Crew, item: Item, record: TakeOver) -> PeriodicTask | None:
+    """Keep beat from sending the item, until beat has confirmed it. The row then, or None if it is off."""
+    for _ in range(TRIES):
+        if not _hold_once(crew, item, record):
+            return None
+        reach("take.held")
+        if not crew.is_beat_stopped and not _answers(crew):
+            records = Records(crew.store)
+            _release(crew, records, item.id, record, records.find(item.id)[1], "")
+            raise ResultTimeout(
+                f"beat did not answer within {crew.patience:g} s while {record.name!r} was taken over; the item is "
+                "beat's again. Start beat and run the command again"
+            )
+        reach("take.answered")
+        row = crew.switches.read(record.row)
+        if row is None or not row.enabled:
+            return None
+        if row.start_time == record.until:
+            return row  # otherwise beat wrote the row that it had read before
+    raise Refused(f"the start time of {record.name!r} is changed again and again in Django; stop that, and try again")
+
+
+def _hold_once(crew: Crew, item: Item, record: TakeOver) -> bool:
+    for _ in range(TRIES):
+        row = crew.switches.read(record.row)
+        if row is None or item.spec is None or not row.enabled:
+            return False
+        wait = 0.0 if row.start_time == record.until else quiet_in(row, item.spec, utc_now())
+        if not wait:
+            break
+        crew.sleep(wait)
+    return crew.switches.hold(record.row, record.before, record.until)
+
+
+def _answers(crew: Crew) -> bool:
+    """Ask beat, and wait for its answer."""
+    question = crew.switches.ask()
+    began = reminded = time.monotonic()
+    while not crew.switches.is_answered(question):
+        now = time.monotonic()
+        if now - began > crew.patience:
+            return False
+        if now - reminded > REMIND:
+            crew.switches.remind()
+            reminded = now
+        crew.sleep(LOOK)
+    crew.switches.forget_answered()
+    return True
+
+
+def _release(crew: Crew, records: Records, schedule_id: str, record: TakeOver, version: int, why: str) -> Moved:
+    """Let beat go on, which has its last run in memory or in its table."""
+    if record.step != "releasing":
+        version = records.write(schedule_id, _next(record, "releasing"), version)
+    crew.switches.release(record.row, record.before, record.until)
+    records.write(schedule_id, None, version)
+    return Moved(id=schedule_id, state="released", says=f"{why}; it is beat's".removeprefix("; "))
+
+
+def _enable(crew: Crew, schedule_id: str, spec: ScheduleSpec, row: PeriodicTask, record: TakeOver) -> Schedule:
+    said = continued(spec, row, record.through)
+
+    def decide(schedule: Schedule, now: int) -> Edit | None:
+        is_done = schedule.is_enabled and schedule.spec == said and schedule.fired_through >= record.through
+        return None if is_done else handover.take_over(schedule, said, record.through, now)
+
+    schedule = _change(crew, schedule_id, decide, "taken over")
+    reach("take.enabled")
+    return schedule
+
+
+def _change(crew: Crew, schedule_id: str, decide: Callable[[Schedule, int], Edit | None], verb: str) -> Schedule:
+    """Decide on the schedule as it is, and apply it if it still is."""
+    for _ in range(TRIES):
+        found = crew.store.get_schedules([schedule_id])
+        if not found:
+            raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}; import it first")
+        edit = decide(found[0], crew.store.now())
+        if edit is None:
+            return found[0]
+        author = Author(record_id=crew.new_id(), by=crew.by, verb=verb)
+        if not crew.store.edit_schedules([with_audit(edit, found[0], author)]):
+            return edit.after
+    raise Refused(f"schedule '{schedule_id}' kept changing; try again")
+
+
+def _next(record: TakeOver, step: Step, **fields: int) -> TakeOver:
+    return msgspec.structs.replace(record, step=step, **fields)
+
+
+def _said(record: TakeOver, schedule: Schedule) -> str:
+    ran = datetime_of(record.through)
+    next_at = "none" if schedule.next_at is None else f"{datetime_of(schedule.next_at):%Y-%m-%d %H:%M:%S} UTC"
+    return f"beat ran it up to {ran:%Y-%m-%d %H:%M:%S} UTC; Rota's next run: {next_at}"

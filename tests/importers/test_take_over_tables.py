@@ -1,0 +1,184 @@
+"""--take-over on tables that the models of django-celery-beat wrote, while beat is stopped."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rota.cli.main import main
+from rota.importers.take_over_record import KIND, Records, read_all
+from rota.model.micros import datetime_of
+from rota.store.sqlite import SqliteStore
+
+APP = """
+from rota import App
+
+app = App()
+for name in ("report", "first", "often", "later", "try"):
+    app.task(lambda *args, **kwargs: None, name=f"shop.{name}")
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    path = tmp_path_factory.mktemp("site") / "site.db"
+    script = Path(__file__).with_name("django_tables.py")
+    made = subprocess.run([sys.executable, script, path], capture_output=True, text=True, check=False, timeout=200)
+    assert made.returncode == 0, made.stderr
+    return path.read_bytes()
+
+
+class Folder:
+    """An app, a site's database and a store."""
+
+    def __init__(self, path: Path, filled: bytes) -> None:
+        self.path = path
+        (path / "site.db").write_bytes(filled)
+        (path / "jobs.py").write_text(APP)
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        said = ["import", "django-celery-beat", "sqlite:///site.db", "--app", "jobs.py", *words]
+        done = CliRunner().invoke(main, said, prog_name="rota")
+        assert done.exit_code == code, (done.exit_code, done.output)
+        return done.output
+
+    def sql(self, text: str, *values: object) -> list[tuple]:
+        with closing(sqlite3.connect(self.path / "site.db")) as connection, connection:
+            return connection.execute(text, values).fetchall()
+
+    def row(self, name: str) -> tuple:
+        fields = "enabled, start_time, last_run_at"
+        return self.sql(f"SELECT {fields} FROM django_celery_beat_periodictask WHERE name = ?", name)[0]  # noqa: S608
+
+    def store(self) -> SqliteStore:
+        store = SqliteStore(self.path / ".rota" / "rota.db")
+        store.open()
+        return store
+
+    def schedules(self) -> dict:
+        with closing(self.store()) as store:
+            return {one.id: one for one in store.list_schedules(limit=200).items}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, filled):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield Folder(tmp_path, filled)
+    sys.modules.pop("jobs", None)
+
+
+def ran(folder: Folder, name: str, at: datetime, *, count: int = 1) -> None:
+    text = "UPDATE django_celery_beat_periodictask SET last_run_at = ?, total_run_count = ? WHERE name = ?"
+    folder.sql(text, at.replace(tzinfo=None).isoformat(" "), count, name)
+
+
+def test_each_item_goes_off_there_and_on_here_from_its_last_run(folder):
+    last = datetime(2026, 11, 16, 8, 30, 0, 123456, tzinfo=UTC)
+    ran(folder, "morning report", last)
+    said = folder("--take-over", "--beat-stopped")
+    assert "morning-report  taken: beat ran it up to 2026-11-16 08:30:00 UTC" in said
+    assert "often  left: it is off in django-celery-beat" in said
+    assert "friday-13th  left: it needs day-of-month 13" in said
+    assert "at-dawn  left: solar" in said
+    schedules = folder.schedules()
+    assert {name for name, one in schedules.items() if one.is_enabled} == {
+        "morning-report", "first-monday", "later", "a-try",
+    }  # fmt: skip
+    report = schedules["morning-report"]
+    assert datetime_of(report.fired_through) == last
+    assert datetime_of(report.next_at) == datetime(2026, 11, 17, 8, 30, tzinfo=UTC)  # missed, and still open
+    assert datetime_of(schedules["later"].next_at) == datetime(2099, 1, 1, 12, 30, 15, tzinfo=UTC)
+    assert folder.row("morning report") == (0, None, "2026-11-16 08:30:00.123456")
+    assert folder.row("a try")[:2] == (0, "2099-01-01 12:30:15")  # it keeps the start time of its own
+    assert "0 items moved" in folder("--take-over", "--beat-stopped")
+
+
+def test_what_was_taken_over_is_left_alone_by_later_imports_and_can_be_given_back(folder):
+    ran(folder, "morning report", datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
+    folder("--take-over", "--beat-stopped", "--only", "morning report")
+    before = folder.schedules()["morning-report"]
+    assert "it was taken over from beat" in folder()
+    assert folder.schedules()["morning-report"] == before
+    assert "morning-report  back: beat goes on after 2026-11-16 08:30:00 UTC" in folder("--give-back", "--beat-stopped")
+    assert folder.row("morning report") == (1, None, "2026-11-16 08:30:00")
+    assert not folder.schedules()["morning-report"].is_enabled
+    assert "it was given back to beat" in folder()
+    assert not folder.schedules()["morning-report"].is_enabled
+    assert "morning-report  taken" in folder("--take-over", "--beat-stopped", "--only", "morning-report")
+
+
+def test_an_interval_goes_on_from_its_last_run(folder):
+    last = datetime.now(UTC) - timedelta(seconds=10)
+    folder.sql("UPDATE django_celery_beat_periodictask SET enabled = 1 WHERE name = 'often'")
+    ran(folder, "often", last)
+    folder("--take-over", "--beat-stopped", "--only", "often")
+    first = datetime_of(folder.schedules()["often"].next_at)
+    assert timedelta(0) <= first - (last + timedelta(seconds=90)) < timedelta(seconds=1)
+    assert "taken over" in folder()  # a plain import does not count it from the import again
+    assert datetime_of(folder.schedules()["often"].next_at) == first
+
+
+def test_a_one_off_that_has_run_stays_with_beat(folder):
+    ran(folder, "later", datetime(2026, 11, 16, tzinfo=UTC))
+    assert "later  released: beat has turned it off, or has run it" in folder(
+        "--take-over", "--beat-stopped", "--only", "later"
+    )
+    assert not folder.schedules()["later"].is_enabled
+    assert folder.row("later")[:2] == (1, None)
+
+
+def test_a_beat_that_does_not_answer_keeps_everything(folder):
+    words = ("--take-over", "--wait-for-beat", "1s")
+    assert "beat did not answer within 1 s, and nothing was changed" in folder(*words, code=8)
+    assert folder.row("first monday") == (1, None, None)
+    assert not any(one.is_enabled for one in folder.schedules().values())
+    assert "0 items moved" not in folder("--take-over", "--beat-stopped")
+    left = folder.sql("SELECT count(*) FROM django_celery_beat_periodictask WHERE name LIKE 'rota-%' AND enabled")
+    assert left == [(1,)]  # a beat that starts switches the question off; the next command removes it
+    folder.sql("UPDATE django_celery_beat_periodictask SET enabled = 0 WHERE name LIKE 'rota-%'")
+    folder("--take-over", "--beat-stopped")
+    assert folder.sql("SELECT 1 FROM django_celery_beat_periodictask WHERE name LIKE 'rota-%'") == []
+
+
+def test_of_two_commands_at_once_one_is_refused(folder):
+    folder("--take-over", "--beat-stopped", "--only", "first-monday")
+    with closing(folder.store()) as store:
+        (name,) = read_all(store, store.list_entries(KIND).items and "django-celery-beat sqlite:///site.db")
+        record, version = Records(store).find(name)
+        Records(store).write(name, record, version)
+        with pytest.raises(Exception, match="another process"):
+            Records(store).write(name, record, version)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--take-over", "--give-back"), "exclude each other"),
+        (("--take-over", "--to", "x.yaml"), "needs the store"),
+        (("--take-over", "--only", "none"), "no item of django-celery-beat has this name"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(folder, words, reason):
+    assert reason in folder(*words, code=2)
+
+
+def test_a_dry_run_changes_neither_system(folder):
+    before = (folder.path / "site.db").read_bytes()
+    assert "nothing was written" in folder("--take-over", "--dry-run")
+    assert (folder.path / "site.db").read_bytes() == before
+    assert not (folder.path / ".rota").exists()
+
+
+def test_a_task_that_the_app_does_not_have_stays_with_beat(folder):
+    (folder.path / "jobs.py").write_text(APP.replace('"report", ', ""))
+    said = folder("--take-over", "--beat-stopped")
+    assert "morning-report  left: the app has no task 'shop.report'" in said
+    assert folder.row("morning report")[0] == 1
