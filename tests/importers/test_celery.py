@@ -35,14 +35,17 @@ FIELDS = st.tuples(
 )
 
 
-@given(fields=FIELDS, hours=st.integers(0, 24 * 400))
-def test_a_crontab_runs_when_celery_runs_it(fields, hours):
-    after = NOW + timedelta(hours=hours)
+ZONES = st.sampled_from(["UTC", "Asia/Kolkata", "America/Phoenix"])  # whose clocks are not changed
+
+
+@given(fields=FIELDS, zone=ZONES, minutes=st.integers(0, 60 * 24 * 400))
+def test_a_crontab_runs_when_celery_runs_it(fields, zone, minutes):
+    after = NOW + timedelta(minutes=minutes)
     try:
         trigger = crontab_trigger(*fields)
     except Cannot:
         assume(False)  # noqa: FBT003 - hypothesis takes it so
-    assert list(celery_runs(fields, "UTC", after)) == trigger.bound("UTC").next_runs(3, after=after)
+    assert list(celery_runs(fields, zone, after)) == trigger.bound(zone).next_runs(3, after=after)
 
 
 def app_with(**entries) -> Celery:
@@ -158,6 +161,8 @@ def test_rows_of_django_celery_beat_become_schedules(database):
     assert (report.end, specs["a-try"].start, specs["a-try"].max_runs) == (soon, soon, 1)
     assert (specs["often"].enabled, specs["later"].max_runs) == (False, None)
     assert any("expire_seconds=60" in warning for warning in found["later"].warnings)
+    assert found["later"].old_runs == (datetime(2099, 1, 1, 12, 30, 15, tzinfo=UTC),)
+    assert len(found["often"].old_runs) == len(found["morning-report"].old_runs) == 3
     assert {name: item.reason.partition(" ")[0] for name, item in found.items() if not item.spec} == {
         "friday-13th": "it",
         "fast": "the",

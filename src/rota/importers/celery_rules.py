@@ -63,6 +63,7 @@ def celery_runs(fields: tuple[str, ...], tz: str, after: datetime) -> tuple[date
         return None
     rule = crontab(**dict(zip(FIELDS, fields, strict=True)))
     zone = ZoneInfo(tz)
+    rule.tz = zone  # otherwise Celery compares days in the timezone of whichever app is current
     runs: list[datetime] = []
     at = after
     for _ in range(SHOWN_RUNS):

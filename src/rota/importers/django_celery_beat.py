@@ -14,7 +14,7 @@ from rota.errors import BadStoreUrl, RotaError
 from rota.importers.celery_beat import AS_BEAT
 from rota.importers.celery_rules import celery_runs, crontab_trigger, interval_trigger, priority_of
 from rota.importers.django_database import instant_of
-from rota.importers.found import Cannot, Found, Item, Wanted, distinct
+from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
 from rota.importers.naming import id_of
 from rota.triggers import once
 
@@ -167,7 +167,7 @@ def trigger_of(row: PeriodicTask) -> Trigger:
     if row.crontab:
         return crontab_trigger(*row.crontab)
     if row.interval is not None:
-        return interval_trigger(timedelta(**{row.interval[1]: row.interval[0]}))
+        return interval_trigger(interval_of(row.interval))
     if row.clocked is not None:
         return once(row.clocked)
     if row.solar is not None:
@@ -185,5 +185,25 @@ def _item(name: str, row: PeriodicTask, tasks: Tasks, now: datetime) -> Item:
         spec, warnings = tasks.spec(translate_row(row, now), row.timezone)
     except Cannot as err:
         return Item(id=name, name=row.name, old_text=row.old_text, reason=str(err))
-    runs = celery_runs(row.crontab, row.timezone, now) if row.crontab else None
+    runs = _old_runs(row, now)
     return Item(id=name, name=row.name, old_text=row.old_text, spec=spec, warnings=warnings, old_runs=runs)
+
+
+def _old_runs(row: PeriodicTask, now: datetime) -> tuple[datetime, ...] | None:
+    """By Celery's own code, if it is installed; an interval is counted from the last run, or from the last edit."""
+    if row.crontab:
+        return celery_runs(row.crontab, row.timezone, now)
+    if row.clocked is not None:
+        return (row.clocked,) if row.clocked > now else ()
+    since = row.last_run_at or row.date_changed
+    if row.interval is None or since is None or row.start_time is not None:
+        return None
+    interval = interval_of(row.interval)
+    first = max(since + interval, now)
+    return tuple(first + number * interval for number in range(1 if row.one_off else SHOWN_RUNS))
+
+
+def interval_of(said: tuple[int, str]) -> timedelta:
+    """The length of an interval as its table has it."""
+    number, period = said
+    return timedelta(**{period: number})

@@ -24,6 +24,7 @@ from rota.clock import utc_now
 from rota.errors import Refused, ResultTimeout, ScheduleNotFound
 from rota.failpoints import reach
 from rota.importers.beat_switches import BeatSwitches
+from rota.importers.django_celery_beat import interval_of
 from rota.importers.take_over_record import Records, Step, TakeOver
 from rota.model.audit_record import Author
 from rota.model.micros import datetime_of, micros_of
@@ -164,7 +165,7 @@ def continued(spec: ScheduleSpec, row: PeriodicTask, through: int) -> ScheduleSp
     """The definition that goes on where beat stopped: an interval is counted from beat's last run, in whole seconds."""
     if row.interval is None:
         return spec
-    interval = timedelta(**{row.interval[1]: row.interval[0]})
+    interval = interval_of(row.interval)
     first = math.ceil((datetime_of(through) + interval).timestamp())
     trigger = every(interval, start=datetime.fromtimestamp(first, UTC), tz=trigger_from_text(spec.trigger).tz)
     return msgspec.structs.replace(spec, trigger=str(trigger))
@@ -174,7 +175,7 @@ def quiet_in(row: PeriodicTask, spec: ScheduleSpec, now: datetime) -> float:
     """Seconds to wait until no run of the item is near. Beat may be killed at any time; between two runs, everything
     that it has sent is written, if it runs with `beat_sync_every = 1`."""
     if row.interval is not None:
-        interval = timedelta(**{row.interval[1]: row.interval[0]})
+        interval = interval_of(row.interval)
         margin = min(QUIET, interval / 4)
         since = (now - margin) - (row.last_run_at or row.date_changed or now)
         due = (now - margin) + interval - since % interval
