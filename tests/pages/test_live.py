@@ -87,6 +87,22 @@ def test_eight_tabs_share_one_stream(browser, door):
         context.close()
 
 
+def test_a_refused_stream_leaves_what_is_typed_and_the_page_asks_for_news_by_itself(browser, door):
+    with Tab.open(browser, door) as tab:
+        tab.page.route("**/events", lambda route: route.fulfill(status=429, body="too many streams"))
+        tab.go("/jobs")
+        tab.page.fill("#q", "half a sear")
+        with tab.page.expect_response("**/events"):  # it tries again after a while
+            pass
+        assert tab.page.input_value("#q") == "half a sear"
+        tab.page.evaluate("document.activeElement.blur()")
+        enqueue(door, "unheard@example.org")
+        tab.page.wait_for_selector("text=unheard@example.org")
+        assert tab.page.input_value("#q") == "half a sear"
+        tab.page.unroute("**/events")
+        tab.page.wait_for_selector("#live:not(.off)")
+
+
 def test_a_store_that_is_away_is_said_and_the_page_comes_back(browser, door, monkeypatch):
     with Tab.open(browser, door) as tab:
         tab.go("/jobs")

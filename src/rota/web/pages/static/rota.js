@@ -137,12 +137,19 @@ if (light && kinds.size && "EventSource" in window) {
   const channel = "BroadcastChannel" in window ? new BroadcastChannel(name) : null;
   const say = (message) => { heard(message); channel?.postMessage(message); };
   let isOpen = false;
-  const listen = () => new Promise(() => {
+  const connect = () => {
     const stream = new EventSource(`${base}/events`);
     stream.onopen = () => { isOpen = true; say({ open: true }); };
-    stream.onerror = () => { if (isOpen) say({ open: false }); isOpen = false; if (stream.readyState === 2) setTimeout(() => location.reload(), 5000); };
+    stream.onerror = () => {
+      if (isOpen) say({ open: false });
+      isOpen = false;
+      if (stream.readyState === EventSource.CLOSED) { refresh(); setTimeout(connect, EVERY); }  // refused: the page asks by itself meanwhile
+    };
     for (const kind of ["counts", "job", "change", "away"]) stream.addEventListener(kind, () => say({ kind }));
-    if (channel) channel.addEventListener("message", (event) => { if (event.data.ask && isOpen) channel.postMessage({ open: true }); });
+  };
+  const listen = () => new Promise(() => {
+    connect();
+    channel?.addEventListener("message", (event) => { if (event.data.ask && isOpen) channel.postMessage({ open: true }); });
   });
   channel?.addEventListener("message", (event) => { if (!event.data.ask) heard(event.data); });
   channel?.postMessage({ ask: true });
