@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.inspector.occurrences import coming_runs, coming_slots, local_start
 from rota.inspector.schedule_state import schedule_state
@@ -14,7 +15,7 @@ from rota.store.shared.liveness import live_nodes
 
 if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule
-    from rota.store.contract import Node, Store
+    from rota.store.contract import Store
 
 FAR = 400 * 24 * 3600 * SECOND  # how far ahead a next run is looked for
 MINUTE, MINUTES = 60 * SECOND, 60
@@ -22,7 +23,7 @@ HOUR = MINUTES * MINUTE
 MOST_OF_HOUR = 200  # schedules whose runs of the next hour are computed for one page
 TOLERANCE = 5 * SECOND  # a scheduler that is alive fires within this time
 
-Cause = Literal["no_scheduler", "behind"]
+Cause = Literal["no_scheduler", "behind", "sealed"]
 
 
 class NextRun(Struct, frozen=True, kw_only=True):
@@ -42,10 +43,9 @@ def next_runs(store: Store, limit: int = 10) -> list[NextRun]:
     now = store.now()
     first = store.due_schedules(limit, now=now + FAR).schedules
     runs = [run for schedule in first for run in _runs(schedule, now, limit)]
-    late = [run for run in runs if run.overdue_for > 0]
-    if late:
-        nodes = store.list_nodes()
-        runs = [_explained(run, nodes, now) for run in runs]
+    if any(run.overdue_for > 0 for run in runs):
+        cause, since = why_overdue(store)
+        runs = [replace(run, cause=cause, since=since) if run.overdue_for > 0 else run for run in runs]
     return sorted(runs, key=lambda run: (run.at, run.schedule_id))[:limit]
 
 
@@ -105,22 +105,11 @@ def _runs(schedule: Schedule, now: int, limit: int) -> list[NextRun]:
     return runs
 
 
-def _explained(run: NextRun, nodes: list[Node], now: int) -> NextRun:
-    if run.overdue_for <= 0:
-        return run
-    schedulers = [node for node in nodes if "scheduler" in node.roles]
-    if live_nodes(schedulers, now):
-        return _with(run, "behind", None)
-    return _with(run, "no_scheduler", max((node.beat_at for node in schedulers), default=None))
-
-
-def _with(run: NextRun, cause: Cause, since: int | None) -> NextRun:
-    return NextRun(
-        schedule_id=run.schedule_id,
-        at=run.at,
-        queue=run.queue,
-        usual_seconds=run.usual_seconds,
-        overdue_for=run.overdue_for,
-        cause=cause,
-        since=optional_datetime(since),
-    )
+def why_overdue(store: Store) -> tuple[Cause, datetime | None]:
+    """Why runs that are overdue were not fired; without a scheduler, since when none has been alive."""
+    if store.sealed() is not None:
+        return "sealed", None
+    schedulers = [node for node in store.list_nodes() if "scheduler" in node.roles]
+    if live_nodes(schedulers, store.now()):
+        return "behind", None
+    return "no_scheduler", optional_datetime(max((node.beat_at for node in schedulers), default=None))

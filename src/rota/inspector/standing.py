@@ -60,7 +60,8 @@ class StandingFacts(Struct, kw_only=True):
     workers: int
     schedulers: int
     nodes: int
-    last_beat_at: datetime | None  # of the node that was alive last
+    last_worker_at: datetime | None  # the last heartbeat of a worker, if there ever was one
+    last_scheduler_at: datetime | None
     oldest_seconds: float | None  # how long the first waiting job has been waiting
     oldest_queue: str | None
     on_time: int  # schedules that are to run, neither fail nor are late
@@ -99,6 +100,7 @@ def read_standing(store: Store, schedules: SchedulesFacts) -> StandingFacts:
     alive, late = live_nodes(nodes, now), overdue_schedules(store, MOST_LATE)
     jobs = jobs_by_state(queues)
     workers = [node for node in alive if "worker" in node.roles]
+    slots, silent_running = sum(node.concurrency for node in workers), len(jobs_of_silent_nodes(store, nodes, now))
     oldest = min((queue for queue in queues if queue.oldest_at is not None), key=_oldest_at, default=None)
     facts = StandingFacts(
         standing="well",
@@ -106,13 +108,14 @@ def read_standing(store: Store, schedules: SchedulesFacts) -> StandingFacts:
         schedules=schedules,
         jobs=jobs,
         running=jobs["running"],
-        silent_running=len(jobs_of_silent_nodes(store, nodes, now)),
-        free=max(0, sum(node.concurrency - node.running for node in workers)),
-        slots=sum(node.concurrency for node in workers),
+        silent_running=silent_running,
+        free=max(0, slots - (jobs["running"] - silent_running)),
+        slots=slots,
         workers=len(workers),
         schedulers=sum("scheduler" in node.roles for node in alive),
         nodes=len(alive),
-        last_beat_at=optional_datetime(max((node.beat_at for node in nodes), default=None)),
+        last_worker_at=_last_beat(nodes, "worker"),
+        last_scheduler_at=_last_beat(nodes, "scheduler"),
         oldest_seconds=None if oldest is None else max(0, now - _oldest_at(oldest)) / SECOND,
         oldest_queue=None if oldest is None else oldest.name,
         on_time=max(0, schedules.on - len({one.schedule_id for one in schedules.failing} | {one.id for one in late})),
@@ -138,6 +141,10 @@ def standing_of(facts: StandingFacts, nodes: list[Node], *, is_sealed: bool) -> 
     if facts.schedules.broken:
         return "broken"
     return "late" if facts.late else "well"
+
+
+def _last_beat(nodes: list[Node], role: str) -> datetime | None:
+    return optional_datetime(max((node.beat_at for node in nodes if role in node.roles), default=None))
 
 
 def _failing(schedule: Schedule) -> FailingFacts:

@@ -133,9 +133,11 @@ def _behind(visit: Visit, standing: StandingFacts, failed: int) -> Markup:
             return text("standing.failing_names", names=Markup(", ").join(names))
         case "no_scheduler" | "no_worker":
             commands = {name: with_code(f"`rota {name}`") for name in ("run", "scheduler", "worker")}
-            if standing.last_beat_at is None:
+            is_worker = standing.standing == "no_worker"
+            since = standing.last_worker_at if is_worker else standing.last_scheduler_at
+            if since is None:
                 return text(f"standing.{standing.standing}_never", **commands)
-            return text(f"standing.{standing.standing}_more", since=visit.words.time(standing.last_beat_at), **commands)
+            return text(f"standing.{standing.standing}_more", since=visit.words.time(since), **commands)
         case "late":
             return text("standing.late_more")
         case "empty":

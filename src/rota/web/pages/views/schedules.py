@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadOption
-from rota.inspector.coming import TOLERANCE, overdue_for
+from rota.inspector.coming import TOLERANCE, overdue_for, why_overdue
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.ledger import newest_of_many, open_times
 from rota.inspector.schedule_index import (
@@ -22,7 +22,6 @@ from rota.inspector.search import without_state
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.schedules.schedule import PAUSED
 from rota.model.schedules.slots import DISABLED
-from rota.store.shared.liveness import live_nodes
 from rota.triggers import trigger_from_text
 from rota.triggers.every import Every
 from rota.web.pages.page import Page, View, Visit
@@ -154,15 +153,6 @@ def explained(one: dict[str, Any], store: Store) -> dict[str, Any]:
         return one
     cause, since = why_overdue(store)
     return {**one, "cause": cause, "cause_since": since}
-
-
-def why_overdue(store: Store) -> tuple[str, datetime | None]:
-    schedulers = [node for node in store.list_nodes() if "scheduler" in node.roles]
-    if store.sealed() is not None:
-        return "sealed", None
-    if live_nodes(schedulers, store.now()):
-        return "behind", None
-    return "no_scheduler", optional_datetime(max((node.beat_at for node in schedulers), default=None))
 
 
 def tone_of(line: Occurrence) -> str:
