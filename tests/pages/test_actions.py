@@ -92,7 +92,7 @@ def test_a_schedule_is_run_disabled_enabled_and_removed(plain, shop):
     plain.page.click("button:has-text('Enable')")
     assert shop.app.schedules.get("by-hand").is_enabled
     plain.go("/schedules/by-hand/remove")
-    assert "1 job that waits is cancelled" in plain.text()
+    assert "1 waiting job is cancelled" in plain.text()
     plain.page.click("button:has-text('Remove the schedule')")
     assert "by-hand was removed." in plain.text()
 

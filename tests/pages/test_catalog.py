@@ -120,7 +120,7 @@ def test_a_secret_that_does_not_fit_is_not_repeated(tab, shop):
 
 def test_a_task_without_arguments_says_so_and_runs(tab):
     tab.go("/catalog/usage.bill")
-    assert "It takes none." in tab.text()
+    assert "The task takes no arguments." in tab.text()
     with tab.page.expect_response(lambda answer: answer.status == 303):
         tab.page.click("button:has-text('Enqueue the job')")
 

@@ -109,6 +109,25 @@ def test_no_text_of_an_address_becomes_script_or_markup(browser, hostile):
             assert tab.page.locator("main script, main img").count() == 0, path
 
 
+OVER = """() => [...document.querySelectorAll('.panel')]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1)
+    .map((one) => one.outerHTML.slice(0, 80))"""
+
+
+def test_names_as_long_as_a_name_may_be_leave_every_table_in_its_panel(browser, hostile):
+    name = "n" * 120
+    task = hostile.app.task(name=name, queue=f"q{name}")(lambda **_: None)
+    task.enqueue(**{name: name})
+    hostile.app.schedules.put(f"s{name}", task.job(**{name: name}), every("1h"))
+    pages = ("/", "/jobs", "/schedules", "/agenda", "/queues", "/catalog", "/audit", f"/catalog/{name}")
+    with Tab.open(browser, hostile) as tab:
+        for path in (*pages, f"/schedules/s{name}"):
+            tab.go(path)
+            for width in (1440, 390):
+                tab.page.set_viewport_size({"width": width, "height": 844})
+                assert (tab.width() <= width, tab.page.evaluate(OVER)) == (True, []), (path, width)
+
+
 def test_the_policy_refuses_a_script_that_no_page_brings(browser, hostile):
     with Tab.open(browser, hostile) as tab:
         tab.go("/")
@@ -128,4 +147,5 @@ def test_a_payload_of_250_kilobytes_is_cut_and_an_unreadable_one_is_said(browser
         tab.go("/jobs/large/copy")
         assert "too large for this form" in tab.text()
         tab.go("/jobs/unreadable")
+        assert "The job cannot be run: the payload cannot be read" in tab.text()
         assert tab.width() <= 390

@@ -72,6 +72,26 @@ def act(client, schedule_id, **fields):
 # In a browser.
 
 
+@pytest.mark.parametrize(
+    ("viewer", "schedule", "beside"),
+    [
+        ("Europe/Riga", "tick", ["UTC", "Europe/Riga"]),
+        ("Europe/Riga", "daily", ["Europe/Riga", "UTC"]),
+        ("UTC", "tick", ["UTC"]),
+    ],
+)
+def test_times_stand_in_the_schedules_zone_and_one_more(client, viewer, schedule, beside):
+    """UTC; for a schedule that runs by UTC, the viewer's own zone. A zone is not shown twice."""
+    client.cookies.set("rota_zone", viewer)
+    edit = client.get(f"/schedules/{schedule}/edit").text
+    heads = re.search(r"<thead><tr>(.*?)</tr></thead>", edit.partition('id="h-n"')[2])[1]
+    assert re.findall(r">([A-Za-z/]+)</th>", heads)[: len(beside)] == beside
+    assert heads.count("UTC") == 1
+    page = client.get(f"/schedules/{schedule}").text
+    assert f'<span class="end">{", ".join(beside)}</span>' in page
+    assert f"every expected time in {viewer}, newest first" in page
+
+
 def test_why_is_two_clicks_from_the_first_page(there):
     there.go("/")
     there.page.click("#next a:has-text('rates-fetch')")

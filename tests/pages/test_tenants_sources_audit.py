@@ -108,7 +108,7 @@ def test_the_audit_says_who_changed_what_and_narrows_to_one_thing(tab):
     assert "Paused" in row.inner_text()
     assert "the disk is full" in row.inner_text()
     assert "ann" in row.inner_text()
-    row.locator("a:has-text('only this')").click()
+    row.locator("a:has-text('only its changes')").click()
     assert tab.page.input_value("#a-subject") == "queue:reports"
     assert tab.page.locator("tbody tr").count() == 1
 

@@ -147,7 +147,7 @@ def _greet(app: App, server: WebServer) -> None:
     elif not app.settings.web.token:
         say(_about_tokens(app))
     if not len(internals(app).registry):
-        say("no app is named, so no job can be enqueued here by its task's name; add --app jobs.py, or set ROTA_APP")
+        say("no tasks are known here, so no job can be enqueued by its task's name; --app names an app that has some")
 
 
 def _about_tokens(app: App) -> str:

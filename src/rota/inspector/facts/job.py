@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from rota.errors import BadPayload
 from rota.inspector.facts.values import filled
 from rota.model.jobs.history import history_of
 from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.payload import unpack_call
 from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar
 
@@ -135,10 +137,18 @@ def _fields(job: Job, redaction: Redaction) -> dict[str, Any]:
 def job_problem(job: Job) -> str:
     """Why a job cannot be shown as it is stored; empty if it can."""
     instants = {name: getattr(job, name) for name in _INSTANTS}
-    return outside_calendar(**instants) or _result_problem(job)
+    return outside_calendar(**instants) or _payload_problem(job) or _result_problem(job)
 
 
 _INSTANTS = ("created_at", "run_at", "queued_at", "started_at", "finished_at", "fire_at")
+
+
+def _payload_problem(job: Job) -> str:
+    try:
+        unpack_call(job.payload)
+    except BadPayload as err:
+        return f"cannot be run: {err}"
+    return ""
 
 
 def _result_problem(job: Job) -> str:

@@ -67,15 +67,33 @@ class Words:
         if local.date() == today and form != "full":
             return clock
         if form == "tick":
-            return f"{self.texts.words('time.days')[local.weekday()]} {clock}"
+            return f"{self.weekday(local)} {clock}"
         if form == "full":
             return f"{self._day(local)}, {clock}"
         return f"{self._day(local, today.year)}, {clock if form == 'exact' else f'{local:%H:%M}'}"
+
+    def weekday(self, local: datetime) -> str:
+        return self.texts.words("time.days")[local.weekday()]
+
+    def date(self, local: datetime) -> str:
+        """A day without its weekday: 18 Nov."""
+        month = self.texts.words("time.months")[local.month - 1]
+        return str(self.texts.text("time.date", day=str(local.day), month=month))
 
     def wall(self, at: datetime) -> str:
         """A time by the clock of its own zone, whatever the viewer's: Sun 8 Mar, 03:00."""
         clock = f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
         return f"{self._day(at, self.now.astimezone(at.tzinfo).year)}, {clock}"
+
+    def beside(self, tz: str) -> ZoneInfo | None:
+        """The zone in which times stand beside those of a schedule: UTC; the viewer's if the schedule runs by UTC."""
+        other = self.zone if tz == "UTC" else ZoneInfo("UTC")
+        return None if other.key == tz else other
+
+    def wall_beside(self, at: datetime, other: datetime) -> str:
+        """A time by another clock: without its day if that is the same."""
+        shown = self.wall(other)
+        return shown if other.date() != at.date() else shown.rpartition(", ")[2]
 
     def span(self, seconds: float | None) -> str:
         """How long something took: 38 ms, 3.2 s, 4 min 12 s, 1 h 8 min."""

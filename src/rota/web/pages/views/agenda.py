@@ -112,16 +112,15 @@ def agenda_values(visit: Visit, window: Window, bounds: list[int], lanes: list[L
 
 def _heads(visit: Visit, bounds: list[int], window: Window) -> list[dict[str, Any]]:
     words = visit.words
-    days, months = words.texts.words("time.days"), words.texts.words("time.months")
     if len(bounds) == 2:
         return [{"name": f"{hour:02}", "minutes": ":00", "rest": "", "is_today": False} for hour in range(0, 24, 3)]
     heads = []
     for start, end in pairwise(bounds):
         local = datetime_of(start).astimezone(words.zone)
         heads.append({
-            "name": days[local.weekday()],
+            "name": words.weekday(local),
             "minutes": "",
-            "rest": f"{local.day} {months[local.month - 1]}",
+            "rest": words.date(local),
             "is_today": start <= window.now < end,
         })  # fmt: skip
     return heads

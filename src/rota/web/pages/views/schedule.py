@@ -10,7 +10,7 @@ from msgspec import Struct
 from rota.app import internals
 from rota.errors import BadOption, BadTrigger, RotaError, ScheduleNotFound
 from rota.inspector.calls import call
-from rota.inspector.coming import overdue_for
+from rota.inspector.coming import overdue_for, why_overdue
 from rota.inspector.facts.change import change_facts
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.ledger import explained, newest_occurrences, overdue, strip_ends
@@ -21,7 +21,7 @@ from rota.model.schedules.edit import describe_origin
 from rota.model.schedules.schedule import PAUSED, problem_of
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Page, View, Visit
-from rota.web.pages.views.schedules import STRIP, cells_of, next_of, sentence_of, silent_cells, why_overdue
+from rota.web.pages.views.schedules import STRIP, cells_of, next_of, sentence_of, silent_cells
 from rota.web.pages.why_words import said_of, warned
 from rota.web.pages.words import with_code
 from rota.web.types import ScheduleId
