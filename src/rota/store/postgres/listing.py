@@ -73,7 +73,7 @@ class Listing:
         return self._database.call(lambda tx: _page(tx, where, _END if cursor is None else int(cursor), limit))
 
     def count_jobs(self, where: JobFilter, limit: int) -> int:
-        return len(self._database.call(lambda tx: newest(tx, where, _END, limit)))
+        return self._database.call(lambda tx: _count(tx, where, limit))
 
     def list_failures(self, since: int, limit: int) -> list[Failure]:
         rows = self._database.call(lambda tx: tx.rows(_FAILURES, (since, limit)))
@@ -93,22 +93,43 @@ class Bounded(JobFilter, frozen=True, kw_only=True):
 
 def newest(tx: Transaction, where: JobFilter, end: int, limit: int) -> list[int]:
     """The positions of the newest jobs before an end that a filter shows, the newest first."""
-    if where.since is not None or where.until is not None:
-        positions = block_index.positions(tx, where.since, where.until)
-        where = Bounded(**msgspec.structs.asdict(where), first=positions.start)
-        end = min(end, positions.stop)
-    if where.least_attempts is not None:
-        return _seqs(tx, _repeated(where, end, limit))
-    if not _needs_blocks(where):
-        return _seqs(tx, _found(where, end, limit))
+    where, end = _bounded(tx, where, end)
+    if where.least_attempts is not None or not _needs_blocks(where):
+        return _seqs(tx, _by_index(where, end, limit))
+    near, beyond = _near(tx, where, end, limit)
+    return near if beyond is None else _in_blocks(tx, where, beyond + 1, limit, near)
+
+
+def _count(tx: Transaction, where: JobFilter, limit: int) -> int:
+    """How many jobs a filter shows, up to a limit. The server counts: thousands of positions take longer to send."""
+    where, end = _bounded(tx, where, _END)
+    if where.least_attempts is not None or not _needs_blocks(where):
+        query = _by_index(where, end, limit)
+        found: int = tx.rows(f"SELECT count(*) FROM ({query.text}) c", query.values)[0][0]
+        return found
+    near, beyond = _near(tx, where, end, limit)
+    return len(near) if beyond is None else _count_in_blocks(tx, where, beyond + 1, limit, len(near))
+
+
+def _bounded(tx: Transaction, where: JobFilter, end: int) -> tuple[JobFilter, int]:
+    """The filter and the end with the positions that jobs of its time can have."""
+    if where.since is None and where.until is None:
+        return where, end
+    positions = block_index.positions(tx, where.since, where.until)
+    return Bounded(**msgspec.structs.asdict(where), first=positions.start), min(end, positions.stop)
+
+
+def _by_index(where: JobFilter, end: int, limit: int) -> Query:
+    return _found(where, end, limit) if where.least_attempts is None else _repeated(where, end, limit)
+
+
+def _near(tx: Transaction, where: JobFilter, end: int, limit: int) -> tuple[list[int], int | None]:
+    """Jobs among the newest rows, and the newest position beyond them; None if there is no need to read on."""
     near = _seqs(tx, _found(where, end, limit, tail=f"ORDER BY x.seq DESC LIMIT {REACH}"))
     if len(near) >= limit:
-        return near
+        return near, None
     beyond = _beyond_reach(tx, where, end)
-    if beyond is None:
-        return near
-    near = [seq for seq in near if seq > beyond]
-    return _in_blocks(tx, where, beyond + 1, limit, near)
+    return near if beyond is None else [seq for seq in near if seq > beyond], beyond
 
 
 def _repeated(where: JobFilter, end: int, limit: int) -> Query:
@@ -149,6 +170,21 @@ def _in_blocks(tx: Transaction, where: JobFilter, end: int, limit: int, found: l
             return found[:limit]
         end = min(checked) * BLOCK
         number = _next_number(number, len(here), limit - len(found))
+
+
+def _count_in_blocks(tx: Transaction, where: JobFilter, end: int, limit: int, found: int) -> int:
+    number = FIRST
+    while True:
+        blocks = _blocks(where, (end - 1) // BLOCK, number)
+        inner = _found(where, end, limit, within=_IN_BLOCK)
+        text = f"SELECT b.block, (SELECT count(*) FROM ({inner.text}) f) FROM ({blocks.text}) b"
+        counts: dict[int, int] = dict(tx.rows(text, [*inner.values, *blocks.values]))
+        here = sum(counts.values())
+        found += here
+        if found >= limit or len(counts) < number:
+            return min(found, limit)
+        end = min(counts) * BLOCK
+        number = _next_number(number, here, limit - found)
 
 
 def _next_number(number: int, found: int, missing: int) -> int:
