@@ -8,12 +8,14 @@ import sys
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
+import bson
 import pymongo
 import pytest
-from bson import Decimal128, Int64, ObjectId
+from bson import Decimal128, Int64, MaxKey, ObjectId, Timestamp
 from bson.binary import UuidRepresentation
 from bson.codec_options import CodecOptions
 from bson.datetime_ms import DatetimeMS
+from bson.raw_bson import RawBSONDocument
 from forking import in_child
 from mongo_stage import MongoStage, client_of
 
@@ -109,10 +111,51 @@ def test_the_codec_of_the_owner_is_kept(orders):
 
 
 def test_a_date_outside_of_pythons_calendar_does_not_stop_the_others(orders):
-    orders.insert_one({"_id": 1, "sleepUntil": DatetimeMS(-(10**15))})
+    far = DatetimeMS(-(10**15))
+    for fields in (Fields(), Fields.four()):
+        orders.delete_many({})
+        orders.insert_many([{"_id": 1, "sleepUntil": far}, {"_id": 2, "sleepUntil": far, "interval": "every 1d"}])
+        orders.insert_one({"_id": 3, "sleepUntil": ago(5)})
+        assert run_all(MongoSource(orders, fields=fields)) == [1, 2, 3]
+        first, second = orders.find({"_id": {"$in": [1, 2]}}, sort=[("_id", 1)])
+        assert first["sleepUntil"] is None  # its end was written
+        assert second["sleepUntil"] > datetime.now(UTC).replace(tzinfo=None)
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_a_text_that_is_no_utf8_does_not_stop_the_others(orders, concurrency):
+    broken = bson.encode({"_id": 1, "sleepUntil": ago(9), "note": "AAAA"}).replace(b"AAAA", b"\xff\xfe\xff\xfe")
+    orders.insert_one(RawBSONDocument(broken))
     orders.insert_one({"_id": 2, "sleepUntil": ago(5)})
-    source = MongoSource(orders)
-    assert run_all(source) == [1, 2]
+    assert run_all(MongoSource(orders), concurrency=concurrency) == [1, 2]
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_a_lock_that_is_no_date_is_none(orders, concurrency):
+    odd = [Timestamp(2**31 - 1, 1), MaxKey(), "2099-01-01", 5, None]
+    orders.insert_many([{"_id": id_, "sleepUntil": ago(9), "lockedUntil": one} for id_, one in enumerate(odd)])
+    assert sorted(run_all(MongoSource(orders), concurrency=concurrency)) == [0, 1, 2, 3, 4]
+
+
+def test_an_index_may_take_longer_than_a_call_and_a_search_may_not(orders):
+    """The server ends a command after the time that the driver sends with it."""
+    orders.insert_many([{"_id": 1, "sleepUntil": "x"}])
+    sent = []
+
+    class Listener(pymongo.monitoring.CommandListener):
+        def started(self, event):
+            sent.append((event.command_name, event.command.get("maxTimeMS")))
+
+        def succeeded(self, event): ...
+
+        def failed(self, event): ...
+
+    with pymongo.MongoClient(running_server("mongo").url(), event_listeners=[Listener()]) as client:
+        source = MongoSource(client[orders.database.name][orders.name])
+        source.prepare()
+        assert [finding.kind for finding in source.check()] == ["not-a-time"]
+    assert {limit for name, limit in sent if name == "createIndexes"} == {None}
+    assert all(limit <= 1_500 for name, limit in sent if name == "find")
 
 
 def test_a_collection_that_does_not_exist_is_told_and_waited_for(orders):

@@ -141,6 +141,17 @@ def test_what_a_table_lacks_is_told_with_the_command_that_mends_it():
     assert source.lock_next(1, LONG, MINUTE).documents == []
 
 
+def test_a_column_that_is_added_as_told_takes_what_its_owner_writes():
+    fresh_table("odd", "id bigint PRIMARY KEY")
+    source = PostgresSource(pool(), "shop.odd")
+    while found := source.check():
+        for finding in found:
+            owner().execute(finding.command)
+    insert(1, ago(5), autoRemove=True)
+    assert run_all(source) == [1]
+    assert owner().execute("SELECT * FROM shop.odd").fetchone() is None
+
+
 def test_json_that_is_not_jsonb_is_told():
     fresh_table("odd", "id bigint PRIMARY KEY, data json")
     four = Fields.four(sleep_until="data.at", interval="data.i", repeat_until="data.e", auto_remove="data.r")

@@ -145,6 +145,17 @@ def test_what_a_table_lacks_is_told_with_the_command_that_mends_it(owner, path):
     source.close()
 
 
+def test_names_of_columns_are_the_same_in_any_case(owner, path):
+    columns = "ID PRIMARY KEY, sleepuntil, INTERVAL, repeatuntil, autoremove, lockeduntil, lockedby"
+    owner.execute(f"CREATE TABLE plain ({columns})")
+    owner.execute("INSERT INTO plain (id, sleepuntil) VALUES (1, ?)", (ago(9),))
+    source = SqliteSource(path, "plain")
+    source.prepare()
+    assert source.check() == []
+    assert [one.id for one in source.lock_next(5, LONG, MINUTE).documents] == [1]
+    source.close()
+
+
 @pytest.mark.usefixtures("owner")
 def test_a_table_that_does_not_exist_is_told(path):
     source = SqliteSource(path, "nothing")

@@ -4,6 +4,7 @@ The rules decide (`rules.py`), a source records. What always holds:
 
 - The server's clock decides what is due and when a lock ends. `now()` may estimate it from the last reply.
 - `lock_next` takes the oldest due documents first. Two callers never hold the same document at one time.
+- One document that the server refuses to lock does not keep the others from being locked.
 - Every write is fenced: it happens only if the lock is still the one that `lock_next` or `renew` gave, and if the four
   fields are still what they were. A writer that comes too late changes nothing. What the owner changes stays.
 - A document that Rota has put off (a retry), or has locked with a time in `sleepUntil` (`Fields.four()`), has a side
@@ -26,6 +27,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from rota.errors import StoreError
 
 Raw = TypeVar("Raw")  # a document as its driver gives it, such as a dict
 
@@ -99,6 +102,7 @@ class Batch(Generic[Raw]):
     documents: list[LockedDocument[Raw]]
     next_due: int | None = None  # the next time within the horizon at which a document becomes due; if not later than
     # now, other callers took what this one tried, and more may be due
+    refused: tuple[StoreError, ...] = ()  # of documents that the server does not let this caller lock; others were
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

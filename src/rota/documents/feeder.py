@@ -129,6 +129,9 @@ class Feeder(Service):
         asked_at = time.monotonic()
         batch = self._source.lock_next(min(room, MAX_BATCH), self._pace.lock_for, self._pace.idle_delay)
         self.clock.sync(batch.now, asked_at)
+        for err in batch.refused:
+            log.error("%s; the other documents run", err)
+            self._hooks.on_fault(err)
         was_overtaken = not batch.documents and batch.next_due is not None and batch.next_due <= batch.now
         self._rivals = self._rivals + 1 if was_overtaken else 0
         if batch.documents:

@@ -78,8 +78,31 @@ class Fields:
         """Whether the lock has fields of its own."""
         return self.locked_until is not None
 
+    @property
+    def parents(self) -> list[str]:
+        """What leads to the fields: "job.at" -> job. A list there would make a field name many values."""
+        found = [prefixes(path)[:-1] for path in self._paths() if path is not None]
+        return list(dict.fromkeys(parent for some in found for parent in some))
+
+    def lead_through_list(self, document: Mapping[str, Any]) -> bool:
+        """Whether a list is on the way to a field. Such a document does not run."""
+        return any(_has_list(document, parent) for parent in self.parents)
+
     def _paths(self) -> list[Any]:
         return [getattr(self, field.name) for field in fields(self)]
+
+
+def prefixes(path: str) -> list[str]:
+    """The path and what leads to it: "a.b.c" -> a, a.b, a.b.c."""
+    parts = path.split(".")
+    return [".".join(parts[: number + 1]) for number in range(len(parts))]
+
+
+def _has_list(document: Mapping[str, Any], path: str) -> bool:
+    try:
+        return isinstance(get_path(document, path), list)
+    except PathThroughList:
+        return True
 
 
 def get_path(document: Mapping[str, Any], path: str) -> Any:

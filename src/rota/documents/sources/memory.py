@@ -28,7 +28,6 @@ from rota.documents.contract import (
     texts_meant,
 )
 from rota.documents.fields import MISSING, Fields, get_path, set_path, unset_path
-from rota.errors import PathThroughList
 from rota.model.micros import MILLISECOND, datetime_of, micros_of
 
 if TYPE_CHECKING:
@@ -105,11 +104,11 @@ class MemorySource(Source[Document]):
         found = []
         with self.lock:
             for document in self.documents:
-                try:
-                    at = get_path(document, self._fields.sleep_until)
-                except PathThroughList as err:
-                    found.append(Finding(kind="path-through-list", message=f"{_id(document)!r}: {err}", is_error=True))
+                if self._fields.lead_through_list(document):
+                    message = f"a path leads through a list in {_id(document)!r}, so it names many values"
+                    found.append(Finding(kind="path-through-list", message=message, is_error=True))
                     continue
+                at = get_path(document, self._fields.sleep_until)
                 if at is not MISSING and at is not None and not _is_time(at):
                     message = f"{self._fields.sleep_until} of {_id(document)!r} is {at!r}, which is not a time"
                     found.append(Finding(kind="not-a-time", message=message, is_error=True))
@@ -144,16 +143,15 @@ class MemorySource(Source[Document]):
         return [(at, one) for one in self._wanted() if (at := self._sleep_until(one)) is not None]
 
     def _sleep_until(self, document: Document) -> int | None:
-        try:
-            at = get_path(document, self._fields.sleep_until)
-        except PathThroughList:
+        if self._fields.lead_through_list(document):
             return None
+        at = get_path(document, self._fields.sleep_until)
         return _micros(at) if _is_time(at) else None
 
     def _lock_of(self, document: Document) -> tuple[int | None, str]:
         """When the lock ends and whose it is, if it has fields of its own."""
         fields = self._fields
-        if fields.locked_until is None or fields.locked_by is None:
+        if fields.locked_until is None or fields.locked_by is None or fields.lead_through_list(document):
             return None, ""
         until, by = get_path(document, fields.locked_until), get_path(document, fields.locked_by)
         return (_micros(until) if _is_time(until) else None), by or ""
@@ -163,17 +161,15 @@ class MemorySource(Source[Document]):
         return until is not None and until > now
 
     def _is_scheduled(self, document: Document) -> bool:
-        try:
-            at = get_path(document, self._fields.sleep_until)
-        except PathThroughList:
+        if self._fields.lead_through_list(document):
             return False
+        at = get_path(document, self._fields.sleep_until)
         return at is None or _is_time(at)
 
     def _never_started(self, document: Document, now: int) -> bool:
-        try:
-            at = get_path(document, self._fields.sleep_until)
-        except PathThroughList:
+        if self._fields.lead_through_list(document):
             return False
+        at = get_path(document, self._fields.sleep_until)
         interval = get_path(document, self._fields.interval)
         return at is MISSING and isinstance(interval, str) and bool(interval) and not self._is_locked(document, now)
 
@@ -181,9 +177,9 @@ class MemorySource(Source[Document]):
         fields = self._fields
         return Terms(
             sleep_until=sleep_until,
-            interval=get_path(document, fields.interval) or None,
-            repeat_until=get_path(document, fields.repeat_until) or None,
-            auto_remove=get_path(document, fields.auto_remove) or None,
+            interval=_value(document, fields.interval),
+            repeat_until=_value(document, fields.repeat_until),
+            auto_remove=_value(document, fields.auto_remove),
         )
 
     def _find(self, wanted: object) -> Document | None:
@@ -293,7 +289,7 @@ class MemorySource(Source[Document]):
             state=state_of(sleep_until=at, locked_until=until, failures=side.failures, now=now),
             sleep_until=at,
             nominal=None if at is None else side.nominal,
-            interval=get_path(document, self._fields.interval) or None,
+            interval=_value(document, self._fields.interval) or None,
             locked_by=by,
             locked_until=until,
             failures=side.failures,
@@ -317,6 +313,12 @@ def _id(document: Document) -> Any:
 
 def _is_time(value: object) -> bool:
     return isinstance(value, datetime) and value.utcoffset() is not None
+
+
+def _value(document: Document, path: str) -> Any:
+    """A field as the rules want it: None if it is missing."""
+    value = get_path(document, path)
+    return None if value is MISSING else value
 
 
 def _micros(at: datetime) -> int:

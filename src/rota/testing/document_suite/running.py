@@ -65,6 +65,19 @@ class TestRunning:
         assert facts["bad"].state == "retrying"
         assert "every now and then" in facts["bad"].error
 
+    @pytest.mark.parametrize("interval", [0, False, 90])
+    def test_an_interval_that_is_no_text_is_an_error_and_no_silent_end(
+        self, source: CheckedSource, interval: object
+    ) -> None:
+        if not source.stage.takes_any_value:
+            pytest.skip("the column takes texts alone")
+        source.due("bad", interval=interval)
+        with DocumentQueue(source.source, lambda _document: None) as queue:
+            wait_for(lambda: queue.is_idle)
+            (facts,) = source.source.browse(10)
+        assert facts.state == "retrying"
+        assert "interval" in facts.error
+
     def test_documents_run_at_once_up_to_the_concurrency(self, source: CheckedSource) -> None:
         for number in range(6):
             source.due(number, ago=20 - number)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pymongo.errors import ExecutionTimeout, NetworkTimeout
+import pymongo
+from pymongo.errors import PyMongoError
 
 from rota.documents.contract import Finding
-from rota.documents.sources.mongo.queries import equalities, prefixes
+from rota.documents.sources.mongo.queries import equalities
 from rota.documents.sources.mongo.side_records import EXPIRY
 
 if TYPE_CHECKING:
     from rota.documents.sources.mongo.connection import Document, Documents
     from rota.documents.sources.mongo.queries import Queries
 
-LOOK_FOR = 2_000  # ms that a search through all documents may take
+LOOK_FOR = 1.5  # seconds that a search through all documents may take
 SMALL = 10_000  # documents that may be read without an index
 
 
@@ -29,7 +30,8 @@ class Checks:
     def findings(self) -> list[Finding]:
         if not self._exists():
             return [self._no_collection()]
-        found = [self._index(), self._lists(), self._wrong_times(), self._never_starts()]
+        index, can_adopt = self._index(), self.can_adopt()  # before the searches, which may use up the time
+        found = [index, self._lists(), self._wrong_times(), None if can_adopt else self._never_starts()]
         return [one for one in found if one is not None]
 
     def prepare(self, sides: Documents) -> list[str]:
@@ -95,28 +97,26 @@ class Checks:
         return False
 
     def _lists(self) -> Finding | None:
-        fields = self._queries.fields
-        for path in (fields.sleep_until, fields.interval, fields.repeat_until, fields.auto_remove):
-            for prefix in prefixes(path)[:-1]:
-                found = self._find_one({prefix: {"$type": "array"}})
-                if found is not None:
-                    return Finding(
-                        kind="path-through-list",
-                        message=f"{prefix} is a list in {found['_id']!r}, so {path} names many values; "
-                        "such documents do not run. Make each element a document of its own",
-                        command=self._show({prefix: {"$type": "array"}}),
-                        is_error=True,
-                    )
+        for parent in self._queries.fields.parents:
+            found = self._find_one({parent: {"$type": "array"}})
+            if found is not None:
+                return Finding(
+                    kind="path-through-list",
+                    message=f"{parent} is a list in {found['_id']!r}, so a path through it names many values; such "
+                    "documents do not run. Make each element a document of its own",
+                    command=self._show({parent: {"$type": "array"}}),
+                    is_error=True,
+                )
         return None
 
     def _wrong_times(self) -> Finding | None:
         path = self._queries.fields.sleep_until
         is_other = {"$and": [{path: {"$exists": True}}, {path: {"$not": {"$type": ["date", "null"]}}}]}
         query = {"$or": [is_other, {path: {"$type": "array"}}]}
-        found = self._find_one(query)
+        found = self._find_one(query, {path: 1})
         if found is None:
             return None
-        value = self._documents.find_one({"_id": {"$eq": found["_id"]}}, {"_id": 0, path: 1})
+        value = {name: part for name, part in found.items() if name != "_id"}
         return Finding(
             kind="not-a-time",
             message=f"{path} of {found['_id']!r} is not a date: {value!r}; such documents do not run. "
@@ -126,7 +126,7 @@ class Checks:
         )
 
     def _never_starts(self) -> Finding | None:
-        if self.can_adopt() or self._find_one(self._queries.unscheduled()) is None:
+        if self._find_one(self._queries.unscheduled()) is None:
             return None
         return Finding(
             kind="never-starts",
@@ -136,11 +136,14 @@ class Checks:
             is_error=True,
         )
 
-    def _find_one(self, query: Document) -> Document | None:
+    def _find_one(self, query: Document, shown: Document | None = None) -> Document | None:
         try:
-            return self._documents.find_one(query, {"_id": 1}, max_time_ms=LOOK_FOR)
-        except (ExecutionTimeout, NetworkTimeout):  # too many documents to look through
-            return None
+            with pymongo.timeout(LOOK_FOR):  # within it, the driver ignores `max_time_ms`
+                return self._documents.find_one(query, shown or {"_id": 1})
+        except PyMongoError as err:
+            if err.timeout:  # too many documents to look through
+                return None
+            raise
 
     def _create(self, keys: Document, partial: Document) -> str:
         options = {"partialFilterExpression": partial}

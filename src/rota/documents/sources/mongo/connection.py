@@ -59,11 +59,11 @@ class Connection:
         )
 
     @contextmanager
-    def call(self) -> Iterator[Documents]:
+    def call(self, *, deadline: float | None = DEADLINE) -> Iterator[Documents]:
         """The calls of one verb: with one deadline, and with the driver's errors translated."""
         with translated("MongoDB"):
             documents = self.documents
-        with translated(f"the collection {self.name}"), pymongo.timeout(DEADLINE):
+        with translated(f"the collection {self.name}"), pymongo.timeout(deadline):
             yield documents
 
     def _open(self) -> Documents:
@@ -75,8 +75,12 @@ class Connection:
         found = self._given if isinstance(self._given, Collection) else self._given()
         if not isinstance(found, Collection):
             _refuse(found)
+        # One document with a time outside of Python's calendar, or a text that is no UTF-8, must not break a batch.
+        codec = found.codec_options.with_options(
+            datetime_conversion=DatetimeConversion.DATETIME_AUTO, unicode_decode_error_handler="backslashreplace"
+        )
         chosen: Documents = found.with_options(
-            codec_options=found.codec_options.with_options(datetime_conversion=DatetimeConversion.DATETIME_AUTO),
+            codec_options=codec,
             read_preference=ReadPreference.PRIMARY,
             write_concern=WriteConcern("majority"),
         )

@@ -11,7 +11,8 @@ from bson.datetime_ms import DatetimeMS
 
 from rota.documents.contract import Terms, texts_meant
 from rota.documents.fields import MISSING, get_path
-from rota.model.micros import MILLISECOND, datetime_of, micros_of
+from rota.errors import PathThroughList
+from rota.model.micros import MILLISECOND, datetime_of, micros_of, outside_calendar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,11 +36,13 @@ class Queries:
 
     # Which documents.
 
-    def sleeping(self, until: int, now: int) -> Document:
+    def sleeping(self, until: int, now: int, *, without: Sequence[Any] = ()) -> Document:
         """Documents whose time is not later, and that are not locked: by an index on that time."""
         query: list[Document] = [{self._path: {"$type": "date", "$lte": datetime_of(until)}}, *self.no_lists()]
         if self.fields.locked_until is not None:
             query.append({self.fields.locked_until: {"$not": {"$gt": datetime_of(now)}}})
+        if without:
+            query.append({"_id": {"$nin": list(without)}})
         return {"$and": [*query, *self._conditions()]}
 
     def still_due(self) -> list[Document]:
@@ -50,18 +53,19 @@ class Queries:
             {"$expr": {"$lte": [f"${self._path}", "$$NOW"]}},
         ]
         if self.fields.locked_until is not None:
-            # Null and missing are less than every date.
-            query.append({"$expr": {"$lte": [f"${self.fields.locked_until}", "$$NOW"]}})
+            lock = f"${self.fields.locked_until}"  # what is no date is no lock, as for `sleeping`
+            is_locked = {"$and": [{"$eq": [{"$type": lock}, "date"]}, {"$gt": [lock, "$$NOW"]}]}
+            query.append({"$expr": {"$not": [is_locked]}})
         return [*query, *self._conditions()]
 
     def unscheduled(self) -> Document:
         """Recurring documents without a time."""
-        never = {self._path: {"$exists": False}}
-        return {"$and": [{self.fields.interval: {"$type": "string", "$gt": ""}}, never, *self._conditions()]}
+        is_new = [{self.fields.interval: {"$type": "string", "$gt": ""}}, {self._path: {"$exists": False}}]
+        return {"$and": [*is_new, *self.no_lists(), *self._conditions()]}
 
     def no_lists(self) -> list[Document]:
-        """A path through a list names many values."""
-        return [{prefix: {"$not": {"$type": "array"}}} for prefix in prefixes(self._path)]
+        """A path through a list names many values: a lock would be written into each element."""
+        return [{path: {"$not": {"$type": "array"}}} for path in (*self.fields.parents, self._path)]
 
     def in_state(self, state: str, now: int) -> Document:
         """The documents among which those of a state are; all of it if the lock has fields of its own."""
@@ -149,15 +153,15 @@ class Queries:
         )
 
     def sleep_until(self, document: Mapping[str, Any]) -> int | None:
-        return micros_in(get_path(document, self._path))
+        return micros_in(_read(document, self._path))
 
     def lock_of(self, document: Mapping[str, Any]) -> tuple[int | None, str]:
         """When the lock ends, and whose it is."""
         until, by = self.fields.locked_until, self.fields.locked_by
         if until is None or by is None:
             return None, ""
-        holder = get_path(document, by)
-        return micros_in(get_path(document, until)), holder if isinstance(holder, str) else ""
+        holder = _read(document, by)
+        return micros_in(_read(document, until)), holder if isinstance(holder, str) else ""
 
     @property
     def projection(self) -> Document:
@@ -184,20 +188,17 @@ class Queries:
         return {self.fields.interval: 1, self._path: 1}, {self.fields.interval: {"$type": "string"}}
 
 
-def prefixes(path: str) -> list[str]:
-    """The path and what leads to it: "a.b.c" -> a, a.b, a.b.c."""
-    parts = path.split(".")
-    return [".".join(parts[: number + 1]) for number in range(len(parts))]
-
-
 def equalities(condition: Mapping[str, Any]) -> list[str]:
     """The fields of a condition that must equal one value."""
     plain = (str, int, float, bool)
     return [name for name, value in condition.items() if not name.startswith("$") and isinstance(value, plain)]
 
 
-def time_of(micros: int | None) -> datetime | None:
-    return None if micros is None else datetime_of(micros)
+def time_of(micros: int | None) -> datetime | DatetimeMS | None:
+    """An instant exactly as the server holds it: a fence must also find one outside of Python's calendar."""
+    if micros is None:
+        return None
+    return DatetimeMS(micros // MILLISECOND) if outside_calendar(at=micros) else datetime_of(micros)
 
 
 def micros_in(value: Any) -> int | None:
@@ -209,9 +210,17 @@ def micros_in(value: Any) -> int | None:
     return micros_of(value if value.tzinfo is not None else value.replace(tzinfo=UTC))
 
 
+def _read(document: Mapping[str, Any], path: str) -> Any:
+    """A field, or MISSING: also if the owner has put a list on the way while the document runs."""
+    try:
+        return get_path(document, path)
+    except PathThroughList:
+        return MISSING
+
+
 def _value(document: Mapping[str, Any], path: str) -> Any:
     """A field as the rules want it: None if it is missing, and times with their zone."""
-    value = get_path(document, path)
+    value = _read(document, path)
     if value is MISSING:
         return None
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value

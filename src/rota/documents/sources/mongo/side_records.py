@@ -84,13 +84,13 @@ class SideRecords:
             self._connection.sides.delete_many({"_id": {"$in": keys}})
 
     def _key(self, id_: Any, at: int) -> Document:
-        return {"collection": self._connection.documents.name, "id": id_, "at": datetime_of(at)}
+        return {"collection": self._connection.documents.name, "id": id_, "at": time_of(at)}
 
     def _document(self, kept: Kept) -> Document:
         side = kept.side
         return {
             "_id": self._key(kept.id, kept.at),
-            "nominal": datetime_of(side.nominal),
+            "nominal": time_of(side.nominal),
             "failures": side.failures,
             "error": side.error,
             "failed_at": time_of(side.failed_at),

@@ -11,16 +11,16 @@ import os
 import random
 import socket
 import time
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pymongo import DeleteOne, ReturnDocument, UpdateOne
+from pymongo.errors import BulkWriteError, OperationFailure
 
 from rota.documents.contract import (
-    MOST_READ,
-    STATES,
     Batch,
     DocumentFacts,
     Finding,
@@ -32,15 +32,18 @@ from rota.documents.contract import (
     Verdict,
     Written,
     listed,
-    state_of,
 )
 from rota.documents.fields import Fields
 from rota.documents.sources.mongo.checks import Checks
 from rota.documents.sources.mongo.connection import Connection, Document, Documents
-from rota.documents.sources.mongo.queries import RETRIED, RETRY, Queries, ids_meant, ids_of, micros_in
+from rota.documents.sources.mongo.listing import Listing
+from rota.documents.sources.mongo.queries import RETRIED, RETRY, Queries, ids_meant, ids_of, micros_in, time_of
 from rota.documents.sources.mongo.side_records import Kept, SideRecords
+from rota.documents.sources.refused import Refused
 from rota.documents.sources.server_clock import ServerClock
+from rota.errors import StoreError, StoreUnavailable
 from rota.model.micros import MILLISECOND, datetime_of
+from rota.store.mongo.faults import translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,7 +53,6 @@ Locked = LockedDocument[Document]
 APPLIED: Written[Document] = Written(verdict=Verdict.APPLIED)
 LOST: Written[Document] = Written(verdict=Verdict.LOST)
 ATTEMPTS = 4  # to lock something, while other processes lock the same documents first
-PAGE = 500  # documents that are read at once while those of a state are searched
 SPREAD = 4  # times as many documents as wanted, among which a caller that lost a race chooses by lot
 
 
@@ -67,10 +69,12 @@ class MongoSource(Source[Document]):
         self._connection = Connection(collection)
         self._queries = Queries(fields or Fields(), condition)
         self._sides = SideRecords(self._connection)
+        self._listing = Listing(self._queries, self._sides)
         self._clock = ServerClock(self._ask, step=MILLISECOND)
         self._locks = count(1)
         self._process = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
         self._was_busy = False  # the last call locked something, so the next one probably will
+        self._refused = Refused()
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -90,8 +94,10 @@ class MongoSource(Source[Document]):
         with self._connection.call() as documents:
             if limit == 1 and self._was_busy and self._queries.fields.has_lock:
                 now = self.now()
-                if locked := self._lock_oldest(documents, self._queries.sleeping(now, now), lock_for):
-                    return Batch(now=self.now(), documents=[locked])
+                query = self._queries.sleeping(now, now, without=self._refused.ids())
+                with self._unless_refused():
+                    if locked := self._lock_oldest(documents, query, lock_for):
+                        return Batch(now=self.now(), documents=[locked])
             batch = self._lock_batch(documents, limit, lock_for, horizon)
         self._was_busy = bool(batch.documents)
         return batch
@@ -105,24 +111,54 @@ class MongoSource(Source[Document]):
             if not due:
                 return Batch(now=now, documents=[], next_due=min((at for at, _ in found), default=None))
             chosen = due[:limit] if attempt == 0 else random.sample(due, min(limit, len(due)))
-            if locked := self._lock(documents, chosen, lock_for):
-                return Batch(now=self.now(), documents=locked)
+            locked, refused = self._lock(documents, chosen, lock_for)
+            if locked:
+                return Batch(now=self.now(), documents=locked, refused=tuple(refused))
+            if refused:
+                raise refused[-1]
         return Batch(now=now, documents=[], next_due=now)  # others are faster: more may be due
 
     def _sleeping(self, documents: Documents, now: int, until: int, limit: int) -> list[tuple[int, Document]]:
         queries = self._queries
         fields = {"_id": 1, queries.fields.sleep_until: 1} if queries.fields.has_lock else None
-        cursor = documents.find(queries.sleeping(until, now), fields).sort(queries.fields.sleep_until, 1).limit(limit)
+        query = queries.sleeping(until, now, without=self._refused.ids())
+        cursor = documents.find(query, fields).sort(queries.fields.sleep_until, 1).limit(limit)
         return [(queries.sleep_until(document) or 0, document) for document in cursor]
 
-    def _lock(self, documents: Documents, due: list[Document], lock_for: int) -> list[Locked]:
+    def _lock(self, documents: Documents, due: list[Document], lock_for: int) -> tuple[list[Locked], list[StoreError]]:
+        """Lock these documents, also if the server refuses some of them; and why it does."""
         if not self._queries.fields.has_lock:
             return self._lock_by_time(documents, due, lock_for)
         if len(due) == 1:
-            query = {"$and": [{"_id": {"$eq": due[0]["_id"]}}, *self._queries.still_due()]}
-            locked = self._lock_oldest(documents, query, lock_for)
-            return [locked] if locked is not None else []
+            return self._lock_one(documents, due[0]["_id"], lock_for)
         return self._lock_by_token(documents, [document["_id"] for document in due], lock_for)
+
+    def _lock_one(self, documents: Documents, id_: Any, lock_for: int) -> tuple[list[Locked], list[StoreError]]:
+        query = {"$and": [{"_id": {"$eq": id_}}, *self._queries.still_due()]}
+        try:
+            locked = self._lock_oldest(documents, query, lock_for)
+        except OperationFailure as err:
+            return [], [self._refuse(id_, self._refusal(err))]
+        return [locked] if locked is not None else [], []
+
+    def _refusal(self, err: OperationFailure) -> StoreError:
+        """The error in Rota's words; it is raised if it is about the server, and not about a document."""
+        fault = translate(err, f"the collection {self.name}")
+        if isinstance(fault, StoreUnavailable):
+            raise fault from err
+        return fault
+
+    def _refuse(self, id_: Any, fault: StoreError) -> StoreError:
+        self._refused.add(id_)
+        return StoreError(f"{self.name} does not let {id_!r} be locked: {fault}")
+
+    @contextmanager
+    def _unless_refused(self) -> Iterator[None]:
+        """Go on after the refusal of a document that is not known: the next call finds out which it is."""
+        try:
+            yield
+        except OperationFailure as err:
+            self._refusal(err)
 
     def _lock_oldest(self, documents: Documents, query: Document, lock_for: int) -> Locked | None:
         asked_at = time.monotonic()
@@ -134,17 +170,30 @@ class MongoSource(Source[Document]):
         )
         return None if found is None else self._read_locked([found], lock_for, asked_at)[0]
 
-    def _lock_by_token(self, documents: Documents, ids: list[Any], lock_for: int) -> list[Locked]:
-        """Lock several at once: an update of all that are still free, then a read of those that got the token."""
-        token = self._token()
-        asked_at = time.monotonic()
+    def _lock_by_token(
+        self, documents: Documents, ids: list[Any], lock_for: int
+    ) -> tuple[list[Locked], list[StoreError]]:
+        """Lock several at once: an update of all that are still free, then a read of those that got the token.
+
+        If the server refuses one of them, some have the token, and the rest is locked one by one.
+        """
+        token, asked_at, was_refused = self._token(), time.monotonic(), False
         query = {"$and": [{"_id": {"$in": ids}}, *self._queries.still_due()]}
-        if not documents.update_many(query, self._queries.lock(token, lock_for)).modified_count:
-            return []
+        try:
+            if not documents.update_many(query, self._queries.lock(token, lock_for)).modified_count:
+                return [], []
+        except OperationFailure as err:
+            self._refusal(err)
+            was_refused = True
         holders = {"$in": [token, f"{token}{RETRIED}"]}
         mine = documents.find({"_id": {"$in": ids}, str(self._queries.fields.locked_by): holders})
         locked = self._read_locked(list(mine), lock_for, asked_at)
-        return sorted(locked, key=lambda one: one.terms.sleep_until or 0)
+        refused: list[StoreError] = []
+        for id_ in ids if was_refused else ():
+            if not _is_among(id_, locked):
+                more, why = self._lock_one(documents, id_, lock_for)
+                locked, refused = [*locked, *more], [*refused, *why]
+        return sorted(locked, key=lambda one: one.terms.sleep_until or 0), refused
 
     def _read_locked(self, found: list[Document], lock_for: int, asked_at: float) -> list[Locked]:
         """Documents as they are under the lock; side records are read only of those that may have one."""
@@ -169,7 +218,9 @@ class MongoSource(Source[Document]):
             for document, at, (until, by), kept in zip(found, times, holders, self._sides.find(may_have), strict=True)
         ]
 
-    def _lock_by_time(self, documents: Documents, due: list[Document], lock_for: int) -> list[Locked]:
+    def _lock_by_time(
+        self, documents: Documents, due: list[Document], lock_for: int
+    ) -> tuple[list[Locked], list[StoreError]]:
         """Lock with a time in `sleepUntil`. The side record is first, so that the nominal time cannot be lost."""
         queries, token = self._queries, self._token()
         until = self._lock_time(lock_for)
@@ -188,11 +239,18 @@ class MongoSource(Source[Document]):
         ]
         added = self._sides.add([Kept(one.id, until, one.side, token) for one in candidates])
         mine = [one for one, is_added in zip(candidates, added, strict=True) if is_added]
-        locked = self._set_times(documents, [(one, one.terms.sleep_until or 0) for one in mine], queries.still_due())
+        changes = [(one, one.terms.sleep_until or 0) for one in mine]
+        refused: list[StoreError] = []
+        try:
+            locked = self._set_times(documents, changes, queries.still_due())
+        except BulkWriteError as err:  # the others were written
+            fault = self._refusal(err)
+            refused = [self._refuse(mine[error["index"]].id, fault) for error in err.details["writeErrors"]]
+            locked = self._were_set(documents, mine)
         got = [one for one, is_locked in zip(mine, locked, strict=True) if is_locked]
         self._sides.delete((one.id, until) for one, is_locked in zip(mine, locked, strict=True) if not is_locked)
         self._sides.delete((kept.id, kept.at) for kept in before if kept is not None and _is_among(kept.id, got))
-        return got
+        return got, refused
 
     def _set_times(self, documents: Documents, changes: list[tuple[Locked, int]], also: list[Document]) -> list[bool]:
         """Set `sleepUntil` from one exact time to the lock's; whether each was set."""
@@ -201,18 +259,20 @@ class MongoSource(Source[Document]):
         path = self._queries.fields.sleep_until
         writes = [
             UpdateOne(
-                {"$and": [{"_id": {"$eq": one.id}, path: datetime_of(shown)}, *also]},
+                {"$and": [{"_id": {"$eq": one.id}, path: time_of(shown)}, *also]},
                 {"$set": {path: datetime_of(one.locked_until)}},
             )
             for one, shown in changes
         ]
         if documents.bulk_write(writes, ordered=False).matched_count == len(changes):
             return [True] * len(changes)
-        ids = ids_of([one for one, _ in changes])
-        shown_now = self._shown(documents, ids, {path: 1})
+        return self._were_set(documents, [one for one, _ in changes])
+
+    def _were_set(self, documents: Documents, locked: list[Locked]) -> list[bool]:
+        shown_now = self._shown(documents, ids_of(locked), {self._queries.fields.sleep_until: 1})
         return [
             (document := shown_now(one.id)) is not None and self._queries.sleep_until(document) == one.locked_until
-            for one, _ in changes
+            for one in locked
         ]
 
     def _token(self) -> str:
@@ -285,6 +345,9 @@ class MongoSource(Source[Document]):
             if document is None:
                 replies.append(LOST if update is not None or is_alone else APPLIED)
                 continue
+            if self._queries.fields.lead_through_list(document):
+                replies.append(LOST)
+                continue
             held = self._held(document, one)
             if held is not None and (update is None or not update.keeps_schedule or held.token != one.token):
                 at = self._queries.sleep_until(document) if self._queries.fields.has_lock else one.terms.sleep_until
@@ -342,7 +405,7 @@ class MongoSource(Source[Document]):
     def _renew_by_token(self, documents: Documents, locked: list[Locked], lock_for: int) -> list[Locked | None]:
         by = str(self._queries.fields.locked_by)
         held = {"_id": {"$in": ids_of(locked)}, by: {"$in": list({one.token for one in locked})}}
-        documents.update_many(held, self._queries.renewal(lock_for))
+        documents.update_many({"$and": [held, *self._queries.no_lists()]}, self._queries.renewal(lock_for))
         shown = self._shown(documents, ids_of(locked), self._queries.projection)
         return [self._renewed(shown(one.id), one) for one in locked]
 
@@ -391,12 +454,12 @@ class MongoSource(Source[Document]):
             return Checks(documents, self._queries).findings()
 
     def prepare(self) -> list[str]:
-        with self._connection.call() as documents:
+        with self._connection.call(deadline=None) as documents:  # an index of a large collection takes minutes
             return Checks(documents, self._queries).prepare(self._connection.sides)
 
     def search(self, limit: int, state: str | None = None) -> Listed:
         with self._connection.call() as documents:
-            return listed(self._pages(documents, limit, state), limit, state)
+            return listed(self._listing.pages(documents, limit, state, self.now()), limit, state)
 
     def find(self, wanted: Any) -> DocumentFacts | None:
         meant = ids_meant(wanted)
@@ -406,49 +469,7 @@ class MongoSource(Source[Document]):
                 return None
             # A time as an id may have come back with a zone; then it is the only one.
             chosen = next((one for id_ in meant for one in found if _is_same(one["_id"], id_)), found[0])
-            return self._all_facts([chosen], self.now())[0]
-
-    def _pages(self, documents: Documents, limit: int, state: str | None) -> Iterator[list[DocumentFacts]]:
-        """Documents that may be in a state, by a query for it; without one, all states, those with a time first."""
-        queries, now = self._queries, self.now()
-        path = queries.fields.sleep_until
-        if state is None:
-            chosen = [{"$or": [queries.in_state(one, now) for one in STATES if one != "done"]}]
-            chosen.append(queries.in_state("done", now))
-        elif queries.fields.has_lock or state not in ("running", "retrying"):
-            chosen = [queries.in_state(state, now)]
-        else:  # with four fields, only the side records know them
-            ids = self._sides.ids(is_lock=state == "running", most=MOST_READ)
-            chosen = [{"$and": [{"_id": {"$in": ids}}, queries.in_state(state, now)]}]
-        for query in chosen:
-            cursor = documents.find(query, queries.projection).sort([(path, 1), ("_id", 1)]).limit(MOST_READ)
-            size = min(limit + 1, PAGE)
-            while page := list(islice(cursor, size)):
-                yield self._all_facts(page, now)
-                size = PAGE
-
-    def _all_facts(self, found: list[Document], now: int) -> list[DocumentFacts]:
-        sides = self._sides.find([(document["_id"], self._queries.sleep_until(document)) for document in found])
-        return [self._facts(document, kept, now) for document, kept in zip(found, sides, strict=True)]
-
-    def _facts(self, document: Document, kept: Kept | None, now: int) -> DocumentFacts:
-        at = self._queries.sleep_until(document)
-        until, by = self._queries.lock_of(document)
-        if kept is not None and kept.token:
-            until, by = at, kept.token
-        side = kept.side if kept else SideRecord(nominal=at or 0)
-        return DocumentFacts(
-            id=document["_id"],
-            state=state_of(sleep_until=at, locked_until=until, failures=side.failures, now=now),
-            sleep_until=at,
-            nominal=None if at is None else side.nominal,
-            interval=self._queries.terms(document, at).interval,
-            locked_by="" if by == RETRY else by,
-            locked_until=until,
-            failures=side.failures,
-            error=side.error,
-            failed_at=side.failed_at,
-        )
+            return self._listing.facts_of([chosen], self.now())[0]
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -93,6 +93,8 @@ class Catalog:
 def _kind_of(column: str, names: Names) -> str:
     if column in names.times:
         return "timestamptz"
+    if column == names.flag:
+        return "boolean"
     return "jsonb" if any(path.startswith(f"{column}.") for path in (*names.times, *names.others)) else "text"
 
 

@@ -117,11 +117,11 @@ class SqliteDialect(Dialect):
         session.run(CREATE.format(table=SIDE_TABLE))
 
     def faults(self, session: Session, names: Names) -> list[Finding]:
-        there = {row[1]: row for row in session.select(f"PRAGMA table_xinfo({self.table()})").rows}
+        there = {_folded(row[1]) for row in session.select(f"PRAGMA table_xinfo({self.table()})").rows}
         if not there:
             message = f"the table {self.name} does not exist; is the name right?"
             return [Finding(kind="no-table", message=message, is_error=True)]
-        missing = [column for column in names.columns() if column not in there]
+        missing = [column for column in names.columns() if _folded(column) not in there]
         if missing:
             return [self._no_column(column) for column in missing]
         return [] if self._is_unique(session, names.key) else [self._not_unique(names.key)]
@@ -136,12 +136,12 @@ class SqliteDialect(Dialect):
 
     def _is_unique(self, session: Session, key: str) -> bool:
         columns = session.select(f"PRAGMA table_xinfo({self.table()})").rows
-        if [row[1] for row in columns if row[5]] == [key]:
+        if [_folded(row[1]) for row in columns if row[5]] == [_folded(key)]:
             return True
         for row in session.select(f"PRAGMA index_list({self.table()})").rows:
             _, name, is_unique, _, is_partial = row[:5]
-            keys = [one[2] for one in session.select(f"PRAGMA index_info({self.quote(name)})").rows]
-            if is_unique and not is_partial and keys == [key]:
+            keys = [_folded(one[2] or "") for one in session.select(f"PRAGMA index_info({self.quote(name)})").rows]
+            if is_unique and not is_partial and keys == [_folded(key)]:
                 return True
         return False
 
@@ -173,6 +173,11 @@ class SqliteDialect(Dialect):
 
     def create_index(self, name: str, columns: Sequence[str]) -> str:
         return f"CREATE INDEX {self.quote(name)} ON {self.table()} ({', '.join(columns)})"
+
+
+def _folded(name: str) -> str:
+    """A name as SQLite compares names: sleepuntil and sleepUntil are one column."""
+    return name.lower()
 
 
 def _json_path(parts: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ class Names(NamedTuple):
     columns_of_condition: Sequence[str]
     times: Sequence[str]
     others: Sequence[str]
+    flag: str  # the one of them that is true or false
 
     def columns(self) -> list[str]:
         paths = [path.split(".")[0] for path in (*self.times, *self.others)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rota.documents.sources.refused import Refused
 from rota.documents.sources.tables.dialect import Names
 from rota.model.micros import MILLISECOND
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rota.documents.sources.tables.condition import Condition
     from rota.documents.sources.tables.dialect import Dialect, Row, Session
 
+OWN = 3  # columns of a query before the fields: the id as text, the id, and whether a list is on the way
 FEW = 5  # times that are read to find the next one: a time that Python cannot hold does not hide the others
 LATER = 2 * MILLISECOND  # some databases round times to milliseconds
 
@@ -26,6 +28,7 @@ class Found(NamedTuple):
     id_text: str
     document: Row
     values: dict[str, Any]
+    has_list: bool  # on the way to a field, which then names many values
 
 
 class Queries:
@@ -37,13 +40,23 @@ class Queries:
         self.paths = [fields.sleep_until, fields.interval, fields.repeat_until, fields.auto_remove, *lock]
         times = [path for path in (fields.sleep_until, fields.repeat_until, fields.locked_until) if path is not None]
         others = [path for path in self.paths if path not in times]
-        self.names = Names(key=key, columns_of_condition=condition.columns, times=times, others=others)
+        self.names = Names(
+            key=key,
+            columns_of_condition=condition.columns,
+            times=times,
+            others=others,
+            flag=fields.auto_remove,
+        )
         self.condition = condition
+        self.refused = Refused()
         self._lock = lock
         self._dialect = dialect
         self._key = dialect.quote(key)
         self._sleep = dialect.sortable(fields.sleep_until)
-        read = [dialect.id_text(), self._key, *(dialect.read(path) for path in self.paths)]
+        lists = dict(test for path in self.paths for test in dialect.lists_on_the_way(path))
+        self._no_lists = "".join(f" AND ({test}) IS NOT TRUE" for test in lists.values())
+        has_list = " OR ".join(f"({test}) IS TRUE" for test in lists.values()) or "1 = 0"
+        read = [dialect.id_text(), self._key, has_list, *(dialect.read(path) for path in self.paths)]
         own = [f'{expression} AS "rota {number}"' for number, expression in enumerate(read)]  # no column's name
         self._select = f"SELECT t.*, {', '.join(own)} FROM {dialect.table()} AS t"  # noqa: S608 - all names are quoted
 
@@ -58,7 +71,10 @@ class Queries:
             lock = dialect.sortable(fields.locked_until)
             sql += f" AND ({lock} IS NULL OR {lock} <= {dialect.mark})"
             params.append(dialect.bound(fields.locked_until, now))
-        return sql + self.condition.sql, [*params, *self.condition.params]
+        refused = [dialect.key_value(one) for one in self.refused.ids()]
+        if refused:
+            sql += f" AND {self._key} NOT IN ({', '.join([dialect.key_mark] * len(refused))})"
+        return sql + self._no_lists + self.condition.sql, [*params, *refused, *self.condition.params]
 
     def oldest(self, now: int, until: int, limit: int) -> tuple[str, list[Any]]:
         """The query for the times of the oldest free rows."""
@@ -86,12 +102,13 @@ class Queries:
         """Rows that may be in a state, oldest first; "timed": all that hold a time."""
         test, params = self._state(state, now)
         end = f" ORDER BY {self._sleep}, {self._key} LIMIT {int(limit)} OFFSET {int(start)}"
-        return self._found(session, f" WHERE {test}{self.condition.sql}{end}", [*params, *self.condition.params])
+        where = f" WHERE {test}{self._no_lists}{self.condition.sql}{end}"
+        return self._found(session, where, [*params, *self.condition.params])
 
     def scheduled_with(self, session: Session, wanted: Any) -> list[Found]:
         """The row with this id, if it can carry a schedule."""
         is_job = f"({self._sleep} IS NOT NULL OR {self._dialect.read(self.fields.sleep_until)} IS NULL)"
-        where = f" WHERE {self._key} = {self._dialect.key_mark} AND {is_job}{self.condition.sql}"
+        where = f" WHERE {self._key} = {self._dialect.key_mark} AND {is_job}{self._no_lists}{self.condition.sql}"
         return self._found(session, where, [self._dialect.key_value(wanted), *self.condition.params])
 
     def _state(self, state: str, now: int) -> tuple[str, list[Any]]:
@@ -125,13 +142,14 @@ class Queries:
 
     def _found(self, session: Session, end: str, params: Sequence[Any]) -> list[Found]:
         reply = session.select(self._select + end, params)
-        columns = len(reply.names) - len(self.paths) - 2
+        columns = len(reply.names) - len(self.paths) - OWN
         return [
             Found(
                 id=row[columns + 1],
                 id_text=row[columns],
                 document=dict(zip(reply.names[:columns], row[:columns], strict=True)),
-                values=dict(zip(self.paths, row[columns + 2 :], strict=True)),
+                values=dict(zip(self.paths, row[columns + OWN :], strict=True)),
+                has_list=bool(row[columns + 2]),
             )
             for row in reply.rows
         ]

@@ -35,7 +35,7 @@ from rota.documents.sources.tables.checks import Checks
 from rota.documents.sources.tables.dialect import Row
 from rota.documents.sources.tables.queries import Queries
 from rota.documents.sources.tables.side_table import Kept, SideTable
-from rota.errors import StoreError
+from rota.errors import StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,14 +87,46 @@ class TableSource(Source[Row]):
             if at is None or at > now:
                 self._delete_old()
                 return Batch(now=now, documents=[], next_due=at)
-        with self._database.write() as session:
-            now = session.now
-            locked = self._lock_due(session, limit, lock_for)
-        was_busy, self._was_busy = self._was_busy, bool(locked)
-        if locked or not was_busy:
-            return Batch(now=now, documents=locked, next_due=None if locked else now)  # others have locked what is due
-        at = self._next_time(now, now + horizon)
-        return Batch(now=now, documents=[], next_due=at)
+        batch = self._lock_batch(limit, lock_for)
+        was_busy, self._was_busy = self._was_busy, bool(batch.documents)
+        if batch.documents or not was_busy:
+            return batch
+        return replace(batch, next_due=self._next_time(batch.now, batch.now + horizon))
+
+    def _lock_batch(self, limit: int, lock_for: int) -> Batch[Row]:
+        tried: list[Any] = []
+        try:
+            with self._database.write() as session:
+                now = session.now
+                locked = self._lock_due(session, limit, lock_for, tried)
+        except StoreUnavailable:
+            raise
+        except StoreError as err:
+            if len(tried) > 1:
+                return self._lock_one_by_one(len(tried), lock_for)
+            if not tried:
+                raise
+            self._queries.refused.add(tried[0])
+            raise StoreError(f"{self.name} does not let {tried[0]!r} be locked: {err}") from err
+        return Batch(now=now, documents=locked, next_due=None if locked else now)  # others have locked what is due
+
+    def _lock_one_by_one(self, number: int, lock_for: int) -> Batch[Row]:
+        """After a refusal of the whole batch: all but the documents that are refused alone."""
+        locked: list[Locked] = []
+        refused: list[StoreError] = []
+        for _ in range(number):
+            try:
+                batch = self._lock_batch(1, lock_for)
+            except StoreUnavailable:
+                break
+            except StoreError as err:
+                refused.append(err)
+            else:
+                locked += batch.documents
+        if not locked and refused:
+            raise refused[-1]
+        now = self.now()
+        return Batch(now=now, documents=locked, next_due=None if locked else now, refused=tuple(refused))
 
     def _next_time(self, now: int, until: int) -> int | None:
         """The time of the oldest document that is free, if it is not later than `until`."""
@@ -103,7 +135,8 @@ class TableSource(Source[Row]):
         times = [self._dialect.micros(self._fields.sleep_until, value) for value in found]
         return next((at for at in times if at is not None), None)
 
-    def _lock_due(self, session: Session, limit: int, lock_for: int) -> list[Locked]:
+    def _lock_due(self, session: Session, limit: int, lock_for: int, tried: list[Any]) -> list[Locked]:
+        """Lock what is due; `tried` gets the ids before anything is written."""
         due = [
             (row, at)
             for row in self._queries.due(session, session.now, limit)
@@ -111,6 +144,7 @@ class TableSource(Source[Row]):
         ]
         if not due:
             return []
+        tried += [row.id for row, _ in due]
         sides = self._sides.find(session, [row.id_text for row, _ in due])
         token = f"{socket.gethostname()}:{os.getpid()}:{self._process}:{next(self._locks)}"
         until = session.now + lock_for
@@ -203,6 +237,8 @@ class TableSource(Source[Row]):
         return APPLIED if fresh.terms == locked.terms else Written(verdict=Verdict.CHANGED, fresh=fresh)
 
     def _holds(self, row: Found, locked: Locked, sides: Sides) -> bool:
+        if row.has_list:
+            return False
         if self._fields.locked_by is not None:
             return bool(row.values[self._fields.locked_by] == locked.token)
         kept = sides.get((row.id_text, self._sleep_until(row) or 0))
@@ -248,7 +284,7 @@ class TableSource(Source[Row]):
         end = values[fields.repeat_until]
         return Terms(
             sleep_until=at,
-            interval=values[fields.interval] or None,
+            interval=None if values[fields.interval] in (None, "") else values[fields.interval],
             repeat_until=None if end in (None, "") else self._dialect.instant(fields.repeat_until, end),
             auto_remove=values[fields.auto_remove] or None,
         )
