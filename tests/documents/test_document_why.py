@@ -29,3 +29,10 @@ def test_a_failed_document_that_is_due_is_not_told_to_come_earlier_but_to_be_run
     verdict = judge("rows", failed(NOW), NOW)
     assert "It is due again now." in verdict.sentence
     assert verdict.fix == "Mend the cause. If no process runs the queue, start one: rota documents run rows"
+
+
+def test_an_error_of_several_lines_is_told_by_its_first():
+    error = "ValidationError: 1 validation error for Order\nTraceback …\nFor further information visit a page"
+    sentence = judge("rows", failed(NOW + 1, error), NOW).sentence
+    assert "ValidationError: 1 validation error for Order." in sentence
+    assert "further information" not in sentence

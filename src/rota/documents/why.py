@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rota.model.why.job import first_line
 from rota.model.why.time_words import counted, wall_words
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _running(document: DocumentFacts) -> tuple[str, str, str]:
 
 
 def _retrying(queue: str, document: DocumentFacts, now: int) -> tuple[str, str, str]:
-    error = document.error.strip().rpartition("\n")[2] or "no error is kept"
+    error = first_line(document.error)  # the traceback follows it
     failed = f"It has failed {counted(document.failures, 'time')}, last at {_at(document.failed_at)}: {error}."
     is_due = (document.sleep_until or 0) <= now
     again = "It is due again now." if is_due else f"Next try: {_at(document.sleep_until)}."
