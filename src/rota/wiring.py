@@ -36,7 +36,7 @@ from rota.tasks.job import InTransaction, Job
 from rota.tasks.task import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from datetime import datetime, timedelta
     from typing import TypeAlias
 
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from rota.tasks.middleware import Middleware
     from rota.tasks.task import Request
 
+    RunCoroutine: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]
     StoreArgument: TypeAlias = str | Store | Redis | RedisCluster | ConnectionPool[Any] | MongoClient[Any]
 
 _random = Random()  # noqa: S311 - ids guard nothing; its own, because a program may seed the shared one
@@ -78,6 +79,7 @@ class AppStore(forks.Forked):
         self._resolved = resolved
         self._store: Store | None = None
         self._guest: Store | None = None  # used within transactions of callers, and not opened yet
+        self.find_instead: Callable[[], Store | None] | None = None  # a framework may name another one, as in its tests
         self._opening = threading.Lock()
         self._process = os.getpid()
         forks.register(self)
@@ -142,6 +144,8 @@ class AppStore(forks.Forked):
         """The store that the app would open, unopened."""
         if isinstance(self.given, Store):
             return self.given
+        if self.find_instead is not None and (instead := self.find_instead()) is not None:
+            return instead
         resolved = self._resolved()
         namespace = resolved.settings.namespace
         if self.given is not None and not isinstance(self.given, str):
@@ -181,6 +185,7 @@ class Wiring(forks.Forked):
         self.node: Node | None = None  # the services that run in this process
         self.document_queues: dict[str, Any] = {}  # queues that code made beside this app, by name
         self.child_module: str | None = None  # what a child process imports before the module of a task
+        self.run_in_kit: RunCoroutine | None = None  # how a kit runs coroutines; None: on a loop in a thread
         self.makers: dict[str, Callable[[str], ScheduleSpec]] = {}  # schedules declared in code, given the app's zone
         self._here = self.store.folder  # where rota.yaml is looked for, even if the process changes its folder
         self._code = code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -130,6 +131,16 @@ def test_a_store_that_is_not_made_yet_is_a_warning(monkeypatch, tmp_path):
     monkeypatch.setattr(current, "_made", [])
     with override_settings(ROTA={"store": f"sqlite:///{tmp_path}/none.db"}):
         assert ids(databases=["default"]) == ["rota.W005"]
+
+
+def test_a_check_makes_no_tables_in_a_database_that_has_none(monkeypatch, tmp_path):
+    path = tmp_path / "shop.db"
+    sqlite3.connect(path).close()
+    path.touch()
+    monkeypatch.setattr(current, "_made", [])
+    with override_settings(ROTA={"store": f"sqlite:///{path}"}):
+        assert ids(include_deployment_checks=True) == ["rota.W005"]
+        assert internals(current.get_app()).store.find().namespaces() == []
 
 
 def test_a_database_without_autocommit_is_told(monkeypatch):

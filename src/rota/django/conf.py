@@ -35,6 +35,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
     database: str | None  # the alias of the database that is the store; None if the store has a URL of its own
 
 
+def database_of(settings: Any) -> str | None:
+    """The alias of the database that is the store, whatever its name is now: a test run has another one."""
+    said = getattr(settings, "ROTA", {})
+    return _alias_of(said, said.get("store"), _elsewhere())
+
+
 def configuration_of(settings: Any) -> Configuration:
     """What the settings of a project say; ImproperlyConfigured if they cannot be meant so."""
     said = getattr(settings, "ROTA", {})
@@ -43,7 +49,7 @@ def configuration_of(settings: Any) -> Configuration:
     layer = _layer_of(said)
     found = _elsewhere()
     store = layer.pop("store").value if "store" in layer else None
-    database = _database_of(said, store, found)
+    database = _alias_of(said, store, found)
     if "tz" not in layer and found.origins["tz"].kind == "default" and settings.TIME_ZONE:
         layer["tz"] = Value(_read("tz", settings.TIME_ZONE, "TIME_ZONE"), Origin("code", "settings.TIME_ZONE"))
     return Configuration(
@@ -55,7 +61,7 @@ def configuration_of(settings: Any) -> Configuration:
     )
 
 
-def _database_of(said: Mapping[str, Any], store: str | None, found: Resolved) -> str | None:
+def _alias_of(said: Mapping[str, Any], store: str | None, found: Resolved) -> str | None:
     """The alias of the database that is the store."""
     if "database" not in said:
         return None if store is not None or found.origins["store"].kind != "default" else "default"

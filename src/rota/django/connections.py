@@ -7,17 +7,20 @@ that dropped its connections costs the attempts that were running, and none afte
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from asgiref.sync import ThreadSensitiveContext, async_to_sync, sync_to_async
 from django.db import connections
 
 from rota.tasks.middleware import Middleware
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from rota.tasks.middleware import JobAttempt
+
+_is_for_test: ContextVar[bool] = ContextVar("rota_is_for_test", default=False)
 
 
 class ConnectionCare(Middleware):
@@ -34,11 +37,23 @@ class ConnectionCare(Middleware):
 
     async def arun(self, job: JobAttempt, call_next: Callable[[JobAttempt], Awaitable[Any]]) -> Any:
         """Around a coroutine: its database calls have a thread of their own, which ends with the attempt."""
+        if _is_for_test.get():
+            return await call_next(job)
         async with ThreadSensitiveContext():
             try:
                 return await call_next(job)
             finally:
                 await sync_to_async(_close_all, thread_sensitive=True)()
+
+
+def run_for_test(begin: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a coroutine of a kit to its end. Its database calls run in the thread of the test, in its transaction."""
+
+    async def run() -> Any:
+        _is_for_test.set(True)
+        return await begin()
+
+    return async_to_sync(run)()
 
 
 def _close_old(held: list[Any]) -> None:

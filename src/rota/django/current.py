@@ -8,8 +8,9 @@ from functools import cache
 from django.conf import settings
 
 from rota.app import App, internals
-from rota.django.conf import configuration_of
-from rota.django.connections import ConnectionCare
+from rota.django.conf import configuration_of, database_of
+from rota.django.connections import ConnectionCare, run_for_test
+from rota.django.test_runs import TestRunStore
 
 _making = threading.Lock()
 _made: list[App] = []  # at most one
@@ -26,7 +27,7 @@ def get_app() -> App:
 @cache
 def database_of_store() -> str | None:
     """The alias of the database that is the store; None if the store has a URL of its own."""
-    return configuration_of(settings).database
+    return database_of(settings)
 
 
 def make_app() -> App:
@@ -36,5 +37,8 @@ def make_app() -> App:
     wiring = internals(app)
     wiring.configure(said.layer)
     wiring.child_module = "rota.django.child"
+    wiring.run_in_kit = run_for_test
+    if said.database is not None:
+        wiring.store.find_instead = TestRunStore(settings.DATABASES, said.database).find
     app.use(ConnectionCare())
     return app

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rota.django.current import get_app
+from rota.django.current import database_of_store, get_app
+from rota.django.test_runs import store_in_database
 from rota.testing import Kit
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class RotaTests:
 
     rota_inline = False  # True: a job runs when it is enqueued
     rota_raise_errors = True  # what a task raises is raised inside the test
+    rota_on_database = False  # True: no kit; jobs are kept in the test database, for a TransactionTestCase
     kit: Kit
 
     def setUp(self: Any) -> None:
@@ -33,5 +35,8 @@ class RotaTests:
         super().setUp()  # type: ignore[misc]
         case: _Case = self
         get_app().close()
+        if self.rota_on_database:
+            case.enterContext(store_in_database(get_app(), database_of_store()))
+            return
         kit = Kit(get_app(), inline=self.rota_inline, raise_errors=self.rota_raise_errors)
         self.kit = case.enterContext(kit)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rota.model.jobs.outcome import Outcome
     from rota.tasks.task import Task
     from rota.testing.side_runs import SideRuns
+    from rota.wiring import RunCoroutine
 
 
 class InlineExecutor:
@@ -34,12 +35,14 @@ class InlineExecutor:
         side_runs: SideRuns,
         *,
         keeps_logs: bool,
+        run_coroutine: RunCoroutine | None,
     ) -> None:
         self._note = note  # hears of what a task raised
         self._before_end = before_end
         self._side_runs = side_runs
         self.is_beside = False  # whether what begins now begins while another task lets time pass
         self._keeps_logs = keeps_logs
+        self._run_coroutine = run_coroutine  # the app's own way; None: in a thread
 
     @property
     def stuck(self) -> int:
@@ -59,10 +62,16 @@ class InlineExecutor:
         is_async = run.task.is_async
         run.task = self._watched(run.task, run)
         with self._captured():
-            outcome = _run_on_a_loop(run) if is_async else run_here(run)
+            outcome = self._run_on_a_loop(run) if is_async else run_here(run)
         if not run.is_over:
             self._before_end()
         run.finish(outcome)
+
+    def _run_on_a_loop(self, run: Run) -> Outcome:
+        if self._run_coroutine is None or _has_loop():
+            return _run_in_a_thread(run)
+        outcome: Outcome = self._run_coroutine(partial(run_async, run))
+        return outcome
 
     def stop(self) -> None:
         """Nothing to do: no threads."""
@@ -103,7 +112,16 @@ def _streams() -> Iterator[None]:
         capture.end()
 
 
-def _run_on_a_loop(run: Run) -> Outcome:
+def _has_loop() -> bool:
+    """Whether the test itself is a coroutine."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_in_a_thread(run: Run) -> Outcome:
     """In a thread of its own, because the caller's may have a running loop already."""
     outcomes: list[Outcome] = []
     context = copy_context()  # which says whether this is a run beside another

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from rota.model.jobs.job import Job
 from rota.model.jobs.state import State
-from rota.store.contract import LARGEST_BATCH, MOST_COUNTED, Exchange
-from rota.store.memory import MemoryStore
+from rota.store.contract import LARGEST_BATCH, MOST_COUNTED
+from rota.testing.uncommitted_store import UncommittedStore
 
 if TYPE_CHECKING:
     from _collections_abc import dict_values
     from collections.abc import Callable, Iterator, Sequence
 
     from rota.model.jobs.job import NewJob
-    from rota.model.jobs.settle import Change
     from rota.model.schedules.occurrence import Occurrence
     from rota.store.contract import Added, Failure, JobFilter, LedgerSpan, Page, Part, Pruned, Record, Retention
     from rota.testing.clock import ManualClock
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 WAITING = frozenset({State.QUEUED, State.SCHEDULED})
 
 
-class KitStore(MemoryStore):
+class KitStore(UncommittedStore):
     """Jobs that are removed once they have succeeded stay known here, so that a test can ask about them."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -93,16 +92,6 @@ class KitStore(MemoryStore):
         if self.after_adding is not None:
             self.after_adding()
         return added
-
-    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
-        """Accept them at once: a kit cannot see whether the caller's transaction commits."""
-        del transaction
-        return self.add_jobs(jobs)
-
-    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
-        """End the job at once, likewise."""
-        del transaction
-        return not self.exchange(Exchange(holder=holder, settled=[change])).refused
 
 
 class _Known(dict[str, Job]):

@@ -43,7 +43,13 @@ class Stepper:
         self._clock = clock
         self.rules: list[LostReports] = []
         self.side_runs = SideRuns()
-        executor = InlineExecutor(self._note, self._look_after, self.side_runs, keeps_logs=keeps_logs)
+        executor = InlineExecutor(
+            self._note,
+            self._look_after,
+            self.side_runs,
+            keeps_logs=keeps_logs,
+            run_coroutine=internals(app).run_in_kit,
+        )
         work = WorkerSettings(
             concurrency=MOST_RUNNING,
             lease_for=lease_for,
