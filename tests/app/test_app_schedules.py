@@ -471,3 +471,9 @@ def test_a_job_of_a_schedule_takes_no_time_of_its_own(app, tick):
     for request in (tick.using(delay="5m").job(), tick.using(at=datetime(2026, 1, 1, tzinfo=UTC)).job()):
         with pytest.raises(BadOption, match="its trigger says when it runs"):
             app.schedules.put("soon", request, every("10s"))
+
+
+def test_a_schedule_is_part_of_no_transaction(app, tick):
+    with pytest.raises(BadOption, match="cannot be part of your transaction"):
+        app.schedules.put("soon", tick.using(tx=object()).job(), every("10s"))
+    assert app.schedules.list().items == []

@@ -76,6 +76,22 @@ def test_many_jobs_with_keys_and_delays_come_in_one_async_transaction(shop):
     assert shop.app.open().recount() == {}
 
 
+@pytest.mark.parametrize("way", ASYNC)
+def test_coroutines_that_share_a_transaction_take_turns(shop, way):
+    """Their statements once mixed: on SQLite, a job of a rolled back transaction was kept."""
+
+    async def enqueue():
+        for end in ("rollback", "commit"):
+            async with ASYNC[way](shop) as held:
+                await asyncio.gather(*(shop.task.using(tx=held.tx).aenqueue(end) for _ in range(6)))
+                await getattr(held, end)()
+
+    shop.app.open()
+    asyncio.run(enqueue())
+    assert [job.args for job in shop.jobs()] == [["commit"]] * 6
+    assert shop.app.open().recount() == {}
+
+
 def refuse_queue(shop, name):
     """Let the database refuse the jobs of one queue."""
     with closing(shop.connect()) as connection:
@@ -233,6 +249,8 @@ def test_an_engine_in_autocommit_is_refused(shop):
 
 class Autocommit(sqlite3.Connection):
     """What sqlite3.connect(autocommit=True) gives since Python 3.12: commit() does nothing."""
+
+    autocommit = True
 
     def commit(self):
         pass

@@ -23,7 +23,7 @@ from rota.client.tenants import Tenants
 from rota.client.tokens import Tokens
 from rota.model.micros import timeout_of
 from rota.operations.enqueue import in_transaction, one_transaction
-from rota.store.shared.caller_connection import is_async, on_loop, to_its_end
+from rota.store.shared.caller_connection import is_async, use_on_loop
 from rota.tasks.job import Job
 
 if TYPE_CHECKING:
@@ -243,8 +243,9 @@ class Aio(Shell):
         if not is_async(transaction):
             sent: list[Job[Any]] = self._verbs.send(requests)
             return sent
-        bound = in_transaction(requests, await on_loop(transaction))
-        return await to_its_end(self.call(partial(self._verbs.send, bound)))
+        return await use_on_loop(
+            transaction, lambda bound: self.call(partial(self._verbs.send, in_transaction(requests, bound)))
+        )
 
     enqueue_many = send
 

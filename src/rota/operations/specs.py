@@ -129,6 +129,10 @@ def _check_request(request: object) -> None:
         raise BadOption(f"a schedule needs a call such as task.job(…), got {request!r}; the trigger comes after it")
     if request.overrides.delay or request.overrides.at is not None:
         raise BadOption("a schedule's job takes no delay= or at=: its trigger says when it runs")
+    if request.overrides.transaction is not None:
+        raise BadOption(
+            "a schedule's job takes no tx=: a schedule cannot be part of your transaction; put it after your commit"
+        )
 
 
 def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> tuple[str, int]:

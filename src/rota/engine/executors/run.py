@@ -404,13 +404,12 @@ class CurrentJob:
         """
         import asyncio  # noqa: PLC0415 - most children that run a job of their own need none of it
 
-        from rota.store.shared.caller_connection import is_async, on_loop, to_its_end  # noqa: PLC0415
+        from rota.store.shared.caller_connection import is_async, use_on_loop  # noqa: PLC0415
 
         if not is_async(connection):
             self.finish_in(connection, result)
             return
-        bound = await on_loop(connection)
-        await to_its_end(asyncio.to_thread(self.finish_in, bound, result))
+        await use_on_loop(connection, lambda bound: asyncio.to_thread(self.finish_in, bound, result))
 
     def check(self) -> None:
         """Raise LeaseLost if the lease was lost or the job was asked to stop."""

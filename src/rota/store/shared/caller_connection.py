@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from rota.errors import BadOption, RotaError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
 R = TypeVar("R")
 
@@ -37,7 +38,28 @@ def is_async(transaction: object) -> bool:
     return isinstance(transaction, (*_alchemy_async(), *_async_drivers()))
 
 
-async def on_loop(transaction: object) -> OnLoop:
+class _Turns(NamedTuple):
+    """Who may use a transaction now, among the coroutines of one loop."""
+
+    loop: asyncio.AbstractEventLoop
+    lock: asyncio.Lock
+
+
+_turns: WeakKeyDictionary[Any, _Turns] = WeakKeyDictionary()
+
+
+async def use_on_loop(transaction: object, work: Callable[[OnLoop], Awaitable[R]]) -> R:
+    """Have a thread use the connection of an async transaction. Coroutines that share the transaction take turns: their
+    statements would otherwise mix, and one of them could undo or release the savepoint of another."""
+    loop = asyncio.get_running_loop()
+    turns = _turns.get(transaction)
+    if turns is None or turns.loop is not loop:
+        turns = _turns[transaction] = _Turns(loop, asyncio.Lock())
+    async with turns.lock:
+        return await _to_its_end(work(await _on_loop(transaction)))
+
+
+async def _on_loop(transaction: object) -> OnLoop:
     """The driver's connection of an async transaction, with a transaction begun by SQLAlchemy if that holds it."""
     loop = asyncio.get_running_loop()
     if isinstance(transaction, _async_drivers()):
@@ -53,7 +75,7 @@ async def on_loop(transaction: object) -> OnLoop:
     return OnLoop(raw.driver_connection, loop)
 
 
-async def to_its_end(using: Awaitable[R]) -> R:
+async def _to_its_end(using: Awaitable[R]) -> R:
     """Wait for a thread that uses a connection. If the caller is cancelled, the thread still ends first."""
     task = asyncio.ensure_future(using)
     try:

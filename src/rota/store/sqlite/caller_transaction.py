@@ -61,6 +61,22 @@ class AsyncConnection:
     def in_transaction(self) -> bool:
         return bool(self._given.connection.in_transaction)
 
+    @property
+    def autocommit(self) -> object:
+        """As sqlite3 has it since Python 3.12. aiosqlite shows the connection only to its row factory."""
+        found: list[object] = []
+
+        def note(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
+            found.append(getattr(cursor.connection, "autocommit", None))
+            return row
+
+        before, self.row_factory = self.row_factory, note
+        try:
+            self.execute("SELECT 1")
+        finally:
+            self.row_factory = before
+        return found[0]
+
     def execute(self, statement: str, values: Sequence[Any] = ()) -> _Rows:
         async def run() -> _Rows:
             async with self._given.connection.execute(statement, values) as cursor:
@@ -74,9 +90,6 @@ class AsyncConnection:
                 return _Rows([], cursor.rowcount, cursor.lastrowid)
 
         return self._given.wait(run())
-
-    def commit(self) -> None:
-        self._given.wait(self._given.connection.commit())
 
 
 @contextmanager
@@ -121,24 +134,12 @@ def _check(connection: sqlite3.Connection, transaction: object, path: Path) -> N
             f"tx= is a connection to {shown}, but the jobs are kept in {path}: one transaction needs one file"
         )
     if not connection.in_transaction:
-        if connection.isolation_level is None or _commits_each_statement(connection):
+        if connection.isolation_level is None or getattr(connection, "autocommit", None) is True:
             raise BadOption(
                 "tx= is a connection in autocommit without a transaction, so that nothing would bind the job to your "
                 "writes; begin one: connection.execute('BEGIN')"
             )
         connection.execute("BEGIN IMMEDIATE")  # a savepoint alone would commit when it is released
-
-
-def _commits_each_statement(connection: sqlite3.Connection) -> bool:
-    """Whether it was opened with autocommit=True (since Python 3.12): its commit() leaves a transaction open."""
-    if not isinstance(connection, AsyncConnection):
-        return getattr(connection, "autocommit", None) is True
-    connection.execute("BEGIN")  # aiosqlite does not show the attribute, so a transaction without writes tries it
-    connection.commit()
-    is_open = connection.in_transaction
-    if is_open:
-        connection.execute("ROLLBACK")
-    return is_open
 
 
 def _connection(transaction: object) -> sqlite3.Connection:
