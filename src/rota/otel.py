@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rota.tasks.job import Job
 
 META = "otel"  # the key in a job's meta
+SEND, PROCESS = "send", "process"  # names of operations; the name of a span is this and the queue
 _installing = threading.Lock()
 _has_factory = False
 
@@ -46,10 +47,14 @@ class OpenTelemetry(Middleware):
         if any(job.schedule_id for job in jobs):
             call_next(_carrying(jobs))  # without a span: a template must come out the same at every deploy
             return
-        with self._tracer.start_as_current_span(
-            f"send {jobs[0].queue}", kind=SpanKind.PRODUCER, attributes=_of_sending(jobs)
-        ) as span:
-            made = call_next(_carrying(jobs))
+        attributes = _of_sending(jobs)
+        name = " ".join(filter(None, (SEND, attributes.get("messaging.destination.name"))))
+        with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=attributes) as span:
+            try:
+                made = call_next(_carrying(jobs))
+            except Exception as err:
+                span.set_attribute("error.type", _type_of(err))
+                raise
             if len(made) == 1:
                 span.set_attribute("messaging.message.id", made[0].id)
 
@@ -66,7 +71,7 @@ class OpenTelemetry(Middleware):
         carried = propagate.extract(_carrier(job.meta), context=Context())
         caller = trace.get_current_span(carried).get_span_context()
         with self._tracer.start_as_current_span(
-            f"process {job.queue}",
+            f"{PROCESS} {job.queue}",
             context=carried if job.schedule_id is None else Context(),
             kind=SpanKind.CONSUMER,
             attributes=_of_attempt(job),
@@ -90,8 +95,14 @@ def _note(span: Span, err: BaseException) -> None:
     hide = str if run is None else run.hide
     message = hide(words_of(err))
     span.record_exception(err, {"exception.message": message, "exception.stacktrace": describe(err, hide)})
-    span.set_attribute("error.type", type(err).__qualname__)
+    span.set_attribute("error.type", _type_of(err))
     span.set_status(Status(StatusCode.ERROR, f"{type(err).__name__}: {message}"))
+
+
+def _type_of(err: BaseException) -> str:
+    """The name of its class, as `exception.type` has it."""
+    kind = type(err)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _carrying(jobs: Sequence[JobDraft]) -> list[JobDraft]:
@@ -108,13 +119,14 @@ def _carrier(meta: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _of_sending(jobs: Sequence[JobDraft]) -> dict[str, Any]:
-    tasks = sorted({job.task for job in jobs})
+    tasks, queues = sorted({job.task for job in jobs}), {job.queue for job in jobs}
+    one_queue = {"messaging.destination.name": jobs[0].queue} if len(queues) == 1 else {}
     many = {"messaging.batch.message_count": len(jobs)} if len(jobs) > 1 else {}
     return {
         "messaging.system": "rota",
-        "messaging.operation.name": "enqueue",
+        "messaging.operation.name": SEND,
         "messaging.operation.type": "send",
-        "messaging.destination.name": jobs[0].queue,
+        **one_queue,
         "rota.task": tasks[0] if len(tasks) == 1 else tasks,
         **many,
     }
@@ -124,7 +136,7 @@ def _of_attempt(job: JobAttempt) -> dict[str, Any]:
     schedule = {} if job.schedule_id is None else {"rota.schedule_id": job.schedule_id}
     return {
         "messaging.system": "rota",
-        "messaging.operation.name": "run",
+        "messaging.operation.name": PROCESS,
         "messaging.operation.type": "process",
         "messaging.destination.name": job.queue,
         "messaging.message.id": job.id,

@@ -3,7 +3,8 @@
     sentry_sdk.init(dsn=…)
     app.use(Sentry())
 
-Each attempt has a scope of its own, and continues the trace of its caller. Arguments are not sent.
+Each attempt has a scope of its own, and continues the trace of its caller. Arguments are not sent. Values that are
+marked as secrets are hidden in every event of the attempt.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sentry_sdk
 
+from rota.engine.executors.run import current_run
 from rota.tasks.middleware import JobAttempt, JobDraft, Middleware
 from rota.tasks.signals import Cancel, Retry, Snooze
 
@@ -52,6 +54,7 @@ def _attempt(job: JobAttempt) -> Iterator[None]:
             carried if isinstance(carried, dict) else {}, op="queue.process", name=job.task, source="task"
         )
         scope.set_transaction_name(job.task, source="task")
+        scope.add_event_processor(_without_secrets())
         for name, value in _tags(job).items():
             scope.set_tag(name, value)
         scope.set_context("rota", {**_tags(job), "rota.attempt": job.attempt, "rota.queue": job.queue})
@@ -63,6 +66,25 @@ def _attempt(job: JobAttempt) -> Iterator[None]:
             except BaseException as err:
                 sentry_sdk.capture_exception(err)
                 raise
+
+
+def _without_secrets() -> Callable[[Any, Any], Any]:
+    """Hides the secrets of the job that runs now in an event: in messages, breadcrumbs and variables."""
+    run = current_run()
+
+    def hide(value: Any) -> Any:
+        if isinstance(value, str):
+            return value if run is None else run.hide(value)
+        if isinstance(value, dict):
+            return {name: hide(inner) for name, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [hide(inner) for inner in value]
+        return value
+
+    def process(event: Any, _hint: Any) -> Any:
+        return event if run is None or not run.secrets else hide(event)
+
+    return process
 
 
 def _tags(job: JobAttempt) -> dict[str, str]:

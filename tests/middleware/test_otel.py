@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from rota import Cancel, Secret, every
 from rota.cli.text_lines import TextLines
+from rota.errors import BadOption
 from rota.observe.json_lines import JsonLines
 from rota.otel import OpenTelemetry
 from rota.testing import Kit
@@ -69,7 +70,7 @@ def test_a_delayed_and_retried_job_is_one_trace_with_a_span_for_each_step(app, e
     assert len(trace_ids([sent, *attempts, *named(exporter, "request")])) == 1
     assert dict(attempts[0].attributes) == {
         "messaging.system": "rota",
-        "messaging.operation.name": "run",
+        "messaging.operation.name": "process",
         "messaging.operation.type": "process",
         "messaging.destination.name": "money",
         "messaging.message.id": job.id,
@@ -110,6 +111,29 @@ def test_a_batch_is_one_span_and_a_coroutine_keeps_its_trace(app, exporter, trac
     (sent,) = named(exporter, "send default")
     assert sent.attributes["messaging.batch.message_count"] == 2
     assert len(trace_ids([sent, *named(exporter, "request")])) == 1
+
+
+@pytest.mark.usefixtures("tracer")
+def test_a_batch_for_several_queues_names_none_as_its_destination(app, exporter):
+    @app.task(name="shop.pay")
+    def pay(_: int) -> None: ...
+
+    app.enqueue_many([pay.job(1), pay.using(queue="money").job(2)])
+    (sent,) = named(exporter, "send")
+    assert "messaging.destination.name" not in sent.attributes
+    assert sent.attributes["messaging.operation.name"] == "send"
+
+
+@pytest.mark.usefixtures("tracer")
+def test_jobs_that_are_not_stored_leave_a_span_with_the_error(app, exporter):
+    @app.task(name="shop.pay")
+    def pay(_: int) -> None: ...
+
+    with pytest.raises(BadOption):
+        pay.using(tx=object()).enqueue(1)
+    (sent,) = named(exporter, "send default")
+    assert sent.status.status_code is StatusCode.ERROR
+    assert sent.attributes["error.type"] == "rota.errors.BadOption"
 
 
 @pytest.mark.usefixtures("tracer")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Annotated
 
 import pytest
 import sentry_sdk
 from sentry_sdk.transport import Transport
 
-from rota import Cancel, every
+from rota import Cancel, Secret, every
 from rota.sentry import Sentry
 from rota.testing import Kit
 
@@ -70,6 +72,22 @@ def test_a_run_of_a_schedule_names_it_and_scopes_do_not_leak(app, sentry):
     assert event["tags"]["rota.schedule_id"] == "hourly"
     sentry_sdk.capture_message("elsewhere")
     assert "rota.task" not in (sentry.events[-1].get("tags") or {})
+
+
+def test_secrets_of_a_job_are_in_no_event_of_it(app, sentry):
+    @app.task(name="shop.pay", retries=0)
+    def pay(card: Annotated[str, Secret]) -> None:
+        sentry_sdk.add_breadcrumb(message=f"asking the bank about {card}")
+        sentry_sdk.capture_message(f"slow bank for {card}")
+        raise ConnectionError(f"no bank for {card}")
+
+    with Kit(app) as kit:
+        pay.enqueue("4000-1234")
+        kit.run_due()
+    message, failure = sentry.events
+    assert message["message"] == "slow bank for [redacted]"
+    assert failure["exception"]["values"][-1]["value"] == "no bank for [redacted]"
+    assert "4000-1234" not in json.dumps(sentry.events)
 
 
 def test_a_cancelled_attempt_is_no_event(app, sentry):
