@@ -228,7 +228,11 @@ class App:
         return self._wiring.send_named(name, args, kwargs)
 
     def enqueue_many(self, requests: Sequence[Request]) -> list[Job[Any]]:
-        """Send many requests in few round trips: `app.enqueue_many([greet.job("a"), greet.job("b")])`."""
+        """Send many requests in few round trips: `app.enqueue_many([greet.job("a"), greet.job("b")])`.
+
+        The store takes them in batches of 1,000, each whole or not at all. If one fails, the batches before it stand.
+        With `tx=`, all are in your transaction, or none.
+        """
         return self._wiring.send(requests)
 
     @property

@@ -2,8 +2,9 @@
 
 The first middleware of an app is the outermost one, on both sides. An app without any pays for one comparison.
 
-The invariants: `enqueue` raises if and only if nothing was stored; and an exception around an attempt is that attempt's
-outcome, so that the job's retry policy decides what follows.
+The invariants: `enqueue` raises if and only if nothing was stored (of more jobs than one batch holds: nothing of the
+batch that failed, and none after it); and an exception around an attempt is that attempt's outcome, so that the job's
+retry policy decides what follows.
 """
 
 from __future__ import annotations
@@ -181,7 +182,10 @@ class Creation:
                 raise
             log.exception("a middleware raised after its jobs were created; the jobs stand")
         if self._stored is None:  # some middleware caught what the store raised
-            raise MiddlewareError("a middleware hid the error of the store: nothing was created; raise it again")
+            raise MiddlewareError(
+                "a middleware hid the error of the store or of another middleware: nothing was created, or not all of "
+                "more than 1,000 jobs; raise it again"
+            )
         return self._stored
 
     def _pass(self, index: int, drafts: Sequence[JobDraft]) -> list[Job[Any]]:
