@@ -157,3 +157,31 @@ def test_threads_of_one_worker_exchange_at_the_same_time(store):
         seen = [job_id for mine in pool.map(work, range(4)) for job_id in mine]
     assert sorted(seen) == sorted(made)
     assert {job.state for job in check_store(store)} == {State.SUCCEEDED}
+
+
+@pytest.fixture
+def overtaken(make_store, store, monkeypatch):
+    """A store whose next claim finds that a rival has just claimed the same four jobs. It skips all that it may."""
+    monkeypatch.setattr("rota.store.mongo.exchange.random.randrange", lambda stop: stop - 1)
+    with opened(make_store) as rival:
+
+        def overtake(name):
+            if name == "exchange.before_commit":
+                failpoints.install(None)
+                assert len(claim(rival, 4)) == 4
+
+        failpoints.install(overtake)
+        yield store
+        failpoints.install(None)
+
+
+def test_a_worker_that_lost_jobs_to_another_claims_those_behind(overtaken):
+    made = add(overtaken, *[a_job() for _ in range(16)])
+    assert ids(claim(overtaken, 4)) == made[8:12]  # the batch before it is left to the rival
+    assert ids(claim(overtaken, 4)) == made[4:8]  # the oldest again, since the last claim was won whole
+    assert ids(claim(overtaken, 4)) == made[12:]
+
+
+def test_a_worker_that_lost_jobs_to_another_claims_the_last_ones(overtaken):
+    made = add(overtaken, *[a_job() for _ in range(6)])
+    assert ids(claim(overtaken, 4)) == made[4:]

@@ -4,10 +4,15 @@ Higher priority first, then older first. The best jobs are found by an index and
 token. They must still be queued, and have the token of their last write: a job that was cancelled and retried meanwhile
 has another past than the one that was read. Only if another worker was faster, a second read finds which were claimed.
 The server says what time it was when they were found, so that no lease is shortened by what the verb did before.
+
+Workers that claim at once would all find the same jobs, and each would get a few of them. A worker that lost jobs to
+others skips a random number of batches in its next reads, as if the others had locked those jobs. It reads from the
+start again if there are fewer jobs than that, and assumes one rival less after each claim that it won whole.
 """
 
 from __future__ import annotations
 
+import random
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.upkeep import Upkeep
 
 MOST_ROUNDS = 10  # if other workers are faster; the next call goes on
+MOST_RIVALS = 32  # workers that are assumed to claim at once, at most
 MOST_DUE = 8  # scheduled jobs that one read shows: so few are claimed without being made ready first
 
 
@@ -82,6 +88,7 @@ class Exchanger:
         self._changer = changer
         self._upkeep = upkeep
         self._paused: frozenset[str] = frozenset()  # queues, as of the last read
+        self._rivals = 1  # workers that claim at once, this one among them, as far as its last claims show
 
     def exchange(self, ask: Exchange, now: int | None) -> Exchanged:
         with self._steps.call():
@@ -123,9 +130,15 @@ class Exchanger:
                 return seen
 
     def _look(self, ask: Exchange, queues: Sequence[str], now: int | None, want: int | None = None) -> QueueSnapshot:
-        """One read: the best ready jobs of these queues in one merged order, the first scheduled ones, and the control
-        document with the server's clock."""
+        """The best ready jobs of these queues that rivals are probably not claiming, the first scheduled ones, and the
+        control document with the server's clock."""
         want = ask.want if want is None else want
+        skipped = random.randrange(self._rivals) * want  # noqa: S311 - no secret
+        seen = self._read(ask, queues, now, want, skipped)
+        return seen if not skipped or len(seen.ready) == want else self._read(ask, queues, now, want, 0)
+
+    def _read(self, ask: Exchange, queues: Sequence[str], now: int | None, want: int, skipped: int) -> QueueSnapshot:
+        """One read, in one merged order of the queues."""
         db = self._steps.connection.db
         these = {"$in": list(queues)} if len(queues) != 1 else queues[0]
         is_wanted = {"$lte": ["$run_at", {"$add": [NOW if now is None else now, ask.ahead]}]}
@@ -139,6 +152,7 @@ class Exchanger:
         ready: list[Document] = [
             {"$match": {"state": "queued", "queue": these}},
             {"$sort": {"priority": -1, "seq": 1}},
+            *([{"$skip": skipped}] if skipped else []),
             {"$limit": want},
             {"$unionWith": {"coll": db.jobs.raw.name, "pipeline": soon}},
         ]
@@ -191,6 +205,7 @@ class Exchanger:
         if collection.bulk_write(updates).matched_count != len(claimed):
             mine = collection.written([job.id for job in claimed], token)
             claimed = [job for job in claimed if job.id in mine]
+        self._rivals = _rivals_after(self._rivals, len(jobs), len(claimed))
         due = [job for job in claimed if job.id in seen.due]
         if due:
             counts = Counts()
@@ -220,6 +235,13 @@ class Exchanger:
         for queue, ids in by_queue.items():
             promoted = step.jobs.update_many({"_id": {"$in": ids}, **query}, ready, hint="_id_").modified_count
             step.counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
+
+
+def _rivals_after(rivals: int, wanted: int, won: int) -> int:
+    """How many workers seem to claim at once, after a claim."""
+    if won == wanted:
+        return max(rivals - 1, 1)
+    return min(max(2 * rivals, 2), MOST_RIVALS)
 
 
 def _updates(seen: QueueSnapshot, claimed: Sequence[Job], token: str) -> list[UpdateMany]:
