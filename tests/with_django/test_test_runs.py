@@ -11,8 +11,10 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from django.core import mail
 
 from rota.django.databases import store_url_of
+from rota.django.test_runs import StoreOfTestRun
 from rota.store.urls import store_from_url
 from rota.testing.servers.postgres import shared_url
 from with_django.project import on_postgres
@@ -51,3 +53,12 @@ def test_the_jobs_of_a_test_run_stay_in_it(database):
     assert done.returncode == 0, done.stderr
     assert "rota.W" not in done.stderr
     assert store_from_url(store_url_of({"default": database}, "default")).namespaces() == []
+
+
+def test_a_database_that_is_renamed_outside_of_tests_does_not_move_the_jobs(monkeypatch):
+    databases = {"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "shop"}}
+    run = StoreOfTestRun(databases, "default")
+    databases["default"]["NAME"] = "shop_of_a_tenant"
+    assert run.find() is None
+    monkeypatch.setattr(mail, "outbox", [], raising=False)
+    assert run.find() is not None

@@ -10,7 +10,7 @@ from django.conf import settings
 from rota.app import App, internals
 from rota.django.conf import configuration_of, database_of
 from rota.django.connections import ConnectionCare, run_for_test
-from rota.django.test_runs import TestRunStore
+from rota.django.test_runs import StoreOfTestRun
 
 _making = threading.Lock()
 _made: list[App] = []  # at most one
@@ -39,6 +39,6 @@ def make_app() -> App:
     wiring.child_module = "rota.django.child"
     wiring.run_in_kit = run_for_test
     if said.database is not None:
-        wiring.store.find_instead = TestRunStore(settings.DATABASES, said.database).find
+        wiring.store.find_instead = StoreOfTestRun(settings.DATABASES, said.database).find
     app.use(ConnectionCare())
     return app
