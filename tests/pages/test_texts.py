@@ -14,7 +14,8 @@ from markupsafe import Markup, escape
 
 import rota.triggers.caveats
 import rota.web.pages
-from rota import calendar, cron
+from rota import calendar, cron, every, once
+from rota.triggers.phrases import ENGLISH, Phrases
 from rota.web.pages.rendering import environment
 from rota.web.pages.texts import DEFAULT, chosen_language, languages, texts_of
 from rota.web.pages.why_words import key_of, warned
@@ -170,3 +171,42 @@ def test_no_warning_about_a_rule_is_left_out():
     source = Path(rota.triggers.caveats.__file__).read_text("utf-8")
     codes = set(re.findall(r'"((?:gap|repeat|day|rare)\.[a-z]+|step)"', source)) | {"every.second", "every.minute"}
     assert codes == set(SURPRISES)
+
+
+def phrases_of(language: str) -> Phrases:
+    return texts_of(language).phrases
+
+
+def test_the_english_phrases_of_a_rule_are_those_of_the_command_line():
+    assert phrases_of(DEFAULT).table == ENGLISH.table
+
+
+RULES = {  # a rule for each phrase
+    cron("*/5 * * * *"): "Alle 5 Minuten, UTC",
+    cron("7 * * * *"): "Zur Minute 7 jeder Stunde, UTC",
+    cron("0 9 * * mon-fri", tz="Europe/Riga"): "Um 09:00 am Montag bis Freitag, Zeit in Europe/Riga",
+    cron("0 9-17 * * *"): "Zur Minute 0 von 09:00 bis 17:59 jeden Tag, UTC",
+    cron("*/10 */2 * * *"): "Alle 10 Minuten in jeder 2. Stunde ab 00:00 jeden Tag, UTC",
+    cron("0 0 13 * 5"): "Um 00:00 am 13. des Monats oder am Freitag (eines genügt), UTC",
+    cron("0 0 1,15 3 *"): "Um 00:00 an den Tagen 1 und 15 des Monats im März, UTC",
+    cron("0 0 12 L-2 * ?", dialect="quartz"): "Um 12:00 2 Tage vor dem letzten Tag des Monats, UTC",
+    cron("0 0 12 ? * 6L 2027-2028", dialect="quartz"): (
+        "Um 12:00 am letzten Freitag des Monats in den Jahren 2027 und 2028, UTC"
+    ),
+    cron("*/30 5 * * * ?", dialect="quartz"): "Alle 30 Sekunden der Minute 5 jeder Stunde, UTC",
+    every("90m"): "Alle 1 Stunde 30 Minuten",
+    every("1d"): "Jeden Tag",
+    once(datetime(2026, 11, 18, 9, tzinfo=UTC), tz="UTC"): "Einmal, am 2026-11-18 um 09:00:00, UTC",
+    calendar(weeks=2, at="09:00", on="tue", start=date(2026, 1, 1), tz="UTC"): (
+        "Alle 2 Wochen am Dienstag um 09:00 ab 2026-01-01, UTC"
+    ),
+    calendar(years=1, at="09:00", start=date(2026, 3, 15), tz="UTC"): (
+        "Jedes Jahr am 15. März um 09:00 ab 2026-03-15, UTC"
+    ),
+}
+
+
+@pytest.mark.parametrize(("rule", "german"), RULES.items(), ids=str)
+def test_a_rule_is_a_sentence_in_the_viewers_language(rule, german):
+    assert rule.explain(phrases_of("de")) == german
+    assert rule.explain(phrases_of(DEFAULT)) == rule.explain()

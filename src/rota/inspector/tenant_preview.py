@@ -23,6 +23,7 @@ class MovedRun(Struct, frozen=True, kw_only=True):
 
     schedule_id: str
     sentence: str
+    rule: str  # as text
     before: datetime | None
     after: datetime | None
     queue: str  # that its jobs would go to
@@ -42,6 +43,7 @@ def preview_tenant(store: Store, name: str, tenant: Tenant) -> list[MovedRun]:
             MovedRun(
                 schedule_id=schedule.id,
                 sentence=new.sentence,
+                rule=after.spec.trigger if new.problem else str(after.trigger),
                 before=old.next_run,
                 after=new.next_run,
                 queue=after.spec.queue,

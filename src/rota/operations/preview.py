@@ -43,6 +43,7 @@ def preview_times(
     asked = msgspec.structs.replace(after, spec=msgspec.structs.replace(after.spec, task=spec.task or after.spec.task))
     return PreviewFacts(
         sentence=times.sentence,
+        rule=times.rule,
         tz=times.tz,
         runs=times.runs,
         week=times.week,
@@ -69,5 +70,9 @@ def _times(schedule: Schedule, now: int, number: int) -> TimesFacts:
     runs = [run for coming in coming_runs([on], now, now + FAR, number) for run in coming.runs]
     week = sum(coming.count for coming in coming_runs([on], now, now + WEEK, 1))
     return TimesFacts(
-        sentence=on.trigger.explain(), tz=on.spec.tz, runs=[run_facts(run) for run in runs[:number]], week=week
+        sentence=on.trigger.explain(),
+        rule=str(on.trigger),
+        tz=on.spec.tz,
+        runs=[run_facts(run) for run in runs[:number]],
+        week=week,
     )

@@ -24,6 +24,7 @@ from rota.triggers.calendar_rule import (
 from rota.triggers.caveats import calendar_caveats
 from rota.triggers.explain import explain_calendar
 from rota.triggers.option_names import FOR_TRIGGERS
+from rota.triggers.phrases import ENGLISH, Phrases
 from rota.triggers.rezoned import WallTrigger
 from rota.triggers.trigger import second_of, wall_datetime
 from rota.triggers.zone import DAY, EARLIEST, LATEST
@@ -91,8 +92,9 @@ class Calendar(WallTrigger):
         self._dates = _dates_of(rule, self._anchor_day(wall))
         self._set_floor()
 
-    def explain(self) -> str:
-        return explain_calendar(self.rule, self._time, wall_datetime(self._dates.order(0) * DAY), self.tz)
+    def explain(self, phrases: Phrases = ENGLISH) -> str:
+        first = wall_datetime(self._dates.order(0) * DAY)
+        return explain_calendar(self.rule, self._time, first, self.tz, phrases)
 
     def _caveats(self, low: int, high: int) -> Iterator[Caveat]:
         return calendar_caveats(self, self._zone, self._time, low, high)

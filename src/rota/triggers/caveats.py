@@ -16,8 +16,8 @@ from rota.triggers.cron_field import (
     YEAR,
     parse_field,
 )
-from rota.triggers.explain import MONTH_NAMES, join_words
 from rota.triggers.month_days import MONTH_LENGTHS
+from rota.triggers.phrases import ENGLISH
 from rota.triggers.trigger import Caveat, wall_datetime
 from rota.triggers.zone import DAY, Span, Zone, date_is_missing
 
@@ -136,7 +136,7 @@ def _shown(walls: list[int]) -> str:
     """2026-03-08 02:00, 02:30 and more."""
     times = [_clock(wall) for wall in walls[:MOST_SHOWN]]
     more = ["more"] if len(walls) > MOST_SHOWN else []
-    return f"{wall_datetime(walls[0]):%Y-%m-%d} {join_words(times + more)}"
+    return f"{wall_datetime(walls[0]):%Y-%m-%d} {ENGLISH.joined(times + more)}"
 
 
 def _change_values(zone: Zone, walls: list[int], before: int, after: int) -> dict[str, str | int]:
@@ -210,9 +210,9 @@ def _rare_dates(fields: CronFields) -> Iterator[Caveat]:
     months = fields.month.values
     named = fields.day_of_month.text.split(",")  # a day inside a range or a step surprises nobody
     for day in (29, 30, 31):
-        without = [MONTH_NAMES[month - 1] for month in months if _longest(month) < day]
+        without = [ENGLISH.name("months", month - 1) for month in months if _longest(month) < day]
         if without and str(day) in named:
-            message = f"{join_words(without)} never {_has(without)} day {day}: no run on it there"
+            message = f"{ENGLISH.joined(without)} never {_has(without)} day {day}: no run on it there"
             yield Caveat("rare-date", message, code="rare.never", values={"months": ", ".join(without), "day": day})
     if months == [2] and fields.day_of_month.mask == 1 << 29:
         message = "29 February exists only in leap years: no run for three years (or seven) in a row"

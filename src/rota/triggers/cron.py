@@ -17,6 +17,7 @@ from rota.triggers.cron_text import CronFields, check_text, parse_cron, split_zo
 from rota.triggers.every import every
 from rota.triggers.explain import explain_cron
 from rota.triggers.option_names import FOR_TRIGGERS
+from rota.triggers.phrases import ENGLISH, Phrases
 from rota.triggers.rezoned import WallTrigger
 from rota.triggers.wall_pattern import WallPattern
 from rota.triggers.zone import DAY, EARLIEST, LATEST, Span, date_is_missing, zone_name
@@ -86,8 +87,8 @@ class Cron(WallTrigger):
         """The normalised expression."""
         return self.fields.text
 
-    def explain(self) -> str:
-        return explain_cron(self.fields, self.tz)
+    def explain(self, phrases: Phrases = ENGLISH) -> str:
+        return explain_cron(self.fields, self.tz, phrases)
 
     def _caveats(self, low: int, high: int) -> Iterator[Caveat]:
         return cron_caveats(self._pattern, self._zone, low, high)

@@ -17,6 +17,7 @@ from rota.triggers.bounds import (
 from rota.triggers.duration import seconds_of, text_of
 from rota.triggers.explain import explain_every
 from rota.triggers.option_names import FOR_TRIGGERS
+from rota.triggers.phrases import ENGLISH, Phrases
 from rota.triggers.trigger import Caveat, Trigger
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class Every(Trigger):
         """How many runs lie at or before t."""
         return max(0, (t - self._anchor) // self.interval + 1)
 
-    def explain(self) -> str:
-        return explain_every(self.interval, self.start, self.end, self.tz)
+    def explain(self, phrases: Phrases = ENGLISH) -> str:
+        return explain_every(self.interval, self.start, self.end, self.tz, phrases)
 
     def _caveats(self, low: int, high: int) -> Iterator[Caveat]:  # noqa: ARG002 - elapsed time has no surprises
         return iter(())

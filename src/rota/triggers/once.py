@@ -8,6 +8,7 @@ from rota.keywords import known_keywords
 from rota.triggers.bounds import check_years, instant_from
 from rota.triggers.explain import explain_once
 from rota.triggers.option_names import FOR_TRIGGERS
+from rota.triggers.phrases import ENGLISH, Phrases
 from rota.triggers.trigger import Caveat, Trigger, instant_text
 
 if TYPE_CHECKING:
@@ -41,10 +42,10 @@ class Once(Trigger):
     def count_seconds(self, low: int, high: int) -> int:
         return int(low < self.second <= high)
 
-    def explain(self) -> str:
+    def explain(self, phrases: Phrases = ENGLISH) -> str:
         if self.second == 0:  # what only people start is declared for a time that never comes again
-            return "Only when it is started by hand"
-        return explain_once(self._datetime(self.second), self.tz)
+            return phrases.say("by_hand")
+        return explain_once(self._datetime(self.second), self.tz, phrases)
 
     def _caveats(self, low: int, high: int) -> Iterator[Caveat]:  # noqa: ARG002 - an instant is what it is
         return iter(())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from rota.clock import utc_now
 from rota.errors import BadInterval, NaiveDatetime
 from rota.triggers.duration import seconds_of
+from rota.triggers.phrases import ENGLISH, Phrases
 from rota.triggers.zone import DAY, EARLIEST, LATEST, Zone, clamp, find_zone, zone_name
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class Trigger(ABC):
         """How many occurrences lie in low < t <= high, without walking them."""
 
     @abstractmethod
-    def explain(self) -> str:
-        """The rule in one English sentence."""
+    def explain(self, phrases: Phrases = ENGLISH) -> str:
+        """The rule in one sentence: in English, or with the phrases of another language."""
 
     @abstractmethod
     def _caveats(self, low: int, high: int) -> Iterator[Caveat]:

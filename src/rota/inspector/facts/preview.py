@@ -11,6 +11,7 @@ class TimesFacts(Struct, kw_only=True):
     """The times of a schedule: its rule in words, and its next runs."""
 
     sentence: str
+    rule: str  # as text, with its start and zone: a reader can explain it in another language
     tz: str
     runs: list[RunFacts]
     week: int  # runs in the next 7 days

@@ -6,11 +6,13 @@ English is whole; a key that another language lacks is shown in English. A langu
 from __future__ import annotations
 
 import tomllib
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
+
+from rota.triggers.phrases import Phrases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,6 +21,7 @@ _FOLDER = Path(__file__).parent
 DEFAULT = "en"
 
 Template = str | list[str] | dict[str, str]
+RULE = "rule."
 
 
 class Texts:
@@ -47,6 +50,12 @@ class Texts:
         """A list of the catalogue: the names of months."""
         found = self.template(key)
         return found if isinstance(found, list) else [str(found)]
+
+    @cached_property
+    def phrases(self) -> Phrases:
+        """Of which the sentence of a rule is made."""
+        keys = [key for key in texts_of(DEFAULT).keys() if key.startswith(RULE)]  # noqa: SIM118 - no dict
+        return Phrases({key.removeprefix(RULE): self.template(key) for key in keys})
 
     def text(self, key: str, **values: Any) -> Markup:
         """A text with its values. `n` decides on the plural; numbers are written as the language writes them.

@@ -14,7 +14,7 @@ from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_index import Terms, terms_from, trouble_first
 from rota.model.micros import datetime_of, micros_of
 from rota.web.pages.page import Page, View, Visit
-from rota.web.pages.views.schedules import sentence_of
+from rota.web.pages.rule_words import sentence_of
 
 if TYPE_CHECKING:
     from rota.inspector.lanes import Bar, Lane
@@ -204,7 +204,7 @@ def _lane(visit: Visit, lane: Lane, window: Window, x: Any) -> dict[str, Any]:
     key = "agenda.lane_often" if lane.is_often else "agenda.lane"
     return {
         "id": lane.schedule.id,
-        "sentence": sentence_of(KnownSchedule(lane.schedule, window.now)),
+        "sentence": sentence_of(visit.words, KnownSchedule(lane.schedule, window.now)),
         "state": lane.state,
         "problem": lane.problem,
         "failing": lane.schedule.last.status == "failed" and lane.state == "on",

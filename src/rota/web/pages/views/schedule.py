@@ -17,11 +17,11 @@ from rota.inspector.ledger import explained, newest_occurrences, overdue, strip_
 from rota.inspector.schedule_index import health_of
 from rota.inspector.wall_times import time_from
 from rota.model.micros import SECOND, datetime_of, optional_datetime
-from rota.model.schedules.edit import describe_origin
 from rota.model.schedules.schedule import PAUSED, problem_of
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Page, View, Visit
-from rota.web.pages.views.schedules import STRIP, cells_of, next_of, sentence_of, silent_cells
+from rota.web.pages.rule_words import origin_words, rule_sentence, sentence_of
+from rota.web.pages.views.schedules import STRIP, cells_of, next_of, silent_cells
 from rota.web.pages.why_words import said_of, warned
 from rota.web.pages.words import with_code
 from rota.web.types import ScheduleId
@@ -109,11 +109,11 @@ def head_values(visit: Visit, known: KnownSchedule, now: int) -> dict[str, Any]:
         "tz": schedule.spec.tz,
         "health": health_of(schedule, now),
         "state": known.state,
-        "sentence": sentence_of(known),
+        "sentence": sentence_of(visit.words, known),
         "description": schedule.spec.description,
         "tenant": schedule.spec.tenant,
         "origin": schedule.origin,
-        "origin_words": describe_origin(schedule.origin),
+        "origin_words": origin_words(visit.words, schedule.origin),
         "problem": known.problem,
         "pause": schedule.silence,
         "own_pause": schedule.pause,
@@ -146,18 +146,20 @@ def why_values(visit: Visit, schedule: Schedule, zone: Zone, now: int) -> dict[s
     return {
         "asked": asked,
         "why_problem": problem,
-        "why": None if facts is None else verdict_values(visit.words, facts, zone),
+        "why": None if facts is None else verdict_values(visit.words, facts, zone, schedule),
         "why_at": f"{local:%Y-%m-%dT%H:%M:%S}".removesuffix(":00") if local else asked,
     }
 
 
-def verdict_values(words: Words, facts: WhyFacts, zone: Zone) -> dict[str, Any]:
-    kind = facts.outcome.partition(":")[0]
+def verdict_values(words: Words, facts: WhyFacts, zone: Zone, schedule: Schedule) -> dict[str, Any]:
+    kind, values = facts.outcome.partition(":")[0], dict(facts.values)
+    if "rule" in values:
+        values["rule"] = rule_sentence(words, str(schedule.trigger), str(values["rule"]))
     return {
         "at": facts.at,
         "local": zone.datetime_of(int(facts.at.timestamp())),
         "code": facts.code,
-        "said": said_of(words, facts.code, facts.values, facts.sentence.partition(": ")[2]),
+        "said": said_of(words, facts.code, values, facts.sentence.partition(": ")[2]),
         "fix": with_code(facts.fix),
         "tone": TONES.get(kind, "warn" if kind in {"skipped", "coalesced"} else ""),
         "icon": icon_of(kind, facts.outcome),

@@ -8,10 +8,10 @@ from rota.errors import BadOption
 from rota.inspector.wall_times import time_from
 from rota.model.jobs.state import State
 from rota.model.micros import datetime_of
-from rota.model.schedules.edit import describe_origin
 from rota.store.contract import JobFilter
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
+from rota.web.pages.rule_words import origin_words
 from rota.web.pages.views.schedule import SchedulePath, read_schedule, zone_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def confirm_values(visit: Visit, schedule: Schedule) -> dict[str, Any]:
         "waiting": waiting,
         "runs_made": schedule.runs,
         "origin_kind": schedule.origin.kind,
-        "origin_words": describe_origin(schedule.origin),
+        "origin_words": origin_words(visit.words, schedule.origin),
         "is_retired": schedule.origin.is_retired,
     }
 

@@ -13,9 +13,9 @@ import msgspec
 
 from rota.app import internals
 from rota.errors import BadTrigger, RotaError, VersionConflict
-from rota.model.schedules.edit import describe_origin
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
+from rota.web.pages.rule_words import origin_words, rule_sentence
 from rota.web.pages.schedule_call import AS_JSON, CallProblem, call_values, sent_values
 from rota.web.pages.schedule_form import (
     DEFAULTS,
@@ -171,7 +171,7 @@ def _edit_view(
     shown = {
         "id": schedule.id,
         "is_new": False,
-        "origin": None if is_own else describe_origin(schedule.origin),
+        "origin": None if is_own else origin_words(visit.words, schedule.origin),
         "base": base,
         "conflict": conflict,
         "zone": schedule.spec.tz,
@@ -228,13 +228,14 @@ def preview_values(words: Words, seen: PreviewFacts) -> dict[str, Any]:
     ]
     rows += [{"at": datetime.fromisoformat(run.local), "utc": run.utc, "change": "gone"} for run in gone]
     return {
-        "sentence": seen.sentence,
+        "sentence": rule_sentence(words, seen.rule, seen.sentence),
         "tz": seen.tz,
         "warnings": [warned(words, one) for one in seen.warnings],
         "rows": sorted(rows, key=lambda row: row["utc"]),
         "has_gone": bool(gone),
         "week": seen.week,
         "before": seen.before,
+        "sentence_before": rule_sentence(words, seen.before.rule, seen.before.sentence) if seen.before else "",
         "is_changed": seen.before is not None and _differs(seen, seen.before),
     }
 

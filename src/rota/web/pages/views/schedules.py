@@ -22,9 +22,8 @@ from rota.inspector.search import without_state
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.schedules.schedule import PAUSED
 from rota.model.schedules.slots import DISABLED
-from rota.triggers import trigger_from_text
-from rota.triggers.every import Every
 from rota.web.pages.page import Page, View, Visit
+from rota.web.pages.rule_words import sentence_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from rota.model.schedules.occurrence import Occurrence
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
+    from rota.web.pages.words import Words
 
 SHOWN = 50
 MOST_TROUBLE = 50  # schedules that stand before all others
@@ -55,7 +55,7 @@ def show_schedules(visit: Visit) -> View:
     now = store.now()
     shown = _read(store, page)
     strips = newest_of_many(store, shown, now + 1, STRIP)
-    rows = [row(schedule, lines, now) for schedule, lines in zip(shown, strips, strict=True)]
+    rows = [row(visit.words, schedule, lines, now) for schedule, lines in zip(shown, strips, strict=True)]
     values = {
         "search": search,
         "problem": problem,
@@ -103,7 +103,7 @@ def tabs_of(visit: Visit, terms: Terms, search: str, briefs: list[ScheduleBrief]
     return tabs
 
 
-def row(schedule: Schedule, lines: Sequence[Occurrence], now: int) -> dict[str, Any]:
+def row(words: Words, schedule: Schedule, lines: Sequence[Occurrence], now: int) -> dict[str, Any]:
     """One schedule as the list shows it, with its last entries of the ledger, newest first."""
     known, last = KnownSchedule(schedule, now), schedule.last
     overdue = overdue_for(schedule, now)
@@ -112,7 +112,7 @@ def row(schedule: Schedule, lines: Sequence[Occurrence], now: int) -> dict[str, 
         "version": schedule.version,
         "health": health_of(schedule, now),
         "state": known.state,
-        "sentence": sentence_of(known),
+        "sentence": sentence_of(words, known),
         "tz": schedule.spec.tz,
         "tenant": schedule.spec.tenant,
         "problem": (known.problem or "").partition("\n")[0],
@@ -137,14 +137,6 @@ def next_of(known: KnownSchedule, overdue: int, now: int) -> datetime | None:
     if known.next_run is None or overdue or known.next_run < datetime_of(now - TOLERANCE):
         return None
     return known.next_run
-
-
-def sentence_of(known: KnownSchedule) -> str:
-    """What it does. An interval counts from its schedule's creation, which need not be said each time."""
-    if known.problem:
-        return known.sentence
-    rule = trigger_from_text(known.record.spec.trigger)
-    return rule.explain() if isinstance(rule, Every) else known.sentence
 
 
 def explained(one: dict[str, Any], store: Store) -> dict[str, Any]:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rota.inspector.facts.collection import collection_sentence
+from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.schedule_state import schedule_state
 from rota.web.api.collections import Part
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
+from rota.web.pages.rule_words import sentence_of
 
 if TYPE_CHECKING:
     from rota.inspector.collection_view import CollectionView, SourceView
+    from rota.web.pages.words import Words
 
 MOST_SHOWN = 500
 
@@ -27,12 +29,12 @@ class CollectionPath(Struct, frozen=True):
 def show_sources(visit: Visit) -> View:
     search = visit.query.get("q", "").strip()[:255]
     now = visit.app.open().now()
-    return View(template="sources.html", values=sources_values(visit.app.sources.list(), search, now))
+    return View(template="sources.html", values=sources_values(visit.words, visit.app.sources.list(), search, now))
 
 
-def sources_values(sources: list[SourceView], search: str, now: int) -> dict[str, Any]:
+def sources_values(words: Words, sources: list[SourceView], search: str, now: int) -> dict[str, Any]:
     wanted = search.lower()
-    all_of = [(source.name, [_row(one, now) for one in source.collections]) for source in sources]
+    all_of = [(source.name, [_row(words, one, now) for one in source.collections]) for source in sources]
     found = [(name, [one for one in rows if wanted in f"{name}/{one['name']}".lower()]) for name, rows in all_of]
     total, left = sum(len(rows) for _, rows in found), MOST_SHOWN
     shown = []
@@ -51,7 +53,7 @@ def sources_values(sources: list[SourceView], search: str, now: int) -> dict[str
     }
 
 
-def _row(one: CollectionView, now: int) -> dict[str, Any]:
+def _row(words: Words, one: CollectionView, now: int) -> dict[str, Any]:
     record = one.schedule.record
     status = record.last.status
     state = schedule_state(record, now)
@@ -59,7 +61,7 @@ def _row(one: CollectionView, now: int) -> dict[str, Any]:
         "name": one.name,
         "source": one.source,
         "task": one.task,
-        "sentence": collection_sentence(one),
+        "sentence": sentence_of(words, KnownSchedule(record, now)),
         "is_on_demand": one.is_on_demand,
         "schedule": record.id,
         "state": state,

@@ -20,11 +20,13 @@ from rota.model.tenant import OnZoneChange, Tenant
 from rota.store.contract import ScheduleFilter
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
+from rota.web.pages.rule_words import rule_sentence, sentence_of
 from rota.web.pages.views.schedule import change_values
 from rota.web.types import Name
 
 if TYPE_CHECKING:
     from rota.inspector.tenant_view import TenantView
+    from rota.web.pages.words import Words
 
 SHOWN = 50
 CHANGES = 20
@@ -152,10 +154,10 @@ def _tenant_view(
         "faults": faults,
         "conflict": conflict,
         "is_preview": said is not None,
-        "moved": moved,
+        "moved": [(one, rule_sentence(visit.words, one.rule, one.sentence)) for one in moved],
         "moved_most": MOST,
         "differences": _differences(facts, said) if said is not None else [],
-        "schedules": [_schedule(KnownSchedule(one, now)) for one in found.items],
+        "schedules": [_schedule(visit.words, KnownSchedule(one, now)) for one in found.items],
         "more": found.cursor is not None,
         "changes": [
             change_values(change_facts(one)) for one in visit.app.tenants.changes(view.name, limit=CHANGES).items
@@ -169,9 +171,9 @@ def _differences(facts: TenantFacts, said: dict[str, Any]) -> list[tuple[str, An
     return [(name, getattr(facts, name), said[name]) for name in FIELDS if getattr(facts, name) != said[name]]
 
 
-def _schedule(known: KnownSchedule) -> dict[str, Any]:
+def _schedule(words: Words, known: KnownSchedule) -> dict[str, Any]:
     return {
-        "id": known.id, "state": known.state, "sentence": known.sentence, "next": known.next_run,
+        "id": known.id, "state": known.state, "sentence": sentence_of(words, known), "next": known.next_run,
         "follows": sorted(known.record.spec.follows),
     }  # fmt: skip
 
