@@ -12,14 +12,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from markupsafe import Markup, escape
 
+import rota.model.why
 import rota.triggers.caveats
 import rota.web.pages
 from rota import calendar, cron, every, once
 from rota.triggers.phrases import ENGLISH, Phrases
 from rota.web.pages.rendering import environment
 from rota.web.pages.texts import DEFAULT, chosen_language, languages, texts_of
-from rota.web.pages.why_words import key_of, warned
-from rota.web.pages.words import Words
+from rota.web.pages.why_words import fixed, key_of, warned
+from rota.web.pages.words import Words, with_code
 from unit.model.test_why_codes import codes_in_source
 
 FOLDER = Path(rota.web.pages.__file__).parent
@@ -210,3 +211,34 @@ RULES = {  # a rule for each phrase
 def test_a_rule_is_a_sentence_in_the_viewers_language(rule, german):
     assert rule.explain(phrases_of("de")) == german
     assert rule.explain(phrases_of(DEFAULT)) == rule.explain()
+
+
+def spoken(text: str) -> str:
+    """A text of the source or of the catalogue, with a place for each value and without the ends of its lines."""
+    joined = re.sub(r"""["']\s*\n\s*f?["']""", "", text)
+    return re.sub(r"{[^{}]*}", "{}", joined)
+
+
+ADVICE = {key: str(texts_of(DEFAULT).template(key)) for key in texts_of(DEFAULT).keys() if key.startswith("fix.")}  # noqa: SIM118
+MADE = ("_copy", "_there", "step", "steps", "why")  # put together from parts, or a command alone
+
+
+@pytest.mark.parametrize("key", [key for key in ADVICE if not key.endswith(MADE)])
+def test_what_why_advises_is_what_the_catalogue_translates(key):
+    source = "\n".join(path.read_text("utf-8") for path in sorted(Path(rota.model.why.__file__).parent.glob("*.py")))
+    assert spoken(ADVICE[key]) in spoken(source)
+
+
+@pytest.mark.parametrize("key", ADVICE)
+def test_advice_is_said_in_the_viewers_language(key):
+    german, now = Words(texts_of("de"), ZoneInfo("UTC"), datetime(2026, 1, 1, tzinfo=UTC)), ADVICE["fix.traceback"]
+    values = dict.fromkeys(fields_of(ADVICE[key]), "a-7")
+    own = str(texts_of("de").template(key)).format(**values)
+    assert fixed(german, f"{ADVICE[key].format(**values)} {now.format(job='b')}") == with_code(
+        f"{own} `rota jobs show b` hat den Traceback."
+    )
+
+
+def test_advice_that_the_catalogue_lacks_stays_in_english():
+    german = Words(texts_of("de"), ZoneInfo("UTC"), datetime(2026, 1, 1, tzinfo=UTC))
+    assert fixed(german, "Do `this` <now>.") == "Do <code>this</code> &lt;now&gt;."

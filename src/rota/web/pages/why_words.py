@@ -1,16 +1,23 @@
-"""Answers of `why` in the viewer's language: by their codes and values, or in English if a language has no text."""
+"""Answers of `why` in the viewer's language: by their codes and values, and what they advise, sentence by sentence.
+
+What a language has no text for is shown in English.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from functools import lru_cache
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from rota.web.pages.texts import DEFAULT
+from rota.web.pages.texts import DEFAULT, texts_of
+from rota.web.pages.words import with_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rota.inspector.facts.cron import CaveatFacts
     from rota.triggers import Caveat
@@ -25,6 +32,43 @@ def said_of(words: Words, code: str, values: Mapping[str, Any], sentence: str) -
     if words.language == DEFAULT or not words.texts.has(key):
         return escape(sentence)
     return words.text(key, **{name: _shown(words, name, value) for name, value in values.items()})
+
+
+def fixed(words: Words, fix: str) -> Markup:
+    """What an answer advises, with its commands as code; in English if a language lacks one of its sentences."""
+    if words.language == DEFAULT:
+        return with_code(fix)
+    said, rest = [], fix
+    while rest:
+        found = next((match for match in _advice(rest)), None)
+        if found is None:
+            return with_code(fix)
+        key, values, rest = found
+        said.append(str(words.texts.template(key)).format(**values))
+    return with_code(" ".join(said))
+
+
+def _advice(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Which sentence of the catalogue the text begins with, its values, and what follows it."""
+    for key, pattern in _patterns():
+        if (match := pattern.match(text)) is not None:
+            yield key, match.groupdict(), text[match.end() :]
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """The English sentences, the longest first; a value has no space at its ends and no quote."""
+    english = texts_of(DEFAULT)
+    found = {key: str(english.template(key)) for key in english.keys() if key.startswith("fix.")}  # noqa: SIM118 - no dict
+    ordered = sorted(found.items(), key=lambda one: -len(one[1]))
+    return [(key, re.compile(_pattern(text) + r"(?: |$)")) for key, text in ordered]
+
+
+def _pattern(template: str) -> str:
+    parts = [
+        re.escape(part) + (f"(?P<{name}>[^`]+?)" if name else "") for part, name, *_ in Formatter().parse(template)
+    ]
+    return "".join(parts)
 
 
 def warned(words: Words, caveat: Caveat | CaveatFacts) -> Markup:

@@ -22,7 +22,7 @@ from rota.operations.run_copy import original_of
 from rota.web.pages.page import Download, Flash, GoTo, Page, View, Visit
 from rota.web.pages.python_call import pieces_of
 from rota.web.pages.tracebacks import blocks_of
-from rota.web.pages.why_words import said_of
+from rota.web.pages.why_words import fixed, said_of
 from rota.web.types import JobId
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def page_values(visit: Visit, job: JobPageFacts, life: list[Stage], why: JobWhyF
         "pieces": pieces_of(job.task, job.args, job.kwargs),
         "headline": _headline(visit, job, life),
         "why": why,
+        "fix": fixed(visit.words, why.fix),
         "why_sentence": said_of(visit.words, why.code, why.values, why.sentence.partition("): ")[2] or why.sentence),
         "shows_why": not job.state.is_final,
         "progress": progress_of(job.progress) if job.state is State.RUNNING else None,

@@ -22,8 +22,7 @@ from rota.triggers.zone import find_zone
 from rota.web.pages.page import Page, View, Visit
 from rota.web.pages.rule_words import origin_words, rule_sentence, sentence_of
 from rota.web.pages.views.schedules import STRIP, cells_of, next_of, silent_cells
-from rota.web.pages.why_words import said_of, warned
-from rota.web.pages.words import with_code
+from rota.web.pages.why_words import fixed, said_of, warned
 from rota.web.types import ScheduleId
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def verdict_values(words: Words, facts: WhyFacts, zone: Zone, schedule: Schedule
         "local": zone.datetime_of(int(facts.at.timestamp())),
         "code": facts.code,
         "said": said_of(words, facts.code, values, facts.sentence.partition(": ")[2]),
-        "fix": with_code(facts.fix),
+        "fix": fixed(words, facts.fix),
         "tone": TONES.get(kind, "warn" if kind in {"skipped", "coalesced"} else ""),
         "icon": icon_of(kind, facts.outcome),
         "job": facts.job_id,
@@ -249,7 +248,7 @@ def entry_row(words: Words, entry: LedgerEntry, zone: Zone) -> dict[str, Any]:
         "is_folded": False,
         "code": verdict.code,
         "said": said_of(words, verdict.code, verdict.values, verdict.words),
-        "fix": with_code(verdict.fix),
+        "fix": fixed(words, verdict.fix),
         "took": _took(entry),
         "least": None,
         "job": line.job_id,
