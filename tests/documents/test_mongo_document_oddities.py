@@ -185,6 +185,14 @@ def test_a_missing_index_is_told_with_the_command_that_makes_it(orders):
     assert source.prepare() == []
 
 
+def test_the_command_fits_a_name_that_is_no_property(orders):
+    named = orders.database["my-orders"]
+    named.drop()
+    named.insert_one({"_id": 1, "sleepUntil": ago(5)})
+    (finding,) = MongoSource(named).check()
+    assert finding.command.startswith('db.getCollection("my-orders").createIndex({')
+
+
 def test_an_index_of_the_owner_serves_as_well(orders):
     orders.insert_one({"_id": 1, "sleepUntil": ago(5)})
     orders.create_index([("sleepUntil", 1), ("status", 1)])
@@ -218,6 +226,7 @@ def test_the_servers_clock_decides_not_this_machines(orders, monkeypatch):
     monkeypatch.setattr(source._clock, "now", lambda: 10**18 // 500)
     locked = source.lock_next(10, LONG, MINUTE).documents
     assert [one.id for one in locked] == ["due"]
+    assert source.lock_next(1, LONG, MINUTE).documents == []  # a busy queue takes another way
 
 
 def test_the_collection_may_be_a_function(orders):

@@ -132,6 +132,21 @@ def test_a_document_with_a_list_on_the_way_does_not_run_and_stays_as_it_is(kind,
 
 
 @KINDS
+@pytest.mark.parametrize("value", ["paid", 5, True], ids=repr)
+def test_a_plain_value_on_the_way_to_the_lock_is_not_overwritten_and_the_document_does_not_run(kind, value, tmp_path):
+    documents = [{"_id": 1, "sleepUntil": ago(9), "job": value}, {"_id": 2, "sleepUntil": ago(8), "job": None}]
+    stage = kind(tmp_path, documents)
+    source, seen = stage.source(fields_of(kind, locked_until="job.until", locked_by="job.by")), []
+    queue = DocumentQueue(source, lambda one: seen.append(one["_id"]))
+    with queue:
+        wait_for(lambda: queue.is_idle)
+    assert seen == [2]
+    assert (stage.read(1)["job"], stage.read(1)["sleepUntil"] is None) == (value, False)
+    assert "path-through-list" in [finding.kind for finding in source.check()]
+    source.close()
+
+
+@KINDS
 @pytest.mark.parametrize("has_lock", [True, False], ids=["lock-fields", "four-fields"])
 @pytest.mark.parametrize(
     "names", [{"sleep_until": "job.at", "interval": "job.every"}, {"interval": "job.every"}], ids=["all", "interval"]

@@ -81,12 +81,20 @@ class Fields:
     @property
     def parents(self) -> list[str]:
         """What leads to the fields: "job.at" -> job. A list there would make a field name many values."""
-        found = [prefixes(path)[:-1] for path in self._paths() if path is not None]
-        return list(dict.fromkeys(parent for some in found for parent in some))
+        return _parents(self._paths())
 
-    def lead_through_list(self, document: Mapping[str, Any]) -> bool:
-        """Whether a list is on the way to a field. Such a document does not run."""
-        return any(_has_list(document, parent) for parent in self.parents)
+    @property
+    def lock_parents(self) -> list[str]:
+        """What leads to the lock. A plain value there could not be kept if a lock were written under it."""
+        return _parents([self.locked_until, self.locked_by])
+
+    def are_blocked_in(self, document: Mapping[str, Any]) -> bool:
+        """Whether `document` does not run: a list leads to a field, or a plain value to the lock."""
+        found = [_found(document, parent) for parent in self.parents]
+        locks = [_found(document, parent) for parent in self.lock_parents]
+        return any(isinstance(one, list) for one in found) or any(
+            one is not None and one is not MISSING and not isinstance(one, Mapping) for one in locks
+        )
 
     def _paths(self) -> list[Any]:
         return [getattr(self, field.name) for field in fields(self)]
@@ -98,11 +106,17 @@ def prefixes(path: str) -> list[str]:
     return [".".join(parts[: number + 1]) for number in range(len(parts))]
 
 
-def _has_list(document: Mapping[str, Any], path: str) -> bool:
+def _parents(paths: list[str | None]) -> list[str]:
+    found = [prefixes(path)[:-1] for path in paths if path is not None]
+    return list(dict.fromkeys(parent for some in found for parent in some))
+
+
+def _found(document: Mapping[str, Any], path: str) -> Any:
+    """What stands at a path; a list if one is on the way."""
     try:
-        return isinstance(get_path(document, path), list)
+        return get_path(document, path)
     except PathThroughList:
-        return True
+        return []
 
 
 def get_path(document: Mapping[str, Any], path: str) -> Any:
@@ -118,10 +132,12 @@ def get_path(document: Mapping[str, Any], path: str) -> Any:
 
 
 def set_path(document: MutableMapping[str, Any], path: str, value: Any) -> None:
-    """Write a value at a dotted path; documents on the way are made."""
+    """Write a value at a dotted path; documents on the way are made, also in place of null."""
     *parents, name = path.split(".")
     for parent in parents:
-        document = document.setdefault(parent, {})
+        if document.get(parent) is None:
+            document[parent] = {}
+        document = document[parent]
     document[name] = value
 
 

@@ -104,8 +104,8 @@ class MemorySource(Source[Document]):
         found = []
         with self.lock:
             for document in self.documents:
-                if self._fields.lead_through_list(document):
-                    message = f"a path leads through a list in {_id(document)!r}, so it names many values"
+                if self._fields.are_blocked_in(document):
+                    message = f"a path leads through a list or a plain value in {_id(document)!r}; it does not run"
                     found.append(Finding(kind="path-through-list", message=message, is_error=True))
                     continue
                 at = get_path(document, self._fields.sleep_until)
@@ -143,7 +143,7 @@ class MemorySource(Source[Document]):
         return [(at, one) for one in self._wanted() if (at := self._sleep_until(one)) is not None]
 
     def _sleep_until(self, document: Document) -> int | None:
-        if self._fields.lead_through_list(document):
+        if self._fields.are_blocked_in(document):
             return None
         at = get_path(document, self._fields.sleep_until)
         return _micros(at) if _is_time(at) else None
@@ -151,7 +151,7 @@ class MemorySource(Source[Document]):
     def _lock_of(self, document: Document) -> tuple[int | None, str]:
         """When the lock ends and whose it is, if it has fields of its own."""
         fields = self._fields
-        if fields.locked_until is None or fields.locked_by is None or fields.lead_through_list(document):
+        if fields.locked_until is None or fields.locked_by is None or fields.are_blocked_in(document):
             return None, ""
         until, by = get_path(document, fields.locked_until), get_path(document, fields.locked_by)
         return (_micros(until) if _is_time(until) else None), by or ""
@@ -161,13 +161,13 @@ class MemorySource(Source[Document]):
         return until is not None and until > now
 
     def _is_scheduled(self, document: Document) -> bool:
-        if self._fields.lead_through_list(document):
+        if self._fields.are_blocked_in(document):
             return False
         at = get_path(document, self._fields.sleep_until)
         return at is None or _is_time(at)
 
     def _never_started(self, document: Document, now: int) -> bool:
-        if self._fields.lead_through_list(document):
+        if self._fields.are_blocked_in(document):
             return False
         at = get_path(document, self._fields.sleep_until)
         interval = get_path(document, self._fields.interval)

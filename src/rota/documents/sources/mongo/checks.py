@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pymongo
 from pymongo.errors import PyMongoError
 
 from rota.documents.contract import Finding
-from rota.documents.sources.mongo.queries import equalities
+from rota.documents.sources.mongo.queries import PLAIN, equalities
 from rota.documents.sources.mongo.side_records import EXPIRY
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rota.documents.sources.mongo.queries import Queries
 
 LOOK_FOR = 1.5  # seconds that a search through all documents may take
+_PROPERTY = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", re.ASCII)
 SMALL = 10_000  # documents that may be read without an index
 
 
@@ -97,14 +99,19 @@ class Checks:
         return False
 
     def _lists(self) -> Finding | None:
-        for parent in self._queries.fields.parents:
-            found = self._find_one({parent: {"$type": "array"}})
+        fields = self._queries.fields
+        wrong: list[tuple[Document, str]] = [
+            ({parent: {"$type": "array"}}, f"{parent} is a list") for parent in fields.parents
+        ]
+        wrong += [({parent: {"$type": PLAIN}}, f"{parent} is a plain value") for parent in fields.lock_parents]
+        for query, what in wrong:
+            found = self._find_one(query)
             if found is not None:
                 return Finding(
                     kind="path-through-list",
-                    message=f"{parent} is a list in {found['_id']!r}, so a path through it names many values; such "
-                    "documents do not run. Make each element a document of its own",
-                    command=self._show({parent: {"$type": "array"}}),
+                    message=f"{what} in {found['_id']!r}, and a path leads through it; such documents do not run. "
+                    "Make it an object, and each element of a list a document of its own",
+                    command=self._show(query),
                     is_error=True,
                 )
         return None
@@ -147,10 +154,15 @@ class Checks:
 
     def _create(self, keys: Document, partial: Document) -> str:
         options = {"partialFilterExpression": partial}
-        return f"db.{self._documents.name}.createIndex({_shell(keys)}, {_shell(options)})"
+        return f"{self._shown()}.createIndex({_shell(keys)}, {_shell(options)})"
 
     def _show(self, query: Document) -> str:
-        return f"db.{self._documents.name}.find({_shell(query)})"
+        return f"{self._shown()}.find({_shell(query)})"
+
+    def _shown(self) -> str:
+        """The collection as the shell takes it: a name such as my-orders is no property."""
+        name = self._documents.name
+        return f"db.{name}" if _PROPERTY.fullmatch(name) else f"db.getCollection({json.dumps(name)})"
 
 
 def _shell(value: Any) -> str:

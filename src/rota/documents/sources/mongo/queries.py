@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 
+PLAIN = [  # types of values that are neither an object nor a list, nor null
+    *("double", "string", "binData", "objectId", "bool", "date", "regex", "javascript", "int", "timestamp", "long"),
+    *("decimal", "minKey", "maxKey"),
+]
 RETRY = "retry"  # in `lockedBy`: the document was put off, and has a side record
 RETRIED = " (retry)"  # behind a token: the document may have a side record
 
@@ -64,8 +68,9 @@ class Queries:
         return {"$and": [*is_new, *self.no_lists(), *self._conditions()]}
 
     def no_lists(self) -> list[Document]:
-        """A path through a list names many values: a lock would be written into each element."""
-        return [{path: {"$not": {"$type": "array"}}} for path in (*self.fields.parents, self._path)]
+        """A path through a list names many values. A lock would be written into each, or replace a plain value."""
+        lists: list[Document] = [{path: {"$not": {"$type": "array"}}} for path in (*self.fields.parents, self._path)]
+        return lists + [{path: {"$not": {"$type": PLAIN}}} for path in self.fields.lock_parents]
 
     def in_state(self, state: str, now: int) -> Document:
         """The documents among which those of a state are; all of it if the lock has fields of its own."""

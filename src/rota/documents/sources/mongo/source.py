@@ -94,7 +94,8 @@ class MongoSource(Source[Document]):
         with self._connection.call() as documents:
             if limit == 1 and self._was_busy and self._queries.fields.has_lock:
                 now = self.now()
-                query = self._queries.sleeping(now, now, without=self._refused.ids())
+                oldest = self._queries.sleeping(now, now, without=self._refused.ids())
+                query = {"$and": [oldest, *self._queries.still_due()]}
                 with self._unless_refused():
                     if locked := self._lock_oldest(documents, query, lock_for):
                         return Batch(now=self.now(), documents=[locked])
@@ -345,7 +346,7 @@ class MongoSource(Source[Document]):
             if document is None:
                 replies.append(LOST if update is not None or is_alone else APPLIED)
                 continue
-            if self._queries.fields.lead_through_list(document):
+            if self._queries.fields.are_blocked_in(document):
                 replies.append(LOST)
                 continue
             held = self._held(document, one)

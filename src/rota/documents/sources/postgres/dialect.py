@@ -10,7 +10,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from rota.documents.sources.postgres.catalog import Catalog
-from rota.documents.sources.tables.dialect import Dialect, split_path
+from rota.documents.sources.tables.dialect import Dialect, parents, split_path
 from rota.documents.sources.tables.side_table import CREATE, SIDE_TABLE
 from rota.documents.sources.tables.text_times import micros_in_text, step_of, text_of
 from rota.errors import BadOption
@@ -118,7 +118,7 @@ class PostgresDialect(Dialect):
             return "NULL"
         quoted = self.quote(column)
         value = f"COALESCE({quoted}, '{{}}'::jsonb)"
-        for parent in _parents(paths):
+        for parent in parents(paths):
             there = f"COALESCE(NULLIF({quoted} #> {_json_path(parent)}, 'null'::jsonb), '{{}}'::jsonb)"
             value = f"jsonb_set({value}, {_json_path(parent)}, {there})"
         for path in paths:
@@ -146,12 +146,13 @@ class PostgresDialect(Dialect):
             self._steps = {path: catalog.step(path) for path in names.times if not split_path(path)[1]}
         return faults
 
-    def lists_on_the_way(self, path: str) -> list[tuple[str, str]]:
+    def blocks_on_the_way(self, path: str, *, is_lock: bool) -> list[tuple[str, str]]:
         column, inner = split_path(path)
+        test = "NOT IN ('object', 'null')" if is_lock else "= 'array'"
         return [
             (
                 ".".join([column, *inner[:length]]),
-                f"jsonb_typeof({self.quote(column)} #> {_json_path(inner[:length])}) = 'array'",
+                f"jsonb_typeof({self.quote(column)} #> {_json_path(inner[:length])}) {test}",
             )
             for length in range(len(inner))
         ]
@@ -179,14 +180,6 @@ def _nodes(plan: dict[str, Any]) -> Iterator[str]:
     yield plan["Node Type"]
     for below in plan.get("Plans", ()):
         yield from _nodes(below)
-
-
-def _parents(paths: Sequence[str]) -> list[tuple[str, ...]]:
-    """The objects that must be there before values are set in them, outer ones first."""
-    found = {
-        tuple(inner[:length]) for path in paths for inner in [split_path(path)[1]] for length in range(1, len(inner))
-    }
-    return sorted(found, key=lambda parent: (len(parent), parent))
 
 
 def _json_path(parts: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from rota.documents.contract import Finding
-from rota.documents.sources.tables.dialect import Dialect, split_path
+from rota.documents.sources.tables.dialect import Dialect, parents, split_path
 from rota.documents.sources.tables.side_table import CREATE, SIDE_TABLE
 from rota.documents.sources.tables.text_times import micros_in_text, step_of, text_of
 from rota.errors import BadOption
@@ -100,7 +100,11 @@ class SqliteDialect(Dialect):
             return self.mark
         if column in frees:
             return "NULL"
-        value = self.quote(column)
+        quoted = self.quote(column)
+        value = f"COALESCE({quoted}, '{{}}')"
+        for parent in parents(paths):  # SQLite writes nothing under a null
+            there = f"json(COALESCE(json_extract({quoted}, {_json_path(parent)}), '{{}}'))"
+            value = f"json_set({value}, {_json_path(parent)}, {there})"
         if paths:
             value = f"json_set({value}, {', '.join(f'{_json_path(split_path(path)[1])}, ?' for path in paths)})"
         if frees:
@@ -153,13 +157,14 @@ class SqliteDialect(Dialect):
             is_error=True,
         )
 
-    def lists_on_the_way(self, path: str) -> list[tuple[str, str]]:
+    def blocks_on_the_way(self, path: str, *, is_lock: bool) -> list[tuple[str, str]]:
         column, inner = split_path(path)
+        test = "NOT IN ('object', 'null')" if is_lock else "= 'array'"
         quoted = self.quote(column)
         return [
             (
                 ".".join([column, *inner[:length]]),
-                f"(json_valid({quoted}) AND json_type({quoted}, {_json_path(inner[:length])}) = 'array')",
+                f"(json_valid({quoted}) AND json_type({quoted}, {_json_path(inner[:length])}) {test})",
             )
             for length in range(len(inner))
         ]

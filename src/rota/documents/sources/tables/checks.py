@@ -57,16 +57,15 @@ class Checks:
         return f"rota_due_{table[:30]}_{blake2s(what.encode(), digest_size=3).hexdigest()}"
 
     def _lists(self, session: Session) -> Finding | None:
-        for path in self._queries.paths:
-            for part, is_list in self._dialect.lists_on_the_way(path):
-                found = self._queries.with_list(session, is_list)
-                if found is not None:
-                    return Finding(
-                        kind="path-through-list",
-                        message=f"{part} is a list in {found.id!r}, so {path} names many values; such documents do not "
-                        "run. Make each element a row of its own",
-                        is_error=True,
-                    )
+        for (part, test), path in self._queries.blocks.items():
+            found = self._queries.blocked_by(session, test)
+            if found is not None:
+                return Finding(
+                    kind="path-through-list",
+                    message=f"{part} is a list or a plain value in {found.id!r}, and {path} leads through it; such "
+                    "documents do not run. Make it an object, and each element of a list a row of its own",
+                    is_error=True,
+                )
         return None
 
     def _wrong_times(self, session: Session) -> Finding | None:

@@ -43,6 +43,14 @@ def split_path(path: str) -> tuple[str, list[str]]:
     return column, inner
 
 
+def parents(paths: Sequence[str]) -> list[tuple[str, ...]]:
+    """The objects that must be there before values are set in them, outer ones first."""
+    found = {
+        tuple(inner[:length]) for path in paths for inner in [split_path(path)[1]] for length in range(1, len(inner))
+    }
+    return sorted(found, key=lambda parent: (len(parent), parent))
+
+
 class Session(ABC):
     """One connection, for one query or for one transaction."""
 
@@ -167,8 +175,9 @@ class Dialect(ABC):
         """What is wrong with the table and its columns, so that nothing can be asked of it."""
 
     @abstractmethod
-    def lists_on_the_way(self, path: str) -> list[tuple[str, str]]:
-        """Parts of a path into a JSON value, each with an expression that is true where it is a list."""
+    def blocks_on_the_way(self, path: str, *, is_lock: bool) -> list[tuple[str, str]]:
+        """Parts of a path into JSON, each with an expression that is true where it is a list; of a lock's path, where
+        it is a plain value, too."""
 
     @abstractmethod
     def sorts_by_index(self, session: Session, sql: str, params: Sequence[Any]) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rota.documents.sources.tables.condition import Condition
     from rota.documents.sources.tables.dialect import Dialect, Row, Session
 
-OWN = 3  # columns of a query before the fields: the id as text, the id, and whether a list is on the way
+OWN = 3  # columns of a query before the fields: the id as text, the id, and whether it is blocked
 FEW = 5  # times that are read to find the next one: a time that Python cannot hold does not hide the others
 LATER = 2 * MILLISECOND  # some databases round times to milliseconds
 
@@ -28,7 +28,7 @@ class Found(NamedTuple):
     id_text: str
     document: Row
     values: dict[str, Any]
-    has_list: bool  # on the way to a field, which then names many values
+    is_blocked: bool  # by a list on the way to a field, or by a plain value on the way to the lock
 
 
 class Queries:
@@ -53,10 +53,14 @@ class Queries:
         self._dialect = dialect
         self._key = dialect.quote(key)
         self._sleep = dialect.sortable(fields.sleep_until)
-        lists = dict(test for path in self.paths for test in dialect.lists_on_the_way(path))
-        self._no_lists = "".join(f" AND ({test}) IS NOT TRUE" for test in lists.values())
-        has_list = " OR ".join(f"({test}) IS TRUE" for test in lists.values()) or "1 = 0"
-        read = [dialect.id_text(), self._key, has_list, *(dialect.read(path) for path in self.paths)]
+        self.blocks = {
+            (part, test): path
+            for path in self.paths
+            for part, test in dialect.blocks_on_the_way(path, is_lock=path in lock)
+        }
+        self._no_blocks = "".join(f" AND ({test}) IS NOT TRUE" for _, test in self.blocks)
+        is_blocked = " OR ".join(f"({test}) IS TRUE" for _, test in self.blocks) or "1 = 0"
+        read = [dialect.id_text(), self._key, is_blocked, *(dialect.read(path) for path in self.paths)]
         own = [f'{expression} AS "rota {number}"' for number, expression in enumerate(read)]  # no column's name
         self._select = f"SELECT t.*, {', '.join(own)} FROM {dialect.table()} AS t"  # noqa: S608 - all names are quoted
 
@@ -74,7 +78,7 @@ class Queries:
         refused = [dialect.key_value(one) for one in self.refused.ids()]
         if refused:
             sql += f" AND {self._key} NOT IN ({', '.join([dialect.key_mark] * len(refused))})"
-        return sql + self._no_lists + self.condition.sql, [*params, *refused, *self.condition.params]
+        return sql + self._no_blocks + self.condition.sql, [*params, *refused, *self.condition.params]
 
     def oldest(self, now: int, until: int, limit: int) -> tuple[str, list[Any]]:
         """The query for the times of the oldest free rows."""
@@ -102,13 +106,13 @@ class Queries:
         """Rows that may be in a state, oldest first; "timed": all that hold a time."""
         test, params = self._state(state, now)
         end = f" ORDER BY {self._sleep}, {self._key} LIMIT {int(limit)} OFFSET {int(start)}"
-        where = f" WHERE {test}{self._no_lists}{self.condition.sql}{end}"
+        where = f" WHERE {test}{self._no_blocks}{self.condition.sql}{end}"
         return self._found(session, where, [*params, *self.condition.params])
 
     def scheduled_with(self, session: Session, wanted: Any) -> list[Found]:
         """The row with this id, if it can carry a schedule."""
         is_job = f"({self._sleep} IS NOT NULL OR {self._dialect.read(self.fields.sleep_until)} IS NULL)"
-        where = f" WHERE {self._key} = {self._dialect.key_mark} AND {is_job}{self._no_lists}{self.condition.sql}"
+        where = f" WHERE {self._key} = {self._dialect.key_mark} AND {is_job}{self._no_blocks}{self.condition.sql}"
         return self._found(session, where, [self._dialect.key_value(wanted), *self.condition.params])
 
     def _state(self, state: str, now: int) -> tuple[str, list[Any]]:
@@ -136,8 +140,8 @@ class Queries:
         found = self._found(session, where, self.condition.params)
         return found[0] if found else None
 
-    def with_list(self, session: Session, is_list: str) -> Found | None:
-        found = self._found(session, f" WHERE {is_list}{self.condition.sql} LIMIT 1", self.condition.params)
+    def blocked_by(self, session: Session, test: str) -> Found | None:
+        found = self._found(session, f" WHERE {test}{self.condition.sql} LIMIT 1", self.condition.params)
         return found[0] if found else None
 
     def _found(self, session: Session, end: str, params: Sequence[Any]) -> list[Found]:
@@ -149,7 +153,7 @@ class Queries:
                 id_text=row[columns],
                 document=dict(zip(reply.names[:columns], row[:columns], strict=True)),
                 values=dict(zip(self.paths, row[columns + OWN :], strict=True)),
-                has_list=bool(row[columns + 2]),
+                is_blocked=bool(row[columns + 2]),
             )
             for row in reply.rows
         ]

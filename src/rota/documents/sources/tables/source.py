@@ -237,7 +237,7 @@ class TableSource(Source[Row]):
         return APPLIED if fresh.terms == locked.terms else Written(verdict=Verdict.CHANGED, fresh=fresh)
 
     def _holds(self, row: Found, locked: Locked, sides: Sides) -> bool:
-        if row.has_list:
+        if row.is_blocked:
             return False
         if self._fields.locked_by is not None:
             return bool(row.values[self._fields.locked_by] == locked.token)
