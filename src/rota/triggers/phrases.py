@@ -103,8 +103,12 @@ _TABLE: dict[str, Phrase] = {
 class Phrases:
     """The phrases of one language."""
 
-    def __init__(self, table: Mapping[str, Phrase]) -> None:
+    def __init__(self, table: Mapping[str, Phrase], language: str) -> None:
         self.table = table
+        self.language = language
+
+    def __repr__(self) -> str:
+        return f"Phrases({self.language!r})"
 
     def say(self, key: str, *, number: int | None = None, **values: object) -> str:
         """A phrase with its values; the number decides on its form, and is its `{n}`."""
@@ -142,4 +146,4 @@ class Phrases:
         return self.joined(words)
 
 
-ENGLISH = Phrases(_TABLE)
+ENGLISH = Phrases(_TABLE, "en")
