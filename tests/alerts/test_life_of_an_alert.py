@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from alerts.stage import AlertStage
+from every_store import fresh_place
 from rota import failpoints
+from rota.alerts.watch import AlertWatch
+from rota.operations.copy import move
 
 LATER = datetime.now(UTC) + timedelta(days=1)
 
@@ -182,25 +186,34 @@ def test_an_alert_of_a_rule_that_was_removed_ends_without_a_message(stage):
     assert stage.receiver.events == [("pager", "raised", "mail")]
 
 
+class NoStore:
+    """A store that must not be asked."""
+
+    def __getattr__(self, verb: str):
+        raise AssertionError(verb)
+
+
 def test_an_app_without_rules_asks_the_store_nothing(stage):
-    calls = []
-
-    class Counting:
-        def __getattr__(self, verb):
-            calls.append(verb)
-            raise AssertionError(verb)
-
-    stage.store = Counting()
-    stage.monotonic = lambda: 0.0
-    watch = stage.node.__func__
-    del watch
-    from rota.alerts.watch import AlertWatch  # noqa: PLC0415
-
-    AlertWatch(stage.store, None, None, stage.plan, stage.receiver, app="shop", node="a").turn()
-    assert calls == []
-    assert "alert watch" not in [service.name for service in started_services(stage.app)]
+    watch = AlertWatch(NoStore(), None, None, stage.plan, stage.receiver, app="shop", node="a")
+    assert watch.turn() == 15.0
+    with stage.app.running(worker=False) as node:
+        assert "alert watch" not in [service.name for service in node.services]
 
 
-def started_services(app):
-    with app.running(worker=False) as node:
-        return list(node.services)
+def test_a_copy_to_another_store_takes_alerts_and_silences_along(stage, tmp_path):
+    waiting_job(stage)
+    stage.node("a")
+    stage.turn()
+    stage.app.alerts.silence("mail", until=LATER, reason="the mail server moves", by="ann")
+    target = fresh_place("sqlite", tmp_path).make()
+    target.open()
+    move(stage.app.open(), target)
+    stage.app.close()
+    other = AlertStage(target)
+    other.app.alerts.add("mail", when="oldest", queue="mail", after="5m")
+    other.skip(700)
+    other.node("b")
+    other.turn()
+    assert other.receiver.events == []  # it was told already
+    assert other.app.alerts.list().items[0].silence.reason == "the mail server moves"
+    other.app.close()
