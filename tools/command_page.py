@@ -29,6 +29,11 @@ ARGUMENTS = {  # what is written without a name, by the group of its command
     "documents": {"name": "The name of a document queue.", "names": "Names of document queues; without one, all."},
     "tenants": {"name": "The name of a tenant."},
     "queues": {"names": "Names of queues."},
+    "alerts": {
+        "alert_id": "The id of an alert, as `rota alerts list` shows it.",
+        "silenced": "The name of a rule, or the id of an alert.",
+        "channel": "The name of a channel.",
+    },
     "token": {"ids": "Ids of tokens, as `rota token list` shows them."},
     "why": {"name": "The id of a schedule, or of a job."},
     "lint": {"words": "Files to check, and the app; without one, rota.yaml."},
