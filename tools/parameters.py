@@ -69,7 +69,7 @@ SHARED = {
 }
 OWN = {
     "app.alerts.add.name": "the name of the rule",
-    "app.alerts.add.when": "the condition: `fails`, `late`, `no_success`, `no_worker`, `oldest`, `length` or `node_gone`",
+    "app.alerts.add.when": "the condition, such as `fails`; [the guide](../guides/alerts.md) lists all seven",
     "app.alerts.add.after": "the bound of the condition, or for how long it must hold",
     "app.alerts.add.more_than": "how many waiting jobs are still well, for `length`",
     "app.alerts.webhook.url": "where messages are sent, or `env:NAME` of a variable that holds it",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amounts import PATIENCE
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
 
 
@@ -38,7 +39,7 @@ class WebReceiver:
 
 
 @contextmanager
-def web_receiver() -> Iterator[WebReceiver]:
+def web_receiver(context: ssl.SSLContext | None = None) -> Iterator[WebReceiver]:
     receiver = WebReceiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -56,9 +57,18 @@ def web_receiver() -> Iterator[WebReceiver]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
-        receiver.url = f"http://127.0.0.1:{port}"
+    server = QuietServer(("127.0.0.1", 0), Handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    with _serving(server) as port:
+        receiver.url = f"{'http' if context is None else 'https'}://127.0.0.1:{port}"
         yield receiver
+
+
+class QuietServer(ThreadingHTTPServer):
+    """Says nothing of a client that goes away, or that trusts no certificate."""
+
+    def handle_error(self, *_: object) -> None: ...
 
 
 class MailReceiver(NamedTuple):

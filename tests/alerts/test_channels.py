@@ -5,10 +5,16 @@ from __future__ import annotations
 import hmac
 import json
 import socket
+import ssl
 import threading
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from alerts.receivers import mail_receiver, web_receiver
 from amounts import PATIENCE
@@ -155,6 +161,42 @@ def test_a_receiver_that_drips_bytes_is_left(monkeypatch):
         is_over.set()
         thread.join(PATIENCE)
         listener.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for hooks.example.org that signs itself, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hooks.example.org")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("hooks.example.org")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder
+
+
+def test_tls_is_checked_against_the_name_and_not_the_address(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    names = []
+    context.sni_callback = lambda _socket, name, _context: names.append(name)
+    client = HttpClient(LOCAL, lambda _host, _port: ["127.0.0.1"])
+    with web_receiver(context) as receiver:
+        port = receiver.url.rpartition(":")[2]
+        assert client.send("POST", f"https://hooks.example.org:{port}/x", b"{}") == 204
+        with pytest.raises(AlertNotSent, match="CERTIFICATE_VERIFY_FAILED"):
+            client.send("POST", f"https://other.example.org:{port}/x", b"{}")
+    assert names == ["hooks.example.org", "other.example.org"]
+    assert receiver.requests[0].headers["Host"] == f"hooks.example.org:{port}"
 
 
 @pytest.mark.parametrize(

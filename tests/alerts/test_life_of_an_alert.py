@@ -186,6 +186,20 @@ def test_an_alert_of_a_rule_that_was_removed_ends_without_a_message(stage):
     assert stage.receiver.events == [("pager", "raised", "mail")]
 
 
+def test_a_message_that_waited_too_long_behind_others_is_left_to_the_next_check(stage):
+    waiting_job(stage)
+    node = stage.node("a")
+    now = stage.store.now()
+    changes = node.decide(now, None)
+    stage.skip(61)
+    node.record(changes, now)
+    stage.turn(node)
+    assert stage.receiver.events == []
+    stage.skip(60)
+    stage.turn(node)
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+
+
 class NoStore:
     """A store that must not be asked."""
 

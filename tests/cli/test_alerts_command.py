@@ -84,3 +84,12 @@ def test_a_store_without_rules_says_how_to_declare_one(rota):
     rota("migrate", "--app", "jobs.py")
     assert "this app declares no alert rules" in rota("alerts", "list", "--app", "jobs.py").stderr
     assert "app.alerts.add()" in rota("alerts", "rules", "--app", "jobs.py").stderr
+
+
+def test_lint_finds_what_does_not_fit_together(rota, folder):
+    (folder / "rota.yaml").write_text(
+        "app: jobs.py\nalerts:\n  a: {when: fails, channels: [ops]}\nheartbeats:\n  s: {url: env:NOT_SET}\n"
+    )
+    said = rota("lint", code=1).stdout
+    assert "rota.yaml:3: alerts.a.channels: there is no channel 'ops'; there are: none" in said
+    assert "rota.yaml:5: heartbeats.s: the variable NOT_SET is not set" in said

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import smtplib
 import ssl
+import threading
+from contextlib import contextmanager
 from email.message import EmailMessage
 from email.utils import formatdate
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rota.errors import AlertNotSent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rota.model.alerts.message import Alert
 
 ANSWER_FOR = 10.0  # seconds for one answer of the server
+MESSAGE_FOR = 45.0  # seconds for all of them
 
 
 class Smtp(NamedTuple):
@@ -32,13 +35,25 @@ class Smtp(NamedTuple):
 def send_mail(smtp: Smtp, to: Sequence[str], alert: Alert) -> None:
     """Hand the message to the server; AlertNotSent if it does not take it."""
     try:
-        with _connected(smtp) as server:
+        with _connected(smtp) as server, _bounded(server):
             if smtp.user is not None:
                 server.login(smtp.user, smtp.password or "")
             server.send_message(mail_of(alert, smtp.sender, to))
     except (OSError, smtplib.SMTPException, ValueError) as err:
         reason = _without(f"{type(err).__name__}: {err}", smtp.password)
         raise AlertNotSent(f"the mail server {smtp.host}:{smtp.port} did not take the message: {reason}") from err
+
+
+@contextmanager
+def _bounded(server: smtplib.SMTP) -> Iterator[None]:
+    """End the connection if the server answers slowly, each time just in time."""
+    watchdog = threading.Timer(MESSAGE_FOR, server.close)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
 
 
 def _connected(smtp: Smtp) -> smtplib.SMTP:

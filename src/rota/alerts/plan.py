@@ -75,21 +75,23 @@ class AlertPlan:
 
     def check(self) -> None:
         """Refuse what a node could not do later, before it starts; one error that names everything."""
-        complaints = [*self._twice, *self._unknown_channels()]
-        for channel in self.channels.values():
-            complaints += [
-                f"{_where(channel.place, f'channels.{channel.name}')}: {why}" for why in self.problems(channel)
-            ]
-        for one in self.heartbeats.values():
-            complaints += [
-                f"{_where(one.place, f'heartbeats.{one.schedule}')}: {why}" for why in _url_problems(one.url)
-            ]
-        if self.settings.alerting.node_heartbeat is not None:
-            complaints += [
-                f"alerting.node_heartbeat: {why}" for why in _url_problems(self.settings.alerting.node_heartbeat)
-            ]
+        complaints = [*self.mistakes(), *self.missing()]
         if complaints:
             raise BadSettings(*complaints)
+
+    def mistakes(self) -> list[str]:
+        """What is wrong wherever the app runs."""
+        return [*self._twice, *self._unknown_channels()]
+
+    def missing(self) -> list[str]:
+        """What is wrong with the settings and variables of this process."""
+        node = self.settings.alerting.node_heartbeat
+        said = [
+            *((one.place, f"channels.{one.name}", self.problems(one)) for one in self.channels.values()),
+            *((one.place, f"heartbeats.{one.schedule}", _url_problems(one.url)) for one in self.heartbeats.values()),
+            ("", "alerting.node_heartbeat", [] if node is None else _url_problems(node)),
+        ]
+        return [f"{_where(place, path)}: {why}" for place, path, found in said for why in found]
 
     def problems(self, channel: Channel) -> list[str]:
         """Why a channel cannot be used as it is declared."""

@@ -16,7 +16,7 @@ from rota.alerts.sender import SendingThreads
 from rota.engine.events import about_alert
 from rota.engine.service import Service
 from rota.errors import AlertNotSent, StoreError, StoreSealed
-from rota.model.alerts.decide import Context, decide, delivered
+from rota.model.alerts.decide import TRY_FOR, Context, decide, delivered
 from rota.model.alerts.incident import (
     KIND,
     SILENCE_KIND,
@@ -139,6 +139,8 @@ class AlertWatch(Service):
             self.threads.call(partial(self._deliver, incident, delivery))
 
     def _deliver(self, incident: Incident, delivery: Delivery) -> None:
+        if self.clock.now() > delivery.claimed_until - TRY_FOR:
+            return  # it has waited behind others for so long that the next check claims it again
         channel = self._plan.channels[delivery.channel]
         error = ""
         try:

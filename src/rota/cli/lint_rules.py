@@ -75,6 +75,7 @@ def _declared(found: Resolved, *, is_whole: bool) -> Iterator[Check]:
         "tenant": found.declared.tenants,
         "source": found.declared.sources,
         "document queue": found.declared.documents,
+        "alert rule": found.declared.alerts,
     }
     said = [count(len(items), noun) for noun, items in parts.items() if items]
     if said and found.file is not None and is_whole:
@@ -156,6 +157,7 @@ def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()
         if _last(source.task) not in missing:
             yield from _source(app, source, tuple(complaints))
     yield from _document_queues(app, missing)
+    yield from _alerts(app)
     for schedule_id, spec in internals(app).declared.items():
         if internals(app).registry.find(spec.task) is None:
             yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
@@ -172,6 +174,14 @@ def _document_queues(app: App, missing: frozenset[str]) -> Iterator[Check]:
         if said.handler.rpartition(".")[2] not in missing:
             for finding in known.mistakes(said.name):
                 yield Check("documents", "problem", finding.message, finding.command)
+
+
+def _alerts(app: App) -> Iterator[Check]:
+    """Rules and channels that do not fit together, and what this machine has no setting or variable for."""
+    plan = app.alerts.plan
+    yield from (Check("alerts", "problem", complaint) for complaint in plan.mistakes())
+    todo = "set it where the nodes run; on this machine it may be missing"
+    yield from (Check("alerts", "warning", complaint, todo) for complaint in plan.missing())
 
 
 def _file_schedules(app: App, deploy: Deploy, found: Resolved, missing: frozenset[str]) -> Iterator[Check]:
