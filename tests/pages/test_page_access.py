@@ -87,3 +87,18 @@ def test_a_change_needs_the_sessions_own_form_and_a_server_that_does_not_only_sh
 def test_a_page_that_changes_nothing_of_the_work_is_one_of_a_few():
     free = {page.path for page in PAGES if page.method == "POST" and page.changes_nothing}
     assert {"/login", "/logout", "/look"} <= free
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.role == "operate" and page.method == "GET"], ids=lambda page: page.path
+)
+def test_a_server_that_only_shows_has_no_form_for_a_change(app, cookies, page):
+    answer = visit(app, page, cookies["admin"], read_only=True)
+    assert answer.status_code == 403
+    assert "This server only shows" in answer.text
+
+
+def test_a_server_that_only_shows_says_so_on_every_page(app, cookies):
+    page = next(page for page in PAGES if page.path == "/jobs")
+    assert "Read only" in visit(app, page, cookies["admin"], read_only=True).text
+    assert "Read only" not in visit(app, page, cookies["admin"]).text

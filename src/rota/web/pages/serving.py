@@ -149,7 +149,10 @@ class Pages:
             if visitor is None:
                 return incoming.render(_login_view(incoming), Identity("", "read"))
             if page.role is not None:
-                self._web.access.check_role(visitor, page.role, is_change=page.is_change)
+                is_change = (
+                    page.is_change or page.role != "read"
+                )  # the form of a change, too: it would be filled in for nothing
+                self._web.access.check_role(visitor, page.role, is_change=is_change)
             if (
                 page.method != "GET"
                 and (secret := incoming.form_secret)
