@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from pages.sample import declare
+from pages.stage import page_text
 from rota import App, Secret
 from rota.store.contract import AuditFilter
 from rota.web.pages.run_form import Fault, fields_of, read_call
@@ -127,3 +128,11 @@ def test_a_task_without_arguments_says_so_and_runs(tab):
 
 def test_an_unknown_task_has_no_page(tab):
     assert tab.go("/catalog/no.such.task").status == 404
+
+
+def test_the_page_of_a_task_has_its_last_jobs_and_the_log_of_the_newest(shop):
+    said = page_text(shop, "/catalog/mail.send")
+    assert "Last jobs" in said
+    assert "mail.send('ann3@example.org', subject='Your order')" in said
+    assert "mail to ann" in said.partition("Log of the last job")[2]
+    assert "The task has no jobs yet." in page_text(shop, "/catalog/stock.levels")

@@ -9,11 +9,17 @@ from msgspec import Struct
 
 from rota.app import internals
 from rota.errors import RotaError, UnknownTask
+from rota.inspector.facts.job import job_facts
 from rota.inspector.facts.task import TaskFacts, task_facts
+from rota.inspector.log_tail import log_tail
+from rota.model.micros import datetime_of
+from rota.store.contract import JobFilter
 from rota.store.shared.liveness import live_nodes
 from rota.web.pages.call_fields import said, shown_fields
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
 from rota.web.pages.run_form import Fault, fields_of, local_instant, read_call
+from rota.web.pages.views.job import log_values
+from rota.web.pages.views.jobs import row
 from rota.web.refusals import Refusal
 from rota.web.types import Name
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from rota.web.pages.run_form import Read
 
 MOST_SHOWN = 500
+LAST_JOBS, LAST_LINES = 5, 20
 OPTIONS = ("delay", "at", "priority", "key")
 
 
@@ -135,6 +142,21 @@ def _task(visit: Visit) -> Task[Any, Any]:
         raise Refusal(404, "not_found", str(err)) from err
 
 
+def last_jobs(visit: Visit, name: str) -> dict[str, Any]:
+    """The newest jobs of a task, and the end of the log of the newest that has begun."""
+    store, redaction = visit.app.open(), internals(visit.app).redaction
+    jobs = store.list_jobs(JobFilter(task=name), limit=LAST_JOBS).items
+    begun = next((job for job in jobs if job.started_at is not None), None)
+    tail = log_values(log_tail(store, begun.id, LAST_LINES)) if begun else {"lines": [], "has_more": False}
+    now = datetime_of(store.now())
+    return {
+        "jobs": [row(job_facts(job, redaction), now) for job in jobs],
+        "logged": begun.id if begun else None,
+        "lines": tail["lines"],
+        "has_more": tail["has_more"],
+    }
+
+
 def _task_view(visit: Visit, task: Task[Any, Any], sent: dict[str, str], read: Read | None) -> View:
     redact = internals(visit.app).redaction.extra
     facts, known = task_facts(task, redact), _known(visit)
@@ -148,6 +170,7 @@ def _task_view(visit: Visit, task: Task[Any, Any], sent: dict[str, str], read: R
         "option_faults": {name: said(visit, faults.get(f"option.{name}")) for name in OPTIONS},
         "problem": said(visit, faults.get("")),
         "is_open": bool(read),
+        **last_jobs(visit, facts.name),
     }
     return View(template="task.html", values=values, status=422 if faults else 200)
 
