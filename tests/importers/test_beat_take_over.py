@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from amounts import IS_SOAK
 from every_store import fresh_place, running_server
-from rota.importers.take_over_record import KIND, unpack
+from rota.importers.take_over import POINTS
+from rota.importers.take_over_record import KIND, UNDER_WAY, unpack
 from rota.model.micros import SECOND, datetime_of
 from rota.store.contract import LedgerSpan
 
@@ -28,7 +31,9 @@ from kill_harness import Child, fresh_python, wait_until
 
 HERE = Path(__file__).parent
 ITEMS = {"a": 2, "b": 3, "c": 2}  # seconds between two runs
+PERIODS = {**ITEMS, "minute": 60}
 QUIET = 0.15  # of its interval, after and before each run: a kill hits nothing that is on its way
+SOAK_FOR = timedelta(minutes=5)
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -88,6 +93,13 @@ class Site:
         child.close()
         return child.output
 
+    def finish_moves(self) -> None:
+        """Run the commands again that were killed, in the direction that they had."""
+        with self.place.opened() as store:
+            left = [one for one in map(unpack, store.list_entries(KIND).items) if one.step in UNDER_WAY]
+        for one in left:
+            self.run("--give-back" if one.step in {"releasing", "returning"} else "--take-over", "--only", one.name)
+
     def rows(self) -> dict[str, dict]:
         found = self.connection.execute("SELECT * FROM django_celery_beat_periodictask WHERE task = 'shop.tick'")
         return {row["name"]: row for row in found}
@@ -102,8 +114,10 @@ class Site:
         """Whether nothing is about to be sent or run, or has just been: a kill then causes no second delivery."""
         now = datetime.now(UTC)
         known = [(name, row["last_run_at"]) for name, row in self.rows().items() if row["enabled"]]
-        known += [(name, datetime.fromisoformat(run["key"])) for name in ITEMS for run in self.runs("rota", name)[-1:]]
-        past = [(now - at).total_seconds() % ITEMS[name] / ITEMS[name] for name, at in known if at is not None]
+        known += [
+            (name, datetime.fromisoformat(run["key"])) for name in PERIODS for run in self.runs("rota", name)[-1:]
+        ]
+        past = [(now - at).total_seconds() % PERIODS[name] / PERIODS[name] for name, at in known if at is not None]
         return all(QUIET < share < 1 - QUIET for share in past)
 
     def is_done(self) -> bool:
@@ -151,10 +165,10 @@ def stop(site: Site) -> None:
 
 
 def fired_slots(site: Site, name: str) -> list[datetime]:
-    """The times that the ledger says were fired, each with a job that succeeded."""
+    """The times whose jobs succeeded, by the ledger. The end of the node may leave a last one queued."""
     with site.place.opened() as store:
         found = store.list_many_occurrences([LedgerSpan(name, 0, int(FAR.timestamp()) * SECOND)], limit=200)[0].items
-    assert {(one.outcome, one.reason) for one in found} <= {("succeeded", ""), ("skipped", "disabled")}
+    assert {(one.outcome, one.reason) for one in found[:-1]} <= {("succeeded", ""), ("skipped", "disabled")}
     return [datetime_of(one.through_at) for one in found if one.outcome == "succeeded"]
 
 
@@ -222,3 +236,34 @@ def test_items_move_to_rota_and_back_under_kills_and_none_runs_twice_or_is_misse
     assert not site.connection.execute(
         "SELECT 1 FROM django_celery_beat_periodictask WHERE name LIKE 'rota%'"
     ).fetchall()
+
+
+@pytest.mark.skipif(not IS_SOAK, reason="takes minutes: make soak")
+def test_items_move_back_and_forth_for_minutes_under_random_kills(make_site):
+    """With an item that runs every minute: each minute has one run, of either system."""
+    chance = random.Random(int(os.environ.get("ROTA_TEST_SEED", "1")))
+    site = make_site({**ITEMS, "minute": "*"})
+    for role in ("beat", "worker", "node"):
+        site.start(role)
+    for name in ITEMS:
+        wait_for_runs(site, "beat", name, 1)
+    began = datetime.now(UTC)
+    while datetime.now(UTC) < began + SOAK_FOR:
+        words = [chance.choice(["--take-over", "--give-back"]), "--only", chance.choice(list(PERIODS))]
+        child = site.command(*words, point=chance.choice([*POINTS, "-", "-"]))
+        if chance.random() < 0.3:  # while it works
+            site.restart(chance.choice(["beat", "worker", "node"]))
+        assert child.end() in {0, -signal.SIGKILL}, child.output
+        child.close()
+        site.finish_moves()
+    stop(site)
+    for name in ITEMS:
+        assert [datetime.fromisoformat(run["key"]) for run in by_slot(site, name)] == fired_slots(site, name)
+    minutes = [run["at"].replace(second=0, microsecond=0) for run in site.runs("beat", "minute")]
+    minutes += [datetime.fromisoformat(run["key"]) for run in site.runs("rota", "minute")]
+    assert len(minutes) >= SOAK_FOR // timedelta(minutes=1)
+    assert [later - at for at, later in pairwise(sorted(minutes))] == [timedelta(minutes=1)] * (len(minutes) - 1)
+
+
+def by_slot(site: Site, name: str) -> list[dict]:
+    return sorted(site.runs("rota", name), key=lambda run: run["key"])

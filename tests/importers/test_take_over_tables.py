@@ -5,14 +5,16 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from rota import failpoints
 from rota.cli.main import main
+from rota.importers.take_over import POINTS
 from rota.importers.take_over_record import KIND, Records, read_all
 from rota.model.micros import datetime_of
 from rota.store.sqlite import SqliteStore
@@ -103,11 +105,13 @@ def test_each_item_goes_off_there_and_on_here_from_its_last_run(folder):
 
 def test_what_was_taken_over_is_left_alone_by_later_imports_and_can_be_given_back(folder):
     ran(folder, "morning report", datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
-    folder("--take-over", "--beat-stopped", "--only", "morning report")
+    folder("--take-over", "--beat-stopped", "--only", "first monday")
+    assert "no longer has" not in folder("--take-over", "--beat-stopped", "--only", "morning report")
     before = folder.schedules()["morning-report"]
     assert "it was taken over from beat" in folder()
     assert folder.schedules()["morning-report"] == before
-    assert "morning-report  back: beat goes on after 2026-11-16 08:30:00 UTC" in folder("--give-back", "--beat-stopped")
+    back = folder("--give-back", "--beat-stopped")
+    assert "morning-report  back: beat goes on after 2026-11-16 08:30:00 UTC" in back
     assert folder.row("morning report") == (1, None, "2026-11-16 08:30:00")
     assert not folder.schedules()["morning-report"].is_enabled
     assert "it was given back to beat" in folder()
@@ -163,6 +167,7 @@ def test_of_two_commands_at_once_one_is_refused(folder):
     [
         (("--take-over", "--give-back"), "exclude each other"),
         (("--take-over", "--to", "x.yaml"), "needs the store"),
+        (("--take-over", "--retire"), "plain import"),
         (("--take-over", "--only", "none"), "no item of django-celery-beat has this name"),
     ],
 )
@@ -182,3 +187,42 @@ def test_a_task_that_the_app_does_not_have_stays_with_beat(folder):
     said = folder("--take-over", "--beat-stopped")
     assert "morning-report  left: the app has no task 'shop.report'" in said
     assert folder.row("morning report")[0] == 1
+
+
+class Killed(BaseException):
+    """Ends a command at a point, as a signal would: nothing after it is done."""
+
+
+@contextmanager
+def killed_at(point: str):
+    def stop(name: str) -> None:
+        if name == point:
+            raise Killed
+
+    failpoints.install(stop)
+    try:
+        with pytest.raises(Killed):
+            yield
+    finally:
+        failpoints.install(None)
+
+
+@pytest.mark.parametrize("goal", ["--take-over", "--give-back"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_command_that_was_killed_anywhere_is_finished_or_undone(folder, point, goal):
+    """In either direction, one system has the item at the end, with the last run of the other."""
+    last = datetime(2026, 11, 16, 8, 30, tzinfo=UTC)
+    ran(folder, "morning report", last)
+    only = ("--beat-stopped", "--only", "morning report")
+    if point.startswith("back."):
+        folder("--take-over", *only)
+    with killed_at(point):
+        folder("--give-back" if point.startswith("back.") else "--take-over", *only)
+    if point.startswith("back.") and goal == "--take-over":
+        folder("--give-back", *only)
+    folder(goal, *only)
+    schedule = folder.schedules()["morning-report"]
+    is_taken = goal == "--take-over"
+    assert schedule.is_enabled is is_taken
+    assert folder.row("morning report") == (int(not is_taken), None, "2026-11-16 08:30:00")
+    assert not is_taken or datetime_of(schedule.fired_through) == last

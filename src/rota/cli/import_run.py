@@ -153,8 +153,10 @@ def finish(
     *,
     left: Mapping[str, str] | None = None,
     is_shown: bool = True,
+    is_whole: bool = True,
 ) -> None:
-    """Show what an import does, and do it. `left`: the ids that it leaves alone, each with the reason."""
+    """Show what an import does, and do it. `left`: the ids that it leaves alone, each with the reason. `is_whole`: these
+    are all items of the source."""
     if choices.is_off:
         items = [item if item.spec is None else _switched_off(item, item.spec) for item in items]
     found = plan_import(app, origin_of(system, source), items, retires=choices.retires, left=left or {})
@@ -169,7 +171,8 @@ def finish(
     else:
         apply_import(app, found, by=choices.by)
         say(_summary(found))
-        _tell_gone(found, retires=choices.retires)
+        if is_whole:
+            _tell_gone(found, retires=choices.retires)
 
 
 def _switched_off(item: Item, spec: ScheduleSpec) -> Item:

@@ -94,6 +94,8 @@ def move(app: App, choices: Choices, source: str, pairs: list[Pair], records: di
         raise click.UsageError("--take-over and --give-back exclude each other")
     if choices.file is not None:
         raise click.UsageError("--to writes a file, and a take-over needs the store; leave one of them out")
+    if choices.retires:
+        raise click.UsageError("--retire belongs to a plain import; run that on its own")
     chosen = [pair for pair in pairs if not wish.only or {pair.item.id, pair.item.name} & set(wish.only)]
     _check_known(wish.only, chosen)
     if wish.takes:
@@ -123,8 +125,16 @@ def _prepare(app: App, choices: Choices, source: str, pairs: list[Pair], records
     if not len(internals(app).registry):
         raise click.UsageError("--take-over needs the app, to see that it has the tasks; name it with --app")
     off = msgspec.structs.replace(choices, is_off=True)
-    items = [pair.item for pair in pairs]
-    finish(app, off, SYSTEM, masked(source), items, left=reasons(records), is_shown=choices.form == "table")
+    finish(
+        app,
+        off,
+        SYSTEM,
+        masked(source),
+        [pair.item for pair in pairs],
+        left=reasons(records),
+        is_shown=choices.form == "table",
+        is_whole=False,
+    )
 
 
 def _check_known(only: Sequence[str], chosen: list[Pair]) -> None:

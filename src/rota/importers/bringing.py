@@ -71,14 +71,14 @@ def plan_import(
 ) -> Import:
     """What an import would change; nothing is changed. `left`: the ids that it leaves alone, each with the reason."""
     store = target.open()
-    untouched = left or {}
+    known = {one.id: one for one in store.get_schedules(list(left))} if left else {}
+    untouched = {name: (left or {})[name] for name in known}  # one that was removed is made again
     specs = {item.id: item.spec for item in items if item.spec is not None and item.id not in untouched}
     named = {item.id for item in items}
     before = [one for one in all_schedules(store, ScheduleFilter(origin=origin.name)) if not one.origin.is_retired]
     planned = list(target.schedules.plan(specs, origin, kept=named if retires else _All()))
     by_id = {one.id: one for one in planned}
     existing = {one.id: one for one in store.get_schedules(list(specs))}
-    known = {one.id: one for one in store.get_schedules(list(untouched))} if untouched else {}
     return Import(
         origin=origin,
         items=[

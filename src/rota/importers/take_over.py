@@ -102,7 +102,8 @@ def take(crew: Crew, item: Item, row: PeriodicTask) -> Moved:
     if record.step == "held":
         if not crew.switches.switch_off(record.row, record.before, record.until):
             raise Refused(
-                f"{record.name!r} was edited in Django during its take-over; run --give-back for it, then try"
+                f"{record.name!r} was edited in Django during its take-over; return it to beat with --give-back, then "
+                "take it over again"
             )
         reach("take.switched")
         record = _next(record, "off")
@@ -119,9 +120,9 @@ def give_back(crew: Crew, schedule_id: str, item: Item | None, row: PeriodicTask
     record, version = records.find(schedule_id)
     if record is None or record.step == "back":
         return Moved(id=schedule_id, state="unchanged", says="it is beat's already")
-    if record.step in {"holding", "held", "releasing"}:
+    if record.step in {"holding", "releasing"} or (record.step == "held" and _is_on(crew, record)):
         return _release(crew, records, schedule_id, record, version, "its take-over was not finished")
-    if record.step == "off":
+    if record.step in {"held", "off"}:  # beat is off: the way back begins in Rota
         if item is None or item.spec is None or row is None:
             raise Refused(f"{record.name!r} is no longer in django-celery-beat, so it cannot be given back")
         take(crew, item, row)
@@ -236,6 +237,11 @@ def _answers(crew: Crew) -> bool:
         crew.sleep(LOOK)
     crew.switches.forget_answered()
     return True
+
+
+def _is_on(crew: Crew, record: TakeOver) -> bool:
+    row = crew.switches.read(record.row)
+    return row is not None and row.enabled
 
 
 def _release(crew: Crew, records: Records, schedule_id: str, record: TakeOver, version: int, why: str) -> Moved:
