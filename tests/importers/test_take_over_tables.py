@@ -175,6 +175,16 @@ def test_what_cannot_be_meant_is_refused(folder, words, reason):
     assert reason in folder(*words, code=2)
 
 
+def test_an_item_that_somebody_switches_on_again_is_named(folder):
+    words = ("--take-over", "--beat-stopped", "--only", "first monday")
+    folder(*words)
+    folder.sql("UPDATE django_celery_beat_periodictask SET enabled = 1 WHERE name = 'first monday'")
+    assert "it is on in Django again, so both systems run it" in folder(*words)
+    folder.sql("UPDATE django_celery_beat_periodictask SET id = 900 WHERE name = 'first monday'")  # made again
+    assert "first-monday  taken" in folder(*words)
+    assert folder.row("first monday")[0] == 0
+
+
 def test_a_dry_run_changes_neither_system(folder):
     before = (folder.path / "site.db").read_bytes()
     assert "nothing was written" in folder("--take-over", "--dry-run")

@@ -155,8 +155,8 @@ def finish(
     is_shown: bool = True,
     is_whole: bool = True,
 ) -> None:
-    """Show what an import does, and do it. `left`: the ids that it leaves alone, each with the reason. `is_whole`: these
-    are all items of the source."""
+    """Show what an import does, and do it. `left`: the ids that it leaves alone, each with the reason. `is_whole`: the
+    source has no other items."""
     if choices.is_off:
         items = [item if item.spec is None else _switched_off(item, item.spec) for item in items]
     found = plan_import(app, origin_of(system, source), items, retires=choices.retires, left=left or {})

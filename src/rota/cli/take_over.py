@@ -132,7 +132,7 @@ def _prepare(app: App, choices: Choices, source: str, pairs: list[Pair], records
         masked(source),
         [pair.item for pair in pairs],
         left=reasons(records),
-        is_shown=choices.form == "table",
+        is_shown=choices.is_dry,
         is_whole=False,
     )
 

@@ -1,9 +1,10 @@
 """Switches items of django-celery-beat off and on in its tables, and asks beat whether it has noticed.
 
 Beat reads `last_update` in every turn of its loop, before it sends anything. If the value has risen, it first writes
-the `last_run_at` that it had only in memory, then reads all items again. A question is an item that expired long ago:
-beat sends nothing for it and sets `enabled` to false as soon as it has read it. So an answer says that beat has written
-what it had sent before, and that it knows everything that was committed before the question.
+the `last_run_at` that it had only in memory, then reads all items again. A question is a one-off item that has run
+already, and that expired long ago: beat sends nothing for it and sets `enabled` to false as soon as it has read it. So
+an answer says that beat has written what it had sent before, and that it knows everything that was committed before the
+question. Versions before 2.8 look at one-off alone.
 
 An item is held with a start time in the far future instead of `enabled = false`: Django's model clears `last_run_at` of
 an item that is off whenever beat writes it, and that time is what a take-over needs.
@@ -100,7 +101,7 @@ class BeatSwitches:
                 "INSERT INTO django_celery_beat_periodictask "
                 "(name, task, args, kwargs, headers, interval_id, expires, enabled, one_off, "
                 "total_run_count, date_changed, description) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                [name, "celery.ping", "[]", "{}", "{}", rule, LONG_AGO, True, False, 0, utc_now(), PURPOSE],
+                [name, "celery.ping", "[]", "{}", "{}", rule, LONG_AGO, True, True, 1, utc_now(), PURPOSE],
             )
             self._touch()
         return name

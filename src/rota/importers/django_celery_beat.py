@@ -149,7 +149,7 @@ def translate_row(row: PeriodicTask, now: datetime) -> Wanted:
     if row.headers not in {None, "", "{}"}:
         warnings.append("headers have no counterpart and are left out")
     if row.interval is not None:
-        warnings.append("the interval is counted from the import; beat counts from its last run")
+        warnings.append("the interval is counted from the import, or with --take-over from beat's last run")
     said = {
         "queue": row.queue or None,
         "end": row.expires,

@@ -79,17 +79,14 @@ def take(crew: Crew, item: Item, row: PeriodicTask) -> Moved:
         return Moved(id=item.id, state="left", says=item.reason)
     records = Records(crew.store)
     record, version = records.find(item.id)
+    if record is not None and record.row != row.id and record.step in {"taken", "back"}:
+        record = None  # that item was deleted in Django, and this one made under its name
     if record is not None and record.step == "taken":
-        return Moved(id=item.id, state="unchanged", says="it is Rota's already")
-    if record is not None and record.step in {"releasing", "returning"}:
-        raise Refused(f"schedule '{item.id}' is being given back; finish that first with --give-back")
+        return Moved(id=item.id, state="unchanged", says=_taken_already(row))
     if record is None or record.step == "back":
         if not row.enabled:
             return Moved(id=item.id, state="left", says="it is off in django-celery-beat")
-        until = utc_now().replace(microsecond=0) + HOLD
-        record = TakeOver(
-            source=crew.source, row=row.id, name=row.name, step="holding", before=row.start_time, until=until
-        )
+        record = _beginning(crew, row)
         version = records.write(item.id, record, version)
         reach("take.recorded")
     if record.step == "holding":
@@ -99,6 +96,26 @@ def take(crew: Crew, item: Item, row: PeriodicTask) -> Moved:
         record = _next(record, "held", through=ran_through(held))
         version = records.write(item.id, record, version)
         reach("take.decided")
+    return _finish(crew, records, item.id, item.spec, row, record, version)
+
+
+def _beginning(crew: Crew, row: PeriodicTask) -> TakeOver:
+    until = utc_now().replace(microsecond=0) + HOLD
+    return TakeOver(source=crew.source, row=row.id, name=row.name, step="holding", before=row.start_time, until=until)
+
+
+def _finish(
+    crew: Crew,
+    records: Records,
+    schedule_id: str,
+    spec: ScheduleSpec,
+    row: PeriodicTask,
+    record: TakeOver,
+    version: int,
+) -> Moved:
+    """Switch the item off and the schedule on, once the boundary is known."""
+    if record.step in {"releasing", "returning"}:
+        raise Refused(f"schedule '{schedule_id}' is being given back; finish that first with --give-back")
     if record.step == "held":
         if not crew.switches.switch_off(record.row, record.before, record.until):
             raise Refused(
@@ -107,11 +124,11 @@ def take(crew: Crew, item: Item, row: PeriodicTask) -> Moved:
             )
         reach("take.switched")
         record = _next(record, "off")
-        version = records.write(item.id, record, version)
+        version = records.write(schedule_id, record, version)
         reach("take.off")
-    schedule = _enable(crew, item.id, item.spec, row, record)
-    records.write(item.id, _next(record, "taken"), version)
-    return Moved(id=item.id, state="taken", says=_said(record, schedule))
+    schedule = _enable(crew, schedule_id, spec, row, record)
+    records.write(schedule_id, _next(record, "taken"), version)
+    return Moved(id=schedule_id, state="taken", says=_said(record, schedule))
 
 
 def give_back(crew: Crew, schedule_id: str, item: Item | None, row: PeriodicTask | None) -> Moved:
@@ -282,6 +299,12 @@ def _change(crew: Crew, schedule_id: str, decide: Callable[[Schedule, int], Edit
 
 def _next(record: TakeOver, step: Step, **fields: int) -> TakeOver:
     return msgspec.structs.replace(record, step=step, **fields)
+
+
+def _taken_already(row: PeriodicTask) -> str:
+    if row.enabled:
+        return "it is on in Django again, so both systems run it; switch it off there, or pass --give-back"
+    return "it is Rota's already"
 
 
 def _said(record: TakeOver, schedule: Schedule) -> str:
