@@ -200,6 +200,26 @@ def test_a_message_that_waited_too_long_behind_others_is_left_to_the_next_check(
     assert stage.receiver.events == [("pager", "raised", "mail")]
 
 
+def test_the_life_of_an_alert_is_emitted_as_events_and_logged(stage, caplog):
+    heard = []
+    stage.app.on("alert.*", heard.append)
+    job = waiting_job(stage)
+    stage.node("a")
+    stage.receiver.is_down = True
+    with caplog.at_level("INFO", "rota.alerts"):
+        stage.turn()
+        stage.app.jobs.cancel(job.id)
+        stage.skip(20)
+        stage.turn()
+    assert [event.name for event in heard] == ["alert.raised", "alert.undelivered", "alert.recovered"]
+    assert heard[0].data["subject"] == "mail"
+    assert heard[1].data | {"channel": "pager", "error": "the receiver is down", "is_given_up": False} == heard[1].data
+    lines = [record.getMessage().partition(" of rule ")[2] for record in caplog.records if record.name == "rota.alerts"]
+    assert lines[0].startswith("mail was raised: The oldest job of queue mail has waited for 10m")
+    assert lines[1] == "mail: channel pager did not take the message, and it is sent again: the receiver is down"
+    assert lines[2].startswith("mail has ended: ")
+
+
 class NoStore:
     """A store that must not be asked."""
 
