@@ -7,6 +7,7 @@ message that was recorded and not reported as sent within two minutes is sent by
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from rota.alerts.sender import SendingThreads
 from rota.engine.events import about_alert
 from rota.engine.service import Service
 from rota.errors import AlertNotSent, StoreError, StoreSealed
-from rota.model.alerts.decide import TRY_FOR, Context, decide, delivered
+from rota.model.alerts.decide import TRY_FOR, Context, decide, delivered, limits_reached
 from rota.model.alerts.incident import (
     KIND,
     SILENCE_KIND,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from rota.model.alerts.incident import Delivery, Incident
     from rota.store.contract import Store
 
+log = logging.getLogger("rota.alerts")
+
 BATCH = 100  # edits in one call
 MOST_RACES = 5  # times that a result is written again because another node changed the entry
 SILENCE_KEPT_FOR = 24 * 3600 * SECOND  # a silence that is over is shown for a day
@@ -61,6 +64,7 @@ class AlertWatch(Service):
         self._node = node
         self._every = plan.settings.alerting.every
         self.threads = SendingThreads("rota-alert")
+        self._warned: set[str] = set()  # limits that the last check reached
 
     def turn(self) -> float:
         pause = self._every / SECOND
@@ -102,6 +106,7 @@ class AlertWatch(Service):
         seen = read_snapshot(self._store, rules, now, since)
         if any(now - silence.until > SILENCE_KEPT_FOR for silence in silences.values()):
             self._forget_silences(now)
+        self._warn_of_more(limits_reached(rules, seen))
         return decide(rules, seen, kept, Context(self._app, self._node, tuple(self._plan.channels), silences, now))
 
     def record(self, changes: list[Change], now: int) -> None:
@@ -183,6 +188,12 @@ class AlertWatch(Service):
             error=error,
             is_given_up=given_up,
         )
+
+    def _warn_of_more(self, limits: set[str]) -> None:
+        """Log once what the limits of a check leave out."""
+        for limit in sorted(limits - self._warned):
+            log.warning("%s", limit)
+        self._warned = limits
 
     def _forget_silences(self, now: int) -> None:
         edits = [

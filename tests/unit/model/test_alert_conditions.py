@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.errors import BadName, BadOption
-from rota.model.alerts.decide import MOST_OPEN, Context, Kept, decide, pause_after
+from rota.model.alerts.decide import MOST_OPEN, Context, Kept, decide, limits_reached, pause_after
 from rota.model.alerts.findings import AlertSnapshot, NodeSnapshot, QueueSnapshot, ScheduleSnapshot, find, why_ended
 from rota.model.alerts.incident import Incident
 from rota.model.alerts.rule import make_rule
@@ -182,6 +182,11 @@ def test_many_subjects_raise_a_bounded_number_of_alerts_and_those_that_are_open_
     first = decide([FAILS], seen(*failing[50:]), {}, around())
     assert len(first) == MOST_OPEN
     assert decide([FAILS], seen(*failing), kept(first), around()) == []
+    assert limits_reached([FAILS], seen(*failing[50:])) == set()
+    assert limits_reached([FAILS], seen(*failing)) == {
+        "alert rule r is true for more than 100 schedules; the others raise no alert"
+    }
+    assert "more schedules than a check" in limits_reached([FAILS], seen(is_whole=False)).pop()
 
 
 def test_an_alert_whose_schedule_was_not_read_stays_as_it_is():

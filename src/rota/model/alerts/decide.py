@@ -78,6 +78,21 @@ def decide(rules: Iterable[AlertRule], seen: AlertSnapshot, kept: Mapping[str, K
     return [change for change in changes if change is not None]
 
 
+def limits_reached(rules: Iterable[AlertRule], seen: AlertSnapshot) -> set[str]:
+    """What a check leaves out, in words: nothing is dropped in silence."""
+    said = (
+        set()
+        if seen.is_whole
+        else {"there are more schedules than a check of alert rules reads; name them by prefixes"}
+    )
+    for rule in rules:
+        if len(find(rule, seen)) > MOST_OPEN:
+            said.add(
+                f"alert rule {rule.name} is true for more than {MOST_OPEN} {rule.kind}s; the others raise no alert"
+            )
+    return said
+
+
 def _of_rule(
     rule: AlertRule, seen: AlertSnapshot, kept: Mapping[str, Kept], around: Context
 ) -> dict[str, Incident | None]:
