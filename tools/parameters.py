@@ -45,6 +45,7 @@ SHARED = {
     "now": "an instant",
     "options": "the options listed above under that name",
     "origin": "what declared them: an app's code or a file, with its version",
+    "phrases": "the words of a language; by default, English",
     "priority": 'from -100 to 100, or `"low"`, `"normal"`, `"high"`; higher runs first',
     "queue": "the name of a queue",
     "reason": "why, for the history and the audit record",
