@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
+from alerts.stage import raised_alert
 from rota import every
 from rota.app import internals
 from rota.cli.target import load_target
@@ -60,6 +61,9 @@ from datetime import UTC, datetime
 
 orders = [{"_id": 1, "sleepUntil": datetime(2020, 1, 1, tzinfo=UTC)}, {"_id": 2, "sleepUntil": "tomorrow"}]
 DocumentQueue(MemorySource(orders), print, name="reminders", app=app)
+
+app.alerts.webhook("ops", "https://hooks.example.org/rota", secret="0123456789abcdef")
+app.alerts.add("mail", when="oldest", queue="mail", after="5m", channels=["ops"])
 """
 
 
@@ -113,6 +117,9 @@ SAME = {  # kind of fact: the command, the address, and what of its answer is co
     "StatsFacts": ("stats", "/api/v1/stats", None),
     "SeriesFacts": ("stats --last 2h", "/api/v1/stats/series?last=2h", None),
     "FailuresFacts": ("jobs failures", "/api/v1/failures", None),
+    "AlertFacts": ("alerts list --app jobs.py", "/api/v1/alerts", "items"),
+    "alert": ("alerts show {alert} --app jobs.py", "/api/v1/alerts/{alert}", None),
+    "AlertRuleFacts": ("alerts rules --app jobs.py", "/api/v1/alerts/rules", "rules"),
     "TokenFacts": ("token list", "/api/v1/tokens", "items"),
     "SyncTaskFacts": (
         "sources tasks store",
@@ -131,11 +138,16 @@ WITHIN = {  # kinds that are a part of another's answer
     "ParameterFacts": "TaskFacts",
     "QueuePauseFacts": "QueueFacts",
     "TimesFacts": "PreviewFacts",
+    "DeliveryFacts": "AlertFacts",
+    "SilenceFacts": "AlertFacts",
+    "ChannelFacts": "AlertRulesFacts",
 }
 ONE_DOOR = {  # kinds that only one of the two can be asked for
     "TaskFacts": "/api/v1/tasks",
     "PreviewFacts": "/api/v1/preview",
     "SavedScheduleFacts": "/api/v1/schedules",
+    "AlertRulesFacts": "/api/v1/alerts/rules",
+    "AlertTestFacts": "/api/v1/alerts/test",
 }
 CHANGES = {"EnqueuedFacts", "NewTokenFacts"}  # answers to something that was asked to be done, compared below
 FAILING = {"DocumentFindingFacts"}  # answers of a command that ends with 1, compared below
@@ -165,13 +177,14 @@ def doors(rota, folder) -> Doors:
     app.tokens.create("oncall", role="operate", ttl="90d", by="ann")
     node = Node(id="gone", host="h", pid=1, roles=("worker",), queues=("default",), started_at=SECOND, beat_at=SECOND)
     app.open().record_heartbeat(node, now=SECOND)  # it stays silent however long the test takes
+    alert = raised_alert(app, "mail", "mail").id
     secret = app.tokens.create("root", role="admin", by="ann").secret
     app.close()
     del sys.modules["jobs"]
     served = load_target("jobs.py").app
     client = TestClient(served.asgi(), headers={"Authorization": f"Bearer {secret}"})
     past = "2020-01-01T00:00:00Z"
-    yield Doors(rota, client, {"job": job.id, "past": past})
+    yield Doors(rota, client, {"job": job.id, "past": past, "alert": alert})
     served.close()
 
 
