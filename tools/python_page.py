@@ -68,7 +68,7 @@ PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, a
     "TenantView": (TenantView, ""),
     "app.sources": (Sources, "Collections that are kept in sync."),
     "SyncTask": (SyncTask, ""),
-    "app.queues": (Queues, "The lines that jobs wait in."),
+    "app.queues": (Queues, "The queues that jobs wait in."),
     "QueueView": (QueueView, ""),
     "app.alerts": (
         Alerts,

@@ -62,8 +62,8 @@ class App:
     """Tasks and schedules under one name, on one store.
 
     `App()` keeps everything in a SQLite file, .rota/rota.db; `App("redis://localhost")` names another place, and a
-    client or a pool that you have already will do as well: `App(psycopg_pool.ConnectionPool(…))`.
-    What is not said here is looked up when it is first needed: in ROTA_* variables, then in rota.yaml.
+    client or a pool that you already have works, too: `App(psycopg_pool.ConnectionPool(…))`.
+    What is left out is looked up when it is first needed: in ROTA_* variables, then in rota.yaml.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class App:
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens that let people and programs in over HTTP, and the verbs about them."""
+        """The tokens of the HTTP API, and the verbs about them."""
         return self._wiring.tokens
 
     @property
@@ -207,7 +207,7 @@ class App:
     def use(self, middleware: Middleware) -> None:
         """Wrap a middleware around the creation of this app's jobs and around each attempt.
 
-        The first one is the outermost. Call it where the app is made, so that every process has it.
+        The first one is the outermost. Call it in the module that creates the app, so that every process has it.
         """
         wiring = self._wiring
         wiring.middleware.append(check_middleware(middleware, wiring.middleware, [*wiring.registry]))
@@ -259,7 +259,7 @@ class App:
         recycle_memory: str | int | None = None,
         documents: bool | None = None,
     ) -> Node:
-        """Start the services in threads of this process. What is not said here, the settings say.
+        """Start the services in threads of this process. The settings give what is left out here.
 
         A node with a worker and a scheduler also runs the queues of documents; `documents` says otherwise.
         """

@@ -32,8 +32,8 @@ RotaError
 │   └── UnknownTask             a task that no app here has registered
 ├── Refused                     a change that the state of things does not allow
 │   ├── UnlawfulMove            a move that the table of states does not have
-│   ├── VersionConflict         somebody else changed it first
-│   └── LockHeld                somebody else has the lock
+│   ├── VersionConflict         another caller changed it first
+│   └── LockHeld                another owner has the lock
 ├── BadResult (TypeError)       in a job's error: what its task returned cannot be kept as JSON, or is too large
 ├── JobFailed                   a result was asked of a job that failed or was cancelled
 ├── ResultTimeout (TimeoutError)    a result did not come in time
@@ -59,7 +59,7 @@ class RotaError(Exception):
 
 
 class BadTrigger(RotaError, ValueError):
-    """A rule for time that cannot be understood; says what was got, why it is wrong, and the fix where there is one."""
+    """A rule for time that cannot be understood; says what was got, why it is wrong, and the fix if there is one."""
 
     exit_code = 2
 
@@ -226,11 +226,11 @@ class UnlawfulMove(Refused):
 
 
 class VersionConflict(Refused):
-    """Somebody else changed it first."""
+    """Another caller changed it first."""
 
 
 class LockHeld(Refused):
-    """Somebody else has the lock."""
+    """Another owner has the lock."""
 
 
 class LockLost(RotaError):
@@ -244,7 +244,7 @@ class JobFailed(RotaError):
 
 
 class ResultTimeout(RotaError, TimeoutError):
-    """A result did not come in time; the job goes on."""
+    """A result did not come in time; the job continues."""
 
     exit_code = 8
 

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from rota.store.contract import Page
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(1), metavar="N", default=50, help="At most so many, newest first.  [default: 50]"
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    default=50,
+    help="Show this many at most, newest first.  [default: 50]",
 )
 
 

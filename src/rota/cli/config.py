@@ -66,7 +66,7 @@ COLUMNS: list[Column[Row]] = [
 
 @click.group(cls=Group)
 def config() -> None:
-    """Look at the settings."""
+    """Show the settings."""
 
 
 @config.command("show", epilog="Later ones overrule earlier ones: default, rota.yaml, ROTA_* variables, code, options.")
@@ -74,7 +74,7 @@ def config() -> None:
 @store_option
 @output_option
 def show_config(target: str | None, store_url: str | None, out: Output) -> None:
-    """Every setting, and where it was said; then what rota.yaml declares."""
+    """Show every setting and where its value comes from, then what rota.yaml declares."""
     app = _app(target)
     found = internals(app).resolved
     say(f"settings file: {found.file}" if found.file else "no rota.yaml in this folder or above it in this project")

@@ -63,24 +63,24 @@ class CopyFacts(Struct, kw_only=True):
 
 
 @click.command(
-    epilog="The source takes no more work from the moment this starts. Stopped on the way, it goes on when it is "
+    epilog="The source accepts no more work from the moment this starts. If it is stopped, it continues when it is "
     "started again with the same words."
 )
-@click.option("--from", "source_url", metavar="URL", required=True, help="The store to leave.")
-@click.option("--to", "target_url", metavar="URL", help="The store to go to; it must be empty.")
+@click.option("--from", "source_url", metavar="URL", required=True, help="The store to copy.")
+@click.option("--to", "target_url", metavar="URL", help="The store to copy to; it must be empty.")
 @click.option(
     "--wait",
     default="60s",
     callback=check_duration,
     metavar="DURATION",
-    help="Let running jobs end for so long; the rest starts again in the target.  [default: 60s]",
+    help="How long running jobs may take to end; the rest starts again in the target.  [default: 60s]",
 )
 @click.option(
-    "--namespace", metavar="NAME", help="Which to copy; one at a time.  [default: as in rota.yaml, else rota]"
+    "--namespace", metavar="NAME", help="The namespace to copy; one at a time.  [default: as in rota.yaml, else rota]"
 )
 @click.option("--to-namespace", "into", metavar="NAME", help="Its name in the target.  [default: the same]")
-@click.option("--undo", "is_undo", is_flag=True, help="Open the source again, where its copy has not ended.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--undo", "is_undo", is_flag=True, help="Open the source again, if its copy has not ended.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @output_option
 def copy(
@@ -95,7 +95,7 @@ def copy(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Move everything of a namespace to another store. It asks first; if nobody can be asked, it needs --yes."""
+    """Copy everything of a namespace to another store. It asks first; in a script or a pipe it needs --yes."""
     named = namespace or App().settings.namespace
     if is_undo:
         if target_url is not None or into is not None or dry_run:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "--log-level",
     type=click.Choice(LEVELS),
     metavar="LEVEL",
-    help="debug, info, warning or error, beside the live lines.  [setting: log.level; default: warning]",
+    help="The log level beside the live lines: debug, info, warning or error.  [setting: log.level; default: warning]",
 )
 def dev(target: str | None, store_url: str | None, **options: Any) -> None:
     """Run an app while you write it; reloads when it changes."""

@@ -30,7 +30,7 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.option("--recount", is_flag=True, help="Compare the counters with all jobs, however many there are.")
 @output_option
 def doctor(target: str | None, store_url: str | None, out: Output, *, recount: bool) -> None:
-    """Look for what is wrong; exit with 1 on a problem."""
+    """Report problems and their fixes; exit with 1 if any."""
     app = load_target(target).app if target else App()
     is_named = target is not None and not store_url
     store = internals(app).store.find() if is_named else find_store(store_url, app.settings.namespace)

@@ -90,7 +90,9 @@ def run_documents(
 @documents.command("list")
 @click.argument("name", required=False)
 @click.option("--state", type=click.Choice(STATES), help="Only documents in this state.")
-@click.option("-n", "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="So many at most.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="Show this many at most."
+)
 @beside_an_app
 @output_option
 def list_documents(app: App, name: str | None, state: str | None, limit: int, out: Output) -> None:

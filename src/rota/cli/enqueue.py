@@ -42,7 +42,7 @@ class Arguments(Struct, frozen=True):
 
 
 @click.command(
-    epilog="An argument is JSON where it can be read as such, otherwise text; name=value goes by name. A parameter "
+    epilog="An argument is JSON if it can be read as JSON, otherwise text; name=value goes by name. A parameter "
     "annotated `str` or `Decimal` gets the text as typed. Put -- before arguments that begin with a dash."
 )
 @click.argument("task_name", metavar="TASK")
@@ -52,13 +52,13 @@ class Arguments(Struct, frozen=True):
 @click.option("--priority", metavar="N", help="From -100 to 100, or low, normal, high; higher first.")
 @click.option("--queue", metavar="NAME", help="Another queue than the task's own.")
 @click.option("--key", help="At most one waiting or running job has this key.")
-@click.option("--wait", is_flag=True, help="Wait for the end; print the result, or exit with 7 where it failed.")
+@click.option("--wait", is_flag=True, help="Wait for the end; print the result, or exit with 7 if it failed.")
 @click.option("--timeout", metavar="DURATION", callback=check_fine_duration, help="Wait no longer; exit with 8.")
 @app_option
 @store_option
 @output_option
 def enqueue(target: str | None, store_url: str | None, **options: Any) -> None:
-    """Have a worker run a task; prints the job's id."""
+    """Enqueue a job for a task, and print the job's id."""
     app = _load(target, store_url)
     try:
         _enqueue(app, **options)

@@ -29,11 +29,11 @@ _NO_NODE = {"store": OK, "nodes": "none is alive"}
 
 
 @click.command()
-@click.option("--live", is_flag=True, help="Also ask for a node that was heard of within 20 s.")
+@click.option("--live", is_flag=True, help="Also require a node with a heartbeat within 20 s.")
 @click.option(
     "--ready",
     is_flag=True,
-    help="Also ask for live nodes for all work: a worker for each queue with jobs, a scheduler for schedules.",
+    help="Also require live nodes for all work: a worker for each queue with jobs, a scheduler for schedules.",
 )
 @click.option(
     "--self",
@@ -53,7 +53,7 @@ _NO_NODE = {"store": OK, "nodes": "none is alive"}
 def health(
     target: str | None, store_url: str | None, out: Output, pid: int | None, *, live: bool, ready: bool, own: bool
 ) -> None:
-    """Exit with 0 if the store answers, else with 1 and why."""
+    """Exit with 0 if the store answers, else 1 and the reason."""
     if own:
         _check_self(out, pid, is_alone=not (live or ready or store_url))
         return

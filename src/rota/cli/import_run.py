@@ -79,7 +79,9 @@ def import_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--to", "file", metavar="FILE", help="Write a part of rota.yaml to a new file, not to the store."),
         click.option("--map", "map_file", metavar="FILE", help="YAML that says `old task name: new task name`."),
         click.option("--prefix", default="", metavar="TEXT", help="Put this before each id."),
-        click.option("--disabled", "is_off", is_flag=True, help="Import them switched off, while the old system runs."),
+        click.option(
+            "--disabled", "is_off", is_flag=True, help="Import the schedules disabled, while the old system runs."
+        ),
         click.option("--strict", "is_strict", is_flag=True, help="Write nothing if an item cannot be imported."),
         click.option("--retire", "retires", is_flag=True, help="Retire what the source no longer has."),
         click.option(

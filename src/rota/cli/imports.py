@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group("import", cls=Group)
 def imports() -> None:
-    """Bring schedules over from cron, Celery, APScheduler or RQ."""
+    """Import schedules from cron, Celery, APScheduler or RQ."""
 
 
 @imports.command(

@@ -47,7 +47,7 @@ def report() -> None:
 @click.command()
 @click.option("--app", "target", metavar="TARGET", help="Name this app in rota.yaml, and write no jobs.py.")
 def init(target: str | None) -> None:
-    """Write a rota.yaml and a jobs.py to begin with."""
+    """Write a starter project: rota.yaml and jobs.py."""
     app = Target().read(target) if target else "jobs.py"
     files = {NAME: sample(app)} if target else {NAME: sample(app), "jobs.py": JOBS}
     folder = Path.cwd()

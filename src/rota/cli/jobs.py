@@ -82,7 +82,7 @@ def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
 @on_a_store
 @output_option
 def show_job(app: App, job_id: str, out: Output) -> None:
-    """Everything about one job. The beginning of an id is enough where no other job's id begins so."""
+    """Everything about one job. The beginning of an id is enough if it names one job."""
     record = app.jobs.read(one_job_id(app.open(), job_id))
     now = datetime_of(app.open().now())
     out.page(job_page_facts(record, internals(app).redaction), lambda: page(record, now, internals(app).redaction))
@@ -90,11 +90,11 @@ def show_job(app: App, job_id: str, out: Output) -> None:
 
 @jobs.command("logs")
 @click.argument("job_id", metavar="ID")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the job ends.")
 @on_a_store
 @output_option
 def show_logs(app: App, job_id: str, out: Output, *, follow: bool) -> None:
-    """What a job wrote. The beginning of an id is enough where no other job's id begins so."""
+    """What a job wrote. The beginning of an id is enough if it names one job."""
     job_id = one_job_id(app.open(), job_id)
     if follow and out.form not in {"table", "jsonl"}:
         raise click.UsageError(f"--follow writes line by line, which {out.form} cannot; use -o jsonl")
@@ -125,9 +125,9 @@ def bulk_command(verb: Verb) -> Callable[[Callable[..., None]], click.Command]:
 _BULK_OPTIONS = (
     click.argument("ids", nargs=-1, metavar="[ID]..."),
     click.option("--where", metavar="FILTER", help=WHERE_HELP),
-    click.option("--dry-run", is_flag=True, help="Only say what would be done."),
+    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
     click.option("-y", "--yes", is_flag=True, help="Do not ask."),
-    click.option("--reason", default=None, help="Why; it is kept in the job's history."),
+    click.option("--reason", default=None, help="Why; recorded in the job's history."),
     by_option,
 )
 
@@ -154,7 +154,7 @@ def cancel_jobs(app: App, out: Output, **options: Any) -> None:
 def delete_jobs(app: App, out: Output, **options: Any) -> None:
     """Delete jobs that have ended. The beginning of an id is enough if it names one job.
 
-    With --where it asks first; if nobody can be asked, it needs --yes.
+    With --where it asks first. In a script or a pipe it cannot ask, and needs --yes.
     """
     _change(app, DELETE, out, **options)
 

@@ -32,7 +32,7 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @config_option
 @output_option
 def lint(words: tuple[str, ...], out: Output, *, strict: bool) -> None:
-    """Look for mistakes in settings and code; needs no store."""
+    """Check settings and code for mistakes; needs no store."""
     files, target = _files_and_target(words)
     found = [check for file in files for check in _findings_of(file, target)] if files else list(findings(target))
     if out.form == "table":

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @click.command("next")
 @click.argument("expression", metavar="CRON")
 @click.option("--tz", metavar="ZONE", help="An IANA name such as Europe/Paris.  [default: UTC]")
-@click.option("--dialect", type=click.Choice(DIALECTS), help="Where the number of fields does not say it.")
+@click.option(
+    "--dialect", type=click.Choice(DIALECTS), help="How the text is read, if the number of fields does not decide it."
+)
 @click.option(
     "-n", "--number", type=click.IntRange(1, 10_000), metavar="N", default=10, help="How many runs.  [default: 10]"
 )

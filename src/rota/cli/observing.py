@@ -39,7 +39,7 @@ host_option = click.option(
     "--metrics-host",
     metavar="HOST",
     default="127.0.0.1",
-    help="… at this address; 0.0.0.0 is every one that this host has.  [default: 127.0.0.1]",
+    help="The address of --metrics-port; 0.0.0.0 is every address of this host.  [default: 127.0.0.1]",
 )
 
 

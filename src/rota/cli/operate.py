@@ -48,7 +48,7 @@ def list_queues(app: App, out: Output) -> None:
 
 @queues.command("pause")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--reason", default="", help="Why; it goes into the audit.")
+@click.option("--reason", default="", help="Why; recorded in the audit record.")
 @by_option
 @on_a_store
 @output_option

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def pause_options(function: Callable[..., None]) -> Callable[..., None]:
     """--until, --for and --reason."""
     options = [
-        click.option("--until", metavar="TIME", help="Go on by itself at this time, such as 2026-10-14T09:00Z."),
+        click.option("--until", metavar="TIME", help="Resume by itself at this time, such as 2026-10-14T09:00Z."),
         click.option(
-            "--for", "span", metavar="DURATION", callback=check_duration, help="Go on by itself after this long."
+            "--for", "span", metavar="DURATION", callback=check_duration, help="Resume by itself after this long."
         ),
-        click.option("--reason", default="", help="Why; it is kept with every run that is skipped."),
+        click.option("--reason", default="", help="Why; recorded with every run that is skipped."),
     ]
     for option in reversed(options):
         function = option(function)

@@ -30,14 +30,14 @@ class PrunedFacts(Struct, kw_only=True):
 
 
 @click.command(
-    epilog="Nodes prune by themselves, a little every minute. How long things are kept, the app or rota.yaml says."
+    epilog="Nodes prune by themselves, a little every minute. The app or rota.yaml sets how long records are kept."
 )
-@click.option("--defaults", is_flag=True, help="Without an app: keep things for as long as App() does here.")
+@click.option("--defaults", is_flag=True, help="Without an app: use the retention that App() has here.")
 @app_option
 @store_option
 @output_option
 def prune(target: str | None, store_url: str | None, out: Output, *, defaults: bool) -> None:
-    """Remove jobs and records that were kept long enough."""
+    """Delete jobs and records whose retention is over."""
     if not target and not defaults and not _is_said():
         raise click.UsageError(
             "how long things are kept is the app's or rota.yaml's to say: name the app with --app or ROTA_APP, write "

@@ -80,7 +80,7 @@ concurrency_option = click.option(
     "--concurrency",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Jobs at once.  [setting: worker.concurrency; default: 16]",
+    help="How many jobs run at once.  [setting: worker.concurrency; default: 16]",
 )
 
 
@@ -103,7 +103,7 @@ documents_option = click.option(
 @observed
 @supervised
 def run(**options: Any) -> None:
-    """Work on jobs and fire schedules."""
+    """Run jobs and fire schedules."""
     serve(worker=True, scheduler=True, **options)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @by_option
 @on_a_store_to_be
 def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, ...], by: str, **options: Any) -> None:
-    """Make a schedule that has a task run again and again."""
+    """Create a schedule."""
     trigger = trigger_of(options, lambda: _zone(app, options, app.settings.tz))
     if trigger is None:
         raise click.UsageError("when is it to run? Give one of --cron, --every, --calendar and --once")

@@ -38,21 +38,32 @@ def rule_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--once", metavar="TIME", help='Such as 2026-10-14T09:00Z, or "2026-10-14 09:00" in its zone.'),
         click.option("--tz", metavar="ZONE", help="An IANA name such as Europe/Paris."),
         click.option("--tenant", metavar="NAME", help="Whose zone, queue and priority it follows."),
-        click.option("--overlap", type=click.Choice(OVERLAPS), help="While the run before goes on."),
+        click.option("--overlap", type=click.Choice(OVERLAPS), help="What happens if the run before has not ended."),
         click.option("--catchup", type=click.Choice(CATCHUPS), help="Which missed runs are made up for."),
-        click.option("--grace", metavar="DURATION", callback=_span, help="From when on a run is missed."),
-        click.option("--jitter", metavar="DURATION", callback=_span, help="Spread over this long."),
-        click.option("--lookahead", metavar="DURATION", callback=_span, help="Make its jobs this long ahead."),
         click.option(
-            "--start", metavar="TIME", callback=_bound, help="None before this time (as --once), or this day."
+            "--grace", metavar="DURATION", callback=_span, help="How late a run may be before it counts as missed."
         ),
-        click.option("--end", metavar="TIME", callback=_bound, help="None after this time (as --once), or this day."),
-        click.option("--max-runs", type=click.IntRange(1), metavar="N", help="So many, then no more."),
+        click.option(
+            "--jitter",
+            metavar="DURATION",
+            callback=_span,
+            help="Move all its runs by one fixed offset of at most this.",
+        ),
+        click.option(
+            "--lookahead", metavar="DURATION", callback=_span, help="Create its jobs this long before they are due."
+        ),
+        click.option(
+            "--start", metavar="TIME", callback=_bound, help="No run before this time (as --once), or this day."
+        ),
+        click.option("--end", metavar="TIME", callback=_bound, help="No run after this time (as --once), or this day."),
+        click.option("--max-runs", type=click.IntRange(1), metavar="N", help="Stop after this many runs."),
         click.option("--queue", metavar="NAME", help="Another queue than the task's own."),
         click.option("--priority", metavar="N", callback=read_priority, help="From -100 to 100, or low, normal, high."),
         click.option("--key", metavar="TEXT", callback=_key, help="The unique key of its jobs."),
-        click.option("--key-for", metavar="DURATION", callback=_fine_span, help="Hold the key this long after a job."),
-        click.option("--description", metavar="TEXT", help="For people."),
+        click.option(
+            "--key-for", metavar="DURATION", callback=_fine_span, help="How long the key holds after a job was created."
+        ),
+        click.option("--description", metavar="TEXT", help="A text for people."),
     ]
     for option in reversed(options):
         function = option(function)

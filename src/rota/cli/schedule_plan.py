@@ -56,7 +56,7 @@ class PlannedFacts(Struct, kw_only=True):
 
 
 @click.command("plan")
-@click.option("--check", is_flag=True, help="Exit with 1 where something would change.")
+@click.option("--check", is_flag=True, help="Exit with 1 if something would change.")
 @on_a_store_or_none
 @output_option
 def plan_command(app: App, out: Output, *, check: bool) -> None:

@@ -97,7 +97,11 @@ for _command in (schedule_changes, list_occurrences, add_schedule, edit_schedule
 
 @schedules.command("remove")
 @ids_argument
-@click.option("--force", is_flag=True, help="Also what code or a file declares; a deploy that has it brings it back.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also remove what code or a file declares; the next deploy that declares it adds it again.",
+)
 @by_option
 @on_a_store
 def remove_schedules(app: App, ids: tuple[str, ...], by: str, *, force: bool) -> None:
@@ -126,7 +130,7 @@ def remove_schedules(app: App, ids: tuple[str, ...], by: str, *, force: bool) ->
 def pause_schedules(
     app: App, ids: tuple[str, ...], until: str | None, span: str | None, reason: str, by: str, out: Output
 ) -> None:
-    """Stop firing until resumed; waiting jobs are cancelled."""
+    """Pause schedules until they are resumed; their waiting jobs are cancelled."""
     end = end_of_pause(datetime_of(app.open().now()), until, span)
     for shown in _read(app, ids):
         app.schedules.pause(shown.id, until=end, reason=reason, by=by)
@@ -143,7 +147,7 @@ def pause_schedules(
 @on_a_store
 @output_option
 def resume_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> None:
-    """Go on firing. Times within the pause stay skipped; what was missed before it goes by the catch-up policy."""
+    """Resume firing. Times within the pause stay skipped; `catchup` decides about times that were missed before it."""
     for shown in _read(app, ids):
         view = app.schedules.resume(shown.id, by=by)
         say(f"resumed {shown.id}{_then(app, view.next_run)}" if shown.record.pause else f"was not paused: {shown.id}")
@@ -159,7 +163,7 @@ def resume_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> No
 @on_a_store
 @output_option
 def enable_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> None:
-    """Switch schedules on; this outlasts deployments."""
+    """Enable schedules; this survives deploys."""
     for shown in _read(app, ids):
         view = app.schedules.enable(shown.id, by=by)
         is_new = not shown.record.is_enabled
@@ -173,7 +177,7 @@ def enable_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> No
 @on_a_store
 @output_option
 def disable_schedules(app: App, ids: tuple[str, ...], by: str, out: Output) -> None:
-    """Switch schedules off; this outlasts deployments."""
+    """Disable schedules; this survives deploys."""
     for shown in _read(app, ids):
         app.schedules.disable(shown.id, by=by)
         say(f"disabled {shown.id}" if shown.record.is_enabled else f"was disabled already: {shown.id}")

@@ -64,8 +64,10 @@ def run_collection(app: App, source: str, collection: str, out: Output) -> None:
 @sources.command("tasks")
 @click.argument("source")
 @click.argument("collection", required=False)
-@click.option("--status", type=click.Choice([*Status], case_sensitive=False), help="Only those that stand so.")
-@click.option("-n", "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="So many at most.")
+@click.option("--status", type=click.Choice([*Status], case_sensitive=False), help="Only tasks with this status.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="Show this many at most."
+)
 @on_a_store
 @output_option
 def list_tasks(app: App, source: str, collection: str | None, status: str | None, limit: int, out: Output) -> None:

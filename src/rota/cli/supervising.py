@@ -31,7 +31,7 @@ processes_option = click.option(
     "--processes",
     type=click.IntRange(0, MOST_PROCESSES),
     metavar="N",
-    help="Worker processes under a parent, which replaces those that fail; 0: this one, without a parent.  "
+    help="Worker processes under a parent, which replaces those that fail; 0: one process without a parent.  "
     "[setting: worker.processes; default: 1]",
 )
 
@@ -48,7 +48,7 @@ stuck_option = click.option(
     default="30s",
     metavar="DURATION",
     callback=_check_stuck,
-    help="Replace a worker process that sends no heartbeat for so long.  [default: 30s]",
+    help="Replace a worker process that sends no heartbeat for this long.  [default: 30s]",
 )
 memory_option = click.option(
     "--max-memory",

@@ -93,7 +93,7 @@ def tenant_changes(app: App, name: str, limit: int, out: Output) -> None:
 @click.option(
     "--on-zone-change", type=click.Choice(get_args(OnZoneChange)), help="What a new zone does to the next run."
 )
-@click.option("--description", metavar="TEXT", help="For people.")
+@click.option("--description", metavar="TEXT", help="A text for people.")
 @by_option
 @on_a_store
 @output_option
@@ -136,7 +136,7 @@ def pause_tenant(app: App, name: str, until: str | None, span: str | None, reaso
 @on_a_store
 @output_option
 def resume_tenant(app: App, name: str, by: str, out: Output) -> None:
-    """Let its schedules go on, except those that are paused themselves; times within the pause stay skipped."""
+    """Resume its schedules, except those that are paused themselves; times within the pause stay skipped."""
     was_paused = _read(app, name).pause is not None
     tenant = app.tenants.resume(name, by=by)
     owned = read_owned(app, name)

@@ -30,7 +30,7 @@ def tokens() -> None:
 
 
 @tokens.command("create")
-@click.option("--name", required=True, metavar="NAME", help="For whom; the audit trail shows it.")
+@click.option("--name", required=True, metavar="NAME", help="Whom the token is for; audit records show it.")
 @click.option(
     "--role",
     type=click.Choice(ROLES),
@@ -45,7 +45,7 @@ def tokens() -> None:
 @on_a_store_to_be
 @output_option
 def create_token(app: App, name: str, role: Role, ttl: str | None, by: str, out: Output) -> None:
-    """Create a token; its secret is shown this once."""
+    """Create a token; its secret is shown only now."""
     made = app.tokens.create(name, role=role, ttl=ttl, by=by)
     out.page(new_token_facts(made, app.open().now()), lambda: [made.secret])
     say(f"this is all that will ever be shown of it: the store keeps its hash alone (id {made.id})")

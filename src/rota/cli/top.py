@@ -36,7 +36,7 @@ LEAST = 0.2  # seconds of rest between two looks, however slow the store: it has
     default="1s",
     metavar="DURATION",
     callback=check_duration,
-    help="How long to wait between two looks.  [default: 1s]",
+    help="The time between two updates.  [default: 1s]",
 )
 @click.option("--once", is_flag=True, help="Print one snapshot and end.")
 @app_option

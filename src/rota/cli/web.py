@@ -33,18 +33,23 @@ port_option = click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help=f"The dashboard's and the HTTP API's; 0: any free one.  [default: {PORT}, or a free one where that is taken]",
+    help=f"The port of the pages and the API; 0: any free one.  [default: {PORT}, or a free one if that is taken]",
 )
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 is every address.  [default: 127.0.0.1]")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    metavar="ADDRESS",
+    help="The address to listen on; 0.0.0.0 is every address.  [default: 127.0.0.1]",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=PORT,
     metavar="PORT",
-    help=f"0 is any free one.  [default: {PORT}]",
+    help=f"The port to listen on; 0: any free one.  [default: {PORT}]",
 )
 @click.option("--read-only", is_flag=True, help="Refuse every change, also from admins.")
 @app_option

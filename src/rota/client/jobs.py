@@ -113,7 +113,7 @@ class Jobs:
         return [HistoryLine(move.state.value, datetime_of(move.at), move.reason, move.data) for move in moves]
 
     def why(self, job_id: str) -> JobWhyFacts:
-        """Where a job is, what it waits for, and what to do: an outcome, a sentence, a fix."""
+        """The state of a job, what it waits for, and what to do: an outcome, a sentence, a fix."""
         return job_why_facts(why_waits(self._store(), self.read(job_id)))
 
     def logs(

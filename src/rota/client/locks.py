@@ -48,7 +48,7 @@ class Lock:
         self._token = token_hex(16)
 
     def acquire(self) -> bool:
-        """Take the lock, waiting as long as was asked for; False if somebody else has it."""
+        """Acquire the lock, waiting as long as was asked for; False if another owner has it."""
         pauses = self.pauses()
         while not self.try_acquire():
             pause = next(pauses, None)
@@ -78,12 +78,12 @@ class Lock:
         return LockHeld(f"lock '{self.name}' is held by somebody else; wait= says how long to wait for it")
 
     def extend(self) -> None:
-        """Keep it for another ttl, from now; LockLost if it is somebody else's by now."""
+        """Keep it for another ttl, from now; LockLost if another owner has it by now."""
         if self._store().change_lock(self.name, "extend", self._token, self._ttl) is None:
             raise LockLost(f"lock '{self.name}' was not extended in time and may belong to somebody else now; stop")
 
     def release(self) -> bool:
-        """Give it back; False if it was lost meanwhile (the caller learns of it)."""
+        """Release it; False if it was lost meanwhile."""
         released = self._store().change_lock(self.name, "release", self._token) is not None
         if not released:
             log.warning("lock %s was lost before it was released: its ttl was too short", self.name)

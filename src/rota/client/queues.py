@@ -43,7 +43,7 @@ class Queues:
         return [filled(QueueView, queue, oldest_at=optional_datetime(queue.oldest_at)) for queue in found]
 
     def get(self, name: str) -> QueueView | None:
-        """The queue of that name; None if no job has been in it and nobody has paused it."""
+        """The queue of that name; None if no job has been in it and it was never paused."""
         return next((queue for queue in self.list() if queue.name == name), None)
 
     def pause(self, name: str, *, reason: str = "", by: str = "") -> None:

@@ -137,7 +137,7 @@ class Schedules:
         by: str = "",
         expect_version: int | None = None,
     ) -> int:
-        """Bring the store to what is said here; what is unchanged is left alone. Answers how many changed."""
+        """Add or change schedules so that the store has these; unchanged ones stay. Returns how many changed."""
         register = partial(self._register, origin=origin, by=by, expect_version=expect_version)
         return put_through(self._middleware, dict(specs), register)
 
@@ -284,7 +284,7 @@ class Schedules:
         return self._change(schedule_id, edits.enable, "enabled", by, expect_version)
 
     def disable(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
-        """Turn it off until it is enabled, also across deployments; waiting jobs are cancelled."""
+        """Turn it off until it is enabled, also across deploys; waiting jobs are cancelled."""
         return self._change(schedule_id, edits.disable, "disabled", by, expect_version)
 
     def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:

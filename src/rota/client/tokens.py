@@ -61,7 +61,7 @@ class Tokens:
         self._new_id = new_id
 
     def create(self, name: str, *, role: Role = "read", ttl: str | timedelta | None = None, by: str = "") -> NewToken:
-        """Make a token; its secret is in the answer, and nowhere else."""
+        """Create a token. Only the return value has its secret."""
         if role not in ROLES:
             raise BadOption(f"role={role!r} must be one of {', '.join(ROLES)}")
         store, author = self._store(), by or whoami()
@@ -81,7 +81,7 @@ class Tokens:
         return NewToken(token_id, token, secret)
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TokenView]:
-        """Tokens by id, a page at a time; those that are over stay until they are revoked."""
+        """Tokens by id, a page at a time; expired ones stay until they are revoked."""
         page = self._store().list_entries(KIND, cursor=cursor, limit=check_limit(limit))
         return Page([_view(entry) for entry in page.items], page.cursor)
 
@@ -93,7 +93,7 @@ class Tokens:
         return _view(found[0])
 
     def revoke(self, token_id: str, *, by: str = "") -> bool:
-        """Let nobody in with it any more; no error if there is none."""
+        """Revoke a token, with immediate effect; no error if there is none."""
         store = self._store()
         for entry in store.get_entries(KIND, [token_id]):
             edit = EntryEdit(kind=KIND, name=token_id, expect_version=entry.version, data=None)
@@ -102,7 +102,7 @@ class Tokens:
         return False
 
     def check(self, secret: str) -> Identity | None:
-        """Who bears this secret; None if nobody does, or their time is over."""
+        """Whose secret this is; None if it is unknown, revoked or expired."""
         found = _SECRET.fullmatch(secret)
         if found is None:
             return None
@@ -114,7 +114,7 @@ class Tokens:
         return Identity(token.name, token.role, found[1])
 
     def bearer(self, token_id: str) -> Identity | None:
-        """Whom a token lets in, by its id alone: for a session that the token began. None if it does so no longer."""
+        """The identity of a token, by its id alone, for a session that it began. None if it is no longer valid."""
         entries = self._store().get_entries(KIND, [token_id])
         token = _read(entries[0])[0] if entries else None
         if token is None or not token.hash or token.has_expired(self._store().now()):
@@ -122,7 +122,7 @@ class Tokens:
         return Identity(token.name, token.role, token_id)
 
     def good_ids(self, token_ids: Iterable[str]) -> set[str]:
-        """Which of these tokens still let their bearers in: neither revoked nor expired."""
+        """Which of these tokens are valid: neither revoked nor expired."""
         store = self._store()
         entries, now = store.get_entries(KIND, sorted(set(token_ids))), store.now()
         return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.has_expired(now)}

@@ -64,16 +64,18 @@ CALL: dict[str, Field] = {
     "kwargs": Field(Text("a mapping of names to values"), "Arguments of the task, by name."),
 }
 SCHEDULE: dict[str, Field] = {
-    "task": Field(Name("task"), "What runs: a task of the app. Its last part will do where only one ends so."),
+    "task": Field(
+        Name("task"), "What runs: a task of the app. Its last part is enough if only one task's name ends so."
+    ),
     **TRIGGERS,
-    "dialect": Field(Choice(DIALECTS), "How `cron` is read, where its fields do not say it."),
+    "dialect": Field(Choice(DIALECTS), "How `cron` is read, if its fields do not decide it."),
     "tz": Field(Zone(), "The timezone of its times; else its tenant's, else the app's."),
     **CALL,
     "priority": Field(Priority(), "Of its jobs; else its tenant's, else the task's."),
     "queue": Field(Name("queue"), "Of its jobs; else its tenant's, else the task's."),
     "key": Field(Text(), "The unique key of its jobs: none is made while another job holds it. Else the task's."),
     "key_for": Field(FineSpan(), "How long the key holds after a job was made, even if that ends before."),
-    "overlap": Field(Choice(OVERLAPS), "What becomes of a run that is due while the last one goes on."),
+    "overlap": Field(Choice(OVERLAPS), "What becomes of a run that is due while the last one has not ended."),
     "catchup": Field(Choice(CATCHUPS), "Which missed runs are made up for."),
     "catchup_limit": Field(Whole(1, 10_000), "With `catchup: all`, at most so many."),
     "grace": Field(Span(), "From when on a run counts as missed."),
@@ -84,30 +86,30 @@ SCHEDULE: dict[str, Field] = {
     "run_on_start": Field(Flag(), "Whether it also runs once when it is first deployed."),
     "lookahead": Field(Span("31d"), "How long before they are due its jobs are made."),
     "tenant": Field(Name("tenant"), "Whose timezone and defaults it follows."),
-    "enabled": Field(Flag(), "Whether it is on, until somebody decides otherwise by hand."),
-    "description": Field(Text(), "For people."),
+    "enabled": Field(Flag(), "Whether it is on, until it is changed by hand."),
+    "description": Field(Text(), "A text for people."),
 }
 TENANT: dict[str, Field] = {
     "tz": Field(Zone(), "The timezone of its schedules that name none."),
-    "queue": Field(Name("queue"), "Of its schedules' jobs, where they name none."),
-    "priority": Field(Priority(), "Of its schedules' jobs, where they name none."),
+    "queue": Field(Name("queue"), "Of its schedules' jobs, if they name none."),
+    "priority": Field(Priority(), "Of its schedules' jobs, if they name none."),
     "on_zone_change": Field(Choice(get_args(OnZoneChange)), "Whether the announced run survives a new timezone."),
-    "description": Field(Text(), "For people."),
+    "description": Field(Text(), "A text for people."),
 }
 COLLECTION: dict[str, Field] = {
     "name": Field(PartName(), "What is kept in sync."),
     "schedule": Field(CRON, "When it is synced by itself; else its source's."),
-    "dialect": Field(Choice(DIALECTS), "How `schedule` is read, where its fields do not say it."),
+    "dialect": Field(Choice(DIALECTS), "How `schedule` is read, if its fields do not decide it."),
     "tz": Field(Zone(), "The timezone of its schedule; else its source's, else the app's."),
     "priority": Field(Whole(LOWEST, HIGHEST), "Higher first."),
-    "enabled": Field(Flag(), "Whether its schedule is on, until somebody decides otherwise by hand."),
-    "description": Field(Text(), "For people."),
+    "enabled": Field(Flag(), "Whether its schedule is on, until it is changed by hand."),
+    "description": Field(Text(), "A text for people."),
 }
 SOURCE: dict[str, Field] = {
     "task": Field(Name("task"), "What syncs it: a task that is called with the source's and the collection's name."),
     "collections": Field(Text('a list such as [{name: orders, schedule: "@hourly"}]'), "What the source has."),
     "schedule": Field(CRON, "When collections are synced that have no schedule of their own."),
-    "dialect": Field(Choice(DIALECTS), "How `schedule` is read, where its fields do not say it."),
+    "dialect": Field(Choice(DIALECTS), "How `schedule` is read, if its fields do not decide it."),
     "tz": Field(Zone(), "The timezone of its collections that name none; else the app's."),
     "keep": Field(Whole(1, MOST_KEPT), "Of each collection, the newest so many ended tasks are kept."),
     "retries": Field(Whole(0, MOST_RETRIES), "How often a failed sync is tried again before its next occurrence."),

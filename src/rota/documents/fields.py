@@ -28,7 +28,7 @@ MISSING = _Missing()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """Where a document keeps its schedule, and its lock. Dots lead into nested documents: "job.sleepUntil".
+    """The fields of a document for its schedule and its lock. Dots lead into nested documents: "job.sleepUntil".
 
     The lock has two fields of its own, so that the schedule stays readable while a document runs. An owner who can
     allow no more than the four fields of the schedule writes `Fields.four()`: the lock is then a time in `sleep_until`.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def why_waits(store: Store, job: Job) -> JobVerdict:
-    """Where a job is, what it waits for, and what to do."""
+    """The state of a job, what it waits for, and what to do."""
     return why_job(job, around(store, job.queue, job.task, store.now()), job_of(store, awaited_by(job)))
 
 

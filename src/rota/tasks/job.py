@@ -128,7 +128,7 @@ class Job(Generic[R_co]):
 
     @property
     def occurrence(self) -> datetime | None:
-        """The nominal time that it stands for, where a schedule made it."""
+        """The nominal time that it stands for, if a schedule made it."""
         return optional_datetime(self.record.fire_at)
 
     @property

@@ -15,7 +15,7 @@ class JobSignal(BaseException):
 
 
 class Retry(JobSignal):
-    """Try again, after a while; it spends a retry: `raise Retry(after="30s")`."""
+    """Try again after a delay; it spends a retry: `raise Retry(after="30s")`."""
 
     def __init__(self, reason: str = "asked for a retry", *, after: str | timedelta | None = None) -> None:
         self.after = None if after is None else fine_span_of(after)

@@ -115,7 +115,7 @@ class Kit:
     def travel(self, duration: str | timedelta, *, raise_errors: bool | None = None) -> list[Job[Any]]:
         """Let time pass, stopping at every instant at which something is due; answers the jobs that ended.
 
-        Inside a task it stands for the time that the task takes: meanwhile everything else goes on.
+        Inside a task it stands for the time that the task takes: everything else continues meanwhile.
         """
         end = ManualClock(self.clock.now)
         end.travel(duration)
@@ -157,7 +157,7 @@ class Kit:
         return jobs if task is None else matching(jobs, self._task(task), (), {}, self._given.call_of)
 
     def assert_enqueued(self, task: Task[Any, Any] | str, /, *args: Any, count: int = 1, **kwargs: Any) -> None:
-        """Exactly so many jobs of this task were enqueued, with these arguments, or with any where none are given."""
+        """Exactly so many jobs of this task were enqueued, with these arguments, or with any if none are given."""
         __tracebackhide__ = True  # pytest shows the test's own line
         wanted, jobs = self._task(task), self.enqueued()
         given = self._given.call_of

@@ -375,7 +375,7 @@ class CurrentJob:
         return True
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Say how far it is: `current_job.progress(3, 10)`. It is kept within a second, the last word counts."""
+        """Record how far the job is: `current_job.progress(3, 10)`. It is stored within a second."""
         if isinstance(total, str):
             raise BadOption(f"progress(done, total) takes numbers, got {total!r}; write progress(done, note={total!r})")
         share = f"{done:g}/{total:g}" if total is not None else f"{done:g}"

@@ -32,7 +32,7 @@ class WhyFacts(Struct, kw_only=True):
 
 
 class JobWhyFacts(Struct, kw_only=True):
-    """Where a job is, what it waits for, and what to do."""
+    """The state of a job, what it waits for, and what to do."""
 
     job_id: str
     state: State

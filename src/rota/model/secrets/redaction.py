@@ -49,7 +49,7 @@ _WORD = re.compile(r"[^\W\d_]+|\d+")
 
 
 class Secret:
-    """Marks a parameter, a field or a return value whose value nobody is to see: `Annotated[str, Secret]`."""
+    """Marks a parameter, a field or a return value that Rota hides: `Annotated[str, Secret]`."""
 
 
 class Redaction(Struct, frozen=True):

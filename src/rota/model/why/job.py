@@ -1,4 +1,4 @@
-"""Where a job is, what it waits for, and what to do about it: one answer for Python, the CLI and HTTP.
+"""The state of a job, what it waits for, and what to do about it: one answer for Python, the CLI and HTTP.
 
 Every sentence is derived from the job's record and history, and from the nodes and the queue at the time of asking. It
 also says what a job did at an earlier instant, which is why a schedule could not run then.

@@ -43,7 +43,7 @@ class Features(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, Generic[Item], frozen=True):
-    """Some items, and where the next page begins (None: this was the last)."""
+    """Some items, and the cursor of the next page (None: this was the last)."""
 
     items: list[Item]
     cursor: str | None = None

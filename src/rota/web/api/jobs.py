@@ -218,7 +218,7 @@ ROUTES = (
     Route(method="GET", path=f"{_JOB}/history", role="read", handle=get_history, params=JobPath, answer=History,
           says="Every move of a job, oldest first."),
     Route(method="GET", path=f"{_JOB}/why", role="read", handle=get_job_why, params=JobPath, answer=JobWhyFacts,
-          says="Where a job is, what it waits for, and what to do."),
+          says="The state of a job, what it waits for, and what to do."),
     Route(method="GET", path=f"{_JOB}/logs", role="read", handle=get_logs, params=JobPath, query=LogsQuery,
           answer=Lines, streams="follow=true", says="What a job wrote, in order; or as it is written."),
     Route(method="POST", path=f"{_JOB}/retry", role="operate", handle=retry_job, params=JobPath, body=ReasonBody,

@@ -185,7 +185,7 @@ ROUTES = (
     Route(method="GET", path=f"{_API}/tokens", role="admin", handle=list_tokens, query=NamesQuery,
           answer=Page[TokenFacts], says="Tokens, without their secrets."),
     Route(method="POST", path=f"{_API}/tokens", role="admin", handle=create_token, body=NewTokenBody, status=201,
-          answer=NewTokenFacts, says="Create a token; its secret is shown this once."),
+          answer=NewTokenFacts, says="Create a token; its secret is shown only now."),
     Route(method="DELETE", path=f"{_API}/tokens/{{token_id}}", role="admin", handle=revoke_token, params=TokenPath,
           status=204, says="Revoke a token; it takes effect at once."),
 )  # fmt: skip
