@@ -25,29 +25,29 @@ MEANINGS = {
     "job.failed": "a job failed for good: no retry is left, or none would help",
     "job.cancelled": "a job was cancelled, by hand or by its task",
     "job.retried": "an attempt failed; the job runs again at `run_at`",
-    "job.snoozed": "a task asked to come back later; nothing is spent",
+    "job.snoozed": "a task asked to run again later; no retry is spent",
     "job.returned": "a worker returned a job: at shutdown, or because its task is unknown here",
     "job.refused": "a worker's report came too late: another one owns the job",
-    "job.lost": "this worker's lease of a job is gone; what it still does counts for nothing",
-    "job.rescued": "a job's worker was silent for a whole lease; the job was given to others, or parked",
+    "job.lost": "this worker's lease of a job was lost; its report will be refused",
+    "job.rescued": "a job's lease expired; the job is queued again, or kept as failed",
     "schedule.fired": "an occurrence made a job",
     "schedule.skipped": "occurrences made none; the ledger says why",
-    "schedule.refused": "a firing was not taken: somebody else fired or edited it first, or the store failed",
-    "schedule.broken": "a schedule's rule cannot be evaluated; it fires no more until it is mended",
+    "schedule.refused": "a firing was refused: another node fired it or a caller edited it first, or the store failed",
+    "schedule.broken": "a schedule's rule cannot be evaluated; it does not fire until it is corrected",
     "store.unavailable": "the store does not answer; the service tries again",
     "store.back": "it answers again",
     "store.clock_set": "the store's clock was set, by 2 s or more: it would have shown `was` at the time of the event",
     "store.clock_repaired": "schedules and jobs that were ahead of the store's clock were moved back",
-    "service.failed": "a service met an error of its own; it goes on",
+    "service.failed": "a service had an error and continues",
     "node.started": "a node runs",
     "node.stopped": "a node has ended",
-    "pruned": "upkeep removed what was kept long enough",
+    "pruned": "upkeep deleted records whose retention is over",
 }
 HEAD = """\
 # Events
 
 `app.on("job.failed", handler)` calls a handler with each such event, `app.on("job.*", handler)` with all that match. It
-is called in the thread where it happened: be quick. A handler that fails is logged, and harms nobody else.
+is called in the thread in which the event happened, so return quickly. If a handler fails, Rota logs it and continues.
 """
 
 

@@ -27,11 +27,11 @@ SENTENCES = {
     ),
     "counters_are_exact": (
         "The numbers of jobs per queue are right at every moment on {able}. On {unable} a process that is killed may "
-        "leave them off by its last batch until upkeep has counted anew; jobs are never affected."
+        "leave them wrong by its last batch until upkeep has counted again; jobs are never affected."
     ),
     "has_lease_clock": (
-        "On {able} leases and locks go by the host's boot clock, which nobody can set. On {unable} they go by the "
-        "store's clock; what a clock that stood ahead leaves is shortened once it is right."
+        "On {able} leases and locks use the host's boot clock, which cannot be set. On {unable} they use the "
+        "store's clock; if that clock was ahead and is corrected, Rota shortens them."
     ),
     "clock_step": "The clock counts microseconds on {able} and milliseconds on {unable}.",
 }
@@ -46,7 +46,7 @@ def feature_page() -> str:
     return "\n\n".join(
         [
             "# What stores differ in",
-            "One conformance suite holds for all of them (`rota.testing.store_suite`); the rest is here.",
+            "One suite of tests (`rota.testing.store_suite`) checks all stores. This page lists what may differ.",
             table(["", *(f"`{one.kind}`" for one in found)], rows),
             "In words:",
             "\n".join(f"- {_sentence(field, found)}" for field in fields),

@@ -49,7 +49,7 @@ _QUOTED = re.compile(r"'([^'\"]*)'")
 HEAD = """\
 # Python
 
-Everything that `from rota import …` gives, and what those names lead to. Durations are text such as `"90s"` or
+Everything that you can import from `rota`, and the objects that it returns. Durations are text such as `"90s"` or
 `"1h30m"`, or a `timedelta`; datetimes have a timezone. Errors have [a page of their own](errors.md), and so have
 [events](events.md).
 """

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 HEAD = """\
 # HTTP
 
-How it is served and who is let in: [the guide](../guides/http.md). `GET /api/v1/openapi.json` says all of this to
-programs. Times are ISO 8601 with an offset; durations are text such as `90s`; lists are `{"items": […], "cursor": …}`,
-and the next page is asked for with `?cursor=`. Every error is `{"error": {"code": …, "message": …, "field": …}}`.
+[The guide](../guides/http.md) says how to serve the API and how to create tokens. `GET /api/v1/openapi.json` is this
+page for programs. Times are ISO 8601 with an offset. Durations are text such as `90s`. Lists are `{"items": […],
+"cursor": …}`: request the next page with `?cursor=`. Every error is `{"error": {"code": …, "message": …, "field": …}}`.
 """
 
 

@@ -14,7 +14,8 @@ def settings_page() -> str | None:
     if make is None:
         return None
     return (
-        f"# Settings\n\nHow they are given, and which wins: [the guide](../guides/settings.md).\n\n{make()}\n"
-        "## What rota.yaml declares beside settings\n\nHow it reaches the store, and what a deploy changes: "
-        f"[the guide](../guides/rota-yaml.md).\n\n{config.declared_tables()}"
+        f"# Settings\n\n[The guide](../guides/settings.md) says how to set them, and which value wins.\n\n{make()}\n"
+        "## What rota.yaml declares beside settings\n\n"
+        f"[The guide](../guides/rota-yaml.md) says how it reaches the store, and what a deploy changes.\n\n"
+        f"{config.declared_tables()}"
     )

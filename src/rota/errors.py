@@ -135,7 +135,7 @@ class BadDocument(RotaError, ValueError):
 
 
 class BadPayload(RotaError, TypeError):
-    """Arguments that cannot be kept as JSON."""
+    """Arguments that cannot be stored as JSON."""
 
     exit_code = 2
 
@@ -145,11 +145,11 @@ class PayloadTooLarge(BadPayload):
 
 
 class BadResult(RotaError, TypeError):
-    """A task returned what cannot be kept as JSON, or more than 256 KiB; its job has failed with this error."""
+    """A task returned a value that JSON cannot store, or more than 256 KiB; its job has failed with this error."""
 
 
 class BadSettings(RotaError, ValueError):
-    """Settings that make no sense: each complaint says where, what was got and what is wanted."""
+    """Settings that make no sense: each problem has its position, the value, and what is expected."""
 
     exit_code = 2
 
@@ -200,7 +200,7 @@ class DocumentNotFound(NotFound):
 
 
 class TaskNotFound(NotFound):
-    """No task of a collection has that id (or it is kept no longer)."""
+    """No task of a collection has that id (or it was pruned)."""
 
 
 class TokenNotFound(NotFound):
@@ -216,7 +216,7 @@ class UnknownTask(NotFound):
 
 
 class Refused(RotaError):
-    """A change that the state of things does not allow."""
+    """A change that the current state does not allow."""
 
     exit_code = 6
 
@@ -250,7 +250,7 @@ class ResultTimeout(RotaError, TimeoutError):
 
 
 class MiddlewareError(RotaError):
-    """A middleware did not do its part: it never called the next step, or lost what that returned."""
+    """A middleware did not call the next step, or did not return its result."""
 
 
 class AlertNotSent(RotaError):
@@ -262,13 +262,13 @@ class LeaseLost(RotaError):
 
 
 class StoreError(RotaError):
-    """The store cannot do its part."""
+    """The store cannot carry out a call."""
 
     exit_code = 4
 
 
 class StoreUnavailable(StoreError):
-    """The store is out of reach, locked or full: the same call may go through later."""
+    """The store is out of reach, locked or full: the same call may succeed later."""
 
 
 class StoreReplaced(StoreUnavailable):
@@ -276,7 +276,7 @@ class StoreReplaced(StoreUnavailable):
 
 
 class StoreSealed(StoreError):
-    """The store takes no more work: what it held was copied, or is being copied, to another one."""
+    """The store accepts no more work: it was copied, or is being copied, to another one."""
 
 
 class BadStoreUrl(StoreError):

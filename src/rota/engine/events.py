@@ -48,7 +48,7 @@ NAMES = frozenset(
         "store.clock_repaired",  # schedules and jobs from a time ahead were moved back
         "store.moved",  # sealed while it is copied to another store, or filled from one
         "service.failed",
-        "node.starting",  # it has an id, and has claimed nothing yet
+        "node.starting",  # a node has an id, and has claimed nothing yet
         "node.started",
         "node.stopped",
         "pruned",

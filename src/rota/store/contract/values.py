@@ -37,9 +37,9 @@ class Features(Struct, frozen=True, kw_only=True):
     is_durable: bool  # survives the end of its process
     is_shared: bool  # several processes may use it at once
     enqueues_in_transactions: bool = False
-    counters_are_exact: bool = True  # False: after a crash they may be off until upkeep has seen to them
-    has_lease_clock: bool = False  # leases and locks go by a clock of their own, which nobody can set
-    clock_step: int = 1  # microseconds by which its clock goes on; what it says is behind by less than that
+    counters_are_exact: bool = True  # False: after a crash they may be wrong until upkeep has counted again
+    has_lease_clock: bool = False  # leases and locks use a clock of their own, which cannot be set
+    clock_step: int = 1  # the resolution of its clock, in microseconds
 
 
 class Page(Struct, Generic[Item], frozen=True):
