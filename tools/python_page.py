@@ -224,7 +224,7 @@ def fenced(name: str, found: Any) -> str:
 def written(signature: inspect.Signature) -> str:
     """On one line, or a parameter per line where that is too long."""
     parameters = [
-        parameter.replace(annotation=_raw(parameter.annotation))
+        parameter.replace(annotation=_raw(parameter.annotation), default=_shown_default(parameter.default))
         for name, parameter in signature.parameters.items()
         if name != "self" and parameter.annotation != "Never"  # the latter refuses what is no option
     ]
@@ -244,6 +244,11 @@ def _split(signature: inspect.Signature) -> Iterator[str]:
             yield "*"
         star = star or parameter.kind is inspect.Parameter.VAR_POSITIONAL
         yield str(parameter)
+
+
+def _shown_default(value: Any) -> Any:
+    """A default that has no text of its own is an ellipsis: its address differs in every run."""
+    return Raw("…") if " object at 0x" in repr(value) else value
 
 
 def _raw(annotation: Any) -> Any:
