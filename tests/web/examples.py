@@ -25,7 +25,7 @@ BODIES: dict[str, Any] = {
     "put_tenant": {"tz": "Asia/Kolkata"},
     "patch_tenant": {"description": "a customer"},
     "create_token": {"name": "eve", "role": "read", "ttl": "1d"},
-    "silence_alerts": {"target": "mail", "last": "1h", "reason": "it moves"},
+    "silence_alerts": {"target": "mail", "until": "2100-01-01T00:00:00Z", "reason": "it moves"},
     "unsilence_alerts": {"target": "mail"},
     "test_alert_channel": {"channel": "pager"},
 }

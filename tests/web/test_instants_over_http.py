@@ -43,7 +43,7 @@ def check_refused(stage, answer, before, field):
 
 def test_the_table_has_instants_to_bound():
     assert {route.name for route, _ in QUERIES} >= {"list_jobs", "list_occurrences", "get_why", "get_next"}
-    assert {route.name for route, _ in BOUNDED} == {"enqueue_job", "pause_schedule", "pause_tenant"}
+    assert {route.name for route, _ in BOUNDED} == {"enqueue_job", "pause_schedule", "pause_tenant", "silence_alerts"}
 
 
 @pytest.mark.parametrize("at", OUTSIDE)
