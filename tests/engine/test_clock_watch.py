@@ -148,7 +148,7 @@ def test_the_log_says_how_far(watched: Watched, caplog: pytest.LogCaptureFixture
     said = [record.getMessage() for record in caplog.records if "clock" in record.getMessage()]
     assert said[0].startswith("the store's clock was set ahead by 1h, from 2026-09-21 ")
     assert said[1].startswith("the store's clock was set back by 1h, from 2026-09-21 ")
-    assert said[2] == "1 schedules and 0 jobs were ahead of the store's clock and were moved back"
+    assert said[2] == "1 schedule and 0 jobs were ahead of the store's clock and were moved back"
 
 
 @pytest.mark.parametrize("by", [SECOND, -SECOND, SECOND + 900_000, -SECOND - 900_000, 25_000, -25_000])

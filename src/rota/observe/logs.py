@@ -115,7 +115,7 @@ def _reasons(reasons: Mapping[str, int]) -> str:
     words = [(number, _WHY_SKIPPED.get(reason, reason)) for reason, number in reasons.items()]
     if len(words) == 1:
         return words[0][1]
-    return ", ".join(f"{number} because {why}" for number, why in words) or "no reason is known"
+    return ", ".join(f"{number:,} because {why}" for number, why in words) or "no reason is known"
 
 
 def _about_a_refusal(event: Event) -> str:
@@ -163,7 +163,8 @@ def _about_the_store(event: Event) -> str:
         case "store.clock_set":
             return f"{_clock_step(event)}; check the clock of the store's host"
         case "store.clock_repaired":
-            moved = f"{event.data.get('schedules')} schedules and {event.data.get('jobs')} jobs"
+            data = event.data
+            moved = f"{counted(data.get('schedules') or 0, 'schedule')} and {counted(data.get('jobs') or 0, 'job')}"
             return f"{moved} were ahead of the store's clock and were moved back"
         case _:
             return f"{service} reaches the store again"

@@ -13,6 +13,7 @@ from msgspec import Struct
 from rota.model.clock.repair import TOLERANCE
 from rota.model.entry import Entry
 from rota.model.micros import SECOND, datetime_of, span_text
+from rota.model.why.time_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,8 @@ class ClockStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def repair_words(self) -> str:
         """What was done about it."""
-        moved = f"{self.schedules:,} schedules and {self.jobs:,} jobs that were ahead of it were moved back"
+        number = f"{counted(self.schedules, 'schedule')} and {counted(self.jobs, 'job')}"
+        moved = f"{number} that were ahead of it were moved back"
         return moved if self.is_repaired else f"{moved} so far; the repair has not ended"
 
 

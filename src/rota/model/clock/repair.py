@@ -102,8 +102,9 @@ def with_repair_audit(edit: Edit, before: Schedule, author: Author) -> Edit:
 def repair_job(job: Job, now: int) -> Change | None:
     """Let a job that waits since a time that has not come wait as long from now on. None if it need not be moved.
 
-    That holds for delays: of a new job, a retry, a snooze. A job that has an instant waits for it, and
-    the job of an occurrence for its time.
+    That holds for delays: of a new job, a retry, a snooze. A job that has an instant waits for it, and a job made ahead
+    for its time. The job of an occurrence that was due by the wrong clock waits for no time: it runs when its turn
+    comes, or its schedule would stand still behind it.
     """
     lines = closed_lines(job)
     since = lines[-1]
@@ -131,7 +132,9 @@ def is_lease_ahead(job: Job, latest: int) -> bool:
 def _has_delay(job: Job, line: Move) -> bool:
     if job.attempts or job.lease_no:
         return True
-    return job.fire_at is None and bool(line.data and line.data.get("delay"))
+    if job.fire_at is not None:
+        return job.ahead is None or job.run_at <= line.at
+    return bool(line.data and line.data.get("delay"))
 
 
 def _waiting_until(job: Job, run_at: int, past: list[Move]) -> Change:

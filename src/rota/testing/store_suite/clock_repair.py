@@ -420,6 +420,29 @@ class TestDelaysUnderAWrongClock:
         assert claim(store, now=RIGHT + MINUTE) == []
         assert ids(claim(store, now=RIGHT + 10 * MINUTE)) == [held]
 
+    @pytest.mark.parametrize("is_released", [False, True])
+    def test_an_occurrence_that_was_due_waits_for_its_turn_alone(self, store: Store, is_released: bool) -> None:  # noqa: FBT001 - a parameter of the test
+        """Made up for under the wrong clock, one behind the other; the schedule runs nothing else until then."""
+        add_schedule(store, overlap="queue", catchup="all")
+        fire_due(store, now=WRONG)
+        (first,) = claim(store, 10, now=WRONG)
+        second = next(job.id for job in all_jobs(store) if job.waits_for == first.id)
+        if is_released:
+            assert succeed(store, first, now=RIGHT) == []
+            assert claim(store, 10, now=RIGHT) == []
+        after = moved_job(store, second)
+        assert (after.run_at, after.slot) == (RIGHT, "tick" if is_released else None)
+        if not is_released:
+            assert succeed(store, first, now=RIGHT) == []
+        assert ids(claim(store, 10, now=RIGHT)) == [second]
+
+    def test_a_job_made_ahead_under_the_wrong_clock_waits_for_its_time(self, store: Store) -> None:
+        add_schedule(store, lookahead=HOUR)
+        fire_due(store, now=WRONG)
+        waiting = [job for job in all_jobs(store) if job.run_at > WRONG]
+        assert waiting
+        assert [repair_job(job, RIGHT) for job in waiting] == [None] * len(waiting)
+
     def test_a_job_that_moved_on_is_left_alone(self, store: Store) -> None:
         job_id = add_job(store, delay=10 * MINUTE, now=WRONG)
         change = repair_job(read(store, job_id), RIGHT)
