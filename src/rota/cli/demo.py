@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rota.cli import early
 from rota.cli.banner import banner
 from rota.cli.live_lines import LiveLines
 from rota.cli.log_lines import set_up_logging
@@ -32,6 +33,7 @@ DRAIN = "10s"  # longer than any of its jobs
 @port_option
 def demo(length: str | None, store_url: str | None, port: int | None) -> None:
     """Watch a sample app at work."""
+    early.heed()
     from rota.cli.demo_app import make_app  # noqa: PLC0415 - no other command needs it
 
     # ROTA_STORE is not asked: nobody wants a sample's jobs where real ones are.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.app import internals
+from rota.cli import early
 from rota.cli.banner import banner
 from rota.cli.endings import INTERRUPTED, report_error
 from rota.cli.live_lines import LiveLines
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 )
 def dev(target: str | None, store_url: str | None, **options: Any) -> None:
     """Run an app while you write it; reloads when it changes."""
+    early.heed()
     sys.dont_write_bytecode = True  # a change of the same length within a second would be taken for what was compiled
     typed_in = Path.cwd()
     is_again = was_reloaded()

@@ -49,7 +49,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Move": (imports, export, copy),
 }
 
-SERVICES = {"run", "worker", "scheduler"}
+SERVICES = {"run", "worker", "scheduler", "web", "dev", "demo"}
 
 
 class Rota(Group):

@@ -11,6 +11,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from rota.cli import early
 from rota.config.finding import NAME
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def start_anew(folder: Path) -> NoReturn:
     os.chdir(folder)
     sys.stdout.flush()
     sys.stderr.flush()
+    early.hold()  # a signal that comes now waits for the fresh process
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _AGAIN: "1"})  # noqa: S606
 
 

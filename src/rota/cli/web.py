@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.app import internals
+from rota.cli import early
 from rota.cli.endings import INTERRUPTED
 from rota.cli.log_lines import LEVELS, set_up_logging
 from rota.cli.options import app_on_store, app_option, store_option
@@ -72,6 +73,7 @@ def web(
     read_only: bool,
 ) -> None:
     """Serve the dashboard and the HTTP API."""
+    early.heed()
     make_server = load_server()
     app = when_reached(lambda: app_on_store(target, store_url, "make"), wait_for, warn)
     stopping = Stopping()
