@@ -268,6 +268,11 @@ def test_clock_changes_and_rare_dates_are_warnings(rota):
     assert not any(line.startswith("often") for line in said)
 
 
+def test_a_collection_that_only_people_sync_is_no_warning(rota):
+    name = write(rota, "synced.py", "@app.source('shop', ['countries'])\ndef sync(source, collection): ...\n")
+    assert [finding for verdict, _, finding in found(rota, name) if verdict == "warning"] == []
+
+
 def test_a_schedule_without_a_run_ahead_or_with_too_much_jitter_is_a_warning(rota):
     name = write(
         rota,

@@ -39,10 +39,19 @@ class Timing(Struct, frozen=True, kw_only=True):
     start: int | None = None
     end: int | None = None
     jitter: int = 0
+    may_never_run: bool = False  # a collection may be synced by hand alone
 
 
 def timing_of(name: str, spec: ScheduleSpec) -> Timing:
-    return Timing(name=name, trigger=spec.trigger, tz=spec.tz, start=spec.start, end=spec.end, jitter=spec.jitter)
+    return Timing(
+        name=name,
+        trigger=spec.trigger,
+        tz=spec.tz,
+        start=spec.start,
+        end=spec.end,
+        jitter=spec.jitter,
+        may_never_run=spec.sync is not None,
+    )
 
 
 def file_timings(declared: Declarations, tz: str) -> Iterator[Timing]:
@@ -80,7 +89,7 @@ def schedule_findings(timing: Timing) -> Iterator[Check]:
         yield Check(ABOUT, "problem", f"{name}: {err}")
         return
     runs = _runs(trigger, timing, now)
-    if not runs:
+    if not runs and not timing.may_never_run:
         yield Check(ABOUT, "warning", f"{name} has no run ahead ({trigger.explain()})", "take it out, or mend it")
     gap = micros_of(runs[1]) - micros_of(runs[0]) if len(runs) > 1 else None
     if gap is not None and timing.jitter >= gap:
