@@ -23,6 +23,7 @@ from rota.cli.main import main
 from rota.config.environment import CONFIG
 from rota.config.loader import resolve
 from rota.config.settings import KEYS
+from rota.errors import BadSettings
 from rota.inspector.own_nodes import ANSWER_WITHIN
 from rota.model.micros import SECOND, span_of
 
@@ -31,6 +32,7 @@ FOLDER = ROOT / "examples" / "deploy"
 AFTER_DRAIN = 10.0  # seconds that docs/guides/supervisor.md gives a process to end after its drain
 WEB_STOP = 10.0  # seconds that `rota web` gives open requests, at most
 START = 30.0  # seconds for the imports of an app, beside the wait for its store
+FIT = {"replace-me": "0123456789abcdef"}  # what a reader puts in place of a placeholder
 VARIABLES = {CONFIG, *(key.variable for key in KEYS.values())}
 
 
@@ -170,8 +172,15 @@ def test_every_variable_is_a_setting_with_a_value_that_it_accepts(tmp_path, monk
         with monkeypatch.context() as patched:
             for name, value in values.items():
                 if name.startswith("ROTA_"):
-                    patched.setenv(name, value)
+                    patched.setenv(name, FIT.get(value, value))
             resolve(tmp_path)
+
+
+def test_a_token_that_was_not_replaced_is_refused(tmp_path, monkeypatch):
+    (values,) = [one["stringData"] for one in manifests() if "stringData" in one]
+    monkeypatch.setenv("ROTA_WEB_TOKEN", values["ROTA_WEB_TOKEN"])
+    with pytest.raises(BadSettings):
+        resolve(tmp_path)
 
 
 @pytest.mark.parametrize("process", processes(), ids=lambda process: process.where)
