@@ -7,8 +7,10 @@ import json
 import socket
 import ssl
 import threading
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
@@ -19,11 +21,14 @@ from cryptography.x509.oid import NameOID
 from alerts.receivers import mail_receiver, web_receiver
 from amounts import PATIENCE
 from rota import App
-from rota.alerts import http_client
+from rota.alerts import http_client, mail
 from rota.alerts.http_client import HttpClient
 from rota.alerts.sender import Sender
 from rota.errors import AlertNotSent, BadOption
 from rota.model.alerts.message import sample_alert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SECRET = "0123456789abcdef"  # noqa: S105
 LOCAL = ("127.0.0.0/8",)
@@ -136,16 +141,16 @@ def test_the_next_address_is_tried_if_one_refuses_the_connection(receiver):
     assert client.send("POST", f"http://hooks.example.org:{port}/", b"{}") == 204
 
 
-def test_a_receiver_that_drips_bytes_is_left(monkeypatch):
-    """Each byte comes in time, and the whole never does."""
-    monkeypatch.setattr(http_client, "REQUEST_FOR", 0.3)
+@contextmanager
+def dripping(first: bytes) -> Iterator[int]:
+    """The port of a server that sends this and then one byte at a time: each comes in time, and the whole never does."""
     listener = socket.create_server(("127.0.0.1", 0))
     is_over = threading.Event()
 
     def drip() -> None:
         peer, _ = listener.accept()
         with peer:
-            peer.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+            peer.sendall(first)
             while not is_over.wait(0.02):
                 try:
                     peer.sendall(b"a")
@@ -155,12 +160,20 @@ def test_a_receiver_that_drips_bytes_is_left(monkeypatch):
     thread = threading.Thread(target=drip)
     thread.start()
     try:
-        with pytest.raises(AlertNotSent, match="gave no whole response"):
-            HttpClient(LOCAL).send("POST", f"http://127.0.0.1:{listener.getsockname()[1]}/", b"{}")
+        yield listener.getsockname()[1]
     finally:
         is_over.set()
         thread.join(PATIENCE)
         listener.close()
+
+
+def test_a_receiver_that_drips_bytes_is_left(monkeypatch):
+    monkeypatch.setattr(http_client, "REQUEST_FOR", 0.3)
+    with (
+        dripping(b"HTTP/1.1 200 OK\r\nX-Long: ") as port,
+        pytest.raises(AlertNotSent, match="gave no whole response"),
+    ):
+        HttpClient(LOCAL).send("POST", f"http://127.0.0.1:{port}/", b"{}")
 
 
 @pytest.fixture(scope="module")
@@ -275,6 +288,24 @@ def test_a_mail_server_that_is_away_is_said(by_mail, monkeypatch):
     monkeypatch.setenv("ROTA_SMTP_PORT", "1")
     with pytest.raises(AlertNotSent, match=r"127\.0\.0\.1:1 did not take the message: ConnectionRefusedError"):
         by_mail.alerts.test("team")
+
+
+def test_a_mail_server_that_drips_bytes_is_left(by_mail, monkeypatch):
+    monkeypatch.setattr(mail, "MESSAGE_FOR", 0.3)
+    with dripping(b"220 here\r\n250-") as port:
+        monkeypatch.setenv("ROTA_SMTP_PORT", str(port))
+        with pytest.raises(AlertNotSent, match="did not take the message"):
+            by_mail.alerts.test("team")
+
+
+def test_a_channel_whose_settings_are_missing_says_which(app, monkeypatch):
+    monkeypatch.delenv("ROTA_ALERTING_SECRET")
+    app.alerts.webhook("ops", "env:OPS_URL")
+    app.alerts.email("team", ["oncall@example.org"])
+    with pytest.raises(AlertNotSent, match="the variable OPS_URL is not set; a webhook needs a secret"):
+        app.alerts.test("ops")
+    with pytest.raises(AlertNotSent, match="needs smtp.host; .*needs smtp.sender"):
+        app.alerts.test("team")
 
 
 def test_starttls_is_not_left_out_if_the_server_cannot_do_it(by_mail, monkeypatch):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import TYPE_CHECKING
 
+from rota.alerts.time_limit import TimeLimit
 from rota.errors import AlertNotSent
 from rota.model.alerts.addresses import is_allowed_network, refusal
 from rota.model.alerts.url import PORTS, target_of
@@ -75,23 +75,15 @@ class _NotConnected(Exception):
 
 
 def _request(target: Target, address: str, method: str, body: bytes, headers: Mapping[str, str]) -> int:
-    connection = _Pinned(target, address)
-    watchdog = threading.Timer(REQUEST_FOR, connection.abort)  # a peer that sends a byte a second meets it
-    watchdog.daemon = True
-    watchdog.start()
-    try:
-        connection.connect()
-        said = {"User-Agent": "rota-alerts", "Connection": "close", **headers}
-        connection.request(method, target.path, body or None, said)
-        status = connection.getresponse().status
-    except _NotConnected:
-        raise
-    except (OSError, http.client.HTTPException, ValueError) as err:
-        raise AlertNotSent(f"{target.shown} gave no response: {type(err).__name__}: {err}") from err
-    finally:
-        watchdog.cancel()
-        connection.close()
-    if connection.is_aborted:  # the end of a response that was cut off looks like the end of its headers
+    with closing(_Pinned(target, address)) as connection, TimeLimit(REQUEST_FOR, lambda: connection.sock) as limit:
+        try:
+            connection.connect()
+            said = {"User-Agent": "rota-alerts", "Connection": "close", **headers}
+            connection.request(method, target.path, body or None, said)
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException, ValueError) as err:
+            raise AlertNotSent(f"{target.shown} gave no response: {type(err).__name__}: {err}") from err
+    if limit.is_over:  # the end of a response that was cut off looks like the end of its headers
         raise AlertNotSent(f"{target.shown} gave no whole response within {REQUEST_FOR:g} s")
     return status
 
@@ -101,7 +93,6 @@ class _Pinned(http.client.HTTPConnection):
 
     def __init__(self, target: Target, address: str) -> None:
         super().__init__(target.host, target.port, timeout=CONNECT_FOR)
-        self.is_aborted = False
         self._address = address
         self._context = ssl.create_default_context() if target.scheme == "https" else None
         self.default_port = PORTS[target.scheme]  # so that Host names a port only if it is an unusual one
@@ -114,11 +105,3 @@ class _Pinned(http.client.HTTPConnection):
         self.sock = plain
         if self._context is not None:
             self.sock = self._context.wrap_socket(plain, server_hostname=self.host)
-
-    def abort(self) -> None:
-        """End every call on the socket, from another thread."""
-        self.is_aborted = True
-        sock: Any = self.sock
-        if sock is not None:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)

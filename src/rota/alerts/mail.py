@@ -4,63 +4,40 @@ from __future__ import annotations
 
 import smtplib
 import ssl
-import threading
-from contextlib import contextmanager
 from email.message import EmailMessage
 from email.utils import formatdate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from rota.alerts.time_limit import TimeLimit
 from rota.errors import AlertNotSent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
+    from rota.config.settings import SmtpPart
     from rota.model.alerts.message import Alert
 
 ANSWER_FOR = 10.0  # seconds for one answer of the server
 MESSAGE_FOR = 45.0  # seconds for all of them
 
 
-class Smtp(NamedTuple):
-    """How the server is reached."""
-
-    host: str
-    port: int
-    tls: str  # starttls, tls or none
-    sender: str
-    user: str | None = None
-    password: str | None = None
-
-
-def send_mail(smtp: Smtp, to: Sequence[str], alert: Alert) -> None:
-    """Hand the message to the server; AlertNotSent if it does not take it."""
+def send_mail(smtp: SmtpPart, to: Sequence[str], alert: Alert) -> None:
+    """Hand the message to the server, whose host and sender are set; AlertNotSent if it does not take it."""
     try:
-        with _connected(smtp) as server, _bounded(server):
+        with _connected(smtp) as server, TimeLimit(MESSAGE_FOR, lambda: server.sock):
             if smtp.user is not None:
                 server.login(smtp.user, smtp.password or "")
-            server.send_message(mail_of(alert, smtp.sender, to))
+            server.send_message(mail_of(alert, smtp.sender or "", to))
     except (OSError, smtplib.SMTPException, ValueError) as err:
         reason = _without(f"{type(err).__name__}: {err}", smtp.password)
         raise AlertNotSent(f"the mail server {smtp.host}:{smtp.port} did not take the message: {reason}") from err
 
 
-@contextmanager
-def _bounded(server: smtplib.SMTP) -> Iterator[None]:
-    """End the connection if the server answers slowly, each time just in time."""
-    watchdog = threading.Timer(MESSAGE_FOR, server.close)
-    watchdog.daemon = True
-    watchdog.start()
-    try:
-        yield
-    finally:
-        watchdog.cancel()
-
-
-def _connected(smtp: Smtp) -> smtplib.SMTP:
-    context = ssl.create_default_context()
+def _connected(smtp: SmtpPart) -> smtplib.SMTP:
+    host, context = smtp.host or "", ssl.create_default_context()
     if smtp.tls == "tls":
-        return smtplib.SMTP_SSL(smtp.host, smtp.port, timeout=ANSWER_FOR, context=context)
-    server = smtplib.SMTP(smtp.host, smtp.port, timeout=ANSWER_FOR)
+        return smtplib.SMTP_SSL(host, smtp.port, timeout=ANSWER_FOR, context=context)
+    server = smtplib.SMTP(host, smtp.port, timeout=ANSWER_FOR)
     if smtp.tls == "starttls":
         try:
             server.starttls(context=context)

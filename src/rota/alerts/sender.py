@@ -8,9 +8,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, assert_never
 
 from rota.alerts.http_client import HttpClient
-from rota.alerts.mail import Smtp, send_mail
+from rota.alerts.mail import send_mail
 from rota.clock import utc_micros
-from rota.errors import AlertNotSent, BadOption
+from rota.errors import AlertNotSent
 from rota.model.alerts.message import body_of, signed_headers
 from rota.model.micros import SECOND
 
@@ -35,11 +35,13 @@ class Sender:
 
     def send(self, channel: Channel, alert: Alert) -> None:
         """Returns when the receiver has taken the message; else AlertNotSent says why it did not."""
+        if problems := self._plan.problems(channel):
+            raise AlertNotSent("; ".join(problems))
         match channel.kind:
             case "webhook":
                 self._post(channel, alert)
             case "email":
-                send_mail(self._smtp(), channel.to, alert)
+                send_mail(self._plan.settings.smtp, channel.to, alert)
             case "python":
                 _call(channel, alert)
             case _:
@@ -47,24 +49,13 @@ class Sender:
 
     def _post(self, channel: Channel, alert: Alert) -> None:
         body = body_of(alert)
-        try:
-            url, secret = self._plan.url(channel.url), self._plan.secret(channel)
-        except BadOption as err:
-            raise AlertNotSent(str(err)) from err
-        if not secret:
-            raise AlertNotSent("the webhook has no secret that signs its requests; set ROTA_ALERTING_SECRET")
+        url, secret = self._plan.url(channel.url), self._plan.secret(channel)
         timestamp = utc_micros() // SECOND  # of this host: the receiver compares it with its own clock
         headers = {"Content-Type": "application/json", **signed_headers(alert, secret, timestamp, body)}
         status = self.client.send("POST", url, body, headers)
         if not 200 <= status < 300:
             what = "a redirect, which is not followed" if 300 <= status < 400 else "no success"
             raise AlertNotSent(f"the webhook answered with status {status}: {what}")
-
-    def _smtp(self) -> Smtp:
-        smtp = self._plan.settings.smtp
-        if smtp.host is None or smtp.sender is None:
-            raise AlertNotSent("e-mail needs smtp.host and smtp.sender; set them in rota.yaml or by ROTA_SMTP_HOST")
-        return Smtp(smtp.host, smtp.port, smtp.tls, smtp.sender, smtp.user, smtp.password)
 
 
 def _call(channel: Channel, alert: Alert) -> None:
