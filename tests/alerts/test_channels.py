@@ -143,7 +143,7 @@ def test_the_next_address_is_tried_if_one_refuses_the_connection(receiver):
 
 @contextmanager
 def dripping(first: bytes) -> Iterator[int]:
-    """The port of a server that sends this and then one byte at a time: each comes in time, and the whole never does."""
+    """The port of a server that sends this, then one byte at a time: each comes in time, the whole never does."""
     listener = socket.create_server(("127.0.0.1", 0))
     is_over = threading.Event()
 
@@ -304,7 +304,7 @@ def test_a_channel_whose_settings_are_missing_says_which(app, monkeypatch):
     app.alerts.email("team", ["oncall@example.org"])
     with pytest.raises(AlertNotSent, match="the variable OPS_URL is not set; a webhook needs a secret"):
         app.alerts.test("ops")
-    with pytest.raises(AlertNotSent, match="needs smtp.host; .*needs smtp.sender"):
+    with pytest.raises(AlertNotSent, match=r"needs smtp\.host; .*needs smtp\.sender"):
         app.alerts.test("team")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ class TimeLimit:
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
 
-    def __enter__(self) -> TimeLimit:
+    def __enter__(self) -> Self:
         self._timer.start()
         return self
 

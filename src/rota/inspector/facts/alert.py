@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rota.inspector.facts.values import duration
 from rota.model.alerts.decide import FORGOTTEN_AFTER
-from rota.model.alerts.incident import is_silenced
+from rota.model.alerts.incident import silence_of
 from rota.model.alerts.rule import Kind, When
 from rota.model.micros import datetime_of, optional_datetime
 
@@ -119,6 +119,7 @@ def silence_facts(silence: Silence, now: int) -> SilenceFacts:
 
 
 def alert_facts(incident: Incident, silences: dict[str, Silence], now: int) -> AlertFacts:
+    silence = silence_of(incident, silences, now)
     return AlertFacts(
         id=incident.id,
         state=alert_state(incident, now),
@@ -134,7 +135,7 @@ def alert_facts(incident: Incident, silences: dict[str, Silence], now: int) -> A
         ended_at=optional_datetime(incident.ended_at),
         end_text=incident.end_text or None,
         checked_at=datetime_of(incident.checked_at),
-        silence=_silence_of(incident, silences, now),
+        silence=None if silence is None else silence_facts(silence, now),
         deliveries=[_delivery_facts(one) for one in incident.deliveries],
     )
 
@@ -146,7 +147,6 @@ def alert_state(incident: Incident, now: int) -> AlertState:
 
 
 def rule_facts(rule: AlertRule, silence: Silence | None, now: int) -> AlertRuleFacts:
-    is_silent = silence is not None and silence.until > now
     return AlertRuleFacts(
         name=rule.name,
         when=rule.when,
@@ -156,7 +156,7 @@ def rule_facts(rule: AlertRule, silence: Silence | None, now: int) -> AlertRuleF
         more_than=rule.more_than if rule.when == "length" else None,
         channels=None if rule.channels is None else list(rule.channels),
         place=rule.place or None,
-        silence=silence_facts(silence, now) if silence is not None and is_silent else None,
+        silence=silence_facts(silence, now) if silence is not None and silence.until > now else None,
     )
 
 
@@ -168,13 +168,6 @@ def channel_facts(channel: Channel, problems: list[str]) -> ChannelFacts:
         place=channel.place or None,
         problem="; ".join(problems) or None,
     )
-
-
-def _silence_of(incident: Incident, silences: dict[str, Silence], now: int) -> SilenceFacts | None:
-    if not is_silenced(incident, silences, now):
-        return None
-    held = [one for name in (incident.rule, incident.id) if (one := silences.get(name)) is not None and one.until > now]
-    return silence_facts(max(held, key=lambda one: one.until), now)
 
 
 def _delivery_facts(one: Delivery) -> DeliveryFacts:

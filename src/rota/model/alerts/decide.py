@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rota.model.alerts.findings import find, is_held, why_ended
-from rota.model.alerts.incident import Delivery, Incident, Silence, incident_id, is_of, is_silenced
+from rota.model.alerts.incident import Delivery, Incident, Silence, incident_id, is_of, silence_of
 from rota.model.micros import SECOND
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _raised(incident: Incident, text: str, rule: AlertRule, around: Context) -> 
 def ended(incident: Incident, text: str, around: Context) -> Incident:
     """The incident at its end: channels hear of it, unless a silence kept its beginning from them."""
     now = around.now
-    is_silent = is_silenced(incident, dict(around.silences), now)
+    is_silent = silence_of(incident, around.silences, now) is not None
     deliveries: list[Delivery] = []
     for one in incident.deliveries:
         is_unheard = one.state == "waiting" and not one.tries and one.claimed_until <= now
@@ -192,7 +192,7 @@ def _change(after: Incident | None, kept: Kept | None, around: Context) -> Chang
 def claim(incident: Incident, around: Context) -> tuple[Incident, tuple[Delivery, ...]]:
     """The incident with the messages that are due now claimed by this node; and those messages."""
     now, taken = around.now, []
-    is_silent = is_silenced(incident, dict(around.silences), now)
+    is_silent = silence_of(incident, around.silences, now) is not None
     after: list[Delivery] = []
     for one in incident.deliveries:
         if (

@@ -7,12 +7,15 @@ see the same trouble, one raises it, and a restart neither repeats nor forgets a
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
 
 from rota.model.alerts.rule import KIND_OF, AlertRule, Kind, When
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 KIND = "alert"  # of its entry
 SILENCE_KIND = "alert_silence"
@@ -91,11 +94,10 @@ def delivery_id(incident: Incident, message: str, channel: str) -> str:
     return f"{incident.id}-{incident.number}-{message}-{channel}"
 
 
-def is_silenced(incident: Incident, silences: dict[str, Silence], now: int) -> bool:
-    return any(
-        silence is not None and silence.until > now
-        for silence in (silences.get(incident.rule), silences.get(incident.id))
-    )
+def silence_of(incident: Incident, silences: Mapping[str, Silence], now: int) -> Silence | None:
+    """The silence of its rule or of itself that holds now; of two, the one that ends later."""
+    found = [one for target in (incident.rule, incident.id) if (one := silences.get(target)) and one.until > now]
+    return max(found, key=lambda one: one.until, default=None)
 
 
 def is_of(incident: Incident, rule: AlertRule) -> bool:
