@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import socket
@@ -246,6 +247,22 @@ def test_a_function_is_a_channel_and_its_error_is_kept(app, caplog):
     with pytest.raises(AlertNotSent, match="its function raised ValueError: no credit"):
         app.alerts.test("pager")
     assert "the function of the alert channel pager failed" in caplog.text
+
+
+def test_a_coroutine_is_a_channel(app):
+    received = []
+
+    @app.alerts.channel("pager")
+    async def page(alert) -> None:
+        await asyncio.sleep(0)
+        received.append(alert.event)
+        if len(received) > 1:
+            raise ValueError("no credit")
+
+    app.alerts.test("pager")
+    assert received == ["alert.test"]
+    with pytest.raises(AlertNotSent, match="its function raised ValueError: no credit"):
+        app.alerts.test("pager")
 
 
 # E-mail.

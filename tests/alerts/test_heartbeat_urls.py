@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
+
 import pytest
 
 from alerts.receivers import web_receiver
+from amounts import PATIENCE
 from rota import App, every
-from rota.alerts.heartbeats import NodeHeartbeat, Pinger, with_ending
+from rota.alerts.heartbeats import NodeHeartbeat, Pinger, ScheduleHeartbeats, with_ending
 from rota.alerts.http_client import HttpClient
 from rota.engine.events import Events
 from rota.engine.store_clock import StoreClock
@@ -65,6 +69,26 @@ def test_a_second_start_of_the_app_does_not_call_twice(app, receiver):
     receiver.wait_for(2)
     run_paths = [one.path for one in receiver.requests]
     assert run_paths == ["/bad/fail", "/bad/fail"]
+
+
+def test_a_node_that_stops_waits_for_calls_that_are_under_way(app):
+    """Otherwise the call of the last run would be lost with the process."""
+    events, pinger = Events(), Pinger(app.alerts.plan, HttpClient())
+    ScheduleHeartbeats(app.alerts.plan, events, pinger)
+    answers = threading.Event()
+    under_way = []
+
+    def stop() -> None:
+        events.emit("node.stopped", 0, node="n")
+        under_way.append(pinger.threads.waiting)
+
+    pinger.threads.call(partial(answers.wait, PATIENCE))
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    stopping.join(0.1)  # if nothing waited, it would have ended by now
+    answers.set()
+    stopping.join(PATIENCE)
+    assert under_way == [0]
 
 
 def test_a_url_that_does_not_answer_is_logged_once_and_without_its_path(app, receiver, caplog):

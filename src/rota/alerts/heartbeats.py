@@ -1,7 +1,7 @@
 """Calls heartbeat URLs: of schedules when their runs begin and end, and of this node once a minute while it is well.
 
 The service behind such a URL (healthchecks.io, or another that works like it) alerts when the calls stop. It is the
-only way to be told when every node is gone.
+only way to learn that every node is gone.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class ScheduleHeartbeats:
         self._pinger = pinger
         events.count(self._on_settled)
         events.on("job.rescued", self._on_rescued)
+        events.on("node.stopped", self._on_stopped)
         if any(one.start for one in self._heartbeats.values()):
             events.count_starts(self._on_started)
 
@@ -106,6 +107,10 @@ class ScheduleHeartbeats:
         schedule_id = event.data.get("schedule_id")
         if schedule_id in self._heartbeats and str(event.data.get("state")) == "failed":
             self._ping(schedule_id, "fail")
+
+    def _on_stopped(self, _event: Event) -> None:
+        """The process may end now, and with it the threads: a call that is lost looks like a run that is."""
+        self._pinger.threads.wait_until_idle()
 
     def _ping(self, schedule_id: str, ending: str) -> None:
         self._pinger.ping(f"schedule {schedule_id}", self._heartbeats[schedule_id].url, ending)

@@ -23,7 +23,7 @@ class AlertDeclarations:
         self.rules: dict[str, AlertRule] = {}
         self.channels: dict[str, Channel] = {}
         self.heartbeats: dict[str, HeartbeatUrl] = {}
-        self.are_heartbeats_heard = False  # whether the app's events call the heartbeat URLs already
+        self.has_heartbeat_handlers = False  # the app's events call the heartbeat URLs already
 
     def add_rule(self, rule: AlertRule) -> None:
         if rule.name in self.rules:

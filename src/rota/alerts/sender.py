@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
+from inspect import isawaitable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, assert_never
 
@@ -15,7 +17,7 @@ from rota.model.alerts.message import body_of, signed_headers
 from rota.model.micros import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from rota.alerts.plan import AlertPlan
     from rota.model.alerts.channel import Channel
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.alerts")
 
 THREADS = 4
+STOP_FOR = 2.0  # seconds that a node which stops waits for its messages
 
 
 class Sender:
@@ -62,10 +65,16 @@ def _call(channel: Channel, alert: Alert) -> None:
     if channel.handler is None:
         raise AlertNotSent(f"the channel {channel.name} has no function in this process")
     try:
-        channel.handler(alert)
+        answer = channel.handler(alert)
+        if isawaitable(answer):
+            asyncio.run(_awaited(answer))
     except Exception as err:
         log.exception("the function of the alert channel %s failed", channel.name)
         raise AlertNotSent(f"its function raised {type(err).__name__}: {err}") from err
+
+
+async def _awaited(answer: Awaitable[object]) -> None:
+    await answer
 
 
 class SendingThreads:
@@ -95,7 +104,8 @@ class SendingThreads:
         """Calls that have not ended."""
         return self._waiting
 
-    def wait_until_idle(self, seconds: float) -> bool:
+    def wait_until_idle(self, seconds: float = STOP_FOR) -> bool:
+        """False if a call has not ended in time."""
         with self._idle:
             return self._idle.wait_for(lambda: self._waiting == 0, seconds)
 

@@ -23,8 +23,8 @@ def add_alert_services(plan: AlertPlan, declared: AlertDeclarations, node: Node,
     if plan.rules:
         node.add(AlertWatch(store, node.events, node.clock, plan, sender, app=app, node=node.id))
     pinger = Pinger(plan, sender.client)
-    if plan.heartbeats and not declared.are_heartbeats_heard:
-        declared.are_heartbeats_heard = True  # by the app's events, which outlive this node
+    if plan.heartbeats and not declared.has_heartbeat_handlers:
+        declared.has_heartbeat_handlers = True  # they stay: the app's events outlive this node
         ScheduleHeartbeats(plan, node.events, pinger)
     url = plan.settings.alerting.node_heartbeat
     if url is not None:

@@ -82,7 +82,7 @@ class AlertWatch(Service):
         return pause
 
     def close(self) -> None:
-        self.threads.wait_until_idle(2.0)
+        self.threads.wait_until_idle()
         self.threads.close()
 
     def _take_turn(self, now: int) -> int | None:
@@ -128,9 +128,9 @@ class AlertWatch(Service):
         accepted = [change for change in changes if change.id not in refused]
         failpoints.reach("alert.recorded")
         for change in accepted:
-            self._tell(change, now)
+            self._emit_and_send(change, now)
 
-    def _tell(self, change: Change, now: int) -> None:
+    def _emit_and_send(self, change: Change, now: int) -> None:
         incident = change.after
         if incident is None:
             return

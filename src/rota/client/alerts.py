@@ -53,8 +53,8 @@ Handler = TypeVar("Handler", bound="Callable[[Alert], object]")
 
 STATES = ("pending", "open", "unchecked", "ended")
 _RANK = {"open": 0, "unchecked": 1, "pending": 2, "ended": 3}
-TRIES = 5
-LONGEST_REASON = 1_000
+TRIES = 5  # times that a silence is written because others change it, too
+LONGEST_REASON = 1_000  # characters
 
 
 class Owner(Protocol):
@@ -123,8 +123,8 @@ class Alerts:
         self.declared.add_channel(make_email(name, to))
 
     def channel(self, name: str) -> Callable[[Handler], Handler]:
-        """Declare a function as a channel: `@app.alerts.channel("pager")`. It gets an Alert; if it raises, it is
-        called again later."""
+        """Declare a function as a channel: `@app.alerts.channel("pager")`. It gets an Alert and may be
+        `async`. If it raises, it is called again later."""
 
         def declare(handler: Handler) -> Handler:
             self._check_not_running()

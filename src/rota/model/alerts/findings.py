@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from rota.model.alerts.rule import HELD, AlertRule
-from rota.model.micros import iso_text, span_text
+from rota.model.micros import SECOND, iso_text, span_text
 
 LONGEST_ERROR = 300  # characters of an error that a message carries
 
@@ -58,11 +58,11 @@ def find(rule: AlertRule, seen: AlertSnapshot) -> dict[str, str]:
     """The subjects for which a rule's condition is true, each with a sentence."""
     match rule.kind:
         case "schedule":
-            found = {name: _schedule_trouble(rule, one, seen.now) for name, one in seen.schedules.items()}
+            found = {name: _schedule_finding(rule, one, seen.now) for name, one in seen.schedules.items()}
         case "queue":
-            found = {name: _queue_trouble(rule, one, seen.now) for name, one in seen.queues.items()}
+            found = {name: _queue_finding(rule, one, seen.now) for name, one in seen.queues.items()}
         case "node":
-            found = {name: _node_trouble(rule, one, seen.now) for name, one in seen.nodes.items()}
+            found = {name: _node_finding(rule, one, seen.now) for name, one in seen.nodes.items()}
         case _:
             assert_never(rule.kind)
     return {name: text for name, text in found.items() if text and rule.matches(name)}
@@ -77,11 +77,11 @@ def why_ended(rule: AlertRule, subject: str, seen: AlertSnapshot) -> str:
     """Why the condition is no longer true."""
     match rule.kind:
         case "schedule":
-            return _schedule_calm(rule, subject, seen.schedules.get(subject))
+            return _schedule_end(rule, subject, seen.schedules.get(subject))
         case "queue":
-            return _queue_calm(rule, subject, seen.queues.get(subject))
+            return _queue_end(rule, subject, seen.queues.get(subject))
         case "node":
-            return _node_calm(subject, seen.nodes.get(subject))
+            return _node_end(subject, seen.nodes.get(subject))
         case _:
             assert_never(rule.kind)
 
@@ -95,7 +95,7 @@ def shortened(text: str) -> str:
 # Schedules.
 
 
-def _schedule_trouble(rule: AlertRule, one: ScheduleSnapshot, now: int) -> str:
+def _schedule_finding(rule: AlertRule, one: ScheduleSnapshot, now: int) -> str:
     if one.state == "broken":
         return f"Schedule {one.id} cannot be evaluated: {one.error}" if rule.when == "fails" else ""
     if rule.when == "fails":
@@ -115,7 +115,7 @@ def _schedule_trouble(rule: AlertRule, one: ScheduleSnapshot, now: int) -> str:
     return f"Schedule {one.id} has not succeeded since {iso_text(one.success_at)} ({limit})."
 
 
-def _schedule_calm(rule: AlertRule, subject: str, one: ScheduleSnapshot | None) -> str:
+def _schedule_end(rule: AlertRule, subject: str, one: ScheduleSnapshot | None) -> str:
     if one is None:
         return f"Schedule {subject} does not exist any more."
     if one.state != "on":
@@ -128,7 +128,7 @@ def _schedule_calm(rule: AlertRule, subject: str, one: ScheduleSnapshot | None) 
 # Queues. The jobs of a paused queue wait because somebody wants them to.
 
 
-def _queue_trouble(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
+def _queue_finding(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
     if one.is_paused:
         return ""
     if rule.when == "no_worker":
@@ -144,7 +144,7 @@ def _queue_trouble(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
     return f"Queue {one.name} has {one.waiting:,} waiting jobs (limit {rule.more_than:,})."
 
 
-def _queue_calm(rule: AlertRule, subject: str, one: QueueSnapshot | None) -> str:
+def _queue_end(rule: AlertRule, subject: str, one: QueueSnapshot | None) -> str:
     if one is None:
         return f"Queue {subject} has no jobs any more."
     if one.is_paused:
@@ -163,16 +163,17 @@ def _waiting(one: QueueSnapshot) -> str:
 # Nodes. One that stops in good order leaves the list.
 
 
-def _node_trouble(rule: AlertRule, one: NodeSnapshot, now: int) -> str:
+def _node_finding(rule: AlertRule, one: NodeSnapshot, now: int) -> str:
     is_gone = not one.is_alive and now - one.beat_at > rule.after
     return f"Node {one.id} is gone: its last heartbeat was at {iso_text(one.beat_at)}." if is_gone else ""
 
 
-def _node_calm(subject: str, one: NodeSnapshot | None) -> str:
+def _node_end(subject: str, one: NodeSnapshot | None) -> str:
     if one is None:
         return f"Node {subject} is not in the list of nodes any more: it was replaced, or its record has expired."
     return f"Node {subject} sends heartbeats again."
 
 
 def _rough(micros: int) -> str:
-    return span_text(micros // 1_000_000 * 1_000_000)
+    """In whole seconds."""
+    return span_text(micros // SECOND * SECOND)

@@ -23,7 +23,7 @@ class Alert(Struct, frozen=True, kw_only=True):
     app: str
     rule: str
     when: str
-    kind: str  # of the subject: schedule, queue or node
+    kind: str  # of the subject: schedule, queue or node; channel in a test
     subject: str
     alert_id: str
     number: int  # which incident of this rule and subject
