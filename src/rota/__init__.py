@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers see; at run time, _PUBLIC says the same
     from rota.app import App as App
-    from rota.client.walking import walk as walk
     from rota.engine.events import Event as Event
     from rota.engine.executors.run import current_job as current_job
     from rota.errors import *  # noqa: F403 - every error is public
     from rota.model.alerts.message import Alert as Alert
     from rota.model.jobs.retry import backoff as backoff
     from rota.model.secrets.redaction import Secret as Secret
+    from rota.store.shared.paging import walk as walk
     from rota.tasks.job import Job as Job
     from rota.tasks.middleware import JobAttempt as JobAttempt
     from rota.tasks.middleware import JobDraft as JobDraft
@@ -34,12 +34,12 @@ __version__ = "0.1.0"
 
 _PUBLIC = {  # module -> its names; loaded when first used, so that a command handles signals before it imports much
     "rota.app": "App",
-    "rota.client.walking": "walk",
     "rota.engine.events": "Event",
     "rota.engine.executors.run": "current_job",
     "rota.model.alerts.message": "Alert",
     "rota.model.secrets.redaction": "Secret",
     "rota.model.jobs.retry": "backoff",
+    "rota.store.shared.paging": "walk",
     "rota.tasks.job": "Job",
     "rota.tasks.middleware": "JobAttempt JobDraft Middleware",
     "rota.tasks.signals": "Cancel Retry Snooze",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.inspector.coming import overdue_for
+from rota.inspector.reading import all_entries, schedules_from
 from rota.inspector.schedule_state import schedule_problem, state_given
 from rota.model.alerts.decide import Kept
 from rota.model.alerts.findings import AlertSnapshot, NodeSnapshot, QueueSnapshot, ScheduleSnapshot, shortened
 from rota.model.alerts.incident import KIND, SILENCE_KIND, unpack_incident, unpack_silence
 from rota.model.alerts.rule import EVERY
-from rota.store.contract import LARGEST_PAGE
 from rota.store.shared.liveness import is_alive, live_nodes
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rota.model.alerts.incident import Silence
     from rota.model.alerts.rule import AlertRule
-    from rota.model.entry import Entry
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
@@ -53,16 +52,6 @@ def read_silences(store: Store) -> dict[str, Silence]:
     return {silence.target: silence for silence in found if silence is not None}
 
 
-def all_entries(store: Store, kind: str) -> Iterator[Entry]:
-    cursor: str | None = None
-    while True:
-        page = store.list_entries(kind, cursor=cursor, limit=LARGEST_PAGE)
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
-
-
 def _schedules(
     store: Store, rules: Collection[AlertRule], now: int, since: int | None
 ) -> tuple[dict[str, ScheduleSnapshot], bool]:
@@ -91,19 +80,10 @@ def _prefixes(rules: Collection[AlertRule]) -> list[str]:
 
 
 def _with_prefix(store: Store, prefix: str) -> Iterator[Schedule]:
-    """By the index of ids: the list begins behind the prefix, and ends with the last id that has it."""
+    """The schedule whose id is the prefix itself, and those that have more behind it."""
     if prefix:
         yield from store.get_schedules([prefix])
-    cursor: str | None = prefix or None
-    while True:
-        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
-        for schedule in page.items:
-            if not schedule.id.startswith(prefix):
-                return
-            yield schedule
-        cursor = page.cursor
-        if cursor is None:
-            return
+    yield from schedules_from(store, prefix)
 
 
 def _failed_since(store: Store, since: int | None) -> dict[str, str]:

@@ -12,11 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rota import failpoints
-from rota.alerts.reading import all_entries, read_incidents, read_silences, read_snapshot
+from rota.alerts.reading import read_incidents, read_silences, read_snapshot
 from rota.alerts.sender import SendingThreads
 from rota.engine.events import about_alert
 from rota.engine.service import Service
 from rota.errors import AlertNotSent, StoreError, StoreSealed
+from rota.inspector.reading import all_entries
 from rota.model.alerts.decide import TRY_FOR, Context, decide, delivered, limits_reached
 from rota.model.alerts.incident import (
     KIND,

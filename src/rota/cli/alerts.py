@@ -17,6 +17,7 @@ from rota.errors import AlertNotFound
 from rota.inspector.facts.alert import AlertFacts, AlertRuleFacts, DeliveryFacts
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE
+from rota.store.shared.paging import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,12 +40,7 @@ def alerts() -> None:
 @output_option
 def list_alerts(app: App, state: str | None, out: Output) -> None:
     """What alert rules have found: open alerts first, then the newest first."""
-    found: list[AlertFacts] = []
-    cursor, is_last = None, False
-    while not is_last:
-        page = app.alerts.list(state=state, limit=LARGEST_PAGE, cursor=cursor)
-        found += page.items
-        cursor, is_last = page.cursor, page.cursor is None
+    found = list(walk(app.alerts.list, state=state, limit=LARGEST_PAGE))
     known = app.alerts.rules()
     now = datetime_of(app.open().now())
     out.rows(found, _columns(now), AlertFacts, lambda one: one, empty=_none(known, state))

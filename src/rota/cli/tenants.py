@@ -27,6 +27,7 @@ from rota.model.micros import datetime_of, micros_of
 from rota.model.names import check_name
 from rota.model.tenant import OnZoneChange
 from rota.store.contract import LARGEST_PAGE
+from rota.store.shared.paging import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,11 +186,7 @@ def _read(app: App, name: str) -> TenantView:
 
 def _all(app: App) -> Iterator[TenantView]:
     """By name, read a page at a time."""
-    page = app.tenants.list(limit=LARGEST_PAGE)
-    yield from page.items
-    while page.cursor is not None:
-        page = app.tenants.list(limit=LARGEST_PAGE, cursor=page.cursor)
-        yield from page.items
+    return walk(app.tenants.list, limit=LARGEST_PAGE)
 
 
 def _write(app: App, name: str, out: Output) -> None:

@@ -15,6 +15,8 @@ from rota.errors import TokenNotFound
 from rota.inspector.facts.token import TokenFacts, new_token_facts, token_facts, token_state
 from rota.model.micros import datetime_of, micros_of
 from rota.model.token import ROLES
+from rota.store.contract import LARGEST_PAGE
+from rota.store.shared.paging import walk
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -56,12 +58,7 @@ def create_token(app: App, name: str, role: Role, ttl: str | None, by: str, out:
 @output_option
 def list_tokens(app: App, out: Output) -> None:
     """All tokens, without their secrets."""
-    found: list[TokenView] = []
-    cursor, is_last = None, False
-    while not is_last:
-        page = app.tokens.list(limit=200, cursor=cursor)
-        found += page.items
-        cursor, is_last = page.cursor, page.cursor is None
+    found = list(walk(app.tokens.list, limit=LARGEST_PAGE))
     now = datetime_of(app.open().now())
     empty = "there are no tokens; `rota token create` makes one"
     out.rows(found, _columns(now), TokenFacts, lambda view: token_facts(view, micros_of(now)), empty=empty)

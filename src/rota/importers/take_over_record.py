@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import Refused
+from rota.inspector.reading import all_entries
 from rota.model.entry import Entry, EntryEdit
 
 if TYPE_CHECKING:
@@ -66,11 +67,5 @@ def unpack(entry: Entry) -> TakeOver:
 
 def read_all(store: Store, source: str) -> dict[str, TakeOver]:
     """The records of all items of a source, by the id of their schedule."""
-    found: dict[str, TakeOver] = {}
-    cursor: str | None = None
-    while True:
-        page = store.list_entries(KIND, cursor=cursor, limit=200)
-        found |= {entry.name: unpack(entry) for entry in page.items}
-        cursor = page.cursor
-        if cursor is None:
-            return {name: record for name, record in found.items() if record.source == source}
+    found = ((entry.name, unpack(entry)) for entry in all_entries(store, KIND))
+    return {name: record for name, record in found if record.source == source}

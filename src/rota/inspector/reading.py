@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,10 +10,12 @@ import msgspec
 from rota.model.clock.record import KIND, NAME, ClockRecord, unpack_record
 from rota.model.collection import HEAD
 from rota.store.contract import LARGEST_PAGE
+from rota.store.shared.paging import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rota.model.entry import Entry
     from rota.model.jobs.job import Job
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import JobFilter, ScheduleFilter, Store
@@ -20,13 +23,18 @@ if TYPE_CHECKING:
 
 def all_schedules(store: Store, where: ScheduleFilter | None = None) -> Iterator[Schedule]:
     """All schedules by id, or all that a filter shows."""
-    cursor: str | None = None
-    while True:
-        page = store.list_schedules(where, cursor=cursor, limit=LARGEST_PAGE)
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
+    return walk(store.list_schedules, where, limit=LARGEST_PAGE)
+
+
+def all_entries(store: Store, kind: str) -> Iterator[Entry]:
+    """All entries of a kind by name."""
+    return walk(store.list_entries, kind, limit=LARGEST_PAGE)
+
+
+def schedules_from(store: Store, prefix: str) -> Iterator[Schedule]:
+    """The schedules whose ids have a prefix and more behind it. No others are read: an id is a cursor."""
+    found = walk(store.list_schedules, cursor=prefix or None, limit=LARGEST_PAGE)
+    return takewhile(lambda schedule: schedule.id.startswith(prefix), found)
 
 
 def clock_record(store: Store) -> ClockRecord:
@@ -37,15 +45,7 @@ def clock_record(store: Store) -> ClockRecord:
 
 def sync_schedules(store: Store, head: str = HEAD) -> Iterator[Schedule]:
     """The schedules of all collections, or of one source's, by their ids alone."""
-    cursor: str | None = head
-    while cursor is not None:
-        page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
-        for schedule in page.items:
-            if not schedule.id.startswith(head):
-                return
-            if schedule.spec.sync is not None:
-                yield schedule
-        cursor = page.cursor
+    return (schedule for schedule in schedules_from(store, head) if schedule.spec.sync is not None)
 
 
 def newest_jobs(store: Store, schedule_id: str, where: JobFilter, cursor: str | None, limit: int) -> Iterator[Job]:

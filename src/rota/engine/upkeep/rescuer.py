@@ -14,6 +14,7 @@ from rota.failpoints import reach
 from rota.model.jobs.settle import EXPIRED, rescue
 from rota.model.jobs.state import State
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter
+from rota.store.shared.paging import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,11 +86,8 @@ def free_jobs_of(dead: str, how: str, store: Store, events: Events, clock: Store
 
 
 def _held_by(holder: str, store: Store) -> Iterator[Job]:
-    cursor, is_last = None, False
-    while not is_last:
-        page = store.list_jobs(JobFilter(states=(State.RUNNING,)), cursor=cursor, limit=LARGEST_PAGE)
-        yield from (job for job in page.items if job.holder == holder)
-        cursor, is_last = page.cursor, page.cursor is None
+    running = walk(store.list_jobs, JobFilter(states=(State.RUNNING,)), limit=LARGEST_PAGE)
+    return (job for job in running if job.holder == holder)
 
 
 def _emit(events: Events, now: int, changes: list[Change], how: str) -> None:

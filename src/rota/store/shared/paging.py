@@ -1,15 +1,32 @@
-"""Cuts a list into pages. A store reads one item more than the limit: that one shows whether there is a next page."""
+"""Cuts a list into pages, and reads a list of any length a page at a time.
+
+A store reads one item more than the limit: that one shows whether there is a next page.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 from rota.store.contract import Item, Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rota.model.schedules.occurrence import Occurrence
+
+P = ParamSpec("P")
+
+
+def walk(verb: Callable[P, Page[Item]], *args: P.args, **kwargs: P.kwargs) -> Iterator[Item]:
+    """Every item of a list, page by page: `for job in walk(app.jobs.list, state="failed"): ...`
+
+    What is added or removed meanwhile may or may not be among them; everything else is, once.
+    """
+    page = verb(*args, **kwargs)
+    yield from page.items
+    while page.cursor is not None:
+        page = verb(*args, **{**kwargs, "cursor": page.cursor})  # type: ignore[arg-type] # every list takes a cursor
+        yield from page.items
 
 
 def page_of(found: Sequence[Item], limit: int, cursor_of: Callable[[Item], str]) -> Page[Item]:
