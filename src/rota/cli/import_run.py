@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import contextmanager
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from rota.cli.target import load_target
 from rota.cli.words import count, listed, local, printable
 from rota.importers.bringing import Import, apply_import, check_strict, coming, origin_of, plan_import
 from rota.importers.found import SHOWN_RUNS, Tasks
-from rota.importers.yaml_fragment import fragment_of, unsaid_in_yaml
+from rota.importers.yaml_fragment import entry_of, fragment_of, unsaid_in_yaml
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import SECOND
 from rota.store.urls import store_from_url
@@ -98,15 +99,13 @@ def import_options(function: Callable[..., None]) -> Callable[..., None]:
         store_option,
     ]
 
+    @wraps(function)
     def command(**given: Any) -> None:
         names = Choices.__struct_fields__
         choices = Choices(**{name: given.pop(name) for name in names})
         with _app(given.pop("target"), given.pop("store_url"), is_dry=choices.is_dry or bool(choices.file)) as app:
             function(app, choices, **given)
 
-    command.__doc__ = function.__doc__
-    command.__name__ = function.__name__
-    command.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]  # click's own
     found: Callable[..., None] = command
     for option in reversed(options):
         found = option(found)
@@ -174,14 +173,14 @@ def finish(
         apply_import(app, found, by=choices.by)
         say(_summary(found))
         if is_whole:
-            _tell_gone(found, retires=choices.retires)
+            _say_gone(found, retires=choices.retires)
 
 
 def _switched_off(item: Item, spec: ScheduleSpec) -> Item:
     return msgspec.structs.replace(item, spec=msgspec.structs.replace(spec, enabled=False))
 
 
-def _tell_gone(found: Import, *, retires: bool) -> None:
+def _say_gone(found: Import, *, retires: bool) -> None:
     if found.gone and retires:
         say(f"retired, because the source no longer has them: {listed(found.gone)}")
     elif found.gone:
@@ -264,8 +263,6 @@ def _warnings(one: Planning, now: int) -> list[str]:
 
 
 def _facts(one: Planning, now: int) -> ImportFacts:
-    from rota.importers.yaml_fragment import entry_of  # noqa: PLC0415 - a table does not need it
-
     return ImportFacts(
         id=one.item.id,
         name=one.item.name,

@@ -17,7 +17,7 @@ from rota.importers.bringing import origin_of
 from rota.importers.django_celery_beat import PeriodicTask
 from rota.importers.django_database import DjangoDatabase
 from rota.importers.found import Item
-from rota.importers.take_over import Crew, Moved, check_beat, give_back, take
+from rota.importers.take_over import Context, Moved, check_beat, give_back, take
 from rota.importers.take_over_record import UNDER_WAY, read_all
 from rota.model.secrets.masking import masked
 
@@ -58,7 +58,7 @@ def known_records(app: App, source: str) -> dict[str, TakeOver]:
 
 
 def restored(rows: Sequence[PeriodicTask], records: dict[str, TakeOver]) -> list[PeriodicTask]:
-    """The rows with the start times of their own, where a take-over has put another one."""
+    """The rows, each with its own start time if a take-over has put another one."""
     held = {record.row: record for record in records.values()}
     return [
         msgspec.structs.replace(row, start_time=held[row.id].before)
@@ -104,7 +104,7 @@ def move(app: App, choices: Choices, source: str, pairs: list[Pair], records: di
         return
     database = DjangoDatabase(source)
     try:
-        crew = Crew(
+        context = Context(
             store=app.open(),
             switches=BeatSwitches(database),
             source=origin_of(SYSTEM, masked(source)).app,
@@ -113,9 +113,9 @@ def move(app: App, choices: Choices, source: str, pairs: list[Pair], records: di
             patience=wish.patience,
             is_beat_stopped=wish.is_beat_stopped,
         )
-        moves = _taken(app, crew, chosen) if wish.takes else _given_back(crew, chosen, records, wish)
+        moves = _taken(app, context, chosen) if wish.takes else _given_back(context, chosen, records, wish)
         _report(choices, moves)
-        crew.switches.forget_answered()
+        context.switches.forget_answered()
     finally:
         database.close()
 
@@ -144,33 +144,33 @@ def _check_known(only: Sequence[str], chosen: list[Pair]) -> None:
             raise click.UsageError(f"--only names {name!r}, and no item of django-celery-beat has this name or id")
 
 
-def _taken(app: App, crew: Crew, pairs: list[Pair]) -> Iterator[Moved]:
-    check_beat(crew)
+def _taken(app: App, context: Context, pairs: list[Pair]) -> Iterator[Moved]:
+    check_beat(context)
     for pair in pairs:
         spec = pair.item.spec
         if spec is not None and internals(app).registry.find(spec.task) is None:
             yield Moved(id=pair.item.id, state="left", says=f"the app has no task {spec.task!r}; beat goes on with it")
-        elif not _is_ours(crew, pair):
+        elif not _is_ours(context, pair):
             says = "the schedule of this id is not an import from here; choose another --prefix"
             yield Moved(id=pair.item.id, state="left", says=says)
         else:
-            yield take(crew, pair.item, pair.row)
+            yield take(context, pair.item, pair.row)
 
 
-def _is_ours(crew: Crew, pair: Pair) -> bool:
+def _is_ours(context: Context, pair: Pair) -> bool:
     """Whether the schedule is this import's, or its take-over has begun. One that cannot be imported has none."""
-    found = crew.store.get_schedules([pair.item.id])
-    return pair.item.spec is None or (bool(found) and found[0].origin.app == crew.source)
+    found = context.store.get_schedules([pair.item.id])
+    return pair.item.spec is None or (bool(found) and found[0].origin.app == context.source)
 
 
-def _given_back(crew: Crew, pairs: list[Pair], records: dict[str, TakeOver], wish: Wish) -> Iterator[Moved]:
+def _given_back(context: Context, pairs: list[Pair], records: dict[str, TakeOver], wish: Wish) -> Iterator[Moved]:
     by_id = {pair.item.id: pair for pair in pairs}
     names = [name for name in records if name in by_id or not wish.only]
     for name in names:
         pair = by_id.get(name)
-        yield give_back(crew, name, None if pair is None else pair.item, None if pair is None else pair.row)
-    if names and not crew.is_beat_stopped:
-        _confirm(lambda: check_beat(crew))
+        yield give_back(context, name, None if pair is None else pair.item, None if pair is None else pair.row)
+    if names and not context.is_beat_stopped:
+        _confirm(lambda: check_beat(context))
 
 
 def _confirm(check: Callable[[], None]) -> None:

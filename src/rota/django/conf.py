@@ -20,6 +20,7 @@ from rota.config.settings import KEYS, PARTS
 from rota.config.words import misfit
 from rota.django.databases import store_url_of
 from rota.errors import RotaError
+from rota.model.secrets.masking import masked
 
 OWN = ("database", "name", "version")  # keys that rota.yaml does not have
 SAID = Origin("code", "settings.ROTA")
@@ -67,7 +68,7 @@ def _alias_of(said: Mapping[str, Any], store: str | None, found: Resolved) -> st
         return None if store is not None or found.origins["store"].kind != "default" else "default"
     if store is not None:
         raise ImproperlyConfigured(
-            f"ROTA has both 'store' ({_masked(store)}) and 'database' ({said['database']!r}); leave one of them out"
+            f"ROTA has both 'store' ({masked(store)}) and 'database' ({said['database']!r}); leave one of them out"
         )
     return _text(said, "database", "default")
 
@@ -143,9 +144,3 @@ def _unknown(path: str) -> str:
 
 def _shown(path: str) -> str:
     return "ROTA" + "".join(f"[{part!r}]" for part in path.split("."))
-
-
-def _masked(url: str) -> str:
-    """A store's URL without what may be a password."""
-    head, _, tail = url.partition("://")
-    return f"{head}://…" if "@" in tail else url

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.documents")
 
 MOST_AT_ONCE = 10_000
-LEAST_IDLE = 1_000  # ms; an idle queue asks its source at most once a second
 LEAST_LOCK = 1_000  # ms
 
 _ELSEWHERE = {  # the words of mongodb-cron

@@ -53,7 +53,8 @@ def read_scheduler(scheduler: Any) -> list[ScheduledJob]:
     if scheduler.state == STOPPED:
         for alias, store in scheduler._jobstores.items():  # noqa: SLF001 - a stopped scheduler shows pending jobs alone
             store.start(scheduler, alias)
-            jobs += [job for job in store.get_all_jobs() if job.id not in {one.id for one in jobs}]
+            known = {job.id for job in jobs}
+            jobs += [job for job in store.get_all_jobs() if job.id not in known]
     defaults = getattr(scheduler, "_job_defaults", {})
     return [_found(job, defaults) for job in jobs]
 

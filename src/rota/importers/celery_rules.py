@@ -12,11 +12,10 @@ from rota.importers.field_sets import (
     MONTH,
     MONTH_DAY,
     MONTHS,
-    WEEKDAY,
-    WEEKDAYS,
     day_texts,
     field_text,
     values_of,
+    weekdays_of,
 )
 from rota.importers.found import SHOWN_RUNS, Cannot
 from rota.triggers import cron, every
@@ -24,7 +23,6 @@ from rota.triggers import cron, every
 if TYPE_CHECKING:
     from rota.triggers import Trigger
 
-NAMES = {name.lower(): number for number, name in enumerate(WEEKDAYS)}
 FIELDS = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 SECOND = timedelta(seconds=1)
 
@@ -32,8 +30,7 @@ SECOND = timedelta(seconds=1)
 def crontab_trigger(minute: str, hour: str, day_of_week: str, day_of_month: str, month_of_year: str) -> Trigger:
     """The rule of five fields in Celery's text; Cannot says what has no counterpart."""
     days = values_of(day_of_month, MONTH_DAY)
-    weekdays = {number % 7 for number in values_of(day_of_week, (0, 7) if "7" in day_of_week else WEEKDAY, NAMES)}
-    month_day, weekday = day_texts(field_text(days, MONTH_DAY, day_of_month), days, weekdays)
+    month_day, weekday = day_texts(field_text(days, MONTH_DAY, day_of_month), days, weekdays_of(day_of_week))
     minutes = field_text(values_of(minute, MINUTE), MINUTE, minute)
     hours = field_text(values_of(hour, HOUR), HOUR, hour)
     months = field_text(values_of(month_of_year, MONTH, MONTHS), MONTH, month_of_year)

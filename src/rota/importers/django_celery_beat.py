@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from rota.errors import BadStoreUrl, RotaError
+from rota.errors import RotaError
 from rota.importers.celery_beat import AS_BEAT
 from rota.importers.celery_rules import celery_runs, crontab_trigger, interval_trigger, priority_of
-from rota.importers.django_database import instant_of
+from rota.importers.django_database import DjangoDatabase, instant_of
 from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
 from rota.importers.naming import id_of
 from rota.triggers import once
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from rota.importers.found import Tasks
     from rota.triggers import Trigger
 
-PREFIX = "django_celery_beat_"
 ROWS = """
 SELECT t.id, t.name, t.task, t.args, t.kwargs, t.queue, t.exchange, t.routing_key, t.headers, t.priority, t.expires,
        t.expire_seconds, t.enabled, t.one_off, t.start_time, t.last_run_at, t.total_run_count,
@@ -67,35 +64,8 @@ class PeriodicTask(Found, frozen=True, kw_only=True):
 
 def read_tables(url: str) -> list[PeriodicTask]:
     """The rows of a database: sqlite:///path or postgresql://…"""
-    if url.startswith("sqlite:///"):
-        return [row_of(row) for row in _sqlite_rows(unquote(url.removeprefix("sqlite:///")))]
-    if urlsplit(url).scheme in {"postgres", "postgresql"}:
-        return [row_of(row) for row in _postgres_rows(url)]
-    raise BadStoreUrl(
-        f"{url.partition('://')[0]}://… is no database of Django that Rota reads; use sqlite:/// or postgresql://"
-    )
-
-
-def _sqlite_rows(path: str) -> list[dict[str, Any]]:
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(QUERY)]
-    except sqlite3.Error as err:
-        raise BadStoreUrl(f"the tables of django-celery-beat cannot be read from {path}: {err}") from err
-
-
-def _postgres_rows(url: str) -> list[dict[str, Any]]:
-    try:
-        import psycopg  # noqa: PLC0415 - an extra
-        from psycopg.rows import dict_row  # noqa: PLC0415 - likewise
-    except ImportError as err:
-        raise BadStoreUrl("PostgreSQL needs psycopg; install rota[postgres]") from err
-    try:
-        with psycopg.connect(url, row_factory=dict_row) as connection:
-            return list(connection.execute(QUERY))
-    except psycopg.Error as err:
-        raise BadStoreUrl(f"the tables of django-celery-beat cannot be read: {str(err).strip()}") from err
+    with closing(DjangoDatabase(url, is_read_only=True)) as database:
+        return [row_of(row) for row in database.rows(QUERY)]
 
 
 def row_of(row: dict[str, Any]) -> PeriodicTask:

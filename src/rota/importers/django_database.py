@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from rota.errors import BadStoreUrl
 
@@ -19,9 +19,13 @@ BUSY = 30.0  # seconds to wait for a SQLite file that another process writes
 
 
 class DjangoDatabase:
-    """Runs statements with `%s` for their values. Every problem is an error that names no password."""
+    """Runs statements with `%s` for their values. Every problem is an error that names no password.
 
-    def __init__(self, url: str) -> None:
+    With `is_read_only`, a file of SQLite is opened for reading alone.
+    """
+
+    def __init__(self, url: str, *, is_read_only: bool = False) -> None:
+        self._is_read_only = is_read_only
         self._is_sqlite = url.startswith("sqlite:///")
         self._errors: type[Exception] = sqlite3.Error
         if self._is_sqlite:
@@ -30,7 +34,7 @@ class DjangoDatabase:
             self._connection = self._open_postgres(url)
         else:
             raise BadStoreUrl(
-                f"{url.partition('://')[0]}://… is no database of Django that Rota writes; use sqlite:/// or "
+                f"{url.partition('://')[0]}://… is no database of Django that Rota knows; use sqlite:/// or "
                 "postgresql://"
             )
 
@@ -68,7 +72,10 @@ class DjangoDatabase:
 
     def _open_sqlite(self, path: str) -> Any:
         with self._translated():
-            connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True, isolation_level=None, timeout=BUSY)
+            mode = "ro" if self._is_read_only else "rw"
+            connection = sqlite3.connect(
+                f"file:{quote(path)}?mode={mode}", uri=True, isolation_level=None, timeout=BUSY
+            )
             connection.row_factory = sqlite3.Row
             return connection
 
@@ -82,12 +89,16 @@ class DjangoDatabase:
         with self._translated():
             return psycopg.connect(url, row_factory=dict_row, autocommit=True)
 
+    @property
+    def _verb(self) -> str:
+        return "read" if self._is_read_only else "read or changed"
+
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except self._errors as err:
-            raise BadStoreUrl(f"the database of django-celery-beat failed: {str(err).strip()}") from err
+            raise BadStoreUrl(f"the tables of django-celery-beat cannot be {self._verb}: {str(err).strip()}") from err
 
 
 def _sqlite_value(value: object) -> object:

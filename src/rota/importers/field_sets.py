@@ -21,6 +21,7 @@ MONTHS = {
     )
 }
 MINUTE, HOUR, MONTH_DAY, MONTH, WEEKDAY = (0, 59), (0, 23), (1, 31), (1, 12), (0, 6)
+_WEEKDAY_NAMES = {name.lower(): number for number, name in enumerate(WEEKDAYS)}
 _STEP = re.compile(r"\*/(\d{1,4})")
 _WEEKS = tuple(frozenset(range(first, min(first + 7, 32))) for first in (1, 8, 15, 22, 29))
 
@@ -42,6 +43,11 @@ def values_of(text: str, bounds: tuple[int, int], names: Mapping[str, int] | Non
     except (KeyError, ValueError) as err:
         raise Cannot(f"field {text!r} is not understood") from err
     return frozenset(found)
+
+
+def weekdays_of(text: str) -> frozenset[int]:
+    """The weekdays of a field that counts from Sunday, which is 0 or 7."""
+    return frozenset(number % 7 for number in values_of(text, (0, 7) if "7" in text else WEEKDAY, _WEEKDAY_NAMES))
 
 
 def _number(text: str, names: Mapping[str, int]) -> int:

@@ -18,11 +18,11 @@ from rota.importers.field_sets import (
     MONTH,
     MONTH_DAY,
     MONTHS,
-    WEEKDAY,
     WEEKDAYS,
     day_texts,
     field_text,
     values_of,
+    weekdays_of,
 )
 from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
 from rota.importers.naming import id_of
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rota.importers.found import Tasks
     from rota.triggers import Trigger
 
-NAMES = {name.lower(): number for number, name in enumerate(WEEKDAYS)}
 SCHEDULED = "rq:scheduler:scheduled_jobs"
 KEYS = {"cron_string", "use_local_timezone", "interval", "repeat"}  # of its meta, by rq-scheduler
 SAFE = {("datetime", name) for name in ("datetime", "date", "time", "timedelta", "timezone")} | {
@@ -194,8 +193,7 @@ def _days(day: str, weekday: str) -> tuple[str, str]:
     if "l" in {day, weekday[:1]}:
         raise Cannot(f"day {day} and weekday {weekday}: Rota's cron cannot say both at once")
     days = values_of(day, MONTH_DAY)
-    weekdays = {number % 7 for number in values_of(weekday, (0, 7) if "7" in weekday else WEEKDAY, NAMES)}
-    return day_texts(field_text(days, MONTH_DAY, day), days, weekdays)
+    return day_texts(field_text(days, MONTH_DAY, day), days, weekdays_of(weekday))
 
 
 def _trigger(job: RqJob) -> Trigger:

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from rota.model.schedules.edit import Edit
     from rota.model.schedules.schedule import Schedule, ScheduleSpec
 
-HOLD = timedelta(
-    days=3650
-)  # how far in the future the start time of an item is put; beat adds to it, so not at its end
+HOLD = timedelta(days=3650)  # how far ahead the start time of an item is put; beat adds to it, so not at its end
 QUIET = timedelta(seconds=1)  # from any run, when beat is told to stop: nothing is on its way to the broker then
 LOOK = 0.1  # seconds between two looks for an answer
 REMIND = 2.0  # seconds between two reminders
@@ -60,7 +58,7 @@ class Moved(Struct, frozen=True, kw_only=True):
     says: str
 
 
-class Crew(Struct, frozen=True, kw_only=True):
+class Context(Struct, frozen=True, kw_only=True):
     """What a take-over works with."""
 
     store: Store
@@ -73,11 +71,11 @@ class Crew(Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], None] = time.sleep
 
 
-def take(crew: Crew, item: Item, row: PeriodicTask) -> Moved:
+def take(context: Context, item: Item, row: PeriodicTask) -> Moved:
     """Move an item to Rota, from whichever step an earlier command has left it at."""
     if item.spec is None:
         return Moved(id=item.id, state="left", says=item.reason)
-    records = Records(crew.store)
+    records = Records(context.store)
     record, version = records.find(item.id)
     if record is not None and record.row != row.id and record.step in {"taken", "back"}:
         record = None  # that item was deleted in Django, and this one made under its name
@@ -86,26 +84,28 @@ def take(crew: Crew, item: Item, row: PeriodicTask) -> Moved:
     if record is None or record.step == "back":
         if not row.enabled:
             return Moved(id=item.id, state="left", says="it is off in django-celery-beat")
-        record = _beginning(crew, row)
+        record = _beginning(context, row)
         version = records.write(item.id, record, version)
         reach("take.recorded")
     if record.step == "holding":
-        held = _hold(crew, item, record)
+        held = _hold(context, item, record)
         if held is None or (held.one_off and held.total_run_count):
-            return _release(crew, records, item.id, record, version, "beat has turned it off, or has run it")
+            return _release(context, records, item.id, record, version, "beat has turned it off, or has run it")
         record = _next(record, "held", through=ran_through(held))
         version = records.write(item.id, record, version)
         reach("take.decided")
-    return _finish(crew, records, item.id, item.spec, row, record, version)
+    return _finish(context, records, item.id, item.spec, row, record, version)
 
 
-def _beginning(crew: Crew, row: PeriodicTask) -> TakeOver:
+def _beginning(context: Context, row: PeriodicTask) -> TakeOver:
     until = utc_now().replace(microsecond=0) + HOLD
-    return TakeOver(source=crew.source, row=row.id, name=row.name, step="holding", before=row.start_time, until=until)
+    return TakeOver(
+        source=context.source, row=row.id, name=row.name, step="holding", before=row.start_time, until=until
+    )
 
 
 def _finish(
-    crew: Crew,
+    context: Context,
     records: Records,
     schedule_id: str,
     spec: ScheduleSpec,
@@ -117,7 +117,7 @@ def _finish(
     if record.step in {"releasing", "returning"}:
         raise Refused(f"schedule '{schedule_id}' is being given back; finish that first with --give-back")
     if record.step == "held":
-        if not crew.switches.switch_off(record.row, record.before, record.until):
+        if not context.switches.switch_off(record.row, record.before, record.until):
             raise Refused(
                 f"{record.name!r} was edited in Django during its take-over; return it to beat with --give-back, then "
                 "take it over again"
@@ -126,35 +126,35 @@ def _finish(
         record = _next(record, "off")
         version = records.write(schedule_id, record, version)
         reach("take.off")
-    schedule = _enable(crew, schedule_id, spec, row, record)
+    schedule = _enable(context, schedule_id, spec, row, record)
     records.write(schedule_id, _next(record, "taken"), version)
     return Moved(id=schedule_id, state="taken", says=_said(record, schedule))
 
 
-def give_back(crew: Crew, schedule_id: str, item: Item | None, row: PeriodicTask | None) -> Moved:
+def give_back(context: Context, schedule_id: str, item: Item | None, row: PeriodicTask | None) -> Moved:
     """Move an item back to beat, from whichever step an earlier command has left it at."""
-    records = Records(crew.store)
+    records = Records(context.store)
     record, version = records.find(schedule_id)
     if record is None or record.step == "back":
         return Moved(id=schedule_id, state="unchanged", says="it is beat's already")
-    if record.step in {"holding", "releasing"} or (record.step == "held" and _is_on(crew, record)):
-        return _release(crew, records, schedule_id, record, version, "its take-over was not finished")
+    if record.step in {"holding", "releasing"} or (record.step == "held" and _is_on(context, record)):
+        return _release(context, records, schedule_id, record, version, "its take-over was not finished")
     if record.step in {"held", "off"}:  # beat is off: the way back begins in Rota
         if item is None or item.spec is None or row is None:
             raise Refused(f"{record.name!r} is no longer in django-celery-beat, so it cannot be given back")
-        take(crew, item, row)
+        take(context, item, row)
         record, version = records.find(schedule_id)
     if record is not None and record.step == "taken":
-        if crew.switches.read(record.row) is None:
+        if context.switches.read(record.row) is None:
             raise Refused(f"{record.name!r} is no longer in django-celery-beat, so it cannot be given back")
-        schedule = _change(crew, schedule_id, handover.give_back, "given back")
+        schedule = _change(context, schedule_id, handover.give_back, "given back")
         if schedule.is_spent:
             return Moved(id=schedule_id, state="left", says="it has run as often as it may")
         reach("back.disabled")
         record = _next(record, "returning", through=schedule.fired_through)
         version = records.write(schedule_id, record, version)
         reach("back.recorded")
-    if record is None or not crew.switches.switch_on(record.row, datetime_of(record.through)):
+    if record is None or not context.switches.switch_on(record.row, datetime_of(record.through)):
         raise Refused(f"'{schedule_id}' is no longer in django-celery-beat, so it cannot be given back")
     reach("back.switched")
     records.write(schedule_id, _next(record, "back"), version)
@@ -162,11 +162,11 @@ def give_back(crew: Crew, schedule_id: str, item: Item | None, row: PeriodicTask
     return Moved(id=schedule_id, state="back", says=f"beat goes on after {at:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def check_beat(crew: Crew) -> None:
+def check_beat(context: Context) -> None:
     """Find out whether beat is alive, before anything is changed."""
-    if not crew.is_beat_stopped and not _answers(crew):
+    if not context.is_beat_stopped and not _answers(context):
         raise ResultTimeout(
-            f"beat did not answer within {crew.patience:g} s, and nothing was changed; start it, with the "
+            f"beat did not answer within {context.patience:g} s, and nothing was changed; start it, with the "
             "DatabaseScheduler of django-celery-beat on this database; if it is stopped for good, pass --beat-stopped"
         )
 
@@ -206,21 +206,21 @@ def quiet_in(row: PeriodicTask, spec: ScheduleSpec, now: datetime) -> float:
     return 0.0 if due > now + margin else (due + margin - now).total_seconds()
 
 
-def _hold(crew: Crew, item: Item, record: TakeOver) -> PeriodicTask | None:
+def _hold(context: Context, item: Item, record: TakeOver) -> PeriodicTask | None:
     """Keep beat from sending the item, until beat has confirmed it. The row then, or None if it is off."""
     for _ in range(TRIES):
-        if not _hold_once(crew, item, record):
+        if not _hold_once(context, item, record):
             return None
         reach("take.held")
-        if not crew.is_beat_stopped and not _answers(crew):
-            records = Records(crew.store)
-            _release(crew, records, item.id, record, records.find(item.id)[1], "")
+        if not context.is_beat_stopped and not _answers(context):
+            records = Records(context.store)
+            _release(context, records, item.id, record, records.find(item.id)[1], "")
             raise ResultTimeout(
-                f"beat did not answer within {crew.patience:g} s while {record.name!r} was taken over; the item is "
+                f"beat did not answer within {context.patience:g} s while {record.name!r} was taken over; the item is "
                 "beat's again. Start beat and run the command again"
             )
         reach("take.answered")
-        row = crew.switches.read(record.row)
+        row = context.switches.read(record.row)
         if row is None or not row.enabled:
             return None
         if row.start_time == record.until:
@@ -228,71 +228,71 @@ def _hold(crew: Crew, item: Item, record: TakeOver) -> PeriodicTask | None:
     raise Refused(f"the start time of {record.name!r} is changed again and again in Django; stop that, and try again")
 
 
-def _hold_once(crew: Crew, item: Item, record: TakeOver) -> bool:
+def _hold_once(context: Context, item: Item, record: TakeOver) -> bool:
     for _ in range(TRIES):
-        row = crew.switches.read(record.row)
+        row = context.switches.read(record.row)
         if row is None or item.spec is None or not row.enabled:
             return False
         wait = 0.0 if row.start_time == record.until else quiet_in(row, item.spec, utc_now())
         if not wait:
             break
-        crew.sleep(wait)
-    return crew.switches.hold(record.row, record.before, record.until)
+        context.sleep(wait)
+    return context.switches.hold(record.row, record.before, record.until)
 
 
-def _answers(crew: Crew) -> bool:
+def _answers(context: Context) -> bool:
     """Ask beat, and wait for its answer."""
-    question = crew.switches.ask()
+    question = context.switches.ask()
     began = reminded = time.monotonic()
-    while not crew.switches.is_answered(question):
+    while not context.switches.is_answered(question):
         now = time.monotonic()
-        if now - began > crew.patience:
+        if now - began > context.patience:
             return False
         if now - reminded > REMIND:
-            crew.switches.remind()
+            context.switches.remind()
             reminded = now
-        crew.sleep(LOOK)
-    crew.switches.forget_answered()
+        context.sleep(LOOK)
+    context.switches.forget_answered()
     return True
 
 
-def _is_on(crew: Crew, record: TakeOver) -> bool:
-    row = crew.switches.read(record.row)
+def _is_on(context: Context, record: TakeOver) -> bool:
+    row = context.switches.read(record.row)
     return row is not None and row.enabled
 
 
-def _release(crew: Crew, records: Records, schedule_id: str, record: TakeOver, version: int, why: str) -> Moved:
+def _release(context: Context, records: Records, schedule_id: str, record: TakeOver, version: int, why: str) -> Moved:
     """Let beat go on, which has its last run in memory or in its table."""
     if record.step != "releasing":
         version = records.write(schedule_id, _next(record, "releasing"), version)
-    crew.switches.release(record.row, record.before, record.until)
+    context.switches.release(record.row, record.before, record.until)
     records.write(schedule_id, None, version)
     return Moved(id=schedule_id, state="released", says=f"{why}; it is beat's".removeprefix("; "))
 
 
-def _enable(crew: Crew, schedule_id: str, spec: ScheduleSpec, row: PeriodicTask, record: TakeOver) -> Schedule:
+def _enable(context: Context, schedule_id: str, spec: ScheduleSpec, row: PeriodicTask, record: TakeOver) -> Schedule:
     said = continued(spec, row, record.through)
 
     def decide(schedule: Schedule, now: int) -> Edit | None:
         is_done = schedule.is_enabled and schedule.spec == said and schedule.fired_through >= record.through
         return None if is_done else handover.take_over(schedule, said, record.through, now)
 
-    schedule = _change(crew, schedule_id, decide, "taken over")
+    schedule = _change(context, schedule_id, decide, "taken over")
     reach("take.enabled")
     return schedule
 
 
-def _change(crew: Crew, schedule_id: str, decide: Callable[[Schedule, int], Edit | None], verb: str) -> Schedule:
+def _change(context: Context, schedule_id: str, decide: Callable[[Schedule, int], Edit | None], verb: str) -> Schedule:
     """Decide on the schedule as it is, and apply it if it still is."""
     for _ in range(TRIES):
-        found = crew.store.get_schedules([schedule_id])
+        found = context.store.get_schedules([schedule_id])
         if not found:
             raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}; import it first")
-        edit = decide(found[0], crew.store.now())
+        edit = decide(found[0], context.store.now())
         if edit is None:
             return found[0]
-        author = Author(record_id=crew.new_id(), by=crew.by, verb=verb)
-        if not crew.store.edit_schedules([with_audit(edit, found[0], author)]):
+        author = Author(record_id=context.new_id(), by=context.by, verb=verb)
+        if not context.store.edit_schedules([with_audit(edit, found[0], author)]):
             return edit.after
     raise Refused(f"schedule '{schedule_id}' kept changing; try again")
 
