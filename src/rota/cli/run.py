@@ -1,10 +1,11 @@
 """run, worker and scheduler: an app's services in this process, until a signal stops them.
 
-The first two become a parent process; its workers come back here, with a line to it.
+The first two become a parent process; its workers come back here, with a connection to it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.cli.tether import Tether
+    from rota.engine.node import Node
 
 TARGET_HELP = "TARGET is jobs.py, package.module or module:app; without it, ROTA_APP or rota.yaml says which."
 
@@ -159,9 +161,7 @@ def serve(
     form = log_format or app.settings.log.format
     set_up_logging(log_level or app.settings.log.level or "info", form)
     log_successes(app, form)
-    stopping = Stopping()
     at = own_address(metrics_at, tether)
-    port = None
     try:
         when_reached(app.open, wait_for)
         check_shared(app, tether)
@@ -171,12 +171,8 @@ def serve(
         if form == "text" and (tether is None or tether.shows_banner):
             for line in banner(loaded, taken, at_once, is_scheduler=scheduler, has_documents=documents):
                 say(line)
-        if at is not None:
-            app.metrics.text()  # it counts from here on, and knows which schedules come first
-        stopping.listen()
-        if tether is not None:
-            app.on("node.starting", tether.introduce)
-        node = app.start(
+        start = partial(
+            app.start,
             worker=worker,
             scheduler=scheduler,
             queues=taken or ("default",),
@@ -184,19 +180,35 @@ def serve(
             drain=drain,
             documents=documents,
         )
-        if at is not None:
-            port = open_port(app, node, at)
+        code = _run_node(app, start, at, tether, until_empty=until_empty)
+    finally:
+        app.close()
+    click.get_current_context().exit(code)
+
+
+def _run_node(
+    app: App, start: Callable[[], Node], metrics_at: Address | None, tether: Tether | None, *, until_empty: bool
+) -> int:
+    """Start a node, with its metrics and the tie to its supervisor, and wait until it has stopped; the exit code."""
+    stopping, port = Stopping(), None
+    if metrics_at is not None:
+        app.metrics.text()  # it counts from here on, and knows which schedules come first
+    stopping.listen()
+    if tether is not None:
+        app.on("node.starting", tether.introduce)
+    try:
+        node = start()
+        if metrics_at is not None:
+            port = open_port(app, node, metrics_at)
             stopping.on_replaced = port.close
         if tether is not None:
             tether.hold(node, stopping)
         if until_empty and node.worker is not None:
             stopping.end_when_empty(node.worker)
-        code = stopping.wait(app, node)
+        return stopping.wait(app, node)
     finally:
         if port is not None:
             port.close()
-        app.close()
-    click.get_current_context().exit(code)
 
 
 def queues_of(app: App) -> tuple[str, ...]:

@@ -24,12 +24,12 @@ STOPPED = -1  # the node is down
 EMPTY = 0  # there is nothing left to do
 ASKED = -4  # the parent process wants it to drain, …
 HURRIED = -5  # … or to end at once
-REPLACED = ("SIGHUP", "recycled")  # the parent's words where a successor is there, or is on its way
+REPLACED = ("SIGHUP", "recycled")  # the parent's words if a successor is there, or is on its way
 LOOK = 0.25  # seconds: handlers of signals run between two looks, never inside a wait that has begun
 
 
 class Stopping:
-    """What may end a node comes through one line: signals, an empty queue, and word that it is down.
+    """What may end a node comes through one queue: signals, that no job is left, and that the node is down.
 
     Handlers only put a number into it. Nothing else happens inside them, because they interrupt the main thread
     anywhere, also if it holds a lock.
