@@ -295,7 +295,7 @@ class App:
                 recycle_age=said.recycle_age,
                 recycle_memory=said.recycle_memory,
             ),
-            retention=wiring.retention,
+            retention=wiring.configuration.retention,
             drain_for=said.drain_for,
             app=self.name,
             version=self.version,

@@ -166,6 +166,40 @@ class AppStore(forks.Forked):
         return absolute(found, origin.folder or Path.cwd())
 
 
+class AppSettings:
+    """The settings of one app, read when they are first needed."""
+
+    def __init__(self, app: str, store: AppStore, code: Layer, retention: Retention | None) -> None:
+        self._app = app
+        self._store = store
+        self._folder = store.folder  # where rota.yaml is looked for, even if the process changes its folder
+        self._code = code
+        self._retention = retention
+        self._resolved: Resolved | None = None
+
+    @property
+    def resolved(self) -> Resolved:
+        """The settings with where each came from."""
+        return self.read(resolve) if self._resolved is None else self._resolved
+
+    def read(self, reader: Callable[[Path, Layer], Resolved]) -> Resolved:
+        """Read them now, by this reader: lint has one that continues after mistakes."""
+        found = self._resolved = reader(self._folder, self._code)
+        if not isinstance(self._store.given, Store):
+            warn_of_overruled(self._app, found)
+        return found
+
+    def add(self, layer: Layer) -> None:
+        """Add what the settings of a framework say, as if it were passed to App(…); before anything is read."""
+        self._code = {**layer, **self._code}
+        self._resolved = None
+
+    @property
+    def retention(self) -> Retention:
+        """How long finished records are kept."""
+        return self._retention or self.resolved.settings.retention.as_retention()
+
+
 class Wiring(forks.Forked):
     """Everything that one app owns. Settings are read and the store is opened when they are first needed."""
 
@@ -180,6 +214,7 @@ class Wiring(forks.Forked):
         self.events = Events()
         log_events(self.events)
         self.store = AppStore(given, lambda: self.resolved)
+        self.configuration = AppSettings(self.name, self.store, code, retention)
         self.open = self.store.open
         self.jobs = Jobs(self.open, self._decode_result)
         self.node: Node | None = None  # the services that run in this process
@@ -187,10 +222,6 @@ class Wiring(forks.Forked):
         self.child_module: str | None = None  # what a child process imports before the module of a task
         self.run_in_kit: RunCoroutine | None = None  # how a kit runs coroutines; None: on a loop in a thread
         self.makers: dict[str, Callable[[str], ScheduleSpec]] = {}  # schedules declared in code, given the app's zone
-        self._here = self.store.folder  # where rota.yaml is looked for, even if the process changes its folder
-        self._code = code
-        self._resolved: Resolved | None = None
-        self._retention = retention
         self._aio: Aio | None = None
         self._is_dev = False
         forks.register(self)
@@ -334,19 +365,7 @@ class Wiring(forks.Forked):
     @property
     def resolved(self) -> Resolved:
         """The settings with where each came from; read when first needed."""
-        return self.read_settings(resolve) if self._resolved is None else self._resolved
-
-    def read_settings(self, read: Callable[[Path, Layer], Resolved]) -> Resolved:
-        """Read them now, by this reader: lint has one that continues after mistakes."""
-        found = self._resolved = read(self._here, self._code)
-        if not isinstance(self.store.given, Store):
-            warn_of_overruled(self.name, found)
-        return found
-
-    def configure(self, layer: Layer) -> None:
-        """Add what the settings of a framework say, as if it were passed to App(…); before anything is read."""
-        self._code = {**layer, **self._code}
-        self._resolved = None
+        return self.configuration.resolved
 
     @property
     def settings(self) -> Settings:
@@ -367,11 +386,6 @@ class Wiring(forks.Forked):
         """Check what costs time in production and helps while code is written: `rota dev` and the kit do."""
         self._is_dev = is_dev
         self.__dict__.pop("checks_types", None)
-
-    @property
-    def retention(self) -> Retention:
-        """How long finished records are kept."""
-        return self._retention or self.settings.retention.as_retention()
 
     def close(self) -> None:
         """Close the store, and end the threads of `aio`."""

@@ -74,7 +74,11 @@ def test_variables_count_where_the_setting_is_silent(monkeypatch):
         ({"redact": 3.5}, None, r"ROTA\['redact'\]: got 3.5, wanted a list of names"),
         ({"name": 3}, None, r"ROTA\['name'\] must be a text, got 3"),
         ({"app": "jobs.py"}, None, "the app of this project is rota.django.app"),
-        ({"store": "redis://ann:pw@h", "database": "default"}, None, "both 'store' .redis://ann:.{3}@h. and 'database'"),
+        (
+            {"store": "redis://ann:pw@h", "database": "default"},
+            None,
+            "both 'store' .redis://ann:.{3}@h. and 'database'",
+        ),
         ({"database": "jobs"}, None, "ROTA.'database'. is 'jobs', and DATABASES has default"),
         ({}, {"ENGINE": "django.db.backends.mysql"}, "cannot keep its jobs in the database 'default' .*mysql"),
         ({}, {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}, "is SQLite in memory"),

@@ -143,7 +143,7 @@ def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()
     """What follows from code and settings together; an error about something `missing` was reported already."""
     if found is None:
         return
-    internals(app).read_settings(lambda folder, said: survey(folder, said)[0])  # their errors were reported already
+    internals(app).configuration.read(lambda folder, said: survey(folder, said)[0])  # the errors were reported already
     yield from _overruled(app)
     yield from _store(app)
     deploy, complaints = survey_deploy(app.name, app.version, internals(app).declared, found, internals(app).registry)

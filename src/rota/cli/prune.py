@@ -45,7 +45,7 @@ def prune(target: str | None, store_url: str | None, out: Output, *, defaults: b
         )
     app = app_on_store(target, store_url)
     try:
-        retention = internals(App() if defaults else app).retention
+        retention = internals(App() if defaults else app).configuration.retention
         pruned = _prune(app.open(), retention)
     finally:
         app.close()

@@ -35,7 +35,7 @@ def make_app() -> App:
     said = configuration_of(settings)
     app = App(said.store, name=said.name, version=said.version)
     wiring = internals(app)
-    wiring.configure(said.layer)
+    wiring.configuration.add(said.layer)
     wiring.child_module = "rota.django.child"
     wiring.run_in_kit = run_for_test
     if said.database is not None:

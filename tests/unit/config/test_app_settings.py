@@ -132,7 +132,7 @@ def test_retention_that_the_code_gives_counts_as_a_whole(folder):
     (folder / "rota.yaml").write_text("retention: {failed: 60d}\n")
     kept = Retention(succeeded_for=SECOND, nodes_for=SECOND)
     app = App(retention=kept)
-    assert internals(app).retention is kept
+    assert internals(app).configuration.retention is kept
     assert internals(app).resolved.origins["retention.failed"].words == "code"
 
 
