@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rota.engine.node import Node
     from rota.inspector.changes import Change
     from rota.model.schedules.schedule import ScheduleSpec
-    from rota.operations.catalogue import Catalogue
+    from rota.operations.live_tasks import LiveTasks
     from rota.store.contract import Added, Page
     from rota.tasks.middleware import Middleware
     from rota.tasks.task import Request
@@ -235,10 +235,10 @@ class Wiring(forks.Forked):
     # What callers use.
 
     @cached_property
-    def _catalogue(self) -> Catalogue:
-        from rota.operations.catalogue import Catalogue  # noqa: PLC0415 - only who enqueues by name pays for it
+    def _live_tasks(self) -> LiveTasks:
+        from rota.operations.live_tasks import LiveTasks  # noqa: PLC0415 - only who enqueues by name pays for it
 
-        return Catalogue(self.open)
+        return LiveTasks(self.open)
 
     @cached_property
     def schedules(self) -> Schedules:
@@ -341,7 +341,7 @@ class Wiring(forks.Forked):
 
         request = request_by_name(self.registry, self.codecs, name, args, kwargs, self.redaction.extra)
         if self.registry.find(request.task) is None:
-            self._catalogue.check(request.task)
+            self._live_tasks.check(request.task)
         return self.send([request])[0]
 
     async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:

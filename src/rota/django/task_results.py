@@ -38,7 +38,7 @@ def result_of(
     call: Call,
     *,
     job: Job[Any] | None = None,
-    history: History = (),  # type: ignore[assignment]
+    history: History = (),  # type: ignore[assignment]  # it is only iterated
     job_id: str = "",
     enqueued_at: datetime | None = None,
 ) -> Any:

@@ -33,7 +33,7 @@ _exceptions = import_module(f"{PACKAGE}.exceptions")
 _signals = import_module(f"{PACKAGE}.signals")
 
 
-class RotaBackend(_base.BaseTaskBackend):  # type: ignore[name-defined]
+class RotaBackend(_base.BaseTaskBackend):  # type: ignore[name-defined]  # of either package
     """Django's tasks as jobs of the project's app."""
 
     supports_defer = True

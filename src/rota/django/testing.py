@@ -32,7 +32,7 @@ class RotaTests:
 
     def setUp(self: Any) -> None:
         """Give the test a kit of its own. The store of the test before is closed."""
-        super().setUp()  # type: ignore[misc]
+        super().setUp()  # type: ignore[misc]  # of the TestCase beside it
         case: _Case = self
         get_app().close()
         if self.rota_on_database:

@@ -29,7 +29,7 @@ class OwnSocket:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """A node works without it: where the system refuses the socket, a check finds no node."""
+        """A node works without it: if the system refuses the socket, a check finds no node."""
         if not IS_SUPPORTED:
             return
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -28,7 +28,7 @@ def log_tail(store: Store, job_id: str, most: int = LARGEST_PAGE) -> Tail:
             return Tail(lines[-most:], len(lines) > most)
     last = _last_number(store, job_id, lines[-1].number)
     step = most
-    while True:  # numbers may have gaps, where a store counts the lines of all jobs
+    while True:  # numbers have gaps if a store counts the lines of all jobs
         lines = _after(store, job_id, max(0, last - step))
         if len(lines) >= most or step >= last:
             return Tail(lines[-most:], has_more=True)

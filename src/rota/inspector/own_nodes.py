@@ -2,7 +2,7 @@
 
 Every node listens on a socket in Linux's abstract namespace, whose name holds the node's id. Such a socket needs no
 file system and no port, and the kernel removes it with its process, so none is left of an earlier container with the
-same host name. Who connects gets one JSON object. A node that is frozen accepts nothing and so answers nothing.
+same host name. A client gets one JSON object when it connects. A frozen node accepts no connection, so it is silent.
 """
 
 from __future__ import annotations

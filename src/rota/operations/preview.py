@@ -61,7 +61,7 @@ def _after(before: Schedule | None, spec: ScheduleSpec, now: int, new_id: Callab
     origin = Origin() if before is None else msgspec.structs.replace(before.origin, is_retired=False)
     name = NEW if before is None else before.id
     edit = edits.register(before, name, spec, origin, now, new_id)
-    return edit.after if edit is not None or before is None else before  # type: ignore[union-attr]
+    return edit.after if edit is not None or before is None else before  # type: ignore[union-attr]  # a new one has an edit
 
 
 def _times(schedule: Schedule, now: int, number: int) -> TimesFacts:

@@ -151,13 +151,13 @@ def _raised(incident: Incident, text: str, rule: AlertRule, around: Context) -> 
 
 
 def ended(incident: Incident, text: str, around: Context) -> Incident:
-    """The incident at its end: channels hear of it, unless a silence kept its beginning from them."""
+    """The incident at its end: channels get a message, unless a silence kept the first one from them."""
     now = around.now
     is_silent = silence_of(incident, around.silences, now) is not None
     deliveries: list[Delivery] = []
     for one in incident.deliveries:
-        is_unheard = one.state == "waiting" and not one.tries and one.claimed_until <= now
-        if is_unheard and is_silent:
+        is_unsent = one.state == "waiting" and not one.tries and one.claimed_until <= now
+        if is_unsent and is_silent:
             deliveries.append(_replace(one, state="dropped", error="silenced", at=now))
             continue
         deliveries.append(one)

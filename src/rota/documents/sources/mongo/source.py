@@ -77,7 +77,7 @@ class MongoSource(Source[Document]):
         self._refused = Refused()
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # a property for a field
         return self._connection.name
 
     def now(self) -> int:

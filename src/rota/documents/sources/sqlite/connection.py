@@ -134,7 +134,7 @@ class SqliteDatabase(Database):
             found.text_factory = _text
         found.isolation_level = None
         if getattr(found, "autocommit", None) is False:
-            found.autocommit = True  # type: ignore[attr-defined,unused-ignore]
+            found.autocommit = True  # type: ignore[attr-defined,unused-ignore]  # from Python 3.12 on
         return found
 
     @contextmanager

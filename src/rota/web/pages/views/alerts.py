@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from rota.client.alerts import LONGEST_REASON
 from rota.errors import AlertNotFound, AlertNotSent, BadOption, BadTrigger
 from rota.inspector.wall_times import time_from
 from rota.model.micros import datetime_of, span_of
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rota.inspector.facts.alert import AlertFacts
 
 SHOWN = 100
-LONGEST_REASON = 1_000
 SPANS = ("1h", "4h", "1d", "7d")
 
 
@@ -35,7 +35,7 @@ def _view(visit: Visit, fault: str = "") -> View:
         "ended": [one for one in page.items if one.state == "ended"],
         "more": page.cursor is not None,
         "open": sum(one.state == "open" for one in live),
-        "unheard": sum(_is_unheard(one) for one in page.items),
+        "undelivered": sum(_is_undelivered(one) for one in page.items),
         "rules": known.rules,
         "channels": known.channels,
         "silences": [one for one in known.silences if not one.is_over],
@@ -46,7 +46,7 @@ def _view(visit: Visit, fault: str = "") -> View:
     return View(template="alerts.html", values=values, status=422 if fault else 200)
 
 
-def _is_unheard(alert: AlertFacts) -> bool:
+def _is_undelivered(alert: AlertFacts) -> bool:
     """Whether a channel has not taken a message yet, or never will."""
     return any(one.state == "failed" or (one.state == "waiting" and one.error) for one in alert.deliveries)
 

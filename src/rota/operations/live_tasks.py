@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Store
 
-FRESH = 2.0  # seconds for which a catalogue that lacks a name is not read again
+FRESH = 2.0  # seconds for which names are not read again because one is missing
 
 
-class Catalogue:
+class LiveTasks:
     """The names of all tasks that live workers have registered; None if no worker is alive."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
