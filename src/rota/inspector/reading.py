@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -51,10 +51,5 @@ def sync_schedules(store: Store, head: str = HEAD) -> Iterator[Schedule]:
 def newest_jobs(store: Store, schedule_id: str, where: JobFilter, cursor: str | None, limit: int) -> Iterator[Job]:
     """Jobs of a schedule, newest first, so many at most."""
     mine = msgspec.structs.replace(where, schedule_id=schedule_id)
-    while limit > 0:
-        page = store.list_jobs(mine, cursor=cursor, limit=min(limit, LARGEST_PAGE))
-        yield from page.items
-        limit -= len(page.items)
-        cursor = page.cursor
-        if cursor is None:
-            return
+    page = max(1, min(limit, LARGEST_PAGE))
+    return islice(walk(store.list_jobs, mine, cursor=cursor, limit=page), max(0, limit))

@@ -11,6 +11,7 @@ import difflib
 import re
 import shlex
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,6 +23,7 @@ from rota.model.jobs.job import Job
 from rota.model.jobs.payload import REDACTED
 from rota.model.jobs.state import State
 from rota.store.contract import FEWEST_REPEATED, LARGEST_PAGE, JobFilter
+from rota.store.shared.paging import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -156,16 +158,8 @@ def without_state(text: str) -> str:
 
 def matching_jobs(store: Store, where: JobFilter, *, most: int | None = None) -> Iterator[Job]:
     """The jobs that a filter lets through, newest first, read a page at a time."""
-    cursor: str | None = None
-    left = most
-    while left is None or left > 0:
-        limit = LARGEST_PAGE if left is None else min(LARGEST_PAGE, left)
-        page = store.list_jobs(where, cursor=cursor, limit=limit)
-        yield from page.items
-        cursor = page.cursor
-        left = None if left is None else left - len(page.items)
-        if cursor is None:
-            return
+    limit = LARGEST_PAGE if most is None else max(1, min(most, LARGEST_PAGE))
+    return islice(walk(store.list_jobs, where, limit=limit), most)
 
 
 def _terms(text: str) -> Iterator[tuple[str, str]]:
