@@ -36,6 +36,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "pages": "bench.pages_suite",
     "living": "bench.living_suite",
     "idle": "bench.idle_suite",
+    "contention": "bench.contention_suite",
     "documents": "bench.documents_suite",
 }
 HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")

@@ -49,7 +49,8 @@ def test_a_postgres_schema_of_before_gets_them(make_store, namespace, sql):
         old = live(store)
     sql(f"DELETE FROM {namespace}.meta WHERE name = 'additions'")
     sql(f"DROP TABLE {namespace}.series, {namespace}.time_block")
-    sql(f"DROP FUNCTION {namespace}.add_runs, {namespace}.index_times")
+    sql(f"DROP FUNCTION {namespace}.add_runs, {namespace}.index_times, {namespace}.has_many_dead")
+    sql(f"ALTER TABLE {namespace}.ready DROP COLUMN is_new")
     assert len(make_store().pending_migrations()) == 1
     with opened(make_store) as store:
         assert make_store().pending_migrations() == []
