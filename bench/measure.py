@@ -8,7 +8,17 @@ from statistics import median
 from time import perf_counter
 
 # What one second, byte, share or piece is multiplied by.
-UNITS = {"us": 1e6, "ms": 1e3, "MB": 1 / 1e6, "KB": 1 / 1e3, "%": 1e2, "packages": 1, "trips": 1, "per job": 1}
+UNITS = {
+    "us": 1e6,
+    "ms": 1e3,
+    "MB": 1 / 1e6,
+    "KB": 1 / 1e3,
+    "%": 1e2,
+    "packages": 1,
+    "trips": 1,
+    "per job": 1,
+    "a second": 1,
+}
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,13 @@ def cpu_of(processes: Iterable[int]) -> float:
     return sum(int(file.read_text().split()[0]) for file in files) / 1e9
 
 
+def wakeups_of(processes: Iterable[int]) -> int:
+    """How often a thread went on after it had waited."""
+    files = (file for pid in processes for file in Path(f"/proc/{pid}/task").glob("*/status"))
+    lines = (line for file in files for line in file.read_text().splitlines())
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:"))
+
+
 def resident(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))

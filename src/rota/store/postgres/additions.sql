@@ -51,8 +51,8 @@ END $$;
 -- floors: of a queue and rank, a position below which no new job can be. It begins there. A floor is only a fact of this
 -- session, in a setting of it, so that it leaves no dead row itself.
 --
--- Only new jobs obey a floor: a row that `add_job` or `add_jobs` inserts, at a position that its own transaction has just
--- drawn, has is_new. A row that anything else inserts (a retry, a return, a scheduled job that is due, code that does not
+-- Only new jobs obey a floor: a row at a position that its own transaction has just drawn, after it had its id, has is_new.
+-- A row that anything else inserts (a retry, a return, a scheduled job that is due, code that does not
 -- know the column) may have any position. It is in an index of its own, which every claim reads from its start.
 ALTER TABLE {ns}.ready ADD COLUMN IF NOT EXISTS is_new boolean;
 CREATE INDEX IF NOT EXISTS ready_not_new ON {ns}.ready (queue, rank, seq) WHERE is_new IS NULL;
@@ -64,16 +64,16 @@ BEGIN
 END $$;
 
 -- Whether a worker may be idle and must be woken for a new job: no job of its queue is ready, or none is due before
--- p_run_at. (A busy worker asks again by itself.) With many dead rows, only the last 2,000 positions are looked at: to wake
--- a busy worker is harmless. (The expression keeps the server from walking over the queue's index.)
+-- p_run_at. (A busy worker asks again by itself.) With many dead rows, only the last 2,000 positions are looked at, backwards: to
+-- wake a busy worker is harmless. (The expression keeps the server from walking over the queue's index.)
 CREATE OR REPLACE FUNCTION {ns}.must_notify(p_queue text, p_run_at bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF p_run_at IS NOT NULL THEN
         RETURN NOT EXISTS (SELECT FROM {ns}.later l WHERE l.queue = p_queue AND l.run_at <= p_run_at);
     END IF;
     IF {ns}.has_many_dead() THEN
-        RETURN NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue || '' = p_queue
-                           AND r.seq > (SELECT s.last_value - 2000 FROM {ns}.job_seq_seq s));
+        RETURN (SELECT r.seq FROM {ns}.ready r WHERE r.queue || '' = p_queue
+                AND r.seq > (SELECT s.last_value - 2000 FROM {ns}.job_seq_seq s) ORDER BY r.seq DESC LIMIT 1) IS NULL;
     END IF;
     RETURN NOT EXISTS (SELECT FROM {ns}.ready r WHERE r.queue = p_queue);
 END $$;

@@ -95,7 +95,7 @@ def insert(tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
     tx.rows("SELECT {ns}.index_times(%s, %s)::text", columns_of(slices))
     inserted = {seq for (seq,) in tx.rows(_INSERT, columns_of(map(record_row, placed)))}
     placed = [job for job in placed if job.seq in inserted]
-    put(tx, placed)
+    put(tx, placed, are_new=True)
     tx.counts.add_all(placed)
     return placed
 
@@ -115,10 +115,13 @@ def notify(tx: Transaction, jobs: Sequence[Job]) -> None:
         tx.notify("jobs")
 
 
-def put(tx: Transaction, jobs: Iterable[Job]) -> None:
-    """Write the jobs' rows into the tables of their states."""
+def put(tx: Transaction, jobs: Iterable[Job], *, are_new: bool = False) -> None:
+    """Write the jobs' rows into the tables of their states. New jobs have positions that this transaction has drawn."""
     for table, some in _by_table(jobs).items():
-        tx.insert(table, STATE_TYPES, map(state_row, some))
+        if are_new and table == TABLES[State.QUEUED]:
+            tx.insert(table, {**STATE_TYPES, "is_new": "boolean"}, ((*state_row(job), True) for job in some))
+        else:
+            tx.insert(table, STATE_TYPES, map(state_row, some))
 
 
 def take(tx: Transaction, jobs: Iterable[Job]) -> None:
