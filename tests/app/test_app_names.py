@@ -181,3 +181,13 @@ def test_one_name_registered_from_many_threads_is_taken_once():
     for thread in threads:
         thread.join()
     assert len(refused) == 7
+
+
+def test_a_misspelt_task_is_answered_with_the_one_that_is_meant():
+    app = App("memory://")
+
+    @app.task(name="shop.greet")
+    def greet() -> None: ...
+
+    with pytest.raises(UnknownTask, match=r"no task is named 'gret' \(did you mean shop\.greet\?\)"):
+        internals(app).registry.get("gret")

@@ -84,7 +84,7 @@ def test_5_not_found(rota):
     rota("migrate")
     said = rota("jobs", "show", "nope", code=5).stderr
     assert said == (
-        "error: no job has the id 'nope', and none begins so; it may have been pruned\n"
+        "error: no job has the id 'nope', and no id begins with it; it may have been pruned\n"
         "hint: `rota jobs list` shows the jobs that are kept\n"
     )
     assert "`rota schedules list` shows those that exist" in rota("schedules", "show", "nope", code=5).stderr

@@ -47,7 +47,7 @@ def test_the_beginning_of_several_ids_is_refused_with_those_ids(rota, two, verb)
 
 @pytest.mark.parametrize("verb", ["show", "logs", "retry", "cancel", "delete"])
 def test_the_beginning_of_no_id_is_not_found(rota, two, verb):  # noqa: ARG001 - there are jobs
-    assert "no job has the id 'ffff00', and none begins so" in rota("jobs", verb, "ffff00", code=5).stderr
+    assert "no job has the id 'ffff00', and no id begins with it" in rota("jobs", verb, "ffff00", code=5).stderr
 
 
 def test_a_short_beginning_is_refused_where_not_every_job_was_looked_at(monkeypatch):

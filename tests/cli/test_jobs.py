@@ -176,7 +176,7 @@ def test_a_running_job_is_asked_to_stop(rota, started):
 
 def test_one_name_that_fits_nothing_changes_nothing(worked):
     said = worked("jobs", "retry", worked.ids["bad"], "nope", code=5).stderr
-    assert "no job has the id 'nope', and none begins so; it may have been pruned. Nothing was retried" in said
+    assert "no job has the id 'nope', and no id begins with it; it may have been pruned. Nothing was retried" in said
     said = worked("jobs", "delete", worked.ids["bad"], worked.ids["ready"], code=6).stderr
     assert "is queued, and only succeeded, failed or cancelled jobs can be deleted; cancel a job first" in said
     assert states(worked)["bad"] == "failed"

@@ -47,7 +47,7 @@ def one_job_id(store: Store, name: str) -> str:
     """As job_id_from, for a command that works on jobs alone."""
     found = job_id_from(store, name)
     if found is None:
-        raise JobNotFound(f"no job has the id {name!r}, and none begins so; it may have been pruned")
+        raise JobNotFound(f"no job has the id {name!r}, and no id begins with it; it may have been pruned")
     return found
 
 

@@ -167,7 +167,9 @@ def _broken(place: str, err: BaseException) -> BrokenTarget:
     if isinstance(err, SystemExit):
         return BrokenTarget(f"{place} ended the program while it was imported; guard that with __main__", trace_of(err))
     what = f"{line_of(err)}{first_line(f'{type(err).__name__}: {err}')}"
-    return BrokenTarget(f"{place} cannot be imported ({what}); mend it where the traceback above points", trace_of(err))
+    return BrokenTarget(
+        f"{place} cannot be imported ({what}); the traceback above shows the line to mend", trace_of(err)
+    )
 
 
 def line_of(err: BaseException) -> str:

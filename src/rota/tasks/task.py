@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from contextlib import contextmanager
+from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 from typing import (
@@ -353,7 +354,13 @@ class Registry:
         if len(endings) == 1:
             return self._tasks[endings[0]]
         known = ", ".join(sorted(self._tasks)) or "none"
-        raise UnknownTask(f"no task is named '{name}'; known are {known}")
+        raise UnknownTask(f"no task is named '{name}'{self._meant(name)}; known are {known}")
+
+    def _meant(self, name: str) -> str:
+        """The task that a misspelt name probably means, as a question."""
+        names = {word: known for known in self._tasks for word in (known, known.rpartition(".")[2])}
+        close = get_close_matches(name, names, 1)
+        return f" (did you mean {names[close[0]]}?)" if close and close[0] != name else ""
 
     def parameters_of(self, name: str) -> tuple[str, ...]:
         """The names of a task's parameters; none if this app does not have the task."""
