@@ -6,7 +6,7 @@ Nothing happens at import: the settings are read and the store is opened when th
 from __future__ import annotations
 
 import inspect
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack, cast, overload
 
 from rota.config.loader import from_code
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rota.documents.client import Documents
     from rota.engine.events import Event
     from rota.engine.node import Node
+    from rota.engine.service import Service
     from rota.inspector.changes import Change
     from rota.model.schedules.schedule import ScheduleSpec
     from rota.observe.metrics import Metrics
@@ -312,12 +313,22 @@ class App:
     def _add_alerts(self, node: Node) -> None:
         found = self._wiring.resolved
         is_said = found.declared.alerts or found.declared.heartbeats or found.settings.alerting.node_heartbeat
-        if not is_said and "alerts" not in self._wiring.__dict__:
-            return
-        from rota.alerts.services import add_alert_services  # noqa: PLC0415 - who has none does not pay for it
+        if is_said or "alerts" in self._wiring.__dict__:
+            from rota.alerts.services import add_alert_services  # noqa: PLC0415 - who has none does not pay for it
 
-        alerts = self._wiring.alerts
-        add_alert_services(alerts.plan, alerts.declared, node, self.open(), app=self.name)
+            alerts = self._wiring.alerts
+            add_alert_services(alerts.plan, alerts.declared, node, self.open(), app=self.name)
+            if alerts.plan.rules:
+                return
+        from rota.alerts.starter import AlertStarter  # noqa: PLC0415 - only nodes need it
+
+        make_watch = partial(self._watch_alerts, node)
+        node.add(AlertStarter(self.open(), node.events, node.clock, make_watch, app=self.name))
+
+    def _watch_alerts(self, node: Node) -> Service:
+        from rota.alerts.services import watch_for_stored_rules  # noqa: PLC0415 - who has no rules does not pay for it
+
+        return watch_for_stored_rules(self.alerts.plan, node, self.open(), app=self.name)
 
     def _start_documents(self, node: Node) -> None:
         if not self._wiring.has_documents:

@@ -218,6 +218,7 @@ class Wiring(forks.Forked):
         self.open = self.store.open
         self.jobs = Jobs(self.open, self._decode_result)
         self.node: Node | None = None  # the services that run in this process
+        self.has_code = True  # False: a command made it to look into a store, and the code of the app is not here
         self.document_queues: dict[str, Any] = {}  # queues that code made beside this app, by name
         self.child_module: str | None = None  # what a child process imports before the module of a task
         self.run_in_kit: RunCoroutine | None = None  # how a kit runs coroutines; None: on a loop in a thread

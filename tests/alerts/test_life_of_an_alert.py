@@ -9,7 +9,6 @@ import pytest
 from alerts.stage import AlertStage
 from every_store import fresh_place
 from rota import failpoints
-from rota.alerts.watch import AlertWatch
 from rota.operations.copy import move
 
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -218,20 +217,6 @@ def test_the_life_of_an_alert_is_emitted_as_events_and_logged(stage, caplog):
     assert lines[0].startswith("mail was raised: The oldest job of queue mail has waited for 10m")
     assert lines[1] == "mail: channel pager did not take the message, and it is sent again: the receiver is down"
     assert lines[2].startswith("mail has ended: ")
-
-
-class NoStore:
-    """A store that must not be asked."""
-
-    def __getattr__(self, verb: str):
-        raise AssertionError(verb)
-
-
-def test_an_app_without_rules_asks_the_store_nothing(stage):
-    watch = AlertWatch(NoStore(), None, None, stage.plan, stage.receiver, app="shop", node="a")
-    assert watch.turn() == 15.0
-    with stage.app.running(worker=False) as node:
-        assert "alert watch" not in [service.name for service in node.services]
 
 
 def test_a_copy_to_another_store_takes_alerts_and_silences_along(stage, tmp_path):

@@ -28,6 +28,7 @@ BODIES: dict[str, Any] = {
     "silence_alerts": {"target": "mail", "until": "2100-01-01T00:00:00Z", "reason": "it moves"},
     "unsilence_alerts": {"target": "mail"},
     "test_alert_channel": {"channel": "pager"},
+    "put_alert_rule": {"when": "oldest", "queue": "mail", "after": "5m", "channels": ["pager"]},
 }
 
 
@@ -85,6 +86,12 @@ def _alert(route: Route, stage: Stage) -> str:
     return raised_alert(stage.app, "mail", "queue-of-mail").id
 
 
+def _alert_rule(route: Route, stage: Stage) -> str:
+    if route.name != "put_alert_rule":
+        stage.app.alerts.put("stored", when="fails", by="ann")
+    return "stored"
+
+
 _RANGE = "source=store&start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z"
 QUERIES = {
     "list_sync_tasks": _RANGE,
@@ -104,5 +111,6 @@ THINGS = {
     "token_id": _token,
     "name": _document_queue,
     "alert_id": _alert,
+    "rule": _alert_rule,
     "queue": lambda _route, _stage: "mail",
 }

@@ -115,14 +115,15 @@ class AlertPlan:
             return [str(err)]
         return [] if has_secret else ["a webhook needs a secret that signs its requests; set ROTA_ALERTING_SECRET"]
 
-    def _unknown_channels(self) -> list[str]:
+    def unknown_channels(self, rule: AlertRule) -> str:
+        """Which channels of a rule are not declared, in words; empty if all are."""
         known = ", ".join(sorted(self.channels)) or "none"
-        return [
-            f"{_where(rule.place, f'alerts.{rule.name}.channels')}: there is no channel {name!r}; there are: {known}"
-            for rule in self.rules.values()
-            for name in rule.channels or ()
-            if name not in self.channels
-        ]
+        missing = [name for name in rule.channels or () if name not in self.channels]
+        return "; ".join(f"there is no channel {name!r}; there are: {known}" for name in missing)
+
+    def _unknown_channels(self) -> list[str]:
+        found = ((rule, self.unknown_channels(rule)) for rule in self.rules.values())
+        return [f"{_where(rule.place, f'alerts.{rule.name}.channels')}: {said}" for rule, said in found if said]
 
 
 def _url_problems(url: str) -> list[str]:

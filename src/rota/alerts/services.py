@@ -1,7 +1,8 @@
-"""Builds what a node runs for alerts. An app that declares none runs nothing, and asks the store nothing."""
+"""Builds what a node runs for alerts. If its app declares no rules, it waits for one that the store keeps."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from rota.alerts.heartbeats import NodeHeartbeat, Pinger, ScheduleHeartbeats, host_slug
@@ -13,9 +14,18 @@ if TYPE_CHECKING:
     from rota.engine.node import Node
     from rota.store.contract import Store
 
+log = logging.getLogger("rota.alerts")
+
+
+def watch_for_stored_rules(plan: AlertPlan, node: Node, store: Store, *, app: str) -> AlertWatch:
+    """The watch of an app whose first rule was stored while its node runs: too late to refuse the start."""
+    for problem in plan.missing():
+        log.warning("%s", problem)
+    return AlertWatch(store, node.events, node.clock, plan, Sender(plan), app=app, node=node.id)
+
 
 def add_alert_services(plan: AlertPlan, declared: AlertDeclarations, node: Node, store: Store, *, app: str) -> None:
-    """Add the services to a node that has not started yet."""
+    """Add what the app declares to a node that has not started yet."""
     if plan.is_empty:
         return
     plan.check()

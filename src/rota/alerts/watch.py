@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from rota import failpoints
 from rota.alerts.reading import read_incidents, read_silences, read_snapshot
 from rota.alerts.sender import SendingThreads
+from rota.alerts.starter import LOOK_EVERY
+from rota.alerts.stored_rules import read_stored_rules
 from rota.engine.events import about_alert
 from rota.engine.service import Service
 from rota.errors import AlertNotSent, StoreError, StoreSealed
@@ -30,6 +32,7 @@ from rota.model.alerts.incident import (
     unpack_watch,
 )
 from rota.model.alerts.message import alert_of
+from rota.model.alerts.stored_rule import replaced, rules_in_force, where_declared
 from rota.model.entry import EntryEdit
 from rota.model.micros import SECOND
 
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from rota.engine.store_clock import StoreClock
     from rota.model.alerts.decide import Change
     from rota.model.alerts.incident import Delivery, Incident
+    from rota.model.alerts.rule import AlertRule
+    from rota.model.alerts.stored_rule import KeptRule
     from rota.store.contract import Store
 
 log = logging.getLogger("rota.alerts")
@@ -65,12 +70,13 @@ class AlertWatch(Service):
         self._node = node
         self._every = plan.settings.alerting.every
         self.threads = SendingThreads("rota-alert")
-        self._warned: set[str] = set()  # limits that the last check reached
+        self._rules: dict[str, AlertRule] = dict(plan.rules)  # as the last check found them, stored ones included
+        self._warned: set[str] = set()  # what the last check warned of
 
     def turn(self) -> float:
         pause = self._every / SECOND
-        if not self._plan.rules:
-            return pause
+        if not self._rules and not self._read_rules():
+            return LOOK_EVERY
         asked_at = self.clock.monotonic()
         now = self._store.now()
         self.clock.sync(now, asked_at)
@@ -101,13 +107,15 @@ class AlertWatch(Service):
 
     def decide(self, now: int, since: int | None) -> list[Change]:
         """What the store shows now, compared with what it has recorded."""
-        rules = list(self._plan.rules.values())
+        kept_rules = read_stored_rules(self._store)
+        self._rules = rules_in_force(self._app, self._plan.rules, kept_rules)
+        rules = list(self._rules.values())
         silences = read_silences(self._store)
         kept = read_incidents(self._store)
         seen = read_snapshot(self._store, rules, now, since)
         if any(now - silence.until > SILENCE_KEPT_FOR for silence in silences.values()):
             self._forget_silences(now)
-        self._warn_of_more(limits_reached(rules, seen))
+        self._warn(limits_reached(rules, seen) | self._of_stored(kept_rules))
         return decide(rules, seen, kept, Context(self._app, self._node, tuple(self._plan.channels), silences, now))
 
     def record(self, changes: list[Change], now: int) -> None:
@@ -190,11 +198,30 @@ class AlertWatch(Service):
             is_given_up=given_up,
         )
 
-    def _warn_of_more(self, limits: set[str]) -> None:
-        """Log once what the limits of a check leave out."""
-        for limit in sorted(limits - self._warned):
-            log.warning("%s", limit)
-        self._warned = limits
+    def _read_rules(self) -> dict[str, AlertRule]:
+        """The rules of an app that had none at the last look; one call."""
+        self._rules = rules_in_force(self._app, self._plan.rules, read_stored_rules(self._store))
+        return self._rules
+
+    def _of_stored(self, kept: dict[str, KeptRule]) -> set[str]:
+        """What is wrong with stored rules, in words."""
+        declared = self._plan.rules
+        said = {
+            f"alert rule {name} is declared ({where_declared(declared[name])}) and stored; the declared one is used; "
+            f"`rota alerts remove {name}` removes the other"
+            for name in replaced(self._app, declared, kept)
+        }
+        return said | {
+            f"stored alert rule {name}: {self._plan.unknown_channels(rule)}"
+            for name, rule in self._rules.items()
+            if name not in declared and self._plan.unknown_channels(rule)
+        }
+
+    def _warn(self, said: set[str]) -> None:
+        """Log each warning once, until it no longer holds."""
+        for warning in sorted(said - self._warned):
+            log.warning("%s", warning)
+        self._warned = said
 
     def _forget_silences(self, now: int) -> None:
         edits = [

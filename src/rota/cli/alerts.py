@@ -1,4 +1,4 @@
-"""alerts: the rules of an app, what they have found, silences, and a test of each channel."""
+"""alerts: what the rules of an app have found, silences, and a test of each channel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rota.cli.alert_rules import add_rule, edit_rule, remove_rule
 from rota.cli.columns import Column
 from rota.cli.groups import Group
 from rota.cli.options import by_option, check_duration, on_a_store, output_option
@@ -31,7 +32,7 @@ target_argument = click.argument("silenced", metavar="RULE|ID")
 
 @click.group(cls=Group)
 def alerts() -> None:
-    """Look at alerts, silence them and test their channels."""
+    """Look at alerts, set rules, silence alerts and test their channels."""
 
 
 @alerts.command("list")
@@ -55,10 +56,15 @@ def list_rules(app: App, out: Output) -> None:
     """The alert rules of the app."""
     known = app.alerts.rules()
     now = datetime_of(app.open().now())
-    empty = "this app declares no alert rules; `alerts:` in rota.yaml or app.alerts.add() declares one"
+    empty = "there are no alert rules; `rota alerts add`, `alerts:` in rota.yaml or app.alerts.add() makes one"
     out.rows(known.rules, _rule_columns(now), AlertRuleFacts, lambda one: one, empty=empty)
     if out.form == "table" and known.rules:
         say(_checked(known, now))
+
+
+alerts.add_command(add_rule)
+alerts.add_command(edit_rule)
+alerts.add_command(remove_rule)
 
 
 @alerts.command("show")
@@ -113,7 +119,7 @@ def _none(known: AlertRulesFacts, state: str | None) -> str:
     if state is not None:
         return f"no alert is {state}"
     if not known.rules:
-        return "there are no alerts, and this app declares no alert rules; docs/guides/alerts.md shows how"
+        return "there are no alerts and no alert rules; docs/guides/alerts.md shows how to set one"
     return "no alert was raised"
 
 
@@ -144,7 +150,9 @@ def _rule_columns(now: datetime) -> list[Column[AlertRuleFacts]]:
         Column("more than", lambda one: "" if one.more_than is None else f"{one.more_than:,}", dropped=2),
         Column("channels", lambda one: "all" if one.channels is None else ", ".join(one.channels), "wrap"),
         Column("silent", lambda one: "" if one.silence is None else f"for {relative(one.silence.until, now)[3:]}"),
-        Column("declared", lambda one: one.place or "code", dropped=1),
+        Column("origin", lambda one: one.place or one.origin, dropped=1),
+        Column("app", lambda one: one.app, dropped=3),
+        Column("problem", lambda one: one.problem or "", "wrap", dropped=4),
     ]
 
 

@@ -142,6 +142,7 @@ def _on_a_store(function: Callable[..., None], missing: Missing) -> Callable[...
 def app_on_store(target: str | None, store_url: str | None, missing: Missing = "refuse") -> App:
     """The app that a target names, or a bare one, with a store open. `missing` is about the SQLite file of an app."""
     app = load_target(target).app if target else App()
+    internals(app).has_code = bool(target)
     if store_url or not target:
         named = find_store(store_url, app.settings.namespace)
         internals(app).store.use(named if target and missing != "refuse" else _existing(named))

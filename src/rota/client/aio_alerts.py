@@ -9,9 +9,12 @@ from rota.client.awaited import Awaited, Shell
 class AsyncAlerts(Shell):
     """app.aio.alerts"""
 
+    rule = Awaited(Alerts.rule)
     rules = Awaited(Alerts.rules)
     list = Awaited(Alerts.list)
     get = Awaited(Alerts.get)
+    put = Awaited(Alerts.put)
+    remove = Awaited(Alerts.remove)
     silence = Awaited(Alerts.silence)
     unsilence = Awaited(Alerts.unsilence)
     test = Awaited(Alerts.test)

@@ -1,4 +1,5 @@
-"""app.alerts: declares alert rules, channels and heartbeat URLs; lists alerts, silences them and tests channels."""
+"""app.alerts: declares and stores alert rules, declares channels and heartbeat URLs; lists alerts, silences them and
+tests channels."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from rota.alerts.plan import AlertDeclarations, AlertPlan
 from rota.alerts.reading import read_incidents, read_silences
 from rota.alerts.sender import Sender
+from rota.alerts.stored_rules import StoredRules, read_stored_rules
 from rota.errors import AlertNotFound, BadOption, Refused, VersionConflict
 from rota.inspector.facts.alert import (
     AlertFacts,
+    AlertRuleFacts,
     AlertRulesFacts,
     SilenceFacts,
     alert_facts,
@@ -20,6 +23,7 @@ from rota.inspector.facts.alert import (
 )
 from rota.keywords import known_keywords_of_verbs
 from rota.model.alerts.channel import make_email, make_heartbeat, make_python, make_webhook
+from rota.model.alerts.decide import ended_with_rule
 from rota.model.alerts.incident import (
     KIND,
     SILENCE_KIND,
@@ -32,6 +36,7 @@ from rota.model.alerts.incident import (
 )
 from rota.model.alerts.message import sample_alert
 from rota.model.alerts.rule import make_rule
+from rota.model.alerts.stored_rule import StoredRule, replaced, where_declared
 from rota.model.audit_record import Author, audit_record_of, subject_of
 from rota.model.entry import EntryEdit
 from rota.model.micros import check_instant, optional_datetime
@@ -40,13 +45,14 @@ from rota.store.contract import Page, check_limit
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime, timedelta
 
     from rota.config.loader import Resolved
     from rota.engine.node import Node
     from rota.model.alerts.incident import Incident
     from rota.model.alerts.message import Alert
+    from rota.model.alerts.rule import AlertRule
     from rota.store.contract import Store
 
 Handler = TypeVar("Handler", bound="Callable[[Alert], object]")
@@ -62,6 +68,7 @@ class Owner(Protocol):
 
     name: str
     node: Node | None  # that runs in this process
+    has_code: bool
 
     def open(self) -> Store: ...
 
@@ -147,14 +154,22 @@ class Alerts:
         resolved = self._owner.resolved
         return AlertPlan(self.declared, resolved.declared, resolved.settings)
 
+    def rule(self, name: str) -> AlertRuleFacts:
+        """One rule, declared or stored; AlertNotFound if there is none."""
+        found = next((one for one in self.rules().rules if one.name == name), None)
+        if found is None:
+            raise AlertNotFound(f"there is no alert rule {name!r}; `rota alerts rules` shows the rules")
+        return found
+
     def rules(self) -> AlertRulesFacts:
-        """The rules and channels of this app, the silences, and when a node last checked the rules."""
+        """The rules and channels that this app declares, the rules that the store keeps, those of other apps included,
+        the silences, and when a node last checked the rules of this app."""
         store, plan = self._owner.open(), self.plan
         now, silences = store.now(), read_silences(store)
         found = store.get_entries(WATCH_KIND, [self._owner.name])
         watch = unpack_watch(found[0].data) if found else None
         return AlertRulesFacts(
-            rules=[rule_facts(rule, silences.get(rule.name), now) for _, rule in sorted(plan.rules.items())],
+            rules=sorted(self._rule_facts(store, plan, silences, now), key=lambda one: one.name),
             channels=[channel_facts(one, plan.problems(one)) for _, one in sorted(plan.channels.items())],
             silences=[silence_facts(one, now) for _, one in sorted(silences.items())],
             checked_at=optional_datetime(None if watch is None else watch.at),
@@ -178,7 +193,103 @@ class Alerts:
         store = self._owner.open()
         return alert_facts(self._incident(store, alert_id), read_silences(store), store.now())
 
+    def _rule_facts(
+        self, store: Store, plan: AlertPlan, silences: dict[str, Silence], now: int
+    ) -> Iterator[AlertRuleFacts]:
+        app, kept = self._owner.name, read_stored_rules(store)
+        twice = replaced(app, plan.rules, kept)
+        for name, rule in plan.rules.items():
+            problem = f"a stored rule of this name is not used; `rota alerts remove {name}` removes it"
+            yield rule_facts(rule, silences.get(name), now, app=app, problem=problem if name in twice else "")
+        for name, one in kept.items():
+            if name in plan.rules:
+                continue
+            problem = plan.unknown_channels(one.rule) if one.app == app and self._owner.has_code else ""
+            yield rule_facts(one.rule, silences.get(name), now, app=one.app, version=one.version, problem=problem)
+
     # Changing.
+
+    def put(
+        self,
+        name: str,
+        *,
+        when: str,
+        schedule: str | None = None,
+        queue: str | None = None,
+        node: str | None = None,
+        after: str | timedelta | None = None,
+        more_than: int | None = None,
+        channels: Sequence[str] | None = None,
+        by: str = "",
+        expect_version: int | None = None,
+    ) -> AlertRuleFacts:
+        """Add a rule to the store, or replace it, while nodes run. They check it within a minute.
+
+        The options are those of `add`. Refused if code or rota.yaml declares a rule of that name.
+        """
+        rule = make_rule(
+            name,
+            when=when,
+            schedule=schedule,
+            queue=queue,
+            node=node,
+            after=after,
+            more_than=more_than,
+            channels=channels,
+        )
+        self._check_settable(rule)
+        store = self._owner.open()
+        stored = StoredRule(app=self._owner.name, rule=rule)
+        kept = StoredRules(store, self._owner.new_id).put(stored, by or whoami(), expect_version)
+        silence = read_silences(store).get(name)
+        return rule_facts(rule, silence, store.now(), app=kept.app, version=kept.version)
+
+    def remove(self, name: str, *, by: str = "", expect_version: int | None = None) -> bool:
+        """Remove a stored rule and end its alerts, without a message; no error if there is none.
+
+        Refused if only code or rota.yaml has the rule.
+        """
+        store = self._owner.open()
+        rules = StoredRules(store, self._owner.new_id)
+        if not rules.has(name):
+            self._check_undeclared(name)
+            return False
+        removed = rules.remove(name, by or whoami(), expect_version)
+        is_in_use = removed is not None and (removed.app != self._owner.name or name not in self.plan.rules)
+        if removed is not None and is_in_use:
+            self._end_alerts(store, removed.app, name)
+        return True
+
+    def _check_settable(self, rule: AlertRule) -> None:
+        if not self._owner.has_code:
+            raise Refused(
+                "this process has no app, so it knows neither whose nodes would check the rule nor its channels; "
+                "name the app: --app jobs.py, ROTA_APP, or `app:` in rota.yaml"
+            )
+        self._check_undeclared(rule.name)
+        for channel in rule.channels or ():
+            self.plan.channel(channel)
+
+    def _check_undeclared(self, name: str) -> None:
+        declared = self.plan.rules.get(name)
+        if declared is not None:
+            raise Refused(f"alert rule {name!r} is declared in {where_declared(declared)}; change it there")
+
+    def _end_alerts(self, store: Store, app: str, rule: str) -> None:
+        """A node that checks at this instant may have changed one; it then ends as that of a removed declaration."""
+        now = store.now()
+        edits = [
+            EntryEdit(
+                kind=KIND,
+                name=name,
+                expect_version=version,
+                data=None if one.state == "pending" else pack(ended_with_rule(one, now)),
+            )
+            for name, (one, version) in read_incidents(store).items()
+            if (one.app, one.rule) == (app, rule) and one.state != "ended"
+        ]
+        if edits:
+            store.edit_entries(edits)
 
     def silence(self, target: str, *, until: datetime, reason: str = "", by: str = "") -> SilenceFacts:
         """Send no message about new trouble of a rule, or of one alert, until a time.
@@ -230,7 +341,7 @@ class Alerts:
         raise VersionConflict(f"others change the silence of {target} all the time; try again")
 
     def _check_target(self, store: Store, target: str) -> None:
-        if target in self.plan.rules:
+        if target in self.plan.rules or StoredRules(store, self._owner.new_id).has(target):
             return
         known = read_incidents(store)
         if target not in known and not any(one.rule == target for one, _ in known.values()):

@@ -75,7 +75,11 @@ class AlertRuleFacts(Struct, kw_only=True):
     after: str | None
     more_than: int | None
     channels: list[str] | None  # None: every channel
-    place: str | None  # in rota.yaml; None: declared in code
+    place: str | None  # in rota.yaml; None: declared in code, or stored
+    app: str  # whose nodes check it
+    origin: Literal["code", "file", "store"]  # only a stored rule can be changed at run time
+    version: int | None  # of a stored rule
+    problem: str | None  # what is wrong with a stored rule
     silence: SilenceFacts | None
 
 
@@ -90,7 +94,7 @@ class ChannelFacts(Struct, kw_only=True):
 
 
 class AlertRulesFacts(Struct, kw_only=True):
-    """What this app declares, and when a node last checked it."""
+    """What this app declares, the rules that the store keeps, and when a node last checked the rules of this app."""
 
     rules: list[AlertRuleFacts]
     channels: list[ChannelFacts]
@@ -146,7 +150,9 @@ def alert_state(incident: Incident, now: int) -> AlertState:
     return incident.state
 
 
-def rule_facts(rule: AlertRule, silence: Silence | None, now: int) -> AlertRuleFacts:
+def rule_facts(
+    rule: AlertRule, silence: Silence | None, now: int, *, app: str, version: int | None = None, problem: str = ""
+) -> AlertRuleFacts:
     return AlertRuleFacts(
         name=rule.name,
         when=rule.when,
@@ -156,6 +162,10 @@ def rule_facts(rule: AlertRule, silence: Silence | None, now: int) -> AlertRuleF
         more_than=rule.more_than if rule.when == "length" else None,
         channels=None if rule.channels is None else list(rule.channels),
         place=rule.place or None,
+        app=app,
+        origin="store" if version is not None else "file" if rule.place else "code",
+        version=version,
+        problem=problem or None,
         silence=silence_facts(silence, now) if silence is not None and silence.until > now else None,
     )
 

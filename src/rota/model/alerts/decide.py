@@ -29,7 +29,7 @@ TRY_FOR = 60 * SECOND  # longer than a try takes; with less of its claim left, a
 FIRST_PAUSE = 30 * SECOND
 LONGEST_PAUSE = 3600 * SECOND
 MOST_TRIES = 10  # over about three hours
-RULE_REMOVED = "The rule is not declared any more."
+RULE_REMOVED = "The rule was removed."
 
 _replace = msgspec.structs.replace
 
@@ -171,8 +171,11 @@ def _of_no_rule(incident: Incident, now: int) -> Incident | None:
     if not _is_live(incident):
         is_old = now - (incident.ended_at or incident.checked_at) > KEPT_FOR
         return None if is_old else incident
-    if now - incident.checked_at < FORGOTTEN_AFTER:
-        return incident
+    return incident if now - incident.checked_at < FORGOTTEN_AFTER else ended_with_rule(incident, now)
+
+
+def ended_with_rule(incident: Incident, now: int) -> Incident:
+    """The incident of a rule that was removed: no message is sent any more."""
     dropped = tuple(
         _replace(one, state="dropped", error=RULE_REMOVED, at=now) if one.state == "waiting" else one
         for one in incident.deliveries

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.web.pages.views import (
     agenda,
+    alert_rules,
     alerts,
     api_docs,
     audit,
@@ -49,6 +50,7 @@ PAGES: tuple[Page, ...] = (
     *sources.PAGES,
     *documents.PAGES,
     *alerts.PAGES,
+    *alert_rules.PAGES,
     *audit.PAGES,
     *api_docs.PAGES,
 )

@@ -42,6 +42,7 @@ def _view(visit: Visit, fault: str = "") -> View:
         "checked_at": known.checked_at,
         "spans": SPANS,
         "fault": fault,
+        "app_name": visit.app.name,
     }
     return View(template="alerts.html", values=values, status=422 if fault else 200)
 
