@@ -44,7 +44,7 @@ def test_alerts_are_listed_and_shown(known):
 
 def test_rules_are_listed_with_where_they_are_declared(known):
     assert known("alerts", "rules").stdout.splitlines()[1].split() == [
-        *("mail", "oldest", "queue", "mail", "5m", "all", "rota.yaml:6"),
+        *("mail", "oldest", "queue", "mail", "5m", "all", "rota.yaml:6", "app"),
     ]
 
 
@@ -82,7 +82,7 @@ def test_the_settings_show_no_secret(known, monkeypatch):
 
 def test_a_store_without_rules_says_how_to_declare_one(rota):
     rota("migrate", "--app", "jobs.py")
-    assert "this app declares no alert rules" in rota("alerts", "list", "--app", "jobs.py").stderr
+    assert "there are no alerts and no alert rules" in rota("alerts", "list", "--app", "jobs.py").stderr
     assert "app.alerts.add()" in rota("alerts", "rules", "--app", "jobs.py").stderr
 
 
@@ -93,3 +93,39 @@ def test_lint_finds_what_does_not_fit_together(rota, folder):
     said = rota("lint", code=1).stdout
     assert "rota.yaml:3: alerts.a.channels: there is no channel 'ops'; there are: none" in said
     assert "rota.yaml:5: heartbeats.s: the variable NOT_SET is not set" in said
+
+
+def test_a_rule_is_added_edited_and_removed(known):
+    said = known("alerts", "add", "slow", "--when", "oldest", "--queue", "sync", "--after", "5m", "--channel", "ops")
+    assert said.stderr == "added slow: oldest, queue sync, after 5m; it tells ops\n"
+    assert known("alerts", "rules").stdout.splitlines()[2].split()[:8] == [
+        *("slow", "oldest", "queue", "sync", "5m", "ops", "store", "app"),
+    ]
+    assert (
+        "alert rule 'slow' exists; `rota alerts edit slow`"
+        in known("alerts", "add", "slow", "--when", "fails", code=2).stderr
+    )
+    said = known("alerts", "edit", "slow", "--after", "10m", "--channel", "", "--by", "ann").stderr
+    assert said == "changed slow: oldest, queue sync, after 10m; it tells all channels\n"
+    assert known("alerts", "edit", "slow", "--when", "fails").stderr == (
+        "changed slow: fails, schedule *; it tells all channels\n"
+    )
+    assert known("alerts", "remove", "slow").stderr == "removed slow\n"
+    assert "there is no alert rule 'slow'" in known("alerts", "remove", "slow", code=5).stderr
+
+
+def test_a_rule_that_cannot_be_set_says_why(known, folder, store):
+    assert "what is watched? Give --when" in known("alerts", "add", "x", code=2).stderr
+    assert "nothing is to be changed" in known("alerts", "edit", "mail", code=2).stderr
+    for command in (("edit", "mail", "--after", "1m"), ("remove", "mail"), ("add", "mail", "--when", "fails")):
+        assert (
+            "alert rule 'mail' is declared in rota.yaml:6; change it there" in known("alerts", *command, code=6).stderr
+        )
+    assert (
+        "there is no channel named 'nobody'; the app has: ops"
+        in known("alerts", "add", "x", "--when", "fails", "--channel", "nobody", code=5).stderr
+    )
+    (folder / "rota.yaml").unlink()
+    url = ("--store", f"sqlite:///{store.path}")
+    refused = known("alerts", "add", "x", "--when", "fails", *url, code=6).stderr
+    assert "this process has no app" in refused

@@ -22,6 +22,7 @@ def with_parameters(door: Door) -> dict[str, list[str]]:
     """Concrete addresses of the pages whose path has a parameter."""
     ids = door.ids
     return {
+        "/alerts/rules/{rule}": ["/alerts/rules/reports-late"],
         "/tenants/{tenant}": ["/tenants/acme", "/tenants/bolt"],
         "/catalog/{task}": ["/catalog/reports.export", "/catalog/usage.bill"],
         "/jobs/{job_id}": [f"/jobs/{ids[name]}" for name in sorted(ids)],

@@ -80,6 +80,7 @@ def fill_alerts(app: App) -> None:
     alerts.add("invoices", when="fails", schedule="invoices-*", channels=["ops"])
     alerts.add("backlog", when="length", queue="mail", more_than=1000)
     alerts.add("nodes", when="node_gone")
+    alerts.put("reports-late", when="late", schedule="nightly-*", after="10m", channels=["pager"], by="ann")
     sent = Delivery(channel="ops", message="raised", state="sent", tries=1, at=now)
     down = Delivery(
         channel="ops", message="raised", tries=3, due_at=now + 60 * SECOND, error="the webhook answered with status 503"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.stage import page_text
+from pages.stage import Tab, page_text
 
 
 @pytest.fixture
@@ -64,3 +64,48 @@ def test_the_page_in_german(shop):
     text = page_text(shop, "/alerts", "de")
     assert "2 Alarme sind offen." in text
     assert "ein Lauf schlägt fehl" in text
+
+
+def test_a_rule_is_added_changed_and_removed_without_scripts(browser, shop):
+    with Tab.open(browser, shop, java_script_enabled=False) as tab:
+        tab.go("/alerts")
+        tab.page.get_by_role("link", name="New rule").click()
+        tab.page.get_by_label("Name").fill("mail <slow>")
+        tab.page.get_by_label("When").select_option("oldest")
+        tab.page.get_by_label("Which").fill("mail")
+        tab.page.get_by_label("pager").check()
+        tab.page.get_by_role("button", name="Add the rule").click()
+        text = tab.text()
+        assert "Nothing was saved." in text
+        assert "alert name 'mail <slow>': use 1 to 127 of the characters" in text
+        assert "This condition needs a duration, such as 26h." in text
+        assert tab.page.get_by_label("Which").input_value() == "mail"
+        assert tab.page.get_by_label("When").input_value() == "oldest"
+        assert tab.page.get_by_label("pager").is_checked()
+        tab.page.get_by_label("Name").fill("mail-slow")
+        tab.page.get_by_label("After").fill("5m")
+        tab.page.get_by_role("button", name="Add the rule").click()
+        assert "Rule mail-slow was added. Nodes check it within a minute." in tab.text()
+        rule = shop.app.alerts.rule("mail-slow")
+        assert (rule.selects, rule.after, rule.channels, rule.origin) == ("mail", "5m", ["pager"], "store")
+        tab.page.get_by_role("link", name="Edit: mail-slow").click()
+        shop.app.alerts.put("mail-slow", when="oldest", queue="mail", after="7m", by="ben")
+        tab.page.get_by_label("After").fill("10m")
+        tab.page.get_by_role("button", name="Save").click()
+        assert "It was changed while you were editing" in tab.text()
+        assert tab.page.get_by_label("After").input_value() == "10m"
+        tab.page.get_by_role("button", name="Save").click()
+        assert shop.app.alerts.rule("mail-slow").after == "10m"
+        tab.page.get_by_role("link", name="Edit: mail-slow").click()
+        tab.page.get_by_role("button", name="Remove…").click()
+        tab.page.get_by_role("button", name="Remove the rule").click()
+        assert "Rule mail-slow was removed." in tab.text()
+        assert "mail-slow" not in [one.name for one in shop.app.alerts.rules().rules]
+
+
+def test_a_name_that_is_taken_is_said_at_its_field(alerts):
+    alerts.go("/alerts/new")
+    for name, said in (("invoices", "is declared in code; change it there"), ("reports-late", "already, in version 1")):
+        alerts.page.get_by_label("Name").fill(name)
+        alerts.page.get_by_role("button", name="Add the rule").click()
+        assert said in alerts.page.locator("#f-name-e").inner_text()

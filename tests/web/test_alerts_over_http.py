@@ -85,3 +85,51 @@ def test_a_silence_that_lasts_until_a_time(stage):
     until = datetime(2100, 1, 1, tzinfo=UTC)
     said = stage.post("/api/v1/alerts/silence", json={"target": "mail", "until": until.isoformat()}).json()
     assert said["until"] == "2100-01-01T00:00:00Z"
+
+
+def test_a_stored_rule_is_put_changed_and_removed_by_its_version(stage):
+    path = "/api/v1/alerts/rules/slow"
+    body = {"when": "oldest", "queue": "mail", "after": "5m", "channels": ["pager"]}
+    made = stage.ask("PUT", path, "operate", json=body)
+    assert (made.status_code, made.headers["ETag"]) == (201, '"1"')
+    assert (made.json()["origin"], made.json()["app"]) == ("store", stage.app.name)
+    assert stage.ask("PUT", path, "operate", json=body, headers={"If-None-Match": "*"}).status_code == 412
+    changed = stage.ask("PUT", path, "operate", json={**body, "after": "10m"}, headers={"If-Match": '"1"'})
+    assert (changed.status_code, changed.headers["ETag"], changed.json()["after"]) == (200, '"2"', "10m")
+    assert stage.ask("PUT", path, "operate", json=body, headers={"If-Match": '"1"'}).status_code == 412
+    assert stage.get(path).headers["ETag"] == '"2"'
+    assert [one["name"] for one in stage.get("/api/v1/alerts/rules").json()["rules"]] == ["mail", "slow"]
+    assert stage.ask("DELETE", path, "operate", headers={"If-Match": '"1"'}).status_code == 412
+    assert stage.ask("DELETE", path, "operate").status_code == 204
+    assert stage.ask("DELETE", path, "operate").status_code == 404
+    assert stage.get(path).status_code == 404
+    changes = stage.get("/api/v1/changes?subject=alert:slow").json()["items"]
+    assert [(one["verb"], one["by"]) for one in changes] == [
+        *(("removed", "operateer"), ("changed", "operateer"), ("created", "operateer")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "status", "field", "said"),
+    [
+        ("mail", {"when": "fails"}, 409, None, "alert rule 'mail' is declared in code; change it there"),
+        ("new", {"when": "fails", "channels": ["ops"]}, 422, "channels", "there is no channel named 'ops'"),
+        ("new", {"when": "oldest"}, 422, None, "needs after="),
+        ("new", {"when": "fails", "queue": "mail"}, 422, None, "does not fit when='fails'"),
+        ("new", {"when": "failing"}, 422, "when", "wanted"),
+        ("new", {"when": "length", "more_than": -1}, 422, "more_than", "wanted"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused(stage, name, body, status, field, said):
+    refused = stage.ask("PUT", f"/api/v1/alerts/rules/{name}", "operate", json=body)
+    assert refused.status_code == status
+    assert refused.json()["error"]["field"] == field
+    assert said in refused.json()["error"]["message"]
+    assert [one["name"] for one in stage.get("/api/v1/alerts/rules").json()["rules"]] == ["mail"]
+
+
+def test_a_declared_rule_is_shown_and_not_removed(stage):
+    shown = stage.get("/api/v1/alerts/rules/mail")
+    assert shown.json()["origin"] == "code"
+    assert "ETag" not in shown.headers
+    assert stage.ask("DELETE", "/api/v1/alerts/rules/mail", "operate").status_code == 409
