@@ -30,6 +30,8 @@ ARGUMENTS = {  # what is written without a name, by the group of its command
     "tenants": {"name": "The name of a tenant."},
     "queues": {"names": "Names of queues."},
     "alerts": {
+        "name": "The name of the rule.",
+        "names": "The names of stored rules.",
         "alert_id": "The id of an alert, as `rota alerts list` shows it.",
         "silenced": "The name of a rule, or the id of an alert.",
         "channel": "The name of a channel.",
