@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+import yaml
 
 from alerts.stage import raised_alert
 from rota import App
@@ -129,3 +132,17 @@ def test_a_rule_that_cannot_be_set_says_why(known, folder, store):
     url = ("--store", f"sqlite:///{store.path}")
     refused = known("alerts", "add", "x", "--when", "fails", *url, code=6).stderr
     assert "this process has no app" in refused
+
+
+def test_an_export_has_stored_rules_as_rota_yaml_says_them(known, folder):
+    known("alerts", "add", "slow", "--when", "length", "--queue", "sync", "--more-than", "7", "--channel", "ops")
+    said = {"slow": {"when": "length", "queue": "sync", "after": "1m", "more_than": 7, "channels": ["ops"]}}
+    text = known("export").stdout
+    assert yaml.safe_load(text)["alerts"] == said
+    exported = known("export", "-o", "json").stdout
+    assert json.loads(exported)["alerts"] == said
+    assert json.loads(exported)["schedules"] == yaml.safe_load(text)["schedules"]
+    for name, body in (("all.yaml", text), ("all.json", exported)):
+        (folder / name).write_text(body)
+        warned = known("import", "rota", name, "--dry-run").stderr
+        assert f"the alert rules of {name} are not imported; copy its part `alerts:` into rota.yaml" in warned

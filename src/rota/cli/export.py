@@ -1,4 +1,7 @@
-"""export: all schedules, or jobs, as text that people and programs can read. Pages are written as they are read."""
+"""export: all schedules and stored alert rules, or jobs, as text that people and programs can read.
+
+Pages are written as they are read.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,18 @@ import os
 import textwrap
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from rota.alerts.stored_rules import read_stored_rules
 from rota.app import internals
 from rota.cli.jobs import WHERE_HELP
 from rota.cli.options import on_a_store
 from rota.cli.output import say, write
 from rota.cli.words import instant
+from rota.inspector.facts.alert import rule_options
 from rota.inspector.facts.exported import FORMAT, ExportedSchedule, exported
 from rota.inspector.facts.job import job_page_facts
 from rota.inspector.reading import all_schedules
@@ -53,7 +58,7 @@ if TYPE_CHECKING:
 def export(
     app: App, where: str | None, form: str | None, file: str | None, *, is_jobs: bool, with_secrets: bool
 ) -> None:
-    """Write all schedules, or jobs, to stdout or a file."""
+    """Write all schedules and the stored alert rules, or jobs, to stdout or a file."""
     store, hidden = app.open(), NOTHING_HIDDEN if with_secrets else internals(app).redaction
     if with_secrets and file is None:
         raise click.UsageError("--with-secrets writes secret values, so they need a file: add --to FILE")
@@ -92,13 +97,25 @@ def _schedules(store: Store, form: str, hidden: Redaction) -> Iterator[bytes]:
     found = ((schedule.id, exported(schedule, hidden)) for schedule in all_schedules(store))
     if form == "jsonl":
         return _joined((_line(name, facts) for name, facts in found), b"\n", b"", b"\n")
+    alerts = _alerts(store)
     if form == "json":
+        ending = b"\n}" + (b',\n"alerts": ' + msgspec.json.encode(alerts) if alerts else b"") + b"}\n"
         entries = (msgspec.json.encode(name) + b": " + msgspec.json.encode(facts) for name, facts in found)
-        return _joined(entries, b",\n", f'{{"format": {FORMAT}, "schedules": {{\n'.encode(), b"\n}}\n")
+        return _joined(entries, b",\n", f'{{"format": {FORMAT}, "schedules": {{\n'.encode(), ending)
     head = f"# The schedules of {store.describe()}, {instant(datetime_of(store.now()))}\nformat: {FORMAT}\nschedules:"
+    ending = _yaml_text({"alerts": alerts}).encode() if alerts else b""
     return _joined(
-        (_yaml(name, facts) for name, facts in found), b"", f"{head}\n".encode(), b"", f"{head} {{}}\n".encode()
+        (_yaml(name, facts) for name, facts in found),
+        b"",
+        f"{head}\n".encode(),
+        ending,
+        f"{head} {{}}\n".encode() + ending,
     )
+
+
+def _alerts(store: Store) -> dict[str, dict[str, object]]:
+    """The stored alert rules of every app, by the keys of rota.yaml."""
+    return {name: rule_options(one.rule) for name, one in read_stored_rules(store).items()}
 
 
 def _joined(
@@ -123,9 +140,12 @@ def _line(name: str, facts: ExportedSchedule) -> bytes:
 
 
 def _yaml(name: str, facts: ExportedSchedule) -> bytes:
+    return textwrap.indent(_yaml_text({name: msgspec.to_builtins(facts)}), "  ").encode()
+
+
+def _yaml_text(body: dict[str, Any]) -> str:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
 
-    body = {name: msgspec.to_builtins(facts)}
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, if PyYAML was built with libyaml
     text: str = yaml.dump(body, Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
-    return textwrap.indent(text, "  ").encode()
+    return text

@@ -12,7 +12,7 @@ from rota.app import internals
 from rota.cli.groups import Group
 from rota.cli.import_run import finish, import_options, tasks_of
 from rota.cli.options import check_duration
-from rota.cli.output import say
+from rota.cli.output import say, warn
 from rota.cli.target import import_module, make_importable
 from rota.errors import BadTarget
 from rota.importers.machine_zone import machine_zone
@@ -169,7 +169,12 @@ def import_rq_scheduler(app: App, choices: Choices, source: str, tz: str | None)
 @import_options
 def import_rota(app: App, choices: Choices, source: str) -> None:
     """Import what `rota export` wrote."""
-    from rota.importers.rota_file import Unreadable, export_items, read_export  # noqa: PLC0415 - of this command alone
+    from rota.importers.rota_file import (  # noqa: PLC0415 - of this command alone
+        Unreadable,
+        export_items,
+        has_alert_rules,
+        read_export,
+    )
 
     path = Path(source)
     try:
@@ -177,6 +182,8 @@ def import_rota(app: App, choices: Choices, source: str) -> None:
     except Unreadable as err:
         raise click.UsageError(str(err)) from err
     known = {one.id: one.created_at for one in app.open().get_schedules([one.name for one in found])}
+    if has_alert_rules(path):
+        warn(f"the alert rules of {path} are not imported; copy its part `alerts:` into rota.yaml")
     finish(app, choices, "rota", str(path.absolute()), export_items(found, known, internals(app).registry))
 
 

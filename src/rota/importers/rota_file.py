@@ -46,6 +46,12 @@ def read_export(path: Path) -> list[ExportedFound]:
     return [ExportedFound(name=name, old_text=str(said.get("trigger", "")), said=said) for name, said in schedules]
 
 
+def has_alert_rules(path: Path) -> bool:
+    """Whether the file has stored alert rules: `alerts` begins a line of its own in both forms."""
+    with path.open(encoding="utf-8") as lines:
+        return any(line.startswith(("alerts:", '"alerts":')) for line in lines)
+
+
 def _lines_of(text: str) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for number, line in enumerate(text.splitlines(), start=1):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from rota.inspector.facts.values import duration
 from rota.model.alerts.decide import FORGOTTEN_AFTER
 from rota.model.alerts.incident import silence_of
-from rota.model.alerts.rule import Kind, When
+from rota.model.alerts.rule import EVERY, Kind, When
 from rota.model.micros import datetime_of, optional_datetime
 
 if TYPE_CHECKING:
@@ -168,6 +168,18 @@ def rule_facts(
         problem=problem or None,
         silence=silence_facts(silence, now) if silence is not None and silence.until > now else None,
     )
+
+
+def rule_options(rule: AlertRule) -> dict[str, object]:
+    """A rule by the keys of rota.yaml."""
+    said = {
+        "when": rule.when,
+        rule.kind: None if rule.selects == EVERY else rule.selects,
+        "after": duration(rule.after),
+        "more_than": rule.more_than if rule.when == "length" else None,
+        "channels": None if rule.channels is None else list(rule.channels),
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def channel_facts(channel: Channel, problems: list[str]) -> ChannelFacts:
