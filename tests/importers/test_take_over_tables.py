@@ -11,13 +11,21 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import asdict
 
 from rota import failpoints
 from rota.cli.main import main
-from rota.importers.take_over import POINTS
-from rota.importers.take_over_record import KIND, Records, read_all
+from rota.cli.take_over import paired
+from rota.errors import Refused
+from rota.importers.beat_switches import BeatSwitches
+from rota.importers.django_celery_beat import PeriodicTask, read_tables, table_items
+from rota.importers.django_database import DjangoDatabase
+from rota.importers.found import Item, Tasks
+from rota.importers.take_over import HOLD, POINTS, Context, take
+from rota.importers.take_over_record import KIND, Records, TakeOver, read_all
 from rota.model.micros import datetime_of
 from rota.store.sqlite import SqliteStore
+from rota.tasks.task import Registry
 
 APP = """
 from rota import App
@@ -236,3 +244,53 @@ def test_a_command_that_was_killed_anywhere_is_finished_or_undone(folder, point,
     assert schedule.is_enabled is is_taken
     assert folder.row("morning report") == (int(not is_taken), None, "2026-11-16 08:30:00")
     assert not is_taken or datetime_of(schedule.fired_through) == last
+
+
+def test_a_command_that_gives_up_leaves_what_another_one_has_gone_on_with(folder):
+    folder()
+    now = datetime.now(UTC)
+    rows = read_tables("sqlite:///site.db")
+    pairs = zip(table_items(rows, Tasks(Registry()), prefix="", now=now), rows, strict=True)
+    item, row = next((item, row) for item, row in pairs if row.enabled)
+    with closing(folder.store()) as store, closing(DjangoDatabase("sqlite:///site.db")) as database:
+        records = Records(store)
+
+        def another_goes_on(_seconds: float) -> None:
+            record, version = records.find(item.id)
+            if record.step == "holding":
+                records.write(item.id, TakeOver(**{**asdict(record), "step": "held", "through": 5}), version)
+
+        context = Context(
+            store=store, switches=BeatSwitches(database), source="s", by="b", new_id=lambda: "i", patience=0.2,
+            sleep=another_goes_on,
+        )  # fmt: skip
+        with pytest.raises(Refused, match="another process"):
+            take(context, item, row)
+        assert records.find(item.id)[0].step == "held"
+
+
+def test_an_item_that_is_turned_off_in_django_while_it_is_held_is_not_turned_on_in_rota(folder):
+    with closing(DjangoDatabase("sqlite:///site.db")) as database:
+        switches, until = BeatSwitches(database), datetime.now(UTC).replace(microsecond=0) + HOLD
+        row = next(one for one in read_tables("sqlite:///site.db") if one.enabled)
+        assert switches.hold(row.id, row.start_time, until)
+        folder.sql("UPDATE django_celery_beat_periodictask SET enabled = 0 WHERE id = ?", row.id)
+        assert not switches.switch_off(row.id, row.start_time, until)
+        switches.release(row.id, row.start_time, until)
+        assert switches.switch_off(row.id, row.start_time, until)
+
+
+def test_an_item_that_has_the_old_name_of_a_taken_one_gets_an_id_of_its_own():
+    rows = [PeriodicTask(id=number, name=name, task="t", old_text="") for number, name in ((1, "new"), (2, "old"))]
+    items = [Item(id=row.name, name=row.name, old_text="") for row in rows]
+    record = TakeOver(source="s", row=1, name="old", step="taken", before=None, until=datetime.now(UTC))
+    assert [pair.item.id for pair in paired(items, rows, {"old": record})] == ["old", "old-2"]
+
+
+def test_a_row_that_cannot_be_read_does_not_stop_the_others(folder):
+    often = "WHERE id = (SELECT max(id) FROM django_celery_beat_periodictask WHERE interval_id IS NOT NULL)"
+    for slip in (f"args = '{'[' * 20_000}'", "expires = 'nonsense'"):
+        folder.sql(f"UPDATE django_celery_beat_periodictask SET {slip} {often}")  # noqa: S608
+        assert "unsupported" in folder("--dry-run")
+    folder.sql("UPDATE django_celery_beat_intervalschedule SET period = 'fortnights'")
+    assert "fortnights cannot be read" in folder("--dry-run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from rota.triggers.zone import find_zone
 if TYPE_CHECKING:
     from rota.app import App
     from rota.cli.import_run import Choices
+
+LARGEST_CRONTAB = 1_000_000  # bytes
 
 
 @click.group("import", cls=Group)
@@ -201,11 +204,14 @@ def _object(source: str, needed: tuple[str, ...], what: str) -> Any:
 
 def _text_of(source: str) -> str:
     try:
-        if source == "-":
-            return sys.stdin.read()
-        return Path(source).read_text(encoding="utf-8")
+        with nullcontext(sys.stdin.buffer) if source == "-" else Path(source).open("rb") as file:
+            data = file.read(LARGEST_CRONTAB + 1)
+        text = data.decode()  # line breaks as they are: \r may stand in a command
     except (OSError, UnicodeDecodeError) as err:
         raise click.UsageError(f"{source} cannot be read: {err}") from err
+    if len(data) > LARGEST_CRONTAB:
+        raise click.UsageError(f"{source} is larger than 1 MB; split it into several files")
+    return text
 
 
 def _write_code(path: Path, text: str) -> None:

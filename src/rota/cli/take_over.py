@@ -16,7 +16,7 @@ from rota.importers.beat_switches import BeatSwitches
 from rota.importers.bringing import origin_of
 from rota.importers.django_celery_beat import PeriodicTask
 from rota.importers.django_database import DjangoDatabase
-from rota.importers.found import Item
+from rota.importers.found import Item, distinct
 from rota.importers.take_over import Context, Moved, check_beat, give_back, take
 from rota.importers.take_over_record import UNDER_WAY, read_all
 from rota.model.secrets.masking import masked
@@ -70,9 +70,12 @@ def restored(rows: Sequence[PeriodicTask], records: dict[str, TakeOver]) -> list
 
 def paired(items: Sequence[Item], rows: Sequence[PeriodicTask], records: dict[str, TakeOver]) -> list[Pair]:
     """Each item under the id that its take-over knows: the item may have been renamed since."""
-    known = {record.row: name for name, record in records.items()}
+    there = {row.id for row in rows}
+    known = {record.row: name for name, record in records.items() if record.row in there}
+    named = [*known.values(), *(item.id for item, row in zip(items, rows, strict=True) if row.id not in known)]
+    free = iter(distinct(named)[len(known) :])  # an item that now has the old name of another one gets its own id
     return [
-        Pair(item=msgspec.structs.replace(item, id=known.get(row.id, item.id)), row=row)
+        Pair(item=msgspec.structs.replace(item, id=known.get(row.id) or next(free)), row=row)
         for item, row in zip(items, rows, strict=True)
     ]
 

@@ -64,11 +64,14 @@ class BeatSwitches:
                 self._touch()
 
     def switch_off(self, row_id: int, before: datetime | None, until: datetime) -> bool:
-        """Turn off an item that is held, with the start time that it had; False if it is on and not held."""
+        """Turn off an item that is held, with the start time that it had; False if somebody has edited it since: it is
+        on and not held, or off and still held."""
         with self._database.transaction():
             row = self._locked(row_id)
-            if row is None or not row["enabled"]:
-                return True  # done already, or deleted by somebody
+            if row is None:
+                return True  # deleted by somebody
+            if not row["enabled"]:
+                return instant_of(row["start_time"]) != until  # done already
             if instant_of(row["start_time"]) != until:
                 return False
             self._database.rows(

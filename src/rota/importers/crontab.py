@@ -5,10 +5,11 @@ A line keeps what cron does: runs may overlap, and a missed run is not made up f
 
 from __future__ import annotations
 
+import keyword
 import re
 from typing import TYPE_CHECKING, Any
 
-from rota.errors import RotaError
+from rota.errors import BadOption, RotaError
 from rota.importers.cron_rules import runs_of_cron
 from rota.importers.found import Cannot, Found, Item, Wanted, distinct
 from rota.importers.naming import id_of, id_of_command
@@ -30,7 +31,11 @@ MACROS = {
     "@hourly": "0 * * * *",
 }
 OF_CRON = {"CRON_TZ", "MAILTO", "MAILFROM", "SHELL"}  # settings that cron itself reads
-CODE = '''"""The commands of {source}, one task each."""
+MOST_SETTINGS = 1_000  # each line keeps those above it
+USED = {"App", "app", "os", "print", "run", "subprocess"}  # names that the code below has of its own
+CODE = '''"""The commands of a crontab, one task each."""
+
+# Imported from {source!r}
 
 import os
 import subprocess
@@ -56,6 +61,7 @@ def run(command, *, env=None, stdin="", shell="/bin/sh"):
 '''
 _SETTING = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([^\s=]+))\s*=\s*(.*?)\s*$""")
 _PERCENT = re.compile(r"(\\%|%)")
+BLANKS = " \t"
 
 
 class CrontabLine(Found, frozen=True, kw_only=True):
@@ -70,16 +76,21 @@ class CrontabLine(Found, frozen=True, kw_only=True):
 
 def read_crontab(text: str, *, is_system: bool = False) -> list[CrontabLine]:
     """The lines that run something; settings hold from their line on."""
-    env: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    env: dict[str, str] | None = None  # a copy for the lines up to the next setting
     found = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
+    for number, raw in enumerate(text.split("\n"), start=1):  # as cron does: other line breaks belong to a command
+        line = raw.removesuffix("\r").lstrip(BLANKS)
+        if not line.strip(BLANKS) or line.startswith("#"):
             continue
-        setting = None if _begins_with_time(line) else _SETTING.match(raw)
+        setting = None if _begins_with_time(line) else _SETTING.match(line)
         if setting:
-            env = {**env, next(name for name in setting.groups()[:3] if name): _unquoted(setting.group(4))}
+            settings[next(name for name in setting.groups()[:3] if name)] = _unquoted(setting.group(4))
+            env = None
+            if len(settings) > MOST_SETTINGS:
+                raise BadOption(f"the crontab has more than {MOST_SETTINGS:,} settings; split it into several files")
         else:
+            env = dict(settings) if env is None else env
             found.append(_line(number, line, env, is_system=is_system))
     return found
 
@@ -95,7 +106,8 @@ def _unquoted(text: str) -> str:
 
 def _line(number: int, line: str, env: dict[str, str], *, is_system: bool) -> CrontabLine:
     fields = 1 if line.startswith("@") else 5
-    words = line.removeprefix("-").split(None, fields + is_system)  # a leading - keeps cronie from logging the run
+    ruled = line.removeprefix("-").lstrip(BLANKS)  # a leading - keeps cronie from logging the run
+    words = re.split(r"[ \t]+", ruled, maxsplit=fields + is_system)
     wanted = fields + is_system + 1
     is_whole = len(words) == wanted
     command, stdin = _split_percent(words[-1]) if is_whole else ("", None)
@@ -118,7 +130,7 @@ def _split_percent(text: str) -> tuple[str, str | None]:
             parts.append("")
         else:
             parts[-1] += "%" if piece == r"\%" else piece
-    return parts[0].strip(), "\n".join(parts[1:]) if len(parts) > 1 else None
+    return parts[0], "\n".join(parts[1:]) if len(parts) > 1 else None
 
 
 def zone_of(line: CrontabLine, tz: str) -> str:
@@ -132,6 +144,8 @@ def translate_line(line: CrontabLine, tz: str, task: str, *, has_code: bool) -> 
         raise Cannot("@reboot names no time; run the command when the service starts, such as with systemd")
     if not line.command:
         raise Cannot("the line has too few fields; expected five fields or a macro, then a command")
+    if "\0" in line.old_text:
+        raise Cannot("the line has a NUL byte, which no command can have")
     try:
         trigger = cron(MACROS.get(line.when.lower(), line.when))
     except RotaError as err:
@@ -169,13 +183,16 @@ def crontab_items(
 ) -> list[Item]:
     """Every line with its schedule. Without a `task`, each line has a task of its own in `module`."""
     ids = distinct(id_of_command(line.command, prefix) if line.command else id_of(line.name, prefix) for line in lines)
-    return [_item(name, line, tasks, tz, task, module, now) for name, line in zip(ids, lines, strict=True)]
+    names = [task or f"{module}.{function}" for function in functions_of(ids)]
+    return [
+        _item(name, line, tasks, tz, own, now, has_code=task is None)
+        for name, line, own in zip(ids, lines, names, strict=True)
+    ]
 
 
-def _item(name: str, line: CrontabLine, tasks: Tasks, tz: str, task: str | None, module: str, now: datetime) -> Item:
+def _item(name: str, line: CrontabLine, tasks: Tasks, tz: str, task: str, now: datetime, *, has_code: bool) -> Item:
     try:
-        own = task or f"{module}.{function_of(name)}"
-        wanted = translate_line(line, tz, own, has_code=task is None)
+        wanted = translate_line(line, tz, task, has_code=has_code)
         spec, warnings = tasks.spec(wanted, tz)
     except Cannot as err:
         return Item(id=name, name=line.name, old_text=line.old_text, reason=str(err))
@@ -183,18 +200,29 @@ def _item(name: str, line: CrontabLine, tasks: Tasks, tz: str, task: str | None,
     return Item(id=name, name=line.name, old_text=line.old_text, spec=spec, warnings=warnings, old_runs=runs)
 
 
-def function_of(schedule_id: str) -> str:
-    """The name of the function that runs a line."""
+def functions_of(ids: list[str]) -> list[str]:
+    """The names of the functions that run the lines, each its own: `a-b` and `a_b` would otherwise be the same."""
+    return distinct((_function_of(schedule_id) for schedule_id in ids), joint="_")
+
+
+def _function_of(schedule_id: str) -> str:
     words = re.sub(r"\W+", "_", schedule_id)
-    return words if words[:1].isalpha() else f"run_{words}"
+    is_free = words[:1].isalpha() and not keyword.iskeyword(words) and words not in USED
+    return words if is_free else f"run_{words}"
 
 
 def code_of(items: list[Item], lines: list[CrontabLine], source: str) -> str:
     """A Python file with one task for each line. The commands are in it, and so under version control."""
-    body = [text for item, line in zip(items, lines, strict=True) if item.spec for text in _function(item, line)]
+    functions = functions_of([item.id for item in items])
+    body = [
+        text
+        for item, line, function in zip(items, lines, functions, strict=True)
+        if item.spec
+        for text in _function(function, line)
+    ]
     return CODE.format(source=source) + "\n".join(body) + "\n"
 
 
-def _function(item: Item, line: CrontabLine) -> Iterator[str]:
+def _function(name: str, line: CrontabLine) -> Iterator[str]:
     options = "".join(f", {name}={value!r}" for name, value in _surroundings(line).items())
-    yield from ("", "", "@app.task", f"def {function_of(item.id)}():", f"    run({line.command!r}{options})")
+    yield from ("", "", "@app.task", f"def {name}():", f"    run({line.command!r}{options})")

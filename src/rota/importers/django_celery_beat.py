@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.errors import RotaError
+from rota.errors import BadStoreUrl, RotaError
 from rota.importers.celery_beat import AS_BEAT
 from rota.importers.celery_rules import celery_runs, crontab_trigger, interval_trigger, priority_of
 from rota.importers.django_database import DjangoDatabase, instant_of
@@ -60,6 +60,7 @@ class PeriodicTask(Found, frozen=True, kw_only=True):
     interval: tuple[int, str] | None = None
     clocked: datetime | None = None
     solar: str | None = None
+    problem: str = ""  # why it cannot be read
 
 
 def read_tables(url: str) -> list[PeriodicTask]:
@@ -73,9 +74,7 @@ def row_of(row: dict[str, Any]) -> PeriodicTask:
     fields = tuple(row[name] for name in ("minute", "hour", "day_of_week", "day_of_month", "month_of_year"))
     crontab = () if fields[0] is None else fields
     interval = None if row["every"] is None else (row["every"], row["period"])
-    times: dict[str, Any] = {
-        name: instant_of(row[name]) for name in ("expires", "start_time", "last_run_at", "date_changed")
-    }
+    times, problem = _times_of(row)
     names = ("id", "name", "task", "args", "kwargs", "queue", "exchange", "routing_key", "headers", "priority")
     plain = {name: row[name] for name in (*names, "expire_seconds", "total_run_count", "description")}
     return PeriodicTask(
@@ -87,9 +86,18 @@ def row_of(row: dict[str, Any]) -> PeriodicTask:
         crontab=crontab,
         timezone=str(row["timezone"] or "UTC"),
         interval=interval,
-        clocked=instant_of(row["clocked_time"]),
         solar=row["event"],
+        problem=problem,
     )
+
+
+def _times_of(row: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Its times by their fields; and what is wrong, if one cannot be read: the other rows do not suffer from it."""
+    columns = {name: name for name in ("expires", "start_time", "last_run_at", "date_changed")}
+    try:
+        return {field: instant_of(row[name]) for field, name in {**columns, "clocked": "clocked_time"}.items()}, ""
+    except BadStoreUrl as err:
+        return {}, str(err)
 
 
 def _old_text(row: dict[str, Any], crontab: tuple[str, ...]) -> str:
@@ -106,11 +114,13 @@ def _old_text(row: dict[str, Any], crontab: tuple[str, ...]) -> str:
 
 def translate_row(row: PeriodicTask, now: datetime) -> Wanted:
     """The schedule of one row."""
+    if row.problem:
+        raise Cannot(row.problem)
     try:
         trigger = trigger_of(row)
         args = msgspec.json.decode(row.args or "[]", type=list[Any])
         kwargs = msgspec.json.decode(row.kwargs or "{}", type=dict[str, Any])
-    except (RotaError, msgspec.DecodeError) as err:
+    except (RotaError, msgspec.DecodeError, RecursionError) as err:
         raise Cannot(str(err)) from err
     priority, warnings = priority_of(row.priority)
     for name in ("exchange", "routing_key", "expire_seconds"):
@@ -176,4 +186,7 @@ def _old_runs(row: PeriodicTask, now: datetime) -> tuple[datetime, ...] | None:
 def interval_of(said: tuple[int, str]) -> timedelta:
     """The length of an interval as its table has it."""
     number, period = said
-    return timedelta(**{period: number})
+    try:
+        return timedelta(**{period: number})
+    except (TypeError, OverflowError) as err:
+        raise Cannot(f"the interval of {number} {period} cannot be read: {err}") from err

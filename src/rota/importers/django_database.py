@@ -112,5 +112,8 @@ def instant_of(said: Any) -> datetime | None:
     """A time as Django keeps it: text in UTC in SQLite, an aware time in PostgreSQL."""
     if said is None:
         return None
-    at = said if isinstance(said, datetime) else datetime.fromisoformat(said)
+    try:
+        at = said if isinstance(said, datetime) else datetime.fromisoformat(said)
+    except (TypeError, ValueError) as err:
+        raise BadStoreUrl(f"the database of django-celery-beat has a time that cannot be read: {said!r}") from err
     return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 
 from rota.errors import BadPayload, RotaError
 from rota.model.jobs.payload import REDACTED, Call, pack_call
+from rota.model.names import check_name
 from rota.model.schedules.schedule import ScheduleSpec
 from rota.operations.specs import make_spec
 from rota.tasks.task import NOTHING_ELSE, Request, TaskOptions
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from rota.tasks.task import Registry
 
 SHOWN_RUNS = 3
+MOST_CHARACTERS = 5_000_000  # of a call's arguments, each value counted as one more
+DEEPEST = 100  # lists in lists
 
 
 class Cannot(Exception):
@@ -67,7 +71,9 @@ class Tasks:
     def spec(self, wanted: Wanted, tz: str) -> tuple[ScheduleSpec, tuple[str, ...]]:
         """The definition, and what to know about its task; Cannot says what does not fit."""
         name = self._names.get(wanted.task, wanted.task)
+        check_size(name, [wanted.args, wanted.kwargs])
         try:
+            check_name("task", name)
             request, warnings = self._request(name, wanted)
             spec = make_spec(wanted.trigger, request, default_tz=tz, **wanted.options)
         except BadPayload as err:
@@ -88,11 +94,31 @@ class Tasks:
         return Request(name, payload, TaskOptions()), (unknown,) if len(self._registry) else ()
 
 
-def distinct(ids: Iterable[str]) -> list[str]:
+def distinct(ids: Iterable[str], joint: str = "-") -> list[str]:
     """The ids in their order; a repeated one gets a number, so that every item has its own."""
-    taken: dict[str, int] = {}
+    wanted = list(ids)
+    taken, counts = set(wanted), Counter[str]()
     found = []
-    for name in ids:
-        taken[name] = taken.get(name, 0) + 1
-        found.append(name if taken[name] == 1 else f"{name}-{taken[name]}")
+    for name in wanted:
+        counts[name] += 1
+        own = name
+        while counts[name] > 1 and (own := f"{name}{joint}{counts[name]}") in taken:
+            counts[name] += 1  # another item is called so by itself
+        taken.add(own)
+        found.append(own)
     return found
+
+
+def check_size(name: str, values: object) -> None:
+    """Cannot, if values are nested without end, or would be far too long as text. A few bytes of YAML or of a pickle
+    can stand for very many values, because one value may stand in several places."""
+    left, stack = MOST_CHARACTERS, [(values, 0)]
+    while stack:
+        value, depth = stack.pop()
+        left -= 1 + (len(value) if isinstance(value, str | bytes | bytearray) else 0)
+        if left < 0 or depth > DEEPEST:
+            raise Cannot(f"the arguments of {name} are too long or too deeply nested to be kept")
+        if isinstance(value, dict):
+            stack.extend((one, depth + 1) for pair in value.items() for one in pair)
+        elif isinstance(value, list | tuple | set | frozenset):
+            stack.extend((one, depth + 1) for one in value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.errors import RotaError
-from rota.importers.found import Cannot, Found, Item
+from rota.importers.found import Cannot, Found, Item, check_size
 from rota.inspector.facts.exported import FORMAT, ExportedSchedule
 from rota.model.collection import Sync
 from rota.model.jobs.payload import REDACTED, Call, pack_call
@@ -54,11 +54,13 @@ def has_alert_rules(path: Path) -> bool:
 
 def _lines_of(text: str) -> list[tuple[str, dict[str, Any]]]:
     found = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # other line breaks may stand in a value
+        if not line.strip():
+            continue
         try:
             said = msgspec.json.decode(line, type=dict[str, Any])
             found.append((str(said.pop("id")), said))
-        except (msgspec.DecodeError, KeyError) as err:
+        except (msgspec.DecodeError, KeyError, RecursionError) as err:
             raise Unreadable(f"line {number} is no schedule as `rota export -o jsonl` writes it: {err}") from err
     return found
 
@@ -66,9 +68,17 @@ def _lines_of(text: str) -> list[tuple[str, dict[str, Any]]]:
 def _document_of(text: str, path: Path) -> list[tuple[str, dict[str, Any]]]:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
 
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # both are safe
+        """Merges nothing: an export has no `<<`, and a few lines with it can stand for billions of keys."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+                raise yaml.YAMLError("`<<` is not allowed here")
+            super().flatten_mapping(node)
+
     try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    except yaml.YAMLError as err:
+        document = yaml.load(text, Loader=Loader)  # noqa: S506 - it is safe
+    except (yaml.YAMLError, ValueError, RecursionError) as err:  # ValueError: a date or number that does not exist
         raise Unreadable(f"{path} is no YAML: {' '.join(str(err).split())}") from err
     if not isinstance(document, dict) or not isinstance(document.get("schedules"), dict):
         raise Unreadable(f"{path} has no `schedules:`; name a file that `rota export` wrote")
@@ -81,6 +91,7 @@ def translate_export(found: ExportedFound, registry: Registry) -> tuple[Schedule
     """The definition that was written; Cannot says why there is none."""
     try:
         check_schedule_id(found.name)
+        check_size(found.name, found.said)
         said = msgspec.convert(found.said, ExportedSchedule)
         if said.retired:
             raise Cannot("it is retired there: its app no longer has it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 import zlib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 SCHEDULED = "rq:scheduler:scheduled_jobs"
 KEYS = {"cron_string", "use_local_timezone", "interval", "repeat"}  # of its meta, by rq-scheduler
 SAFE = {("datetime", name) for name in ("datetime", "date", "time", "timedelta", "timezone")} | {
-    ("builtins", name) for name in ("set", "frozenset", "complex", "bytearray")
+    ("builtins", name) for name in ("set", "frozenset", "complex")
 }
+LARGEST = 16_000_000  # bytes of one job's data
+SLOTS = {"PUT", "BINPUT", "LONG_BINPUT"}  # what says a position in a pickle's table
 
 
 class RqJob(Found, frozen=True, kw_only=True):
@@ -64,6 +67,10 @@ class _Values(pickle.Unpickler):
 
 
 def _unpickled(data: bytes) -> Any:
+    """The values of a pickle. One that asks for a table larger than its own data, to fill the memory, is refused."""
+    for opcode, said, _ in pickletools.genops(data):
+        if opcode.name in SLOTS and isinstance(said, int) and said > len(data):
+            raise pickle.UnpicklingError("the pickle was made by no library")
     return _Values(io.BytesIO(data)).load()
 
 
@@ -76,29 +83,32 @@ def read_redis(url: str, key: str = SCHEDULED) -> list[RqJob]:
     try:
         with redis.Redis.from_url(url) as client:
             found: Any = client.zrange(key, 0, -1, withscores=True)
-            return [_job(name.decode(), int(at), _hash(client, name.decode())) for name, at in found]
+            return [_job(name.decode(errors="replace"), at, client.hgetall(b"rq:job:" + name)) for name, at in found]
     except (redis.RedisError, ValueError) as err:
         raise BadStoreUrl(f"the jobs of rq-scheduler cannot be read: {err}") from err
 
 
-def _hash(client: Any, name: str) -> dict[str, bytes]:
-    return {field.decode(): value for field, value in client.hgetall(f"rq:job:{name}").items()}
-
-
-def _job(name: str, next_at: int, fields: dict[str, bytes]) -> RqJob:
-    said = fields.get("description", b"").decode(errors="replace")
+def _job(name: str, at: float, said: dict[bytes, bytes]) -> RqJob:
+    """One job. Whatever its data holds, the others are still read."""
+    fields = {field.decode(errors="replace"): value for field, value in said.items()}
+    text = fields.get("description", b"").decode(errors="replace") or name
     if not fields:
-        return RqJob(name=name, old_text=name, next_at=next_at, problem="its job is no longer in Redis")
+        return RqJob(name=name, old_text=name, next_at=0, problem="its job is no longer in Redis")
     try:
-        function, instance, args, kwargs = _unpickled(_plain(fields["data"]))
+        call = _unpickled(_plain(fields["data"]))
         meta = _unpickled(_plain(fields["meta"])) if fields.get("meta") else {}
+        return _read(name, at, fields, call, meta)
     except Exception as err:  # noqa: BLE001 - a pickle of another system may fail in any way
-        return RqJob(name=name, old_text=said or name, next_at=next_at, problem=f"its data cannot be read: {err}")
+        return RqJob(name=name, old_text=text, next_at=0, problem=f"its data cannot be read: {_printable(err)}")
+
+
+def _read(name: str, at: float, fields: dict[str, bytes], call: Any, meta: dict[Any, Any]) -> RqJob:
+    function, instance, args, kwargs = call
     rule = meta.get("cron_string") or (f"every {meta['interval']} s" if meta.get("interval") else "once")
-    return RqJob(
+    found = RqJob(
         name=name,
         old_text=f"{rule} {function}",
-        next_at=next_at,
+        next_at=int(at),
         function=function,
         args=list(args),
         kwargs=dict(kwargs),
@@ -109,6 +119,22 @@ def _job(name: str, next_at: int, fields: dict[str, bytes]) -> RqJob:
         left_out=[*_options(fields), *(f"meta {key!r}" for key in sorted(set(meta) - KEYS, key=str))],
         problem="" if instance is None else "it calls a method of an object, and a task of Rota is a function",
     )
+    _check(found)
+    return found
+
+
+def _check(job: RqJob) -> None:
+    """Refuse values of other types, and times and spans that Python does not have: the translation counts on them."""
+    is_typed = isinstance(job.function, str) and isinstance(job.cron_string, str)
+    numbers = (job.interval, job.repeat)
+    if not is_typed or any(isinstance(one, bool) or not isinstance(one, int | float | None) for one in numbers):
+        raise ValueError("its function, rule, interval or repeat has another type than rq-scheduler writes")
+    datetime.fromtimestamp(job.next_at, UTC) + timedelta(seconds=SHOWN_RUNS * (job.interval or 0))
+    job.function.encode()
+
+
+def _printable(err: Exception) -> str:
+    return str(err).encode(errors="replace").decode()
 
 
 def _options(fields: dict[str, bytes]) -> list[str]:
@@ -118,10 +144,14 @@ def _options(fields: dict[str, bytes]) -> list[str]:
 
 
 def _plain(data: bytes) -> bytes:
+    reader = zlib.decompressobj()
     try:
-        return zlib.decompress(data)
+        plain = reader.decompress(data, LARGEST)
     except zlib.error:
         return data
+    if reader.unconsumed_tail:
+        raise ValueError(f"it is larger than {LARGEST:,} bytes")
+    return plain
 
 
 def translate_rq(job: RqJob, tz: str, now: datetime) -> Wanted:

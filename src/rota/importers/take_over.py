@@ -88,7 +88,7 @@ def take(context: Context, item: Item, row: PeriodicTask) -> Moved:
         version = records.write(item.id, record, version)
         reach("take.recorded")
     if record.step == "holding":
-        held = _hold(context, item, record)
+        held = _hold(context, item, record, version)
         if held is None or (held.one_off and held.total_run_count):
             return _release(context, records, item.id, record, version, "beat has turned it off, or has run it")
         record = _next(record, "held", through=ran_through(held))
@@ -206,15 +206,16 @@ def quiet_in(row: PeriodicTask, spec: ScheduleSpec, now: datetime) -> float:
     return 0.0 if due > now + margin else (due + margin - now).total_seconds()
 
 
-def _hold(context: Context, item: Item, record: TakeOver) -> PeriodicTask | None:
+def _hold(context: Context, item: Item, record: TakeOver, version: int) -> PeriodicTask | None:
     """Keep beat from sending the item, until beat has confirmed it. The row then, or None if it is off."""
     for _ in range(TRIES):
         if not _hold_once(context, item, record):
             return None
         reach("take.held")
         if not context.is_beat_stopped and not _answers(context):
-            records = Records(context.store)
-            _release(context, records, item.id, record, records.find(item.id)[1], "")
+            _release(
+                context, Records(context.store), item.id, record, version, ""
+            )  # refused if another command went on
             raise ResultTimeout(
                 f"beat did not answer within {context.patience:g} s while {record.name!r} was taken over; the item is "
                 "beat's again. Start beat and run the command again"

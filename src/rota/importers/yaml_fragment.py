@@ -27,7 +27,7 @@ def fragment_of(items: Sequence[Item], source: str) -> str:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
 
     found = {item.id: entry_of(item.spec) for item in items if item.spec is not None}
-    head = f"# Imported from {source}\n"
+    head = f"# Imported from {source if source.isprintable() else ascii(source)}\n"
     return head + str(yaml.safe_dump({"schedules": found}, sort_keys=False, allow_unicode=True, width=1_000_000))
 
 
