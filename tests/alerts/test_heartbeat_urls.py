@@ -80,9 +80,9 @@ def test_a_node_that_stops_waits_for_calls_that_are_under_way(app):
 
     def stop() -> None:
         events.emit("node.stopped", 0, node="n")
-        under_way.append(pinger.threads.waiting)
+        under_way.append(pinger.threads.unfinished("a"))
 
-    pinger.threads.call(partial(answers.wait, PATIENCE))
+    pinger.threads.call("a", partial(answers.wait, PATIENCE))
     stopping = threading.Thread(target=stop)
     stopping.start()
     stopping.join(0.1)  # if nothing waited, it would have ended by now
@@ -131,6 +131,7 @@ def test_a_running_node_calls_the_url_of_the_settings_with_its_host(tmp_path, mo
         ("https://hc-ping.com/abc", "", "https://hc-ping.com/abc"),
         ("https://hc-ping.com/abc", "fail", "https://hc-ping.com/abc/fail"),
         ("https://hc-ping.com/abc/", "start", "https://hc-ping.com/abc/start"),
+        ("https://hc-ping.com/abc#note", "fail", "https://hc-ping.com/abc/fail"),
         ("https://hc-ping.com/key/slug?create=1", "fail", "https://hc-ping.com/key/slug/fail?create=1"),
     ],
 )

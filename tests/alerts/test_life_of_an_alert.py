@@ -236,3 +236,39 @@ def test_a_copy_to_another_store_takes_alerts_and_silences_along(stage, tmp_path
     assert other.receiver.events == []  # it was told already
     assert other.app.alerts.list().items[0].silence.reason == "the mail server moves"
     other.app.close()
+
+
+def test_trouble_that_flickers_loses_no_message_and_no_number(stage):
+    """The limit is passed again for a moment while the message about the end of the first alert still waits."""
+    stage.app.alerts.add("mail", when="length", queue="mail", more_than=0, after="1m")
+
+    @stage.app.task(name="t.mail", queue="mail")
+    def mail() -> None: ...
+
+    node = stage.node("a")
+
+    def hold(seconds: int) -> None:
+        job = mail.enqueue()
+        stage.skip(20)
+        stage.turn(node)
+        stage.skip(seconds)
+        stage.turn(node)
+        stage.app.jobs.cancel(job.id)
+        stage.skip(20)
+        stage.turn(node)
+
+    hold(70)
+    assert stage.receiver.events == [("pager", "raised", "mail"), ("pager", "recovered", "mail")]
+    hold(70)
+    stage.receiver.sent.clear()
+    stage.receiver.is_down = True
+    hold(70)
+    hold(20)  # not long enough
+    stage.receiver.is_down = False
+    stage.skip(600)
+    stage.turn(node)
+    stage.skip(20)
+    stage.turn(node)
+    assert stage.receiver.events == [("pager", "raised", "mail"), ("pager", "recovered", "mail")]
+    hold(70)
+    assert [alert.id.split("-")[1] for _, alert in stage.receiver.sent] == ["3", "3", "4", "4"]

@@ -147,3 +147,11 @@ def test_a_container_sees_its_own_node_alone(containers, folder):
     wait_until(lambda: is_stopped(inside(frozen)))
     assert check(frozen).returncode == 1
     assert check(other).stdout.startswith(f"healthy: 1 node answers: {host}-1-")
+
+
+def test_a_socket_of_somebody_whose_name_looks_like_a_line_of_the_kernel_changes_nothing(node):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as forged:
+        forged.bind(f"\0x\n1: 2 0 no 1 1 7 @{PREFIX}forged-1-0123456789ab")
+        forged.listen()
+        found = check_own_nodes(os.getpid())
+    assert (found.is_well, [one.id for one in found.nodes]) == (True, [node.id])

@@ -12,7 +12,7 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rota.alerts.sender import SendingThreads
+from rota.alerts.sending_threads import SendingThreads
 from rota.engine.service import Service
 from rota.errors import AlertNotSent, BadOption
 from rota.model.jobs.state import State
@@ -31,7 +31,7 @@ log = logging.getLogger("rota.alerts")
 
 INTERVAL = 60.0  # seconds between two calls of a node
 TRIES = 3  # one call that is lost must not look like a run that is
-MOST_WAITING = 1_000  # calls; with more, the receiver does not answer, and the newest are dropped
+MOST_WAITING = 100  # calls of one URL; with more, the receiver does not answer, and the newest are dropped
 _SLUG = re.compile(r"[^a-z0-9-]+")
 
 
@@ -41,14 +41,14 @@ class Pinger:
     def __init__(self, plan: AlertPlan, client: HttpClient) -> None:
         self._plan = plan
         self._client = client
-        self.threads = SendingThreads("rota-heartbeat", 2)
+        self.threads = SendingThreads("rota-heartbeat", each=1)  # a start is never called after its end
         self._silent: set[str] = set()  # names whose last call failed
 
     def ping(self, name: str, url: str, ending: str = "") -> None:
-        if self.threads.waiting >= MOST_WAITING:
+        if self.threads.unfinished(name) >= MOST_WAITING:
             self._note(name, f"more than {MOST_WAITING:,} calls wait")
             return
-        self.threads.call(partial(self._call, name, url, ending))
+        self.threads.call(name, partial(self._call, name, url, ending))
 
     def _call(self, name: str, url: str, ending: str) -> None:
         problem = ""
@@ -74,7 +74,7 @@ def with_ending(url: str, ending: str) -> str:
     """The URL with /start or /fail after its path, before its query."""
     if not ending:
         return url
-    path, mark, query = url.partition("?")
+    path, mark, query = url.partition("#")[0].partition("?")  # what follows # is not sent
     return f"{path.rstrip('/')}/{ending}{mark}{query}"
 
 

@@ -82,10 +82,16 @@ def _request(target: Target, address: str, method: str, body: bytes, headers: Ma
             connection.request(method, target.path, body or None, said)
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException, ValueError) as err:
+            if limit.is_over:  # the error is what the end of the socket looks like
+                raise AlertNotSent(_too_slow(target)) from err
             raise AlertNotSent(f"{target.shown} gave no response: {type(err).__name__}: {err}") from err
     if limit.is_over:  # the end of a response that was cut off looks like the end of its headers
-        raise AlertNotSent(f"{target.shown} gave no whole response within {REQUEST_FOR:g} s")
+        raise AlertNotSent(_too_slow(target))
     return status
+
+
+def _too_slow(target: Target) -> str:
+    return f"{target.shown} gave no whole response within {REQUEST_FOR:g} s"
 
 
 class _Pinned(http.client.HTTPConnection):

@@ -6,7 +6,7 @@ import smtplib
 import ssl
 from email.message import EmailMessage
 from email.utils import formatdate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rota.alerts.time_limit import TimeLimit
 from rota.errors import AlertNotSent
@@ -24,7 +24,7 @@ MESSAGE_FOR = 45.0  # seconds for all of them
 def send_mail(smtp: SmtpPart, to: Sequence[str], alert: Alert) -> None:
     """Hand the message to the server, whose host and sender are set; AlertNotSent if it does not take it."""
     try:
-        with _connected(smtp) as server, TimeLimit(MESSAGE_FOR, lambda: server.sock):
+        with _connected(smtp) as server:
             if smtp.user is not None:
                 server.login(smtp.user, smtp.password or "")
             server.send_message(mail_of(alert, smtp.sender or "", to))
@@ -33,11 +33,34 @@ def send_mail(smtp: SmtpPart, to: Sequence[str], alert: Alert) -> None:
         raise AlertNotSent(f"the mail server {smtp.host}:{smtp.port} did not take the message: {reason}") from err
 
 
+class _Bounded(smtplib.SMTP):
+    """A connection with a limit for everything, the first answer of the server included."""
+
+    _limit: TimeLimit | None = None
+
+    def connect(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        self._limit = TimeLimit(MESSAGE_FOR, lambda: self.sock).__enter__()
+        try:
+            return super().connect(*args, **kwargs)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._limit is not None:
+            self._limit.__exit__(None, None, None)
+        super().close()
+
+
+class _BoundedTls(_Bounded, smtplib.SMTP_SSL):
+    """The same, with TLS from the beginning."""
+
+
 def _connected(smtp: SmtpPart) -> smtplib.SMTP:
     host, context = smtp.host or "", ssl.create_default_context()
     if smtp.tls == "tls":
-        return smtplib.SMTP_SSL(host, smtp.port, timeout=ANSWER_FOR, context=context)
-    server = smtplib.SMTP(host, smtp.port, timeout=ANSWER_FOR)
+        return _BoundedTls(host, smtp.port, timeout=ANSWER_FOR, context=context)
+    server = _Bounded(host, smtp.port, timeout=ANSWER_FOR)
     if smtp.tls == "starttls":
         try:
             server.starttls(context=context)

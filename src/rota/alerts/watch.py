@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rota import failpoints
 from rota.alerts.reading import read_incidents, read_silences, read_snapshot
-from rota.alerts.sender import SendingThreads
+from rota.alerts.sending_threads import SendingThreads
 from rota.alerts.starter import LOOK_EVERY
 from rota.alerts.stored_rules import read_stored_rules
 from rota.engine.events import about_alert
@@ -21,6 +21,7 @@ from rota.engine.service import Service
 from rota.errors import AlertNotSent, StoreError, StoreSealed
 from rota.inspector.reading import all_entries
 from rota.model.alerts.decide import TRY_FOR, Context, decide, delivered, limits_reached
+from rota.model.alerts.findings import shortened
 from rota.model.alerts.incident import (
     KIND,
     SILENCE_KIND,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.alerts")
 
 BATCH = 100  # edits in one call
+CHANNEL_THREADS = 2  # one message that hangs leaves a thread for the others of its channel
 MOST_RACES = 5  # times that a result is written again because another node changed the entry
 SILENCE_KEPT_FOR = 24 * 3600 * SECOND  # a silence that is over is shown for a day
 
@@ -69,7 +71,7 @@ class AlertWatch(Service):
         self._app = app
         self._node = node
         self._every = plan.settings.alerting.every
-        self.threads = SendingThreads("rota-alert")
+        self.threads = SendingThreads("rota-alert", each=CHANNEL_THREADS)
         self._rules: dict[str, AlertRule] = dict(plan.rules)  # as the last check found them, stored ones included
         self._warned: set[str] = set()  # what the last check warned of
 
@@ -84,6 +86,7 @@ class AlertWatch(Service):
             since = self._take_turn(now)
             if since is not None:
                 self.record(self.decide(now, since or None), now)
+                self._finish_turn(now)
         except StoreSealed:
             return pause  # sealed on purpose
         return pause
@@ -93,17 +96,31 @@ class AlertWatch(Service):
         self.threads.close()
 
     def _take_turn(self, now: int) -> int | None:
-        """When the last check was (0: there was none), if this node does the next one; None: another node does."""
+        """Up to when checks have recorded what they found (0: there was none), if this node does the next one; None:
+        another node does."""
         found = self._store.get_entries(WATCH_KIND, [self._app])
         last = unpack_watch(found[0].data) if found else None
         if last is not None and 0 <= now - last.at < self._every * 8 // 10:
             return None
-        data = pack(Watch(at=now, by=self._node))
+        since = 0 if last is None else last.at if last.through is None else last.through
+        data = pack(Watch(at=now, by=self._node, through=since))
         version = found[0].version if found else 0
         refused = self._store.edit_entries(
             [EntryEdit(kind=WATCH_KIND, name=self._app, expect_version=version, data=data)]
         )
-        return None if refused else (0 if last is None else last.at)
+        return None if refused else since
+
+    def _finish_turn(self, now: int) -> None:
+        """Say that everything up to now is recorded. A check that is cut off does not, so that the next one finds the
+        failures again that this one has seen."""
+        found = self._store.get_entries(WATCH_KIND, [self._app])
+        last = unpack_watch(found[0].data) if found else None
+        if last is None or (last.at, last.by) != (now, self._node):
+            return
+        data = pack(Watch(at=now, by=self._node, through=now))
+        self._store.edit_entries(
+            [EntryEdit(kind=WATCH_KIND, name=self._app, expect_version=found[0].version, data=data)]
+        )
 
     def decide(self, now: int, since: int | None) -> list[Change]:
         """What the store shows now, compared with what it has recorded."""
@@ -116,7 +133,9 @@ class AlertWatch(Service):
         if any(now - silence.until > SILENCE_KEPT_FOR for silence in silences.values()):
             self._forget_silences(now)
         self._warn(limits_reached(rules, seen) | self._of_stored(kept_rules))
-        return decide(rules, seen, kept, Context(self._app, self._node, tuple(self._plan.channels), silences, now))
+        channels = tuple(self._plan.channels)
+        busy = frozenset(name for name in channels if self.threads.is_busy(name))
+        return decide(rules, seen, kept, Context(self._app, self._node, channels, silences, now, busy))
 
     def record(self, changes: list[Change], now: int) -> None:
         """Record changes, and send the messages of those that were accepted."""
@@ -150,7 +169,7 @@ class AlertWatch(Service):
             else:
                 self.events.emit("alert.recovered", now, **about_alert(incident))
         for delivery in change.send:
-            self.threads.call(partial(self._deliver, incident, delivery))
+            self.threads.call(delivery.channel, partial(self._deliver, incident, delivery))
 
     def _deliver(self, incident: Incident, delivery: Delivery) -> None:
         if self.clock.now() > delivery.claimed_until - TRY_FOR:
@@ -160,7 +179,7 @@ class AlertWatch(Service):
         try:
             self._sender.send(channel, alert_of(incident, delivery.message, delivery.channel))
         except AlertNotSent as err:
-            error = str(err)
+            error = shortened(str(err)) or "its error has no text"
         try:
             self._report(incident, delivery, error)
         except StoreError:

@@ -8,7 +8,6 @@ same host name. A client gets one JSON object when it connects. A frozen node ac
 from __future__ import annotations
 
 import os
-import select
 import socket
 import struct
 import sys
@@ -126,8 +125,16 @@ def _listening() -> Iterator[tuple[str, str]]:
         return
     for line in lines[1:]:
         fields = line.split(maxsplit=7)
-        if len(fields) == 8 and fields[7].startswith(f"@{PREFIX}") and int(fields[3], 16) & _LISTENS:
+        if len(fields) == 8 and fields[7].startswith(f"@{PREFIX}") and _flags(fields[3]) & _LISTENS:
             yield fields[7][1 + len(PREFIX) :], fields[6]
+
+
+def _flags(text: str) -> int:
+    """The name of a socket of any user may hold a line break, and what follows it is no line of the kernel's."""
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0
 
 
 def _connect(node_id: str, inode: str) -> _Asked | None:
@@ -197,9 +204,7 @@ def _facts(one: _Asked, ends_at: float, within: float) -> OwnNodeFacts:
 def _answer(connection: socket.socket, ends_at: float) -> NodeAnswer | None:
     received = b""
     while len(received) < LONGEST_ANSWER:
-        ready, _, _ = select.select([connection], [], [], max(0.0, ends_at - time.monotonic()))
-        if not ready:
-            return None
+        connection.settimeout(max(0.0, ends_at - time.monotonic()))
         try:
             part = connection.recv(LONGEST_ANSWER)
         except OSError:

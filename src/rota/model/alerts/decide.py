@@ -64,6 +64,7 @@ class Context(NamedTuple):
     channels: Sequence[str]  # that this node can send to
     silences: Mapping[str, Silence]  # by target
     now: int
+    busy: frozenset[str] = frozenset()  # channels that this node sends to already: another node may be free
 
 
 def decide(rules: Iterable[AlertRule], seen: AlertSnapshot, kept: Mapping[str, Kept], around: Context) -> list[Change]:
@@ -116,6 +117,10 @@ def _of_rule(
             wanted[incident.id] = None
         else:
             wanted[incident.id] = ended(incident, why_ended(rule, subject, seen), around)
+    for one, _ in kept.values():
+        is_past = one.app == around.app and one.rule == rule.name and one.again_since is not None
+        if is_past and one.subject not in found:
+            wanted.setdefault(one.id, _replace(one, again_since=None))
     return wanted
 
 
@@ -125,17 +130,20 @@ def _seen_again(rule: AlertRule, subject: str, text: str, last: Incident | None,
         if last.state == "pending" and now - last.since >= rule.after:
             return _raised(last, text, rule, around)
         return _replace(last, checked_at=now) if now - last.checked_at >= RECHECK else last
+    since = now if last is None or last.again_since is None else last.again_since
+    if last is not None and not _is_live(last) and is_held(rule) and now - since < rule.after:
+        return _replace(last, again_since=since)  # its record stays: a message about its end may still wait
     begun = Incident(
         app=around.app,
         rule=rule.name,
         when=rule.when,
         subject=subject,
         state="pending",
-        since=now,
+        since=since,
         checked_at=now,
         number=1 if last is None else last.number + 1,
     )
-    return begun if is_held(rule) else _raised(begun, text, rule, around)
+    return begun if is_held(rule) and now - since < rule.after else _raised(begun, text, rule, around)
 
 
 def _raised(incident: Incident, text: str, rule: AlertRule, around: Context) -> Incident:
@@ -201,6 +209,7 @@ def claim(incident: Incident, around: Context) -> tuple[Incident, tuple[Delivery
         if (
             _is_due(one, incident, now)
             and one.channel in around.channels
+            and one.channel not in around.busy
             and not (is_silent and one.message == "raised")
         ):
             one = _replace(one, claimed_by=around.node, claimed_until=now + CLAIM_FOR)  # noqa: PLW2901

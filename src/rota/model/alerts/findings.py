@@ -10,6 +10,7 @@ from rota.model.alerts.rule import HELD, AlertRule
 from rota.model.micros import SECOND, iso_text, span_text
 
 LONGEST_ERROR = 300  # characters of an error that a message carries
+LONGEST_LINE = 2 * LONGEST_ERROR
 
 
 class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
@@ -75,6 +76,8 @@ def is_held(rule: AlertRule) -> bool:
 
 def why_ended(rule: AlertRule, subject: str, seen: AlertSnapshot) -> str:
     """Why the condition is no longer true."""
+    if not rule.matches(subject):
+        return f"The rule is no longer about {rule.kind} {subject}."
     match rule.kind:
         case "schedule":
             return _schedule_end(rule, subject, seen.schedules.get(subject))
@@ -87,8 +90,8 @@ def why_ended(rule: AlertRule, subject: str, seen: AlertSnapshot) -> str:
 
 
 def shortened(text: str) -> str:
-    """The first line of an error, and not too much of it."""
-    line = text.partition("\n")[0].strip()
+    """The first line of an error, without characters that a terminal or a store would not bear, and not too much."""
+    line = "".join(one if one.isprintable() else " " for one in text.partition("\n")[0][:LONGEST_LINE]).strip()
     return line if len(line) <= LONGEST_ERROR else f"{line[: LONGEST_ERROR - 1]}…"
 
 
@@ -141,7 +144,7 @@ def _queue_finding(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
         return f"The oldest job of queue {one.name} has waited for {_rough(age)} (limit {span_text(rule.after)})."
     if one.waiting <= rule.more_than:
         return ""
-    return f"Queue {one.name} has {one.waiting:,} waiting jobs (limit {rule.more_than:,})."
+    return f"In queue {one.name}, {_waiting(one)} (limit {rule.more_than:,})."
 
 
 def _queue_end(rule: AlertRule, subject: str, one: QueueSnapshot | None) -> str:

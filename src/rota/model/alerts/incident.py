@@ -55,6 +55,7 @@ class Incident(Struct, frozen=True, kw_only=True, omit_defaults=True):
     raised_at: int | None = None
     ended_at: int | None = None
     end_text: str = ""
+    again_since: int | None = None  # of an ended one: since when the condition is true again, but not for long enough
     deliveries: tuple[Delivery, ...] = ()
 
     @property
@@ -82,6 +83,7 @@ class Watch(Struct, frozen=True, kw_only=True):
 
     at: int
     by: str
+    through: int | None = None  # up to when a check has also recorded what it found; None: as `at`
 
 
 def incident_id(app: str, rule: str, subject: str) -> str:
