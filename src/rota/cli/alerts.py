@@ -9,7 +9,7 @@ import click
 from rota.cli.alert_rules import add_rule, edit_rule, remove_rule
 from rota.cli.columns import Column
 from rota.cli.groups import Group
-from rota.cli.options import by_option, check_duration, on_a_store, output_option
+from rota.cli.options import by_option, check_duration, on_a_store, on_a_store_or_none, output_option
 from rota.cli.output import Output, aligned, heading, say
 from rota.cli.pausing import end_of_pause
 from rota.cli.words import beside, instant, listed, printable, relative
@@ -50,7 +50,7 @@ def list_alerts(app: App, state: str | None, out: Output) -> None:
 
 
 @alerts.command("rules")
-@on_a_store
+@on_a_store_or_none
 @output_option
 def list_rules(app: App, out: Output) -> None:
     """The alert rules of the app."""
@@ -108,7 +108,7 @@ def unsilence_alerts(app: App, silenced: str, by: str) -> None:
 @alerts.command("test")
 @click.argument("channel", metavar="CHANNEL")
 @by_option
-@on_a_store
+@on_a_store_or_none
 def test_channel(app: App, channel: str, by: str) -> None:
     """Send a test message to a channel, from here."""
     app.alerts.test(channel, by=by)
