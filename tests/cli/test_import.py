@@ -7,6 +7,7 @@ import json
 import yaml
 
 from rota import App
+from rota.store.contract import Node
 
 TAB = "CRON_TZ=Europe/Berlin\n0 3 * * * backup --all\n*/5 * * * * ping\n@reboot start\n"
 WORDS = ("import", "crontab", "tab", "--task", "jobs.greet", "--app", "jobs.py")
@@ -177,3 +178,59 @@ def test_a_database_that_cannot_be_read_is_told_without_its_password(rota):
     assert "sqlite:/// or postgresql://" in failed.stderr
     assert "hunter2" not in failed.stderr
     assert "cannot be read" in rota("import", "django-celery-beat", "sqlite:///none.db", code=4).stderr
+
+
+def test_strict_writes_no_code_either(rota):
+    (rota.folder / "tab").write_text(TAB)
+    words = ("import", "crontab", "tab", "--write-code", "commands.py")
+    assert "--strict was given" in rota(*words, "--strict", code=6).stderr
+    (rota.folder / "part.yaml").write_text("{}\n")
+    assert "part.yaml exists" in rota(*words, "--to", "part.yaml", code=2).stderr
+    assert not (rota.folder / "commands.py").exists()
+
+
+def test_code_is_for_its_owner_and_is_replaced_only_on_request(rota):
+    tab, code = rota.folder / "tab", rota.folder / "commands.py"
+    words = ("import", "crontab", "tab", "--write-code", "commands.py")
+    tab.write_text("\n# nothing yet\n")
+    assert "no schedules" in rota(*words).stderr
+    assert not code.exists()
+    tab.write_text("0 3 * * * backup\n")
+    rota(*words)
+    assert code.stat().st_mode & 0o777 == 0o600
+    tab.write_text("0 3 * * * backup --all\n")
+    assert "--overwrite replaces it" in rota(*words, code=2).stderr
+    rota(*words, "--overwrite")
+    assert "backup --all" in code.read_text()
+    code.write_text("mine = 1\n")
+    assert "is not the code of an import" in rota(*words, "--overwrite", code=2).stderr
+    assert code.read_text() == "mine = 1\n"
+
+
+def test_a_user_column_and_unused_names_are_told(rota):
+    (rota.folder / "tab").write_text("0 3 * * * root backup\n0 4 * * * printf x\n")
+    (rota.folder / "names.yaml").write_text("jobs.gone: jobs.greet\n")
+    told = rota(*WORDS, "--dry-run", "--map", "names.yaml")
+    assert told.stdout.count("--system reads the user column") == 1
+    assert "names.yaml names jobs.gone, and no item" in told.stderr
+    (rota.folder / "names.yaml").write_text("- a: b\n")
+    assert "must be YAML with lines such as" in rota(*WORDS, "--map", "names.yaml", code=2).stderr
+
+
+def test_letters_outside_ascii_keep_their_sound(rota):
+    (rota.folder / "tab").write_text("0 3 * * * Überweisung\n")
+    assert [one["id"] for one in rota.data(*WORDS, "--dry-run")] == ["Uberweisung"]
+
+
+def test_the_queue_is_shown_and_named_if_no_worker_takes_it(rota, store):
+    (rota.folder / "shop_beat.py").write_text(
+        "from celery import Celery\napp = Celery('shop', broker='memory://', set_as_current=False)\n"
+        "app.conf.beat_schedule = {'a': {'task': 'jobs.greet', 'schedule': 60, 'args': ['ann'], "
+        "'options': {'queue': 'mail'}}}\n"
+    )
+    words = ("import", "celery-beat", "shop_beat:app", "--app", "jobs.py")
+    assert "jobs.greet('ann') on queue mail" in rota(*words, "--dry-run").stdout
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default",)))
+    assert "no live worker takes queue mail" in rota(*words).stderr
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), queues=("default", "mail")))
+    assert "no live worker" not in rota(*words).stderr

@@ -23,6 +23,7 @@ from rota.importers.found import SHOWN_RUNS, Tasks
 from rota.importers.yaml_fragment import entry_of, fragment_of, unsaid_in_yaml
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import SECOND
+from rota.store.shared.liveness import live_nodes
 from rota.store.urls import store_from_url
 from rota.triggers.zone import find_zone
 
@@ -131,7 +132,14 @@ def _app(target: str | None, store_url: str | None, *, is_dry: bool) -> Iterator
 
 def tasks_of(app: App, choices: Choices) -> Tasks:
     """The tasks of the app, and the names that --map gives."""
-    return Tasks(internals(app).registry, _names(choices.map_file))
+    tasks = Tasks(internals(app).registry, _names(choices.map_file))
+    click.get_current_context().call_on_close(lambda: _say_unused(tasks, choices))
+    return tasks
+
+
+def _say_unused(tasks: Tasks, choices: Choices) -> None:
+    if tasks.unused:
+        warn(f"--map {choices.map_file} names {listed(tasks.unused)}, and no item of the source has such a task")
 
 
 def _names(file: str | None) -> dict[str, str]:
@@ -140,7 +148,8 @@ def _names(file: str | None) -> dict[str, str]:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
 
     try:
-        return msgspec.convert(yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}, dict[str, str])
+        read = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+        return msgspec.convert({} if read is None else read, dict[str, str])
     except (OSError, yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as err:
         raise click.UsageError(f"--map {file} must be YAML with lines such as `old.task: new.task`: {err}") from err
 
@@ -155,9 +164,10 @@ def finish(
     left: Mapping[str, str] | None = None,
     is_shown: bool = True,
     is_whole: bool = True,
-) -> None:
+    write_code: Callable[[], None] | None = None,
+) -> Import:
     """Show what an import does, and do it. `left`: the ids that it leaves alone, each with the reason. `is_whole`: the
-    source has no other items."""
+    source has no other items. `write_code`: what else is written, once nothing speaks against it."""
     if choices.is_off:
         items = [item if item.spec is None else _switched_off(item, item.spec) for item in items]
     found = plan_import(app, origin_of(system, source), items, retires=choices.retires, left=left or {})
@@ -166,14 +176,31 @@ def finish(
     if choices.is_strict:
         check_strict(found)
     if choices.is_dry:
-        say(f"nothing was written: {_summary(found)}")
-    elif choices.file is not None:
+        if is_shown:
+            say(f"nothing was written: {_summary(found)}")
+        return found
+    if choices.file is not None and Path(choices.file).exists():
+        raise click.UsageError(f"{choices.file} exists; name a new file")
+    if write_code is not None:
+        write_code()
+    if choices.file is not None:
         _write_fragment(Path(choices.file), items, source)
     else:
         apply_import(app, found, by=choices.by)
         say(_summary(found))
         if is_whole:
             _say_gone(found, retires=choices.retires)
+        _say_unserved(app, found)
+    return found
+
+
+def _say_unserved(app: App, found: Import) -> None:
+    """Name queues that no live worker takes, if any worker lives: before the first one starts, none is."""
+    workers = [node for node in live_nodes(app.open().list_nodes(), app.open().now()) if node.queues]
+    served = {queue for node in workers for queue in node.queues}
+    wanted = {one.item.spec.queue for one in found.items if one.item.spec is not None and one.after is not None}
+    if workers and wanted - served:
+        warn(f"no live worker takes queue {listed(sorted(wanted - served))}; name it with `rota run --queues`")
 
 
 def _switched_off(item: Item, spec: ScheduleSpec) -> Item:
@@ -240,7 +267,8 @@ def _words(app: App, spec: ScheduleSpec) -> str:
     """The new rule and its call."""
     call = internals(app).redaction.shown(unpack_call(spec.payload.encode()))
     said = [*map(repr, call.args), *(f"{name}={value!r}" for name, value in call.kwargs.items())]
-    return f"{spec.trigger} ({spec.tz}) {spec.task}({', '.join(said)})"
+    queue = "" if spec.queue == "default" else f" on queue {spec.queue}"
+    return f"{spec.trigger} ({spec.tz}) {spec.task}({', '.join(said)}){queue}"
 
 
 def _runs(one: Planning, now: int) -> list[datetime]:

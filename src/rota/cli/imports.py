@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -40,6 +41,7 @@ def imports() -> None:
 @click.option("--system", "is_system", is_flag=True, help="The file has a user column, as /etc/crontab does.")
 @click.option("--task", metavar="NAME", help="The task that gets each command as its argument.")
 @click.option("--write-code", "code_file", metavar="FILE", help="Write a new Python file with one task for each line.")
+@click.option("--overwrite", "overwrites", is_flag=True, help="Replace that file, if an import has written it.")
 @click.option("--tz", metavar="ZONE", help="The zone of the times.  [default: that of this machine]")
 @import_options
 def import_crontab(
@@ -51,6 +53,7 @@ def import_crontab(
     tz: str | None,
     *,
     is_system: bool,
+    overwrites: bool,
 ) -> None:
     """Import the lines of a crontab."""
     from rota.importers.crontab import code_of, crontab_items, read_crontab  # noqa: PLC0415 - of this command alone
@@ -71,9 +74,12 @@ def import_crontab(
         now=datetime_of(app.open().now()),
     )
     named = "stdin" if source == "-" else str(Path(source).absolute())
-    if code_file is not None and not choices.is_dry:
-        _write_code(Path(code_file), code_of(items, lines, named))
-    finish(app, choices, "crontab", named, items)
+
+    def write_code() -> None:
+        if code_file is not None and any(item.spec for item in items):
+            _write_code(Path(code_file), code_of(items, lines, named), overwrites=overwrites)
+
+    finish(app, choices, "crontab", named, items, write_code=write_code)
 
 
 @imports.command("celery-beat")
@@ -214,14 +220,30 @@ def _text_of(source: str) -> str:
     return text
 
 
-def _write_code(path: Path, text: str) -> None:
+def _write_code(path: Path, text: str, *, overwrites: bool) -> None:
+    """Write a file that only its owner may read: the settings of a crontab may be secrets."""
+    from rota.importers.crontab import FIRST_LINE  # noqa: PLC0415 - of one command alone
+
     try:
-        with path.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError:
-        if path.read_text(encoding="utf-8") == text:
+        before = path.read_text(encoding="utf-8") if path.exists() else None
+        if before == text:
             return  # a repeated import
-        raise click.UsageError(f"{path} exists and has other code; name a new file, or remove it") from None
-    except OSError as err:
-        raise click.UsageError(f"{path} cannot be made ({err.strerror}); name another file") from err
-    say(f"wrote {path}; start its tasks with `rota run {path}`")
+        if before is not None:
+            _check_replaceable(path, overwrites=overwrites, is_ours=before.startswith(FIRST_LINE))
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+            out.write(text)
+        draft.replace(path)
+    except (OSError, UnicodeDecodeError) as err:
+        reason = err.strerror if isinstance(err, OSError) else "it has no text"
+        raise click.UsageError(f"{path} cannot be made ({reason}); name another file") from err
+    say(f"wrote {path}, which only you can read; start its tasks with `rota run {path}`")
+
+
+def _check_replaceable(path: Path, *, overwrites: bool, is_ours: bool) -> None:
+    if not is_ours:
+        raise click.UsageError(f"{path} exists and is not the code of an import; name a new file")
+    if not overwrites:
+        raise click.UsageError(
+            f"{path} exists and has other code; --overwrite replaces it and your changes in it, or name a new file"
+        )

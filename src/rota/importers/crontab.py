@@ -6,7 +6,9 @@ A line keeps what cron does: runs may overlap, and a missed run is not made up f
 from __future__ import annotations
 
 import keyword
+import pwd
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadOption, RotaError
@@ -59,6 +61,7 @@ def run(command, *, env=None, stdin="", shell="/bin/sh"):
     print(done.stdout, end="")
     done.check_returncode()
 '''
+FIRST_LINE = CODE.partition("\n")[0]  # says that an import wrote a file
 _SETTING = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([^\s=]+))\s*=\s*(.*?)\s*$""")
 _PERCENT = re.compile(r"(\\%|%)")
 BLANKS = " \t"
@@ -168,6 +171,9 @@ def _surroundings(line: CrontabLine) -> dict[str, Any]:
 
 
 def _warnings(line: CrontabLine, tz: str) -> Iterator[str]:
+    first = line.command.split(maxsplit=1)[0] if line.command.strip() else ""
+    if not line.user and " " in line.command and _is_user(first):
+        yield f"the command begins with {first!r}, a user of this machine; --system reads the user column"
     if line.user:
         yield f"cron ran it as user {line.user!r}; a worker of Rota runs it as its own user"
     if "TZ" in line.env:
@@ -176,6 +182,13 @@ def _warnings(line: CrontabLine, tz: str) -> Iterator[str]:
         yield f"CRON_TZ is followed, as cronie does; Debian's cron ignores it and would run it in {tz}"
     if line.env.get("MAILTO"):
         yield f"output is not mailed to {line.env['MAILTO']}: it is kept as the job's log"
+
+
+def _is_user(name: str) -> bool:
+    try:
+        return name == "root" or (shutil.which(name) is None and bool(pwd.getpwnam(name)))
+    except (KeyError, ValueError):
+        return False
 
 
 def crontab_items(

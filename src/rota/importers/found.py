@@ -67,10 +67,17 @@ class Tasks:
     def __init__(self, registry: Registry, names: Mapping[str, str] | None = None) -> None:
         self._registry = registry
         self._names = names or {}
+        self._used: set[str] = set()
+
+    @property
+    def unused(self) -> list[str]:
+        """The names that no item has had so far."""
+        return [name for name in self._names if name not in self._used]
 
     def spec(self, wanted: Wanted, tz: str) -> tuple[ScheduleSpec, tuple[str, ...]]:
         """The definition, and what to know about its task; Cannot says what does not fit."""
         name = self._names.get(wanted.task, wanted.task)
+        self._used.add(wanted.task)
         check_size(name, [wanted.args, wanted.kwargs])
         try:
             check_name("task", name)

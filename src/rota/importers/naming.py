@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import PurePosixPath
 
 LONGEST = 60
@@ -11,8 +12,9 @@ _OTHER = re.compile(r"[^A-Za-z0-9_]+")
 
 
 def id_of(name: str, prefix: str = "") -> str:
-    """A name as an id: `proj.tasks.add` becomes `proj-tasks-add`."""
-    words = _OTHER.sub("-", name).strip("-") or "schedule"
+    """A name as an id: `proj.tasks.add` becomes `proj-tasks-add`, and `Größe` becomes `Grosse`."""
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    words = _OTHER.sub("-", "".join(one for one in plain if not unicodedata.combining(one))).strip("-") or "schedule"
     return f"{prefix}{words[:LONGEST].strip('-')}"
 
 
