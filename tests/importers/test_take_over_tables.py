@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-import subprocess
-import sys
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from beat_folder import APP, ran
 from msgspec.structs import asdict
 
 from rota import failpoints
-from rota.cli.main import main
 from rota.cli.take_over import paired
 from rota.errors import Refused
 from rota.importers.beat_switches import BeatSwitches
@@ -22,72 +17,9 @@ from rota.importers.django_celery_beat import PeriodicTask, read_tables, table_i
 from rota.importers.django_database import DjangoDatabase
 from rota.importers.found import Item, Tasks
 from rota.importers.take_over import HOLD, POINTS, Context, take
-from rota.importers.take_over_record import KIND, Records, TakeOver, read_all
+from rota.importers.take_over_record import Records, TakeOver, read_every
 from rota.model.micros import datetime_of
-from rota.store.sqlite import SqliteStore
 from rota.tasks.task import Registry
-
-APP = """
-from rota import App
-
-app = App()
-for name in ("report", "first", "often", "later", "try"):
-    app.task(lambda *args, **kwargs: None, name=f"shop.{name}")
-"""
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    path = tmp_path_factory.mktemp("site") / "site.db"
-    script = Path(__file__).with_name("django_tables.py")
-    made = subprocess.run([sys.executable, script, path], capture_output=True, text=True, check=False, timeout=200)
-    assert made.returncode == 0, made.stderr
-    return path.read_bytes()
-
-
-class Folder:
-    """An app, a site's database and a store."""
-
-    def __init__(self, path: Path, filled: bytes) -> None:
-        self.path = path
-        (path / "site.db").write_bytes(filled)
-        (path / "jobs.py").write_text(APP)
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        said = ["import", "django-celery-beat", "sqlite:///site.db", "--app", "jobs.py", *words]
-        done = CliRunner().invoke(main, said, prog_name="rota")
-        assert done.exit_code == code, (done.exit_code, done.output)
-        return done.output
-
-    def sql(self, text: str, *values: object) -> list[tuple]:
-        with closing(sqlite3.connect(self.path / "site.db")) as connection, connection:
-            return connection.execute(text, values).fetchall()
-
-    def row(self, name: str) -> tuple:
-        fields = "enabled, start_time, last_run_at"
-        return self.sql(f"SELECT {fields} FROM django_celery_beat_periodictask WHERE name = ?", name)[0]  # noqa: S608
-
-    def store(self) -> SqliteStore:
-        store = SqliteStore(self.path / ".rota" / "rota.db")
-        store.open()
-        return store
-
-    def schedules(self) -> dict:
-        with closing(self.store()) as store:
-            return {one.id: one for one in store.list_schedules(limit=200).items}
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch, filled):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    yield Folder(tmp_path, filled)
-    sys.modules.pop("jobs", None)
-
-
-def ran(folder: Folder, name: str, at: datetime, *, count: int = 1) -> None:
-    text = "UPDATE django_celery_beat_periodictask SET last_run_at = ?, total_run_count = ? WHERE name = ?"
-    folder.sql(text, at.replace(tzinfo=None).isoformat(" "), count, name)
 
 
 def test_each_item_goes_off_there_and_on_here_from_its_last_run(folder):
@@ -149,7 +81,10 @@ def test_a_one_off_that_has_run_stays_with_beat(folder):
 
 def test_a_beat_that_does_not_answer_keeps_everything(folder):
     words = ("--take-over", "--wait-for-beat", "1s")
-    assert "beat did not answer within 1 s, and nothing was changed" in folder(*words, code=8)
+    said = folder(*words, code=8)
+    assert "beat did not answer within 1 s, and nothing was changed; see that it runs" in said
+    assert "--wait-for-beat" in said
+    assert "rota jobs show" not in said
     assert folder.row("first monday") == (1, None, None)
     assert not any(one.is_enabled for one in folder.schedules().values())
     assert "0 items moved" not in folder("--take-over", "--beat-stopped")
@@ -163,7 +98,7 @@ def test_a_beat_that_does_not_answer_keeps_everything(folder):
 def test_of_two_commands_at_once_one_is_refused(folder):
     folder("--take-over", "--beat-stopped", "--only", "first-monday")
     with closing(folder.store()) as store:
-        (name,) = read_all(store, store.list_entries(KIND).items and "django-celery-beat sqlite:///site.db")
+        (name,) = read_every(store)
         record, version = Records(store).find(name)
         Records(store).write(name, record, version)
         with pytest.raises(Exception, match="another process"):
@@ -176,6 +111,10 @@ def test_of_two_commands_at_once_one_is_refused(folder):
         (("--take-over", "--give-back"), "exclude each other"),
         (("--take-over", "--to", "x.yaml"), "needs the store"),
         (("--take-over", "--retire"), "plain import"),
+        (("--give-back", "--retire"), "plain import"),
+        (("--retire", "--only", "later"), "plain import of all items"),
+        (("--take-over", "--disabled"), "--take-over turns schedules on"),
+        (("--give-back", "--disabled"), "--give-back turns schedules off"),
         (("--take-over", "--only", "none"), "no item of django-celery-beat has this name"),
     ],
 )

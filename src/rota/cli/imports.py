@@ -103,7 +103,7 @@ def import_celery_beat(app: App, choices: Choices, source: str) -> None:
 @click.argument("source", metavar="DATABASE_URL")
 @click.option("--take-over", "takes", is_flag=True, help="Turn items off in beat and on in Rota, one at a time.")
 @click.option("--give-back", "gives", is_flag=True, help="Turn taken items off in Rota and on in beat.")
-@click.option("--only", multiple=True, metavar="NAME", help="With these two: the item of this name or id; repeatable.")
+@click.option("--only", multiple=True, metavar="NAME", help="Only the item of this name or id; repeatable.")
 @click.option(
     "--wait-for-beat",
     "patience",
@@ -128,22 +128,26 @@ def import_django_celery_beat(
 ) -> None:
     """Import the tables of django-celery-beat: sqlite:///path or postgresql://…"""
     from rota.cli import take_over  # noqa: PLC0415 - of this command alone
+    from rota.importers.beat_source import SYSTEM, Source  # noqa: PLC0415 - likewise
     from rota.importers.django_celery_beat import read_tables, table_items  # noqa: PLC0415 - likewise
 
-    read = read_tables(source)
-    records = take_over.known_records(app, source)
-    rows = take_over.restored(read, records)
-    now = datetime_of(app.open().now())
-    items = table_items(rows, tasks_of(app, choices), prefix=choices.prefix, now=now)
-    pairs = take_over.paired(items, rows, records)
     wish = take_over.Wish(
         takes=takes, gives=gives, only=only, patience=span_of(patience) / SECOND, is_beat_stopped=is_beat_stopped
     )
+    take_over.check_options(choices, wish)
+    read = read_tables(source)
+    known = Source(app.open(), source)
+    rows = take_over.restored(read, known.records)
+    now = datetime_of(app.open().now())
+    items = table_items(rows, tasks_of(app, choices), prefix=choices.prefix, now=now)
+    chosen = take_over.choose(take_over.paired(items, rows, known.records), only)
     if wish.moves:
-        take_over.move(app, choices, source, pairs, records, wish)
+        take_over.move(app, choices, source, known, chosen, wish)
         return
-    named = masked(source)
-    finish(app, choices, take_over.SYSTEM, named, [pair.item for pair in pairs], left=take_over.reasons(records))
+    left = take_over.reasons(known.records)
+    found = finish(app, choices, SYSTEM, known.name, [pair.item for pair in chosen], left=left, is_whole=not only)
+    if choices.file is None:
+        take_over.warn_of_both(found, chosen)
 
 
 @imports.command("apscheduler")

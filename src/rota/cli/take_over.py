@@ -12,13 +12,15 @@ from rota.app import internals
 from rota.cli.import_run import finish
 from rota.cli.output import Output, say, warn, write
 from rota.cli.words import count, printable
+from rota.errors import Refused
+from rota.importers.beat_source import SYSTEM
 from rota.importers.beat_switches import BeatSwitches
-from rota.importers.bringing import origin_of
 from rota.importers.django_celery_beat import PeriodicTask
 from rota.importers.django_database import DjangoDatabase
 from rota.importers.found import Item, distinct
-from rota.importers.take_over import Context, Moved, check_beat, give_back, take
-from rota.importers.take_over_record import UNDER_WAY, read_all
+from rota.importers.take_over import Context, Moved, check_beat, give_back, reason_to_stay, take
+from rota.importers.take_over_record import UNDER_WAY
+from rota.model.micros import datetime_of
 from rota.model.secrets.masking import masked
 
 if TYPE_CHECKING:
@@ -26,9 +28,13 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.cli.import_run import Choices
+    from rota.importers.beat_source import Source
+    from rota.importers.bringing import Import
     from rota.importers.take_over_record import TakeOver
+    from rota.store.contract import Store
 
-SYSTEM = "django-celery-beat"
+MOVED = {"taken", "back", "released"}
+NAMED = 5  # items of other sources that an error names
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -50,11 +56,6 @@ class Pair(Struct, frozen=True, kw_only=True):
 
     item: Item
     row: PeriodicTask
-
-
-def known_records(app: App, source: str) -> dict[str, TakeOver]:
-    """How far the take-overs from this database have come, by the id of the schedule."""
-    return read_all(app.open(), origin_of(SYSTEM, masked(source)).app)
 
 
 def restored(rows: Sequence[PeriodicTask], records: dict[str, TakeOver]) -> list[PeriodicTask]:
@@ -91,51 +92,99 @@ def _reason(record: TakeOver) -> str:
     return "it was taken over from beat" if record.step == "taken" else "it was given back to beat"
 
 
-def move(app: App, choices: Choices, source: str, pairs: list[Pair], records: dict[str, TakeOver], wish: Wish) -> None:
-    """Take items over, or give them back, one after the other."""
-    if wish.takes == wish.gives:
+def check_options(choices: Choices, wish: Wish) -> None:
+    """Refuse what cannot be meant, before anything is read."""
+    if wish.takes and wish.gives:
         raise click.UsageError("--take-over and --give-back exclude each other")
-    if choices.file is not None:
+    if choices.retires and (wish.moves or wish.only):
+        raise click.UsageError("--retire belongs to a plain import of all items; run that on its own")
+    if wish.moves and choices.file is not None:
         raise click.UsageError("--to writes a file, and a take-over needs the store; leave one of them out")
-    if choices.retires:
-        raise click.UsageError("--retire belongs to a plain import; run that on its own")
-    chosen = [pair for pair in pairs if not wish.only or {pair.item.id, pair.item.name} & set(wish.only)]
-    _check_known(wish.only, chosen)
+    if wish.moves and choices.is_off:
+        verb = "--take-over turns schedules on" if wish.takes else "--give-back turns schedules off"
+        raise click.UsageError(f"{verb}, so --disabled has no meaning with it; leave one of them out")
+
+
+def choose(pairs: list[Pair], only: Sequence[str]) -> list[Pair]:
+    """The items that --only names, or all."""
+    chosen = [pair for pair in pairs if not only or {pair.item.id, pair.item.name} & set(only)]
+    _check_known(only, chosen)
+    return chosen
+
+
+def warn_of_both(found: Import, pairs: list[Pair]) -> None:
+    """A plain import leaves beat alone: both systems run what is on in both."""
+    on = {pair.item.id for pair in pairs if pair.row.enabled}
+    here = {one.item.id for one in found.items if one.state != "left" and one.after and one.after.is_enabled}
+    both = on & here
+    if both:
+        warn(
+            f"{count(len(both), 'item')} {'is' if len(both) == 1 else 'are'} on in beat and in Rota: while beat runs, "
+            "both systems run what is on in both; --take-over moves it to Rota, and --disabled imports it switched off"
+        )
+
+
+def move(app: App, choices: Choices, url: str, source: Source, chosen: list[Pair], wish: Wish) -> None:
+    """Take items over, or give them back, one after the other."""
+    _check_source(source, url, chosen, wish)
     if wish.takes:
-        _prepare(app, choices, source, chosen, records)
+        _prepare(app, choices, source, chosen)
     if choices.is_dry:
+        foreseen = _would_take(app, source, chosen) if wish.takes else _would_give(app, source, chosen, wish)
+        _report(choices, foreseen)
         return
-    database = DjangoDatabase(source)
+    database = DjangoDatabase(url)
     try:
         context = Context(
             store=app.open(),
             switches=BeatSwitches(database),
-            source=origin_of(SYSTEM, masked(source)).app,
+            source=source.origin,
             by=choices.by,
             new_id=internals(app).new_id,
             patience=wish.patience,
             is_beat_stopped=wish.is_beat_stopped,
         )
-        moves = _taken(app, context, chosen) if wish.takes else _given_back(context, chosen, records, wish)
+        moves = (
+            _taken(app, context, source, chosen) if wish.takes else _given_back(context, source.records, chosen, wish)
+        )
         _report(choices, moves)
         context.switches.forget_answered()
     finally:
         database.close()
 
 
-def _prepare(app: App, choices: Choices, source: str, pairs: list[Pair], records: dict[str, TakeOver]) -> None:
-    """Import what is new, switched off."""
+def _check_source(source: Source, url: str, chosen: list[Pair], wish: Wish) -> None:
+    """Refuse another spelling of a database: its items would look as if nobody had taken them over."""
+    if source.records:
+        return
+    wanted = {pair.item.id for pair in chosen}
+    others = {name: one for name, one in source.others.items() if one.step != "back" and (wish.gives or name in wanted)}
+    if others:
+        names = [f"{name} (from {one.source.removeprefix(f'{SYSTEM} ')})" for name, one in others.items()]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        todo = "give that URL" if wish.gives else "give that URL, or choose another --prefix if this is another site"
+        raise Refused(
+            f"nothing was taken over from {masked(url)}, but from another source: {', '.join(names[:NAMED])}{more}; "
+            f"if it is the same database, {todo}"
+        )
+
+
+def _prepare(app: App, choices: Choices, source: Source, pairs: list[Pair]) -> None:
+    """Import what is new, switched off. What was taken over is not made again if somebody removed it."""
     if not len(internals(app).registry):
         raise click.UsageError("--take-over needs the app, to see that it has the tasks; name it with --app")
-    off = msgspec.structs.replace(choices, is_off=True)
+    taken = {name for name, record in source.records.items() if record.step == "taken"}
+    items = [pair.item for pair in pairs if pair.item.id not in taken]
+    if not items:
+        return
     finish(
         app,
-        off,
+        msgspec.structs.replace(choices, is_off=True),
         SYSTEM,
-        masked(source),
-        [pair.item for pair in pairs],
-        left=reasons(records),
-        is_shown=choices.is_dry,
+        source.name,
+        items,
+        left=reasons(source.records),
+        is_shown=False,
         is_whole=False,
     )
 
@@ -147,33 +196,85 @@ def _check_known(only: Sequence[str], chosen: list[Pair]) -> None:
             raise click.UsageError(f"--only names {name!r}, and no item of django-celery-beat has this name or id")
 
 
-def _taken(app: App, context: Context, pairs: list[Pair]) -> Iterator[Moved]:
+def _taken(app: App, context: Context, source: Source, pairs: list[Pair]) -> Iterator[Moved]:
     check_beat(context)
     for pair in pairs:
-        spec = pair.item.spec
-        if spec is not None and internals(app).registry.find(spec.task) is None:
-            yield Moved(id=pair.item.id, state="left", says=f"the app has no task {spec.task!r}; beat goes on with it")
-        elif not _is_ours(context, pair):
-            says = "the schedule of this id is not an import from here; choose another --prefix"
-            yield Moved(id=pair.item.id, state="left", says=says)
-        else:
-            yield take(context, pair.item, pair.row)
+        yield _kept(app, context.store, source, pair) or take(context, pair.item, pair.row)
 
 
-def _is_ours(context: Context, pair: Pair) -> bool:
-    """Whether the schedule is this import's, or its take-over has begun. One that cannot be imported has none."""
-    found = context.store.get_schedules([pair.item.id])
-    return pair.item.spec is None or (bool(found) and found[0].origin.app == context.source)
+def _would_take(app: App, source: Source, pairs: list[Pair]) -> Iterator[Moved]:
+    for pair in pairs:
+        record = source.records.get(pair.item.id)
+        yield _kept(app, app.open(), source, pair) or Moved(id=pair.item.id, state="take", says=_plan_of(record))
 
 
-def _given_back(context: Context, pairs: list[Pair], records: dict[str, TakeOver], wish: Wish) -> Iterator[Moved]:
+def _plan_of(record: TakeOver | None) -> str:
+    if record is None or record.step in {"taken", "back"}:
+        return "it would go off in beat, and on in Rota"
+    if record.step in {"releasing", "returning"}:
+        return "it is being given back, so it would be refused; finish that first with --give-back"
+    return "its take-over was not finished, and would go on"
+
+
+def _kept(app: App, store: Store, source: Source, pair: Pair) -> Moved | None:
+    """Why an item stays where it is; None if it is to be taken over."""
+    stays = reason_to_stay(store, pair.item, pair.row, source.records.get(pair.item.id))
+    spec = pair.item.spec
+    if spec is None or (stays is not None and source.records.get(pair.item.id) is not None):
+        return stays
+    says = ""
+    if internals(app).registry.find(spec.task) is None:
+        goes_on = "beat goes on with it" if pair.row.enabled else "it is off in django-celery-beat"
+        says = f"the app has no task {spec.task!r}; {goes_on}"
+    elif not _is_ours(store, source, pair):
+        says = "the schedule of this id is not an import from here; choose another --prefix"
+    return Moved(id=pair.item.id, state="left", says=says) if says else stays
+
+
+def _is_ours(store: Store, source: Source, pair: Pair) -> bool:
+    """Whether the schedule is this import's. A dry run has made none."""
+    found = store.get_schedules([pair.item.id])
+    return not found or source.has(found[0].origin.app)
+
+
+def _names(records: dict[str, TakeOver], pairs: list[Pair], wish: Wish) -> list[str]:
+    chosen = {pair.item.id for pair in pairs}
+    return [name for name in records if name in chosen or not wish.only]
+
+
+def _given_back(context: Context, records: dict[str, TakeOver], pairs: list[Pair], wish: Wish) -> Iterator[Moved]:
     by_id = {pair.item.id: pair for pair in pairs}
-    names = [name for name in records if name in by_id or not wish.only]
-    for name in names:
+    is_changed = False
+    for name in _names(records, pairs, wish):
         pair = by_id.get(name)
-        yield give_back(context, name, None if pair is None else pair.item, None if pair is None else pair.row)
-    if names and not context.is_beat_stopped:
+        moved = give_back(context, name, None if pair is None else pair.item, None if pair is None else pair.row)
+        is_changed = is_changed or moved.state in MOVED
+        yield moved
+    if is_changed and not context.is_beat_stopped:
         _confirm(lambda: check_beat(context))
+
+
+def _would_give(app: App, source: Source, pairs: list[Pair], wish: Wish) -> Iterator[Moved]:
+    rows = {pair.row.id for pair in pairs}
+    for name in _names(source.records, pairs, wish):
+        record = source.records[name]
+        yield _would_give_one(app.open(), name, record, is_there=record.row in rows)
+
+
+def _would_give_one(store: Store, name: str, record: TakeOver, *, is_there: bool) -> Moved:
+    if record.step == "back":
+        return Moved(id=name, state="unchanged", says="it is beat's already")
+    if not is_there:
+        says = f"{record.name!r} is no longer in django-celery-beat, so it cannot be given back"
+        return Moved(id=name, state="left", says=says)
+    if record.step in {"holding", "releasing"}:
+        return Moved(id=name, state="release", says="its take-over was not finished; beat would go on with it")
+    found = store.get_schedules([name])
+    if found and found[0].is_spent:
+        return Moved(id=name, state="left", says="it has run as often as it may")
+    has_run = bool(found) and not (record.never_ran and found[0].fired_through == record.through)
+    through = f" after {datetime_of(found[0].fired_through):%Y-%m-%d %H:%M:%S} UTC" if has_run else " with it"
+    return Moved(id=name, state="give back", says=f"it would go off in Rota, and beat would go on{through}")
 
 
 def _confirm(check: Callable[[], None]) -> None:
@@ -192,5 +293,10 @@ def _report(choices: Choices, moves: Iterator[Moved]) -> None:
             write(printable(f"{one.id}  {one.state}: {one.says}"))
     if choices.form != "table":
         Output("json" if choices.form == "yaml" else choices.form).rows(done, [], Moved, lambda one: one, empty="")
-    number = sum(one.state in {"taken", "back", "released"} for one in done)
+    if choices.is_dry:
+        number = sum(one.state in {"take", "give back", "release"} for one in done)
+        left = f"{count(len(done) - number, 'item')} left as they are"
+        say(f"nothing was written: {count(number, 'item')} would be moved, {left}")
+        return
+    number = sum(one.state in MOVED for one in done)
     say(f"{count(number, 'item')} moved, {count(len(done) - number, 'item')} left as they are")

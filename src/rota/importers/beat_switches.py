@@ -81,8 +81,9 @@ class BeatSwitches:
             self._touch()
         return True
 
-    def switch_on(self, row_id: int, ran_through: datetime) -> bool:
-        """Turn on an item that is off, as if beat had run it last at that time; False if it is not there."""
+    def switch_on(self, row_id: int, ran_through: datetime | None) -> bool:
+        """Turn on an item that is off, as if beat had run it last at that time; None: as if it had never run. False if
+        it is not there."""
         with self._database.transaction():
             row = self._locked(row_id)
             if row is None:

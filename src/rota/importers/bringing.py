@@ -76,7 +76,8 @@ def plan_import(
     specs = {item.id: item.spec for item in items if item.spec is not None and item.id not in untouched}
     named = {item.id for item in items}
     before = [one for one in all_schedules(store, ScheduleFilter(origin=origin.name)) if not one.origin.is_retired]
-    planned = list(target.schedules.plan(specs, origin, kept=named if retires else _All()))
+    kept = named | set(left or ())  # an item that was taken over may be deleted in the old system
+    planned = list(target.schedules.plan(specs, origin, kept=kept if retires else _All()))
     by_id = {one.id: one for one in planned}
     existing = {one.id: one for one in store.get_schedules(list(specs))}
     return Import(
@@ -88,7 +89,7 @@ def plan_import(
             for item in items
         ],
         planned=planned,
-        gone=[one.id for one in before if one.id not in named],
+        gone=[one.id for one in before if one.id not in kept],
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from rota.errors import BadStoreUrl
+from rota.model.secrets.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +33,8 @@ class DjangoDatabase:
             self._connection: Any = self._open_sqlite(unquote(url.removeprefix("sqlite:///")))
         elif urlsplit(url).scheme in {"postgres", "postgresql"}:
             self._connection = self._open_postgres(url)
+        elif "://" not in url:
+            raise BadStoreUrl(f"{masked(url)!r} names no kind of database; for a file of SQLite, write sqlite:///PATH")
         else:
             raise BadStoreUrl(
                 f"{url.partition('://')[0]}://… is no database of Django that Rota knows; use sqlite:/// or "

@@ -50,6 +50,10 @@ POINTS = (  # where a test may kill the command
 )  # fmt: skip
 
 
+class BeatDidNotAnswer(ResultTimeout):
+    """Beat has not shown in time that it knows of a change."""
+
+
 class Moved(Struct, frozen=True, kw_only=True):
     """What became of one item."""
 
@@ -71,19 +75,37 @@ class Context(Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], None] = time.sleep
 
 
+def reason_to_stay(store: Store, item: Item, row: PeriodicTask, record: TakeOver | None) -> Moved | None:
+    """Why --take-over leaves an item as it is; None if it takes it."""
+    record = _of_row(record, row)
+    if record is not None and record.step == "taken":
+        return _taken_already(store, item.id, row)
+    if item.spec is None:
+        return _unsaid(item)
+    if (record is None or record.step == "back") and not row.enabled:
+        return Moved(id=item.id, state="left", says="it is off in django-celery-beat")
+    return None
+
+
+def _unsaid(item: Item) -> Moved:
+    return Moved(id=item.id, state="left", says=item.reason)
+
+
+def _of_row(record: TakeOver | None, row: PeriodicTask) -> TakeOver | None:
+    """The record, unless its item was deleted in Django and this one made under its name."""
+    is_other = record is not None and record.row != row.id and record.step in {"taken", "back"}
+    return None if is_other else record
+
+
 def take(context: Context, item: Item, row: PeriodicTask) -> Moved:
     """Move an item to Rota, from whichever step an earlier command has left it at."""
-    if item.spec is None:
-        return Moved(id=item.id, state="left", says=item.reason)
     records = Records(context.store)
     record, version = records.find(item.id)
-    if record is not None and record.row != row.id and record.step in {"taken", "back"}:
-        record = None  # that item was deleted in Django, and this one made under its name
-    if record is not None and record.step == "taken":
-        return Moved(id=item.id, state="unchanged", says=_taken_already(row))
+    record = _of_row(record, row)
+    stays = reason_to_stay(context.store, item, row, record)
+    if stays is not None or item.spec is None:
+        return stays or _unsaid(item)
     if record is None or record.step == "back":
-        if not row.enabled:
-            return Moved(id=item.id, state="left", says="it is off in django-celery-beat")
         record = _beginning(context, row)
         version = records.write(item.id, record, version)
         reach("take.recorded")
@@ -91,7 +113,9 @@ def take(context: Context, item: Item, row: PeriodicTask) -> Moved:
         held = _hold(context, item, record, version)
         if held is None or (held.one_off and held.total_run_count):
             return _release(context, records, item.id, record, version, "beat has turned it off, or has run it")
-        record = _next(record, "held", through=ran_through(held))
+        never_ran = held.last_run_at is None and not held.total_run_count
+        through = ran_through(msgspec.structs.replace(held, start_time=record.before))
+        record = _next(record, "held", through=through, never_ran=never_ran)
         version = records.write(item.id, record, version)
         reach("take.decided")
     return _finish(context, records, item.id, item.spec, row, record, version)
@@ -147,27 +171,54 @@ def give_back(context: Context, schedule_id: str, item: Item | None, row: Period
     if record is not None and record.step == "taken":
         if context.switches.read(record.row) is None:
             raise Refused(f"{record.name!r} is no longer in django-celery-beat, so it cannot be given back")
-        schedule = _change(context, schedule_id, handover.give_back, "given back")
-        if schedule.is_spent:
+        end = _stop_here(context, schedule_id, record)
+        if end is None:
             return Moved(id=schedule_id, state="left", says="it has run as often as it may")
         reach("back.disabled")
-        record = _next(record, "returning", through=schedule.fired_through)
+        record = end
         version = records.write(schedule_id, record, version)
         reach("back.recorded")
-    if record is None or not context.switches.switch_on(record.row, datetime_of(record.through)):
+    last = None if record is None or record.never_ran else datetime_of(record.through)
+    if record is None or not context.switches.switch_on(record.row, last):
         raise Refused(f"'{schedule_id}' is no longer in django-celery-beat, so it cannot be given back")
     reach("back.switched")
     records.write(schedule_id, _next(record, "back"), version)
-    at = datetime_of(record.through)
-    return Moved(id=schedule_id, state="back", says=f"beat goes on after {at:%Y-%m-%d %H:%M:%S} UTC")
+    return Moved(id=schedule_id, state="back", says=f"{came_to(record)}{_edited(context.store, schedule_id)}")
+
+
+def _stop_here(context: Context, schedule_id: str, record: TakeOver) -> TakeOver | None:
+    """Turn the schedule off: the record with the boundary; None if it has no further run. One that was removed is over
+    now: whoever removed it did not want its times."""
+    if not context.store.get_schedules([schedule_id]):
+        return _next(record, "returning", through=context.store.now(), never_ran=False)
+    schedule = _change(context, schedule_id, handover.give_back, "given back")
+    if schedule.is_spent:
+        return None
+    never_ran = record.never_ran and schedule.fired_through == record.through
+    return _next(record, "returning", through=schedule.fired_through, never_ran=never_ran)
+
+
+def came_to(record: TakeOver) -> str:
+    """Where beat goes on."""
+    if record.never_ran:
+        return "beat goes on with it, and it has not run yet"
+    return f"beat goes on after {_instant(record.through)}"
+
+
+def _edited(store: Store, schedule_id: str) -> str:
+    """An edit by hand makes the schedule the editor's."""
+    found = store.get_schedules([schedule_id])
+    is_edited = bool(found) and found[0].origin.kind != "import"
+    return "; it was edited in Rota, and beat goes on with its own rule" if is_edited else ""
 
 
 def check_beat(context: Context) -> None:
     """Find out whether beat is alive, before anything is changed."""
     if not context.is_beat_stopped and not _answers(context):
-        raise ResultTimeout(
-            f"beat did not answer within {context.patience:g} s, and nothing was changed; start it, with the "
-            "DatabaseScheduler of django-celery-beat on this database; if it is stopped for good, pass --beat-stopped"
+        raise BeatDidNotAnswer(
+            f"beat did not answer within {context.patience:g} s, and nothing was changed; see that it runs, with the "
+            "DatabaseScheduler of django-celery-beat on this database. If its beat_max_loop_interval is long, give it "
+            "more time with --wait-for-beat; if it is stopped for good, pass --beat-stopped"
         )
 
 
@@ -176,15 +227,25 @@ def ran_through(row: PeriodicTask) -> int:
     last edit, as beat does; a single time is open until it has run."""
     if row.clocked is not None and not row.total_run_count:
         return micros_of(row.clocked) - 1
-    return micros_of(row.last_run_at or row.date_changed or utc_now())
+    return micros_of(_counted_from(row) or utc_now())
 
 
-def continued(spec: ScheduleSpec, row: PeriodicTask, through: int) -> ScheduleSpec:
-    """The definition that goes on where beat stopped: an interval is counted from beat's last run, in whole seconds."""
+def _counted_from(row: PeriodicTask) -> datetime | None:
+    """Beat's last run, or the last edit. Beat begins an interval that never ran at its start time, if it has one."""
+    if row.last_run_at is None and row.start_time is not None and row.interval is not None:
+        first = row.start_time - interval_of(row.interval)
+        return first if row.date_changed is None else min(first, row.date_changed)
+    return row.last_run_at or row.date_changed
+
+
+def continued(spec: ScheduleSpec, row: PeriodicTask, record: TakeOver) -> ScheduleSpec:
+    """The definition that goes on where beat stopped: an interval is counted from beat's last run, in whole seconds,
+    and has no run before its own start time."""
     if row.interval is None:
         return spec
     interval = interval_of(row.interval)
-    first = math.ceil((datetime_of(through) + interval).timestamp())
+    following = datetime_of(record.through) + interval
+    first = math.ceil(max(following, record.before or following).timestamp())
     trigger = every(interval, start=datetime.fromtimestamp(first, UTC), tz=trigger_from_text(spec.trigger).tz)
     return msgspec.structs.replace(spec, trigger=str(trigger))
 
@@ -195,7 +256,7 @@ def quiet_in(row: PeriodicTask, spec: ScheduleSpec, now: datetime) -> float:
     if row.interval is not None:
         interval = interval_of(row.interval)
         margin = min(QUIET, interval / 4)
-        since = (now - margin) - (row.last_run_at or row.date_changed or now)
+        since = (now - margin) - (_counted_from(row) or now)
         due = (now - margin) + interval - since % interval
     else:
         margin = QUIET
@@ -213,12 +274,11 @@ def _hold(context: Context, item: Item, record: TakeOver, version: int) -> Perio
             return None
         reach("take.held")
         if not context.is_beat_stopped and not _answers(context):
-            _release(
-                context, Records(context.store), item.id, record, version, ""
-            )  # refused if another command went on
-            raise ResultTimeout(
+            # refused if another command went on
+            _release(context, Records(context.store), item.id, record, version, "")
+            raise BeatDidNotAnswer(
                 f"beat did not answer within {context.patience:g} s while {record.name!r} was taken over; the item is "
-                "beat's again. Start beat and run the command again"
+                "beat's again. Start beat, or give it more time with --wait-for-beat, and run the command again"
             )
         reach("take.answered")
         row = context.switches.read(record.row)
@@ -272,10 +332,11 @@ def _release(context: Context, records: Records, schedule_id: str, record: TakeO
 
 
 def _enable(context: Context, schedule_id: str, spec: ScheduleSpec, row: PeriodicTask, record: TakeOver) -> Schedule:
-    said = continued(spec, row, record.through)
+    said = continued(spec, row, record)
 
     def decide(schedule: Schedule, now: int) -> Edit | None:
-        is_done = schedule.is_enabled and schedule.spec == said and schedule.fired_through >= record.through
+        is_on = schedule.is_enabled and not schedule.origin.is_retired
+        is_done = is_on and schedule.spec == said and schedule.fired_through >= record.through
         return None if is_done else handover.take_over(schedule, said, record.through, now)
 
     schedule = _change(context, schedule_id, decide, "taken over")
@@ -298,17 +359,43 @@ def _change(context: Context, schedule_id: str, decide: Callable[[Schedule, int]
     raise Refused(f"schedule '{schedule_id}' kept changing; try again")
 
 
-def _next(record: TakeOver, step: Step, **fields: int) -> TakeOver:
+def _next(record: TakeOver, step: Step, **fields: int | bool) -> TakeOver:
     return msgspec.structs.replace(record, step=step, **fields)
 
 
-def _taken_already(row: PeriodicTask) -> str:
+def _taken_already(store: Store, schedule_id: str, row: PeriodicTask) -> Moved:
+    """What became of an item that was taken over."""
+    found = store.get_schedules([schedule_id])
+    stopped = _why_stopped(schedule_id, found[0] if found else None)
+    if stopped:
+        runs = "beat alone runs it, because it is on in Django again" if row.enabled else "no system runs it"
+        says = f"it was taken over, and {stopped[0]}: {runs}; {stopped[1]}"
+        return Moved(id=schedule_id, state="left", says=says)
     if row.enabled:
-        return "it is on in Django again, so both systems run it; switch it off there, or pass --give-back"
-    return "it is Rota's already"
+        says = "it is on in Django again, so both systems run it; switch it off there, or pass --give-back"
+        return Moved(id=schedule_id, state="unchanged", says=says)
+    return Moved(id=schedule_id, state="unchanged", says="it is Rota's already")
+
+
+def _why_stopped(schedule_id: str, schedule: Schedule | None) -> tuple[str, str] | None:
+    """Why Rota does not run what it took over, and what to do; None if it does."""
+    back = "pass --give-back to return it to beat, then --take-over to start it here"
+    if schedule is None:
+        return "its schedule was removed in Rota", back
+    if schedule.origin.is_retired:
+        return "its schedule was retired in Rota", back
+    if not schedule.is_enabled:
+        return "its schedule is disabled in Rota", (
+            f"`rota schedules enable {schedule_id}` starts it here, and --give-back returns it to beat"
+        )
+    return None
 
 
 def _said(record: TakeOver, schedule: Schedule) -> str:
-    ran = datetime_of(record.through)
-    next_at = "none" if schedule.next_at is None else f"{datetime_of(schedule.next_at):%Y-%m-%d %H:%M:%S} UTC"
-    return f"beat ran it up to {ran:%Y-%m-%d %H:%M:%S} UTC; Rota's next run: {next_at}"
+    ran = "beat has not run it" if record.never_ran else f"beat ran it up to {_instant(record.through)}"
+    next_at = "none" if schedule.next_at is None else _instant(schedule.next_at)
+    return f"{ran}; Rota's next run: {next_at}"
+
+
+def _instant(micros: int) -> str:
+    return f"{datetime_of(micros):%Y-%m-%d %H:%M:%S} UTC"

@@ -36,6 +36,7 @@ class TakeOver(Struct, frozen=True, kw_only=True):
     before: datetime | None  # the start time that the item has of its own
     until: datetime  # the start time that keeps beat from sending it
     through: int = 0  # microseconds: the times up to here had their turn in the system that was left
+    never_ran: bool = False  # beat had not run it when it was taken over
 
 
 class Records:
@@ -65,7 +66,6 @@ def unpack(entry: Entry) -> TakeOver:
     return msgspec.json.decode(entry.data, type=TakeOver)
 
 
-def read_all(store: Store, source: str) -> dict[str, TakeOver]:
-    """The records of all items of a source, by the id of their schedule."""
-    found = ((entry.name, unpack(entry)) for entry in all_entries(store, KIND))
-    return {name: record for name, record in found if record.source == source}
+def read_every(store: Store) -> dict[str, TakeOver]:
+    """The records of all items of all sources, by the id of their schedule."""
+    return {entry.name: unpack(entry) for entry in all_entries(store, KIND)}

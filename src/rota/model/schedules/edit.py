@@ -166,8 +166,8 @@ def enable(schedule: Schedule, now: int) -> Edit | None:
         return None
     if schedule.origin.is_retired:
         raise Refused(
-            f"schedule '{schedule.id}' is retired: {describe_origin(schedule.origin)} no longer has it; declare it "
-            "again there, or remove it"
+            f"schedule '{schedule.id}' is retired: {describe_origin(schedule.origin)} no longer has it; "
+            f"{schedule.origin.way_back}"
         )
     return _go_on(schedule, now, DISABLED, is_enabled=True)
 

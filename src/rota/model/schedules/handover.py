@@ -22,13 +22,15 @@ def take_over(schedule: Schedule, spec: ScheduleSpec, since: int, now: int) -> E
     """Turn on a schedule whose times up to `since` the other system has run. Those after it are open, also if they have
     passed: catch-up decides about them.
 
-    Times that Rota has fired itself stay fired. The generation stays, so that jobs which still wait are not revoked.
+    One that was retired is no longer. Times that Rota has fired itself stay fired. The generation stays, so that jobs
+    which still wait are not revoked.
     """
     through = max(since, schedule.fired_through if schedule.is_enabled else schedule.last.fired_for or 0)
     skips = [] if schedule.is_enabled else skip_range(schedule, through, "skipped", DISABLED)
     after = msgspec.structs.replace(
         schedule,
         spec=spec,
+        origin=msgspec.structs.replace(schedule.origin, is_retired=False),
         is_enabled=True,
         fired_through=through,
         version=schedule.version + 1,

@@ -80,6 +80,18 @@ class Origin(Struct, frozen=True, array_like=True):
         """Whether people may edit and remove it here: no deploy brings it back."""
         return self.kind in {"api", "import"}
 
+    @property
+    def way_back(self) -> str:
+        """How a schedule that is retired comes to life again."""
+        if self.kind != "import":
+            return "declare it again there, or remove it"
+        taken = (
+            "; if it was taken over from beat, `rota import django-celery-beat URL --give-back` returns it, and "
+            "--take-over then starts it here"
+        )
+        is_of_beat = self.app.startswith("django-celery-beat ")
+        return f"run the import again when it is there, or remove it{taken if is_of_beat else ''}"
+
 
 PAUSED = "paused"  # the first word of why a pause skips an occurrence
 
