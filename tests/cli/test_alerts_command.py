@@ -144,5 +144,16 @@ def test_an_export_has_stored_rules_as_rota_yaml_says_them(known, folder):
     assert json.loads(exported)["schedules"] == yaml.safe_load(text)["schedules"]
     for name, body in (("all.yaml", text), ("all.json", exported)):
         (folder / name).write_text(body)
-        warned = known("import", "rota", name, "--dry-run").stderr
-        assert f"the alert rules of {name} are not imported; copy its part `alerts:` into rota.yaml" in warned
+        assert "alert rules to import: slow" in known("import", "rota", name, "--dry-run").stderr
+        known("alerts", "remove", "slow")
+        assert "alert rules imported: slow" in known("import", "rota", name).stderr
+        assert yaml.safe_load(known("export").stdout)["alerts"] == said
+
+
+def test_an_alert_rule_that_cannot_be_imported_is_named(known, folder):
+    rules = "alerts:\n  mail: {when: fails}\n  odd: {when: 7}\n  good: {when: node_gone}\n"
+    (folder / "all.yaml").write_text(f"format: 1\nschedules: {{}}\n{rules}")
+    told = known("import", "rota", "all.yaml").stderr
+    assert "alert rule mail is not imported: alert rule 'mail' is declared in rota.yaml:6" in told
+    assert "alert rule odd is not imported: Expected `str`, got `int` - at `$.when`" in told
+    assert "alert rules imported: good" in told

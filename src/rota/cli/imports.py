@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from rota.app import internals
 from rota.cli.groups import Group
@@ -16,13 +17,16 @@ from rota.cli.import_run import finish, import_options, tasks_of
 from rota.cli.options import check_duration
 from rota.cli.output import say, warn
 from rota.cli.target import import_module, make_importable
-from rota.errors import BadTarget
+from rota.cli.words import listed, printable
+from rota.errors import BadTarget, RotaError
 from rota.importers.machine_zone import machine_zone
 from rota.model.micros import SECOND, datetime_of, span_of
 from rota.model.secrets.masking import masked
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rota.app import App
     from rota.cli.import_run import Choices
 
@@ -185,19 +189,39 @@ def import_rota(app: App, choices: Choices, source: str) -> None:
     from rota.importers.rota_file import (  # noqa: PLC0415 - of this command alone
         Unreadable,
         export_items,
-        has_alert_rules,
+        read_alert_rules,
         read_export,
     )
 
     path = Path(source)
     try:
-        found = read_export(path)
+        found, rules = read_export(path), read_alert_rules(path)
     except Unreadable as err:
         raise click.UsageError(str(err)) from err
     known = {one.id: one.created_at for one in app.open().get_schedules([one.name for one in found])}
-    if has_alert_rules(path):
-        warn(f"the alert rules of {path} are not imported; copy its part `alerts:` into rota.yaml")
     finish(app, choices, "rota", str(path.absolute()), export_items(found, known, internals(app).registry))
+    if choices.file is None:
+        _import_rules(app, choices, rules)
+
+
+def _import_rules(app: App, choices: Choices, rules: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """Keep the alert rules of an export in the store. One that cannot be kept is named, and the others are."""
+    from rota.importers.rota_file import ExportedRule  # noqa: PLC0415 - of this command alone
+    from rota.model.alerts.rule import make_rule  # noqa: PLC0415 - likewise
+
+    names: list[str] = []
+    for name, said in rules:
+        try:
+            options = msgspec.structs.asdict(msgspec.convert(said, ExportedRule))
+            make_rule(name, **options)
+            if not choices.is_dry:
+                app.alerts.put(name, by=choices.by, **options)
+        except (RotaError, msgspec.ValidationError) as err:
+            warn(f"alert rule {printable(name)} is not imported: {printable(str(err))}")
+            continue
+        names.append(name)
+    if names:
+        say(f"alert rules{' to import' if choices.is_dry else ' imported'}: {printable(listed(names))}")
 
 
 def _object(source: str, needed: tuple[str, ...], what: str) -> Any:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from rota.errors import RotaError
 from rota.importers.found import Cannot, Found, Item, check_size
@@ -30,6 +31,18 @@ class Unreadable(RotaError):
     """The file as a whole cannot be read."""
 
 
+class ExportedRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One stored alert rule of the file, by the keys of rota.yaml."""
+
+    when: str
+    schedule: str | None = None
+    queue: str | None = None
+    node: str | None = None
+    after: str | None = None
+    more_than: int | None = None
+    channels: list[str] | None = None
+
+
 class ExportedFound(Found, frozen=True, kw_only=True):
     """One schedule of the file."""
 
@@ -38,18 +51,28 @@ class ExportedFound(Found, frozen=True, kw_only=True):
 
 def read_export(path: Path) -> list[ExportedFound]:
     """The schedules of a file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as err:
-        raise Unreadable(f"{path} cannot be read: {err}; name a file that `rota export` wrote") from err
-    schedules = _lines_of(text) if path.suffix == ".jsonl" else _document_of(text, path)
+    text = _text_of(path)
+    schedules = _lines_of(text) if path.suffix == ".jsonl" else _parts_of(_document_of(text, path), "schedules")
     return [ExportedFound(name=name, old_text=str(said.get("trigger", "")), said=said) for name, said in schedules]
 
 
-def has_alert_rules(path: Path) -> bool:
-    """Whether the file has stored alert rules: `alerts` begins a line of its own in both forms."""
-    with path.open(encoding="utf-8") as lines:
-        return any(line.startswith(("alerts:", '"alerts":')) for line in lines)
+def read_alert_rules(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The names and options of the stored alert rules of a file. Lines of JSON have none."""
+    return [] if path.suffix == ".jsonl" else _parts_of(_document_of(_text_of(path), path), "alerts")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise Unreadable(f"{path} cannot be read: {err}; name a file that `rota export` wrote") from err
+
+
+def _parts_of(document: dict[str, Any], part: str) -> list[tuple[str, dict[str, Any]]]:
+    found = document.get(part)
+    return (
+        [(str(name), said) for name, said in found.items() if isinstance(said, dict)] if isinstance(found, dict) else []
+    )
 
 
 def _lines_of(text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -65,7 +88,7 @@ def _lines_of(text: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _document_of(text: str, path: Path) -> list[tuple[str, dict[str, Any]]]:
+def _document_of(text: str, path: Path) -> dict[str, Any]:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # both are safe
@@ -84,7 +107,7 @@ def _document_of(text: str, path: Path) -> list[tuple[str, dict[str, Any]]]:
         raise Unreadable(f"{path} has no `schedules:`; name a file that `rota export` wrote")
     if document.get("format") != FORMAT:
         raise Unreadable(f"{path} has format {document.get('format')!r}, and this Rota reads {FORMAT}; export it again")
-    return [(str(name), said) for name, said in document["schedules"].items() if isinstance(said, dict)]
+    return document
 
 
 def translate_export(found: ExportedFound, registry: Registry) -> tuple[ScheduleSpec, ExportedSchedule]:
