@@ -70,9 +70,9 @@ def _text_of(path: Path) -> str:
 
 def _parts_of(document: dict[str, Any], part: str) -> list[tuple[str, dict[str, Any]]]:
     found = document.get(part)
-    return (
-        [(str(name), said) for name, said in found.items() if isinstance(said, dict)] if isinstance(found, dict) else []
-    )
+    if not isinstance(found, dict):
+        return []
+    return [(str(name), said) for name, said in found.items() if isinstance(said, dict)]
 
 
 def _lines_of(text: str) -> list[tuple[str, dict[str, Any]]]:
