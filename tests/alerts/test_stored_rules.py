@@ -77,7 +77,7 @@ def test_each_change_has_a_version_and_an_audit_record(cheap_stage):
     stage.app.alerts.remove("mail", by="ben", expect_version=2)
     changes = stage.app.changes().items
     assert [(one.verb, one.by) for one in changes] == [("removed", "ben"), ("changed", "ann"), ("created", "ann")]
-    assert (changes[1].before, changes[1].after) == ({"after": 300_000_000}, {"after": 600_000_000})
+    assert (changes[1].before, changes[1].after) == ({"after": "5m"}, {"after": "10m"})
     assert changes[2].after["queue"] == "mail"
     with pytest.raises(AlertNotFound):
         stage.app.alerts.rule("mail")

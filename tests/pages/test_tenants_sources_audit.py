@@ -104,7 +104,7 @@ def test_sources_say_when_each_was_synced_and_will_be(tab):
 
 def test_the_audit_says_who_changed_what_and_narrows_to_one_thing(tab):
     tab.go("/audit")
-    row = tab.page.locator("tr:has-text('reports')").first
+    row = tab.page.locator("tr:has-text('the disk is full')").first
     assert "Paused" in row.inner_text()
     assert "the disk is full" in row.inner_text()
     assert "ann" in row.inner_text()

@@ -32,7 +32,7 @@ target_argument = click.argument("silenced", metavar="RULE|ID")
 
 @click.group(cls=Group)
 def alerts() -> None:
-    """Look at alerts, set rules, silence alerts and test their channels."""
+    """Look at alerts, set rules, silence alerts, test channels."""
 
 
 @alerts.command("list")

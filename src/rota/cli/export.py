@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 def export(
     app: App, where: str | None, form: str | None, file: str | None, *, is_jobs: bool, with_secrets: bool
 ) -> None:
-    """Write all schedules and the stored alert rules, or jobs, to stdout or a file."""
+    """Write schedules and alert rules, or jobs, as YAML or JSON."""
     store, hidden = app.open(), NOTHING_HIDDEN if with_secrets else internals(app).redaction
     if with_secrets and file is None:
         raise click.UsageError("--with-secrets writes secret values, so they need a file: add --to FILE")

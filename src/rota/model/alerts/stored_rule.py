@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.alerts.rule import AlertRule
+from rota.model.micros import span_text
 
 RULE_KIND = "alert_rule"  # of its entry
 
@@ -54,8 +55,8 @@ def audited_rule(stored: StoredRule | None) -> dict[str, Any]:
         "app": stored.app,
         "when": rule.when,
         rule.kind: rule.selects,
-        "after": rule.after,
-        "more_than": rule.more_than,
+        "after": span_text(rule.after) if rule.after else None,
+        "more_than": rule.more_than or None,
         "channels": None if rule.channels is None else list(rule.channels),
     }
 
