@@ -14,6 +14,7 @@ import postgres_table_stage
 import pytest
 import sqlite_stage
 from forked_python import ForkedPython
+from freezing import freeze
 from mongo_stage import DATABASE, MongoStage
 from redis_hash_stage import RedisStage
 
@@ -143,7 +144,7 @@ def test_a_process_that_was_frozen_beyond_its_lock_changes_nothing(crowd):
     nominal = recurring(crowd)
     child = crowd.start("late", "2s")
     wait_for(lambda: crowd.lines("ran"))
-    os.kill(child.pid, signal.SIGSTOP)
+    freeze(child.pid, getattr(crowd.stage, "path", None))
     assert crowd.take_up()
     assert crowd.time_of("a") == nominal + timedelta(hours=1)
     crowd.stage.change("a", payload=7)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forked_python import ForkedPython
+from freezing import freeze
 from killable_app import LEASE, NAMESPACE, PATIENCE, STORE, build, note
 
 from rota.app import internals
@@ -174,27 +174,7 @@ class Ground:
             wait_until(self.is_done, "the end of all work")
 
     def freeze(self, child: Child) -> None:
-        """SIGSTOP outside of a transaction: who is stopped inside one keeps its lock, and nobody can write."""
-        while True:
-            child.signal(signal.SIGSTOP)
-            wait_until(lambda: child.is_stopped, "the process to stop")
-            if not self.is_locked():
-                return
-            child.signal(signal.SIGCONT)
-
-    def is_locked(self) -> bool:
-        """Whether some process is inside a transaction that keeps all others from writing: SQLite has such."""
-        if self.place.kind != "sqlite":
-            return False
-        connection = sqlite3.connect(self.store.path, timeout=0, isolation_level=None)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("ROLLBACK")
-        except sqlite3.OperationalError:
-            return True
-        finally:
-            connection.close()
-        return False
+        freeze(child.pid, self.store.path if self.place.kind == "sqlite" else None)
 
     def close(self) -> None:
         for child in self.children:

@@ -164,7 +164,7 @@ def test_a_job_that_outlives_the_wait_starts_anew_in_the_other_store(live):
     node = live.source.start("node", concurrency=2)
     wait_until(lambda: live.source.runs_of(long) == [1], "the job to begin")
     mover = live.start("wait", 10**9)
-    node.signal(signal.SIGSTOP)  # it says nothing any more, and its lease runs out
+    live.source.freeze(node)  # it says nothing any more, and its lease runs out
     assert mover.end() == 0, mover.output
     assert live.target.job(long).deaths == 1
     node.signal(signal.SIGCONT)
