@@ -110,6 +110,24 @@ class TestPlans:
         assert "job_of_schedule" in plan
 
 
+@pytest.mark.parametrize(
+    "where", [JobFilter(states=(State.SUCCEEDED,)), JobFilter(states=(State.SUCCEEDED,), task="mail")]
+)
+def test_the_newest_successes_are_read_without_statistics(make_store, namespace, sql, where):
+    """After a bulk load the server knows nothing yet of a table, and takes the successes in it for few."""
+    with opened(make_store) as store:
+        sql(f"ALTER TABLE {namespace}.finished SET (autovacuum_enabled = false)")
+        add_job(store)
+        sql(
+            f"INSERT INTO {namespace}.finished (seq, run_at, rank, queue, finished_at, state) "
+            "SELECT -n, n, 0, 'q9', n, 'succeeded' FROM generate_series(1, 50000) AS n"
+        )
+        store.list_jobs(where, limit=20)
+    wait_until_reported(sql)
+    by_time = "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'finished_at' AND schemaname = %s"
+    assert sql(by_time, (namespace,)).fetchone() == (0,)
+
+
 def an_audit_record(number):
     return AuditRecord(id=f"n{number:05}", at=T0 + number, by="ann", verb="changed", subject=f"s{number % 1_000}")
 

@@ -94,10 +94,14 @@ class Bounded(JobFilter, frozen=True, kw_only=True):
 def newest(tx: Transaction, where: JobFilter, end: int, limit: int) -> list[int]:
     """The positions of the newest jobs before an end that a filter shows, the newest first."""
     where, end = _bounded(tx, where, end)
-    if where.least_attempts is not None or not _needs_blocks(where):
+    if where.least_attempts is not None or not _is_near(where):
         return _seqs(tx, _by_index(where, end, limit))
     near, beyond = _near(tx, where, end, limit)
-    return near if beyond is None else _in_blocks(tx, where, beyond + 1, limit, near)
+    if beyond is None:
+        return near
+    if _needs_blocks(where):
+        return _in_blocks(tx, where, beyond + 1, limit, near)
+    return [*near, *_seqs(tx, _by_index(where, beyond + 1, limit - len(near)))]
 
 
 def _count(tx: Transaction, where: JobFilter, limit: int) -> int:
@@ -141,6 +145,12 @@ def _repeated(where: JobFilter, end: int, limit: int) -> Query:
     return _union(f"SELECT u.seq FROM ({{parts}}) u ORDER BY u.seq DESC LIMIT {limit}", parts)
 
 
+def _is_near(where: JobFilter) -> bool:
+    """Whether the newest rows are likely to have what a filter shows, or are the cheapest to read first."""
+    has_index = where.schedule_id is not None or where.key is not None
+    return _needs_blocks(where) or (State.SUCCEEDED in (where.states or ()) and not has_index)
+
+
 def _needs_blocks(where: JobFilter) -> bool:
     """Whether only the block index finds such jobs: those of a schedule have an index, and a key has one job."""
     has_kind = where.queue is not None or where.task is not None
@@ -150,7 +160,7 @@ def _needs_blocks(where: JobFilter) -> bool:
 def _beyond_reach(tx: Transaction, where: JobFilter, end: int) -> int | None:
     """The newest position that was not read; None if all were."""
     tail = f"ORDER BY x.seq DESC OFFSET {REACH} LIMIT 1"
-    parts = [_rows_of(state, end, tail=tail, columns="x.seq") for state in where.states or [None]]
+    parts = [_newest_of(state, end, tail, columns="x.seq") for state in where.states or [None]]
     found: int | None = tx.rows(*_union("SELECT max(u.seq) FROM ({parts}) u", parts))[0][0]
     return found
 
@@ -248,12 +258,34 @@ def _found_in(here: str, where: JobFilter, limit: int, rows: Query, join: str = 
     )
 
 
-def _rows_of(state: State | None, end: int, within: str = "", tail: str = "", columns: str = "x.*") -> Query:
-    """The rows of all jobs, or of those in a state, before an end."""
-    table = "job" if state is None else TABLES[state]
-    is_state = Query("x.state = %s AND ", [state.value]) if state in FINAL and state is not None else Query("", [])
-    text = f"SELECT {columns} FROM {{ns}}.{table} x WHERE {within}{is_state.text}x.seq < %s {tail}"
+def _rows_of(state: State | None, end: int, within: str = "", tail: str = "") -> Query:
+    """The rows of all jobs, or of those in a state, before an end; with a tail, only the newest."""
+    if tail:
+        rows = _newest_of(state, end, tail)
+        is_state = _is_state("n", state)
+        return Query(f"SELECT n.* FROM ({rows.text}) n WHERE {is_state.text}true", [*rows.values, *is_state.values])
+    is_state = _is_state("x", state)
+    text = f"SELECT x.* FROM {{ns}}.{_table_of(state)} x WHERE {within}{is_state.text}x.seq < %s"
     return Query(text, [*is_state.values, end])
+
+
+def _newest_of(state: State | None, end: int, tail: str, columns: str = "x.*") -> Query:
+    """The rows in a state that a tail reaches; for successes all ended jobs, because most of them are such.
+
+    Without statistics the server takes the successes for few: it would read all of them and sort them.
+    """
+    is_state = Query("", []) if state is State.SUCCEEDED else _is_state("x", state)
+    text = f"SELECT {columns} FROM {{ns}}.{_table_of(state)} x WHERE {is_state.text}x.seq < %s {tail}"
+    return Query(text, [*is_state.values, end])
+
+
+def _table_of(state: State | None) -> str:
+    return "job" if state is None else TABLES[state]
+
+
+def _is_state(here: str, state: State | None) -> Query:
+    """The condition on a row's state, where its table does not say it."""
+    return Query(f"{here}.state = %s AND ", [state.value]) if state in FINAL and state is not None else Query("", [])
 
 
 def _first(where: JobFilter) -> int:
