@@ -8,7 +8,9 @@ import pytest
 
 from alerts.stage import AlertStage
 from every_store import fresh_place
+from observe.scraping import scrape
 from rota import failpoints
+from rota.inspector.standing import read_schedules, read_standing
 from rota.operations.copy import move
 
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -55,6 +57,23 @@ def test_nodes_that_decide_on_the_same_record_raise_one_alert(every_stage):
         node.record(changes, now)
     stage.turn()
     assert stage.receiver.events == [("pager", "raised", "mail")]
+
+
+def test_the_first_page_and_the_metrics_count_open_alerts(stage):
+    job = waiting_job(stage)
+    stage.node("a")
+    stage.turn()
+    stage.app.jobs.cancel(job.id)
+    assert stands(stage) == ("alerting", 1, 1.0)
+    stage.skip(20)
+    stage.turn()
+    assert stands(stage) == ("well", 0, 0.0)
+
+
+def stands(stage):
+    store = stage.app.open()
+    facts = read_standing(store, read_schedules(store))
+    return facts.standing, facts.alerts, scrape(stage.app).value("rota_alerts_open", rule="mail")
 
 
 def test_a_silenced_alert_is_recorded_and_told_when_the_silence_ends(every_stage):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from alerts.stage import raised_alert
 from observe.scraping import Scrape, scrape
 from rota import every
 from rota.store.contract import Node
@@ -47,6 +48,7 @@ def seen(stage) -> Scrape:
     stage.events.emit("service.failed", 0, service="worker", error="")
     stage.events.emit("document.failed", 0, queue="reminders", started_at=0, document_id=1, failures=1, error="")
     stage.still.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker", "scheduler")))
+    raised_alert(app, "mail", "mail")
     with app.running() as node:
         assert node.worker.is_idle.wait(10)
         return scrape(app)

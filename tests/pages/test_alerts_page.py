@@ -24,6 +24,12 @@ def test_open_alerts_come_first_with_what_became_of_their_messages(alerts):
     assert "https://hooks.example.org/…" in text
 
 
+def test_the_first_page_links_to_open_alerts(tab):
+    tab.go("/")
+    tab.page.locator('main a[href="/alerts"]').click()
+    assert "2 alerts are open." in tab.text()
+
+
 def test_a_rule_is_silenced_with_a_reason_and_heard_again(alerts, shop):
     row = alerts.page.locator('tr[data-rule="invoices"]')
     row.get_by_role("button").click()

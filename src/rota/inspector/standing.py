@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rota.inspector.coming import overdue_schedules
 from rota.inspector.facts.queue import jobs_by_state
-from rota.inspector.reading import all_schedules
+from rota.inspector.reading import all_schedules, open_incidents
 from rota.inspector.schedule_state import schedule_state
 from rota.inspector.silent_jobs import jobs_of_silent_nodes
 from rota.model.micros import SECOND, datetime_of, optional_datetime
@@ -23,7 +23,7 @@ MOST_NAMED = 3  # failing schedules that are named
 MOST_READ = 10_000  # schedules that are looked at
 MOST_LATE = 100
 
-Standing = Literal["empty", "sealed", "no_scheduler", "no_worker", "broken", "failing", "late", "well"]
+Standing = Literal["empty", "sealed", "no_scheduler", "no_worker", "broken", "failing", "late", "alerting", "well"]
 
 
 class FailingFacts(Struct, kw_only=True):
@@ -67,6 +67,7 @@ class StandingFacts(Struct, kw_only=True):
     on_time: int  # schedules that are to run, neither fail nor are late
     late: int
     worst_seconds: float
+    alerts: int  # that are open
 
 
 def read_schedules(store: Store) -> SchedulesFacts:
@@ -121,6 +122,7 @@ def read_standing(store: Store, schedules: SchedulesFacts) -> StandingFacts:
         on_time=max(0, schedules.on - len({one.schedule_id for one in schedules.failing} | {one.id for one in late})),
         late=len(late),
         worst_seconds=max((now - (schedule.due_at or now) for schedule in late), default=0) / SECOND,
+        alerts=len(open_incidents(store)),
     )
     facts.standing = standing_of(facts, nodes, is_sealed=store.sealed() is not None)
     return facts
@@ -140,7 +142,9 @@ def standing_of(facts: StandingFacts, nodes: list[Node], *, is_sealed: bool) -> 
         return "failing"
     if facts.schedules.broken:
         return "broken"
-    return "late" if facts.late else "well"
+    if facts.late:
+        return "late"
+    return "alerting" if facts.alerts else "well"
 
 
 def _last_beat(nodes: list[Node], role: str) -> datetime | None:

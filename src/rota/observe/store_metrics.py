@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from rota.errors import StoreError
+from rota.inspector.reading import open_incidents
 from rota.model.jobs.state import FINAL, State
 from rota.model.micros import SECOND
 from rota.observe.families import counter, gauge
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
+    from rota.model.alerts.incident import Incident
     from rota.observe.census import Census
     from rota.store.contract import Node, QueueInfo, Store
 
@@ -40,7 +42,7 @@ class StoreMetrics:
             store = self._store()
             now = store.now()
             families = [*_of_queues(store.list_queues(), now), *_of_nodes(store.list_nodes(), now)]
-            families += self._census.families(store, now)
+            families += [*self._census.families(store, now), *_of_alerts(open_incidents(store))]
         except StoreError as err:
             log.warning("the numbers of the store cannot be read: %s", err)
             is_up = False
@@ -84,3 +86,8 @@ def _of_nodes(nodes: list[Node], now: int) -> Iterator[Metric]:
     yield gauge("rota_last_beat_age_seconds", "Since when no node of a role was heard of.", ("role",), ages)
     yield gauge("rota_slots", "Jobs that all live workers together run at once.", (), {(): all_slots})
     yield gauge("rota_slots_in_use", "Slots of live workers that were taken when they last said so.", (), {(): used})
+
+
+def _of_alerts(incidents: list[Incident]) -> Iterator[Metric]:
+    counts: Counter[tuple[str, ...]] = Counter((incident.rule,) for incident in incidents)
+    yield gauge("rota_alerts_open", "Alerts that are open, by rule.", ("rule",), counts)

@@ -87,7 +87,7 @@ def _tone(standing: StandingFacts) -> str:
             return "ok"
         case "empty":
             return "still"
-        case "late" | "sealed":
+        case "late" | "sealed" | "alerting":
             return "warn"
         case _:
             return "bad"
@@ -110,6 +110,8 @@ def _sentence(visit: Visit, standing: StandingFacts) -> Markup:
             return text("standing.broken", n=len(schedules.broken), first=_schedule_link(visit, schedules.broken[0]))
         case "late":
             return text("standing.late", n=standing.late, worst=visit.words.span(standing.worst_seconds))
+        case "alerting":
+            return text("standing.alerting", n=standing.alerts)
         case "well":
             return text("standing.well" if schedules.on else "standing.well_without", n=schedules.on)
         case _:
@@ -118,9 +120,12 @@ def _sentence(visit: Visit, standing: StandingFacts) -> Markup:
 
 def _more(visit: Visit, standing: StandingFacts, failed: int) -> Markup:
     """What is behind the first sentence, what to do, and what the first sentence does not count."""
-    said = _behind(visit, standing, failed)
-    paused = standing.schedules.paused
-    return Markup(" ").join((said, visit.words.text("standing.paused", n=paused))) if paused else said
+    said = [_behind(visit, standing, failed)]
+    if standing.schedules.paused:
+        said.append(visit.words.text("standing.paused", n=standing.schedules.paused))
+    if standing.alerts and standing.standing != "alerting":
+        said.append(_link(visit, "/alerts", visit.words.text("standing.alerting", n=standing.alerts)))
+    return Markup(" ").join(said)
 
 
 def _behind(visit: Visit, standing: StandingFacts, failed: int) -> Markup:
@@ -140,6 +145,8 @@ def _behind(visit: Visit, standing: StandingFacts, failed: int) -> Markup:
             return text(f"standing.{standing.standing}_more", since=visit.words.time(since), **commands)
         case "late":
             return text("standing.late_more")
+        case "alerting":
+            return text("standing.alerting_more", alerts=_link(visit, "/alerts", text("nav.alerts")))
         case "empty":
             return text("standing.empty_more")
         case "sealed":
@@ -152,12 +159,17 @@ def _behind(visit: Visit, standing: StandingFacts, failed: int) -> Markup:
 def _title(visit: Visit, standing: StandingFacts) -> Markup:
     if standing.standing == "failing":
         return visit.words.text("standing.title_failing", n=len(standing.schedules.failing))
+    if standing.standing == "alerting":
+        return visit.words.text("standing.alerting", n=standing.alerts)
     return visit.words.text(f"standing.title_{standing.standing}")
 
 
 def _schedule_link(visit: Visit, schedule_id: str) -> Markup:
-    address = visit.url(f"/schedules/{schedule_id}")
-    return Markup('<a href="{}">{}</a>').format(address, schedule_id)
+    return _link(visit, f"/schedules/{schedule_id}", schedule_id)
+
+
+def _link(visit: Visit, path: str, shown: str) -> Markup:
+    return Markup('<a href="{}">{}</a>').format(visit.url(path), shown)
 
 
 def _run(run: NextRun, standing: StandingFacts) -> dict[str, Any]:
