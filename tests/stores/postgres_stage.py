@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import contextmanager
 from functools import partial
 from uuid import uuid4
@@ -12,7 +11,6 @@ import psycopg
 import pytest
 
 from emptying import empty_postgres
-from rota.errors import StoreUnavailable
 from rota.store.postgres import PostgresStore
 from rota.store.postgres.fast.calls import PreparedCalls
 from rota.store.postgres.transaction import Transaction
@@ -78,15 +76,3 @@ def own_server(**settings):
     """A server that a test may stop and freeze."""
     with PostgresServer(is_durable=True, **settings) as server:
         yield server
-
-
-def in_the_end(work, within=20.0):
-    """What a service does: try again while the store is away."""
-    until = time.monotonic() + within
-    while True:
-        try:
-            return work()
-        except StoreUnavailable:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.05)  # a server that comes back sends no signal

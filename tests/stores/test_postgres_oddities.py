@@ -41,8 +41,9 @@ from rota.testing.store_suite.steps import (
     running_job,
     succeed,
 )
+from stores.outages import in_the_end
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
-from stores.postgres_stage import in_the_end, own_server
+from stores.postgres_stage import own_server
 
 IMPATIENT = 1.0  # seconds
 
