@@ -10,6 +10,7 @@ from rota.model.jobs.state import State
 from rota.store.contract import Added
 from rota.store.sqlite.block_index import blocks_of
 from rota.store.sqlite.codec import JOB_FIELDS, NEW_FIELDS, row_of_new_job
+from rota.store.sqlite.group_adder import GroupAdder
 from rota.store.sqlite.transaction import Insert
 
 if TYPE_CHECKING:
@@ -27,8 +28,14 @@ class Adder:
         self._name = f"{namespace}_job"
         self._insert = Insert(self._name, NEW_FIELDS, "?" * len(NEW_FIELDS))
         self._insert_plain, self._times = _insert_plain(self._name)
+        self._group_adder = GroupAdder(self._add_jobs)
 
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
+        if len(jobs) == 1 and now is None and can_use_fast_path(jobs[0]):
+            return self._group_adder.add(jobs[0])
+        return self._add_jobs(jobs, now)
+
+    def _add_jobs(self, jobs: Sequence[NewJob], now: int | None = None) -> list[Added]:
         with self._transactions.work("add", now) as tx:
             tx.notify("jobs")
             return self.add(tx, jobs)

@@ -14,6 +14,7 @@ from rota.model.schedules.edit import pause, register
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_policy, a_spec, fresh_id
 from rota.testing.store_suite.rivals import (
+    add_twenty_jobs,
     add_under_ten_keys,
     claim_until_empty,
     fire_for_ten_minutes,
@@ -81,6 +82,13 @@ class TestRacesOfWorkers:
 
 
 class TestRacesOfCallers:
+    def test_jobs_that_threads_add_one_by_one_are_there_once_and_in_order(self, store: Store) -> None:
+        made = in_threads(add_twenty_jobs, [store] * THREADS)
+        there = [job.id for job in sorted(all_jobs(store), key=lambda job: job.seq)]
+        assert sorted(there) == sorted(job_id for mine in made for job_id in mine)
+        assert [[job_id for job_id in there if job_id in mine] for mine in made] == made
+        assert store.list_queues()[0].counts == {"queued": 20 * THREADS}
+
     def test_one_key_makes_one_job(self, store: Store) -> None:
         made = in_threads(add_under_ten_keys, [store] * THREADS)
         live = Counter(job.key for job in all_jobs(store))
