@@ -20,7 +20,7 @@ from every_store import running_server
 from rota.importers.celery_beat import beat_items, read_beat
 from rota.importers.celery_rules import celery_runs, crontab_trigger
 from rota.importers.django_celery_beat import read_tables, table_items
-from rota.importers.found import Cannot, Tasks
+from rota.importers.found import Tasks, UnsupportedItem
 from rota.model.jobs.payload import unpack_call
 from rota.tasks.task import Registry
 
@@ -43,7 +43,7 @@ def test_a_crontab_runs_when_celery_runs_it(fields, zone, minutes):
     after = NOW + timedelta(minutes=minutes)
     try:
         trigger = crontab_trigger(*fields)
-    except Cannot:
+    except UnsupportedItem:
         assume(False)  # noqa: FBT003 - hypothesis takes it so
     assert list(celery_runs(fields, zone, after)) == trigger.bound(zone).next_runs(3, after=after)
 

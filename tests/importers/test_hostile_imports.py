@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rota.cli.main import main
 from rota.errors import BadOption
 from rota.importers.crontab import code_of, crontab_items, read_crontab
-from rota.importers.found import Cannot, Tasks, check_size, distinct
+from rota.importers.found import Tasks, UnsupportedItem, check_size, distinct
 from rota.importers.rota_file import Unreadable, read_export
 from rota.importers.rq_scheduler import _job, rq_items
 from rota.importers.yaml_fragment import fragment_of
@@ -133,7 +133,7 @@ def test_a_hostile_job_of_rq_is_named_and_the_others_are_read(at, data, meta):
 
 @pytest.mark.parametrize("values", [nested(60), cyclic(), {"a": ["x" * 1_000_000] * 100}])
 def test_a_few_bytes_that_stand_for_many_values_are_refused(values):
-    with pytest.raises(Cannot, match="too long or too deeply nested"):
+    with pytest.raises(UnsupportedItem, match="too long or too deeply nested"):
         check_size("a", values)
 
 

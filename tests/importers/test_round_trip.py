@@ -9,7 +9,7 @@ import yaml
 from every_store import DURABLE, fresh_place
 from rota import App, calendar, cron, every
 from rota.app import internals
-from rota.importers.bringing import apply_import, origin_of, plan_import
+from rota.importers.import_plan import apply_import, origin_of, plan_import
 from rota.importers.rota_file import export_items, read_export
 from rota.inspector.facts.exported import FORMAT, exported
 from rota.inspector.reading import all_schedules

@@ -13,7 +13,7 @@ import redis
 from rq.job import Job
 
 from every_store import running_server
-from rota.importers.found import Cannot, Tasks
+from rota.importers.found import Tasks, UnsupportedItem
 from rota.importers.rq_scheduler import cron_of, read_redis, rq_items
 from rota.model.jobs.payload import unpack_call
 from rota.tasks.task import Registry
@@ -84,7 +84,7 @@ RECORDED = json.loads(Path(__file__).with_name("rq_scheduler.json").read_text())
 def said(rule: str):
     try:
         return cron_of(rule).bound("UTC")
-    except Cannot:
+    except UnsupportedItem:
         return None
 
 
@@ -102,7 +102,7 @@ def test_cron_text_runs_when_rq_scheduler_runs_it(rule):
 def test_only_years_and_two_day_fields_cannot_be_said():
     assert len(SAID) >= 50
     for rule in set(RECORDED["runs"]) - set(SAID):
-        with pytest.raises(Cannot, match=r"year 2027|at once"):
+        with pytest.raises(UnsupportedItem, match=r"year 2027|at once"):
             cron_of(rule)
 
 

@@ -18,8 +18,8 @@ from rota.cli.options import app_option, by_option, check_shared, find_store, st
 from rota.cli.output import FORMS, Output, heading, say, warn, write
 from rota.cli.target import load_target
 from rota.cli.words import count, listed, local, printable
-from rota.importers.bringing import Import, apply_import, check_strict, coming, origin_of, plan_import
 from rota.importers.found import SHOWN_RUNS, Tasks
+from rota.importers.import_plan import Import, apply_import, check_strict, coming, origin_of, plan_import
 from rota.importers.yaml_fragment import entry_of, fragment_of, unsaid_in_yaml
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import SECOND
@@ -30,8 +30,8 @@ from rota.triggers.zone import find_zone
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rota.importers.bringing import Planning
     from rota.importers.found import Item
+    from rota.importers.import_plan import PlannedItem
     from rota.model.schedules.schedule import ScheduleSpec
 
 MARKS = {
@@ -250,7 +250,7 @@ def _write(app: App, found: Import, choices: Choices) -> None:
     Output(choices.form).rows(facts, [], ImportFacts, lambda fact: fact, empty="")
 
 
-def _lines(app: App, one: Planning, now: int) -> Iterator[str]:
+def _lines(app: App, one: PlannedItem, now: int) -> Iterator[str]:
     mark, colour = MARKS[one.state]
     yield f"{click.style(mark, fg=colour)} {heading(one.item.id)}  {one.state}"
     yield f"    old:       {printable(one.item.old_text)}"
@@ -271,7 +271,7 @@ def _words(app: App, spec: ScheduleSpec) -> str:
     return f"{spec.trigger} ({spec.tz}) {spec.task}({', '.join(said)}){queue}"
 
 
-def _runs(one: Planning, now: int) -> list[datetime]:
+def _runs(one: PlannedItem, now: int) -> list[datetime]:
     if one.after is None or one.item.spec is None:
         return []
     zone = find_zone(one.item.spec.tz)
@@ -282,7 +282,7 @@ def _shown(runs: Sequence[datetime]) -> str:
     return ", ".join(map(local, runs)) or "none"
 
 
-def _warnings(one: Planning, now: int) -> list[str]:
+def _warnings(one: PlannedItem, now: int) -> list[str]:
     """What to know; among it, that both systems do not agree about the next runs."""
     differ = "the next runs of the two systems differ"
     old = one.item.old_runs
@@ -290,7 +290,7 @@ def _warnings(one: Planning, now: int) -> list[str]:
     return [*one.item.warnings, *([] if is_same else [differ])]
 
 
-def _facts(one: Planning, now: int) -> ImportFacts:
+def _facts(one: PlannedItem, now: int) -> ImportFacts:
     return ImportFacts(
         id=one.item.id,
         name=one.item.name,

@@ -135,18 +135,18 @@ def import_django_celery_beat(
     from rota.importers.beat_source import SYSTEM, Source  # noqa: PLC0415 - likewise
     from rota.importers.django_celery_beat import read_tables, table_items  # noqa: PLC0415 - likewise
 
-    wish = take_over.Wish(
+    options = take_over.MoveOptions(
         takes=takes, gives=gives, only=only, patience=span_of(patience) / SECOND, is_beat_stopped=is_beat_stopped
     )
-    take_over.check_options(choices, wish)
+    take_over.check_options(choices, options)
     read = read_tables(source)
     known = Source(app.open(), source)
     rows = take_over.restored(read, known.records)
     now = datetime_of(app.open().now())
     items = table_items(rows, tasks_of(app, choices), prefix=choices.prefix, now=now)
     chosen = take_over.choose(take_over.paired(items, rows, known.records), only)
-    if wish.moves:
-        take_over.move(app, choices, source, known, chosen, wish)
+    if options.moves:
+        take_over.move(app, choices, source, known, chosen, options)
         return
     left = take_over.reasons(known.records)
     found = finish(app, choices, SYSTEM, known.name, [pair.item for pair in chosen], left=left, is_whole=not only)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rota.app import App
     from rota.cli.import_run import Choices
     from rota.importers.beat_source import Source
-    from rota.importers.bringing import Import
+    from rota.importers.import_plan import Import
     from rota.importers.take_over_record import TakeOver
     from rota.store.contract import Store
 
@@ -37,7 +37,7 @@ MOVED = {"taken", "back", "released"}
 NAMED = 5  # items of other sources that an error names
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class MoveOptions(Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
     takes: bool
@@ -92,16 +92,16 @@ def _reason(record: TakeOver) -> str:
     return "it was taken over from beat" if record.step == "taken" else "it was given back to beat"
 
 
-def check_options(choices: Choices, wish: Wish) -> None:
+def check_options(choices: Choices, options: MoveOptions) -> None:
     """Refuse what cannot be meant, before anything is read."""
-    if wish.takes and wish.gives:
+    if options.takes and options.gives:
         raise click.UsageError("--take-over and --give-back exclude each other")
-    if choices.retires and (wish.moves or wish.only):
+    if choices.retires and (options.moves or options.only):
         raise click.UsageError("--retire belongs to a plain import of all items; run that on its own")
-    if wish.moves and choices.file is not None:
+    if options.moves and choices.file is not None:
         raise click.UsageError("--to writes a file, and a take-over needs the store; leave one of them out")
-    if wish.moves and choices.is_off:
-        verb = "--take-over turns schedules on" if wish.takes else "--give-back turns schedules off"
+    if options.moves and choices.is_off:
+        verb = "--take-over turns schedules on" if options.takes else "--give-back turns schedules off"
         raise click.UsageError(f"{verb}, so --disabled has no meaning with it; leave one of them out")
 
 
@@ -124,13 +124,13 @@ def warn_of_both(found: Import, pairs: list[Pair]) -> None:
         )
 
 
-def move(app: App, choices: Choices, url: str, source: Source, chosen: list[Pair], wish: Wish) -> None:
+def move(app: App, choices: Choices, url: str, source: Source, chosen: list[Pair], options: MoveOptions) -> None:
     """Take items over, or give them back, one after the other."""
-    _check_source(source, url, chosen, wish)
-    if wish.takes:
+    _check_source(source, url, chosen, options)
+    if options.takes:
         _prepare(app, choices, source, chosen)
     if choices.is_dry:
-        foreseen = _would_take(app, source, chosen) if wish.takes else _would_give(app, source, chosen, wish)
+        foreseen = _would_take(app, source, chosen) if options.takes else _would_give(app, source, chosen, options)
         _report(choices, foreseen)
         return
     database = DjangoDatabase(url)
@@ -141,11 +141,13 @@ def move(app: App, choices: Choices, url: str, source: Source, chosen: list[Pair
             source=source.origin,
             by=choices.by,
             new_id=internals(app).new_id,
-            patience=wish.patience,
-            is_beat_stopped=wish.is_beat_stopped,
+            patience=options.patience,
+            is_beat_stopped=options.is_beat_stopped,
         )
         moves = (
-            _taken(app, context, source, chosen) if wish.takes else _given_back(context, source.records, chosen, wish)
+            _taken(app, context, source, chosen)
+            if options.takes
+            else _given_back(context, source.records, chosen, options)
         )
         _report(choices, moves)
         context.switches.forget_answered()
@@ -153,16 +155,18 @@ def move(app: App, choices: Choices, url: str, source: Source, chosen: list[Pair
         database.close()
 
 
-def _check_source(source: Source, url: str, chosen: list[Pair], wish: Wish) -> None:
+def _check_source(source: Source, url: str, chosen: list[Pair], options: MoveOptions) -> None:
     """Refuse another spelling of a database: its items would look as if nobody had taken them over."""
     if source.records:
         return
     wanted = {pair.item.id for pair in chosen}
-    others = {name: one for name, one in source.others.items() if one.step != "back" and (wish.gives or name in wanted)}
+    others = {
+        name: one for name, one in source.others.items() if one.step != "back" and (options.gives or name in wanted)
+    }
     if others:
         names = [f"{name} (from {one.source.removeprefix(f'{SYSTEM} ')})" for name, one in others.items()]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        todo = "give that URL" if wish.gives else "give that URL, or choose another --prefix if this is another site"
+        todo = "give that URL" if options.gives else "give that URL, or choose another --prefix if this is another site"
         raise Refused(
             f"nothing was taken over from {masked(url)}, but from another source: {', '.join(names[:NAMED])}{more}; "
             f"if it is the same database, {todo}"
@@ -237,15 +241,17 @@ def _is_ours(store: Store, source: Source, pair: Pair) -> bool:
     return not found or source.has(found[0].origin.app)
 
 
-def _names(records: dict[str, TakeOver], pairs: list[Pair], wish: Wish) -> list[str]:
+def _names(records: dict[str, TakeOver], pairs: list[Pair], options: MoveOptions) -> list[str]:
     chosen = {pair.item.id for pair in pairs}
-    return [name for name in records if name in chosen or not wish.only]
+    return [name for name in records if name in chosen or not options.only]
 
 
-def _given_back(context: Context, records: dict[str, TakeOver], pairs: list[Pair], wish: Wish) -> Iterator[Moved]:
+def _given_back(
+    context: Context, records: dict[str, TakeOver], pairs: list[Pair], options: MoveOptions
+) -> Iterator[Moved]:
     by_id = {pair.item.id: pair for pair in pairs}
     is_changed = False
-    for name in _names(records, pairs, wish):
+    for name in _names(records, pairs, options):
         pair = by_id.get(name)
         moved = give_back(context, name, None if pair is None else pair.item, None if pair is None else pair.row)
         is_changed = is_changed or moved.state in MOVED
@@ -254,9 +260,9 @@ def _given_back(context: Context, records: dict[str, TakeOver], pairs: list[Pair
         _confirm(lambda: check_beat(context))
 
 
-def _would_give(app: App, source: Source, pairs: list[Pair], wish: Wish) -> Iterator[Moved]:
+def _would_give(app: App, source: Source, pairs: list[Pair], options: MoveOptions) -> Iterator[Moved]:
     rows = {pair.row.id for pair in pairs}
-    for name in _names(source.records, pairs, wish):
+    for name in _names(source.records, pairs, options):
         record = source.records[name]
         yield _would_give_one(app.open(), name, record, is_there=record.row in rows)
 

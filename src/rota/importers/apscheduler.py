@@ -19,7 +19,7 @@ from rota.importers.field_sets import (
     field_text,
     values_of,
 )
-from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
+from rota.importers.found import SHOWN_RUNS, Found, Item, UnsupportedItem, Wanted, distinct
 from rota.importers.naming import id_of
 from rota.triggers import cron, every, once
 
@@ -84,7 +84,7 @@ def translate_job(job: ScheduledJob, now: datetime) -> Wanted:
     try:
         trigger = _trigger(job)
     except RotaError as err:
-        raise Cannot(str(err)) from err
+        raise UnsupportedItem(str(err)) from err
     options: dict[str, Any] = {"tz": zone, "enabled": not job.is_paused, "overlap": "skip"}
     if job.max_instances > 1:
         options["overlap"] = "allow"
@@ -125,12 +125,12 @@ def _trigger(job: ScheduledJob) -> Trigger:
         case "DateTrigger":
             return once(job.trigger.run_date)
         case other:
-            raise Cannot(f"{other} is a trigger that Rota does not know")
+            raise UnsupportedItem(f"{other} is a trigger that Rota does not know")
 
 
 def _interval(trigger: Any) -> Trigger:
     if trigger.interval % SECOND or trigger.interval < SECOND:
-        raise Cannot(f"the interval {trigger.interval} is not a whole number of seconds")
+        raise UnsupportedItem(f"the interval {trigger.interval} is not a whole number of seconds")
     start = trigger.start_date
     whole = start.replace(microsecond=0) + (SECOND if start.microsecond else timedelta(0))  # never early
     return every(trigger.interval, start=whole.astimezone(UTC), end=trigger.end_date)
@@ -140,7 +140,7 @@ def cron_of(fields: dict[str, str]) -> Trigger:
     """The rule of APScheduler's fields, seconds included."""
     for name in ("year", "week"):
         if fields.get(name, "*") != "*":
-            raise Cannot(f"{name}={fields[name]!r}: Rota's cron has no such field")
+            raise UnsupportedItem(f"{name}={fields[name]!r}: Rota's cron has no such field")
     seconds = field_text(values_of(fields["second"], MINUTE), MINUTE, fields["second"])
     minutes = field_text(values_of(fields["minute"], MINUTE), MINUTE, fields["minute"])
     hours = field_text(values_of(fields["hour"], HOUR), HOUR, fields["hour"])
@@ -157,7 +157,7 @@ def _days(day: str, day_of_week: str) -> tuple[str, str]:
         days = values_of(day, MONTH_DAY)
         return day_texts(field_text(days, MONTH_DAY, day), days, weekdays)
     if len(weekdays) < len(WEEKDAYS) or len(special) < len(day.split(",")) or ("last" in special and len(special) > 1):
-        raise Cannot(f"day={day!r} and day_of_week={day_of_week!r}: Rota's cron cannot say both at once")
+        raise UnsupportedItem(f"day={day!r} and day_of_week={day_of_week!r}: Rota's cron cannot say both at once")
     if special == ["last"]:
         return "L", "*"
     parts = [part.split() for part in special]
@@ -172,7 +172,7 @@ def scheduler_items(jobs: list[ScheduledJob], tasks: Tasks, *, prefix: str, now:
 def _item(name: str, job: ScheduledJob, tasks: Tasks, now: datetime) -> Item:
     try:
         spec, warnings = tasks.spec(translate_job(job, now), "UTC")
-    except Cannot as err:
+    except UnsupportedItem as err:
         return Item(id=name, name=job.name, old_text=job.old_text, reason=str(err))
     return Item(
         id=name, name=job.name, old_text=job.old_text, spec=spec, warnings=warnings, old_runs=_old_runs(job, now)

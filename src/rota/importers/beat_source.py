@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from rota.importers.bringing import origin_of
+from rota.importers.import_plan import origin_of
 from rota.importers.take_over_record import read_every
 from rota.model.secrets.masking import masked
 from rota.store.contract import ScheduleFilter

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.errors import RotaError
 from rota.importers.celery_rules import FIELDS, celery_runs, crontab_trigger, interval_trigger, priority_of
-from rota.importers.found import Cannot, Found, Item, Wanted, distinct
+from rota.importers.found import Found, Item, UnsupportedItem, Wanted, distinct
 from rota.importers.naming import id_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def translate_entry(entry: BeatEntry) -> Wanted:
     try:
         trigger = _trigger(entry.rule)
     except RotaError as err:
-        raise Cannot(str(err)) from err
+        raise UnsupportedItem(str(err)) from err
     if crontab_fields(entry.rule) is None:
         warnings.append("the interval is counted from the import; beat counts from its last run")
     return Wanted(
@@ -84,11 +84,11 @@ def _trigger(rule: Any) -> Trigger:
         return interval_trigger(rule)
     if type(rule).__name__ == "schedule":
         if getattr(rule, "relative", False):
-            raise Cannot("a relative interval rounds to the clock; write it as cron")
+            raise UnsupportedItem("a relative interval rounds to the clock; write it as cron")
         return interval_trigger(rule.run_every)
     if any(kind.__name__ == "solar" for kind in type(rule).__mro__):
-        raise Cannot("solar schedules follow the sun, and Rota has no trigger for it")
-    raise Cannot(f"{type(rule).__name__} is a schedule class that Rota does not know")
+        raise UnsupportedItem("solar schedules follow the sun, and Rota has no trigger for it")
+    raise UnsupportedItem(f"{type(rule).__name__} is a schedule class that Rota does not know")
 
 
 def crontab_fields(rule: Any) -> tuple[str, ...] | None:
@@ -111,7 +111,7 @@ def beat_items(entries: list[BeatEntry], tasks: Tasks, *, prefix: str, now: date
 def _item(name: str, entry: BeatEntry, tasks: Tasks, now: datetime) -> Item:
     try:
         spec, warnings = tasks.spec(translate_entry(entry), entry.tz)
-    except Cannot as err:
+    except UnsupportedItem as err:
         return Item(id=name, name=entry.name, old_text=entry.old_text, reason=str(err))
     fields = crontab_fields(entry.rule)
     runs = None if fields is None else celery_runs(fields, entry.tz, now)

@@ -17,7 +17,7 @@ from rota.importers.field_sets import (
     values_of,
     weekdays_of,
 )
-from rota.importers.found import SHOWN_RUNS, Cannot
+from rota.importers.found import SHOWN_RUNS, UnsupportedItem
 from rota.triggers import cron, every
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SECOND = timedelta(seconds=1)
 
 
 def crontab_trigger(minute: str, hour: str, day_of_week: str, day_of_month: str, month_of_year: str) -> Trigger:
-    """The rule of five fields in Celery's text; Cannot says what has no counterpart."""
+    """The rule of five fields in Celery's text; UnsupportedItem says what has no counterpart."""
     days = values_of(day_of_month, MONTH_DAY)
     month_day, weekday = day_texts(field_text(days, MONTH_DAY, day_of_month), days, weekdays_of(day_of_week))
     minutes = field_text(values_of(minute, MINUTE), MINUTE, minute)
@@ -40,7 +40,7 @@ def crontab_trigger(minute: str, hour: str, day_of_week: str, day_of_month: str,
 def interval_trigger(interval: timedelta) -> Trigger:
     """An interval of whole seconds."""
     if interval % SECOND or interval < SECOND:
-        raise Cannot(f"the interval {interval} is not a whole number of seconds")
+        raise UnsupportedItem(f"the interval {interval} is not a whole number of seconds")
     return every(interval)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadOption, RotaError
 from rota.importers.cron_rules import runs_of_cron
-from rota.importers.found import Cannot, Found, Item, Wanted, distinct
+from rota.importers.found import Found, Item, UnsupportedItem, Wanted, distinct
 from rota.importers.naming import id_of, id_of_command
 from rota.triggers import cron
 
@@ -144,15 +144,15 @@ def zone_of(line: CrontabLine, tz: str) -> str:
 def translate_line(line: CrontabLine, tz: str, task: str, *, has_code: bool) -> Wanted:
     """The schedule of one line, whose task either is code of its own or gets the command as its argument."""
     if line.when.lower() == "@reboot":
-        raise Cannot("@reboot names no time; run the command when the service starts, such as with systemd")
+        raise UnsupportedItem("@reboot names no time; run the command when the service starts, such as with systemd")
     if not line.command:
-        raise Cannot("the line has too few fields; expected five fields or a macro, then a command")
+        raise UnsupportedItem("the line has too few fields; expected five fields or a macro, then a command")
     if "\0" in line.old_text:
-        raise Cannot("the line has a NUL byte, which no command can have")
+        raise UnsupportedItem("the line has a NUL byte, which no command can have")
     try:
         trigger = cron(MACROS.get(line.when.lower(), line.when))
     except RotaError as err:
-        raise Cannot(str(err)) from err
+        raise UnsupportedItem(str(err)) from err
     return Wanted(
         task=task,
         trigger=trigger,
@@ -207,7 +207,7 @@ def _item(name: str, line: CrontabLine, tasks: Tasks, tz: str, task: str, now: d
     try:
         wanted = translate_line(line, tz, task, has_code=has_code)
         spec, warnings = tasks.spec(wanted, tz)
-    except Cannot as err:
+    except UnsupportedItem as err:
         return Item(id=name, name=line.name, old_text=line.old_text, reason=str(err))
     runs = runs_of_cron(MACROS.get(line.when.lower(), line.when), spec.tz, now)
     return Item(id=name, name=line.name, old_text=line.old_text, spec=spec, warnings=warnings, old_runs=runs)

@@ -12,7 +12,7 @@ from rota.errors import BadStoreUrl, RotaError
 from rota.importers.celery_beat import AS_BEAT
 from rota.importers.celery_rules import celery_runs, crontab_trigger, interval_trigger, priority_of
 from rota.importers.django_database import DjangoDatabase, instant_of
-from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
+from rota.importers.found import SHOWN_RUNS, Found, Item, UnsupportedItem, Wanted, distinct
 from rota.importers.naming import id_of
 from rota.triggers import once
 
@@ -115,13 +115,13 @@ def _old_text(row: dict[str, Any], crontab: tuple[str, ...]) -> str:
 def translate_row(row: PeriodicTask, now: datetime) -> Wanted:
     """The schedule of one row."""
     if row.problem:
-        raise Cannot(row.problem)
+        raise UnsupportedItem(row.problem)
     try:
         trigger = trigger_of(row)
         args = msgspec.json.decode(row.args or "[]", type=list[Any])
         kwargs = msgspec.json.decode(row.kwargs or "{}", type=dict[str, Any])
     except (RotaError, msgspec.DecodeError, RecursionError) as err:
-        raise Cannot(str(err)) from err
+        raise UnsupportedItem(str(err)) from err
     priority, warnings = priority_of(row.priority)
     for name in ("exchange", "routing_key", "expire_seconds"):
         if getattr(row, name):
@@ -143,7 +143,7 @@ def translate_row(row: PeriodicTask, now: datetime) -> Wanted:
 
 
 def trigger_of(row: PeriodicTask) -> Trigger:
-    """The rule of a row; Cannot says what has no counterpart."""
+    """The rule of a row; UnsupportedItem says what has no counterpart."""
     if row.crontab:
         return crontab_trigger(*row.crontab)
     if row.interval is not None:
@@ -151,8 +151,8 @@ def trigger_of(row: PeriodicTask) -> Trigger:
     if row.clocked is not None:
         return once(row.clocked)
     if row.solar is not None:
-        raise Cannot("solar schedules follow the sun, and Rota has no trigger for it")
-    raise Cannot("the row has no rule")
+        raise UnsupportedItem("solar schedules follow the sun, and Rota has no trigger for it")
+    raise UnsupportedItem("the row has no rule")
 
 
 def table_items(rows: list[PeriodicTask], tasks: Tasks, *, prefix: str, now: datetime) -> list[Item]:
@@ -163,7 +163,7 @@ def table_items(rows: list[PeriodicTask], tasks: Tasks, *, prefix: str, now: dat
 def _item(name: str, row: PeriodicTask, tasks: Tasks, now: datetime) -> Item:
     try:
         spec, warnings = tasks.spec(translate_row(row, now), row.timezone)
-    except Cannot as err:
+    except UnsupportedItem as err:
         return Item(id=name, name=row.name, old_text=row.old_text, reason=str(err))
     runs = _old_runs(row, now)
     return Item(id=name, name=row.name, old_text=row.old_text, spec=spec, warnings=warnings, old_runs=runs)
@@ -189,4 +189,4 @@ def interval_of(said: tuple[int, str]) -> timedelta:
     try:
         return timedelta(**{period: number})
     except (TypeError, OverflowError) as err:
-        raise Cannot(f"the interval of {number} {period} cannot be read: {err}") from err
+        raise UnsupportedItem(f"the interval of {number} {period} cannot be read: {err}") from err

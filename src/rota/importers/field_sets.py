@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rota.importers.found import Cannot
+from rota.importers.found import UnsupportedItem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -37,11 +37,11 @@ def values_of(text: str, bounds: tuple[int, int], names: Mapping[str, int] | Non
             start = first if span == "*" else _number(low, names or {})
             end = _number(high, names or {}) if high else last if span == "*" or step else start
             if not (first <= start <= last and first <= end <= last):
-                raise Cannot(f"field {text!r}: {part!r} is out of range {first}-{last}")
+                raise UnsupportedItem(f"field {text!r}: {part!r} is out of range {first}-{last}")
             rest = range(start, end + 1) if start <= end else [*range(start, last + 1), *range(first, end + 1)]
             found.update(list(rest)[:: int(step or 1)])
     except (KeyError, ValueError) as err:
-        raise Cannot(f"field {text!r} is not understood") from err
+        raise UnsupportedItem(f"field {text!r} is not understood") from err
     return frozenset(found)
 
 
@@ -94,7 +94,7 @@ def day_texts(month_days: str, days: Collection[int], weekdays: Collection[int])
     weeks = [number for number, week in enumerate(_WEEKS, start=1) if week <= set(days)]
     if frozenset().union(*(_WEEKS[number - 1] for number in weeks)) == frozenset(days):
         return "*", ",".join(f"{name}#{number}" for number in weeks for name in names)
-    raise Cannot(
+    raise UnsupportedItem(
         f"it needs day-of-month {month_days} and weekday {','.join(names)} at once, which cron text can say for "
         "whole weeks only, such as days 1-7 and MON; check the weekday in the task"
     )

@@ -26,7 +26,7 @@ MOST_CHARACTERS = 5_000_000  # of a call's arguments, each value counted as one 
 DEEPEST = 100  # lists in lists
 
 
-class Cannot(Exception):
+class UnsupportedItem(Exception):
     """Why an item cannot become a schedule. The text is for the person who imports it."""
 
 
@@ -75,7 +75,7 @@ class Tasks:
         return [name for name in self._names if name not in self._used]
 
     def spec(self, wanted: Wanted, tz: str) -> tuple[ScheduleSpec, tuple[str, ...]]:
-        """The definition, and what to know about its task; Cannot says what does not fit."""
+        """The definition, and what to know about its task; UnsupportedItem says what does not fit."""
         name = self._names.get(wanted.task, wanted.task)
         self._used.add(wanted.task)
         check_size(name, [wanted.args, wanted.kwargs])
@@ -85,9 +85,9 @@ class Tasks:
             spec = make_spec(wanted.trigger, request, default_tz=tz, **wanted.options)
         except BadPayload as err:
             more = "; write the file with `rota export --with-secrets --to FILE`" if REDACTED in str(err) else ""
-            raise Cannot(f"{err}{more}") from err
+            raise UnsupportedItem(f"{err}{more}") from err
         except RotaError as err:
-            raise Cannot(str(err)) from err
+            raise UnsupportedItem(str(err)) from err
         return spec, (*wanted.warnings, *warnings)
 
     def _request(self, name: str, wanted: Wanted) -> tuple[Request, tuple[str, ...]]:
@@ -117,14 +117,16 @@ def distinct(ids: Iterable[str], joint: str = "-") -> list[str]:
 
 
 def check_size(name: str, values: object) -> None:
-    """Cannot, if values are nested without end, or would be far too long as text. A few bytes of YAML or of a pickle
-    can stand for very many values, because one value may stand in several places."""
+    """UnsupportedItem, if values are nested without end, or would be far too long as text.
+
+    A few bytes of YAML or of a pickle can stand for very many values: one value may stand in several places.
+    """
     left, stack = MOST_CHARACTERS, [(values, 0)]
     while stack:
         value, depth = stack.pop()
         left -= 1 + (len(value) if isinstance(value, str | bytes | bytearray) else 0)
         if left < 0 or depth > DEEPEST:
-            raise Cannot(f"the arguments of {name} are too long or too deeply nested to be kept")
+            raise UnsupportedItem(f"the arguments of {name} are too long or too deeply nested to be kept")
         if isinstance(value, dict):
             stack.extend((one, depth + 1) for pair in value.items() for one in pair)
         elif isinstance(value, list | tuple | set | frozenset):

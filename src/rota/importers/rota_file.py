@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import RotaError
-from rota.importers.found import Cannot, Found, Item, check_size
+from rota.importers.found import Found, Item, UnsupportedItem, check_size
 from rota.inspector.facts.exported import FORMAT, ExportedSchedule
 from rota.model.collection import Sync
 from rota.model.jobs.payload import REDACTED, Call, pack_call
@@ -111,17 +111,17 @@ def _document_of(text: str, path: Path) -> dict[str, Any]:
 
 
 def translate_export(found: ExportedFound, registry: Registry) -> tuple[ScheduleSpec, ExportedSchedule]:
-    """The definition that was written; Cannot says why there is none."""
+    """The definition that was written; UnsupportedItem says why there is none."""
     try:
         check_schedule_id(found.name)
         check_size(found.name, found.said)
         said = msgspec.convert(found.said, ExportedSchedule)
         if said.retired:
-            raise Cannot("it is retired there: its app no longer has it")
+            raise UnsupportedItem("it is retired there: its app no longer has it")
         return _spec_of(said, registry), said
     except (RotaError, msgspec.ValidationError) as err:
         more = "; write the file with `rota export --with-secrets --to FILE`" if REDACTED in str(err) else ""
-        raise Cannot(f"{err}{more}") from err
+        raise UnsupportedItem(f"{err}{more}") from err
 
 
 def _spec_of(said: ExportedSchedule, registry: Registry) -> ScheduleSpec:
@@ -180,7 +180,7 @@ def export_items(found: list[ExportedFound], known: dict[str, int], registry: Re
 def _item(found: ExportedFound, known: dict[str, int], registry: Registry) -> Item:
     try:
         spec, said = translate_export(found, registry)
-    except Cannot as err:
+    except UnsupportedItem as err:
         return Item(id=found.name, name=found.name, old_text=found.old_text, reason=str(err))
     is_same = known.get(found.name) == micros_of(said.created_at)
     pause = None if said.paused is None else (str(said.paused.get("reason", "")), _until(said.paused))

@@ -25,7 +25,7 @@ from rota.importers.field_sets import (
     values_of,
     weekdays_of,
 )
-from rota.importers.found import SHOWN_RUNS, Cannot, Found, Item, Wanted, distinct
+from rota.importers.found import SHOWN_RUNS, Found, Item, UnsupportedItem, Wanted, distinct
 from rota.importers.naming import id_of
 from rota.triggers import cron, every, once
 
@@ -157,11 +157,11 @@ def _plain(data: bytes) -> bytes:
 def translate_rq(job: RqJob, tz: str, now: datetime) -> Wanted:
     """The schedule of one job."""
     if job.problem:
-        raise Cannot(job.problem)
+        raise UnsupportedItem(job.problem)
     try:
         trigger = _trigger(job)
     except RotaError as err:
-        raise Cannot(str(err)) from err
+        raise UnsupportedItem(str(err)) from err
     said = {
         "queue": job.queue or None,
         "max_runs": None if job.repeat is None else max(1, job.repeat),
@@ -200,11 +200,11 @@ def cron_of(text: str) -> Trigger:
     All fields must fit."""
     words = MACROS.get(text.lower(), text).lower().split()
     if len(words) not in {5, 6, 7}:
-        raise Cannot(f"{text!r} has {len(words)} fields, and rq-scheduler's cron text has five to seven")
+        raise UnsupportedItem(f"{text!r} has {len(words)} fields, and rq-scheduler's cron text has five to seven")
     second = words[0] if len(words) == 7 else "0"
     minute, hour, day, month, weekday, *year = words[1:] if len(words) == 7 else words
     if year not in ([], ["*"]):
-        raise Cannot(f"year {year[0]}: Rota's cron has no such field; set the end of the schedule instead")
+        raise UnsupportedItem(f"year {year[0]}: Rota's cron has no such field; set the end of the schedule instead")
     month_day, day_of_week = _days("*" if day == "?" else day, "*" if weekday == "?" else weekday)
     fields = [
         field_text(values_of(said, bounds, names), bounds, said)
@@ -221,7 +221,7 @@ def _days(day: str, weekday: str) -> tuple[str, str]:
     if weekday[:1] == "l" and weekday[1:].isdigit() and day == "*":
         return "*", f"{WEEKDAYS[int(weekday[1:]) % 7]}L"
     if "l" in {day, weekday[:1]}:
-        raise Cannot(f"day {day} and weekday {weekday}: Rota's cron cannot say both at once")
+        raise UnsupportedItem(f"day {day} and weekday {weekday}: Rota's cron cannot say both at once")
     days = values_of(day, MONTH_DAY)
     return day_texts(field_text(days, MONTH_DAY, day), days, weekdays_of(weekday))
 
@@ -246,7 +246,7 @@ def rq_items(jobs: list[RqJob], tasks: Tasks, *, tz: str, prefix: str, now: date
 def _item(name: str, job: RqJob, tasks: Tasks, tz: str, now: datetime) -> Item:
     try:
         spec, warnings = tasks.spec(translate_rq(job, tz, now), tz)
-    except Cannot as err:
+    except UnsupportedItem as err:
         return Item(id=name, name=job.name, old_text=job.old_text, reason=str(err))
     runs = _old_runs(job, tz, now)
     return Item(id=name, name=job.name, old_text=job.old_text, spec=spec, warnings=warnings, old_runs=runs)

@@ -188,7 +188,7 @@ def give_back(context: Context, schedule_id: str, item: Item | None, row: Period
 
 def _stop_here(context: Context, schedule_id: str, record: TakeOver) -> TakeOver | None:
     """Turn the schedule off: the record with the boundary; None if it has no further run. One that was removed is over
-    now: whoever removed it did not want its times."""
+    now: its remover did not want its times."""
     if not context.store.get_schedules([schedule_id]):
         return _next(record, "returning", through=context.store.now(), never_ran=False)
     schedule = _change(context, schedule_id, handover.give_back, "given back")

@@ -97,16 +97,16 @@ class Load(Struct, frozen=True, kw_only=True):
 def read_lanes(store: Store, schedules: Sequence[Schedule], window: Window) -> list[Lane]:
     """One lane for each, from one reading of the ledger."""
     spans = [_span(schedule, window) for schedule in schedules] if window.start < window.now else []
-    lines = [page.items for page in store.list_many_occurrences(spans, limit=LARGEST_PAGE)] or [[]] * len(schedules)
-    return [_read_lane(store, one, some, window) for one, some in zip(schedules, lines, strict=True)]
+    entries = [page.items for page in store.list_many_occurrences(spans, limit=LARGEST_PAGE)] or [[]] * len(schedules)
+    return [_read_lane(store, one, some, window) for one, some in zip(schedules, entries, strict=True)]
 
 
-def _read_lane(store: Store, schedule: Schedule, lines: Sequence[Occurrence], window: Window) -> Lane:
+def _read_lane(store: Store, schedule: Schedule, entries: Sequence[Occurrence], window: Window) -> Lane:
     known = KnownSchedule(schedule, window.now)
     usual = schedule.last.duration or 0
     number = _number(schedule, window) if known.problem is None else 0
     is_often = number > window.hours
-    bars = [_bar(line, usual, window.now) for line in lines]
+    bars = [_bar(entry, usual, window.now) for entry in entries]
     failed = _failed(store, schedule, window, usual) if is_often and window.start < window.now else []
     if is_often:
         bars = [*(bar for bar in bars if bar.tone not in {"ok", "bad", "next"}), *failed]
@@ -235,13 +235,13 @@ def _failed(store: Store, schedule: Schedule, window: Window, usual: int) -> lis
     return [Bar("bad", at, at + usual) for at in times if window.start <= at < window.end]
 
 
-def _bar(line: Occurrence, usual: int, now: int) -> Bar:
-    if line.count > 1:
-        return Bar("skip", line.earliest_at, line.through_at)
-    tone = _TONES.get(line.outcome, "skip")
-    if line.outcome in _OPEN:
-        tone = "late" if line.through_at < now - TOLERANCE else "next"
-    return Bar(tone, line.through_at, line.through_at + usual)
+def _bar(entry: Occurrence, usual: int, now: int) -> Bar:
+    if entry.count > 1:
+        return Bar("skip", entry.earliest_at, entry.through_at)
+    tone = _TONES.get(entry.outcome, "skip")
+    if entry.outcome in _OPEN:
+        tone = "late" if entry.through_at < now - TOLERANCE else "next"
+    return Bar(tone, entry.through_at, entry.through_at + usual)
 
 
 def _past(store: Store, window: Window, step: int) -> list[float]:

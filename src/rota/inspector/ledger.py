@@ -52,7 +52,7 @@ def newest_occurrences(
         found = page.items
         if page.cursor is not None:  # more than a page: what is newest is beyond it
             too_long = span
-        elif sum(line.count for line in found) >= most or start <= schedule.created_at:
+        elif sum(occurrence.count for occurrence in found) >= most or start <= schedule.created_at:
             break
         else:
             too_short = span
@@ -82,19 +82,21 @@ def _span_of(schedule: Schedule, before: int, most: int) -> int:
     return (span + 1) * SECOND
 
 
-def explained(store: Store, schedule: Schedule, lines: Sequence[Occurrence]) -> list[LedgerEntry]:
+def explained(store: Store, schedule: Schedule, occurrences: Sequence[Occurrence]) -> list[LedgerEntry]:
     """The entries with their jobs and answers; whatever the number of entries, the store is asked five times."""
     spec, now = schedule.spec, store.now()
-    jobs = _jobs(store, (line.job_id for line in lines))
-    met = {line.through_at: _met(line, jobs) for line in lines}
+    jobs = _jobs(store, (occurrence.job_id for occurrence in occurrences))
+    met = {occurrence.through_at: _met(occurrence, jobs) for occurrence in occurrences}
     others = _jobs(store, (job_id for job_id in met.values() if job_id not in jobs))
     surroundings = around(store, spec.queue, spec.task, now, spec.tz)
     entries = []
-    for line in lines:
-        job, other_id = jobs.get(line.job_id or ""), met[line.through_at] or ""
-        records = Records(line=line, job=job, other=others.get(other_id) or jobs.get(other_id))
-        verdict = why(schedule, line.through_at, records, surroundings)
-        entries.append(LedgerEntry(occurrence=line, verdict=verdict, job=job, first_at=_first_of(schedule, line)))
+    for occurrence in occurrences:
+        job, other_id = jobs.get(occurrence.job_id or ""), met[occurrence.through_at] or ""
+        records = Records(occurrence=occurrence, job=job, other=others.get(other_id) or jobs.get(other_id))
+        verdict = why(schedule, occurrence.through_at, records, surroundings)
+        entries.append(
+            LedgerEntry(occurrence=occurrence, verdict=verdict, job=job, first_at=_first_of(schedule, occurrence))
+        )
     return entries
 
 
@@ -107,12 +109,12 @@ def overdue(store: Store, schedule: Schedule) -> LedgerEntry | None:
     if last is None:
         return None
     count = max(1, count_open(schedule, schedule.made_through, last))
-    line = Occurrence(
+    occurrence = Occurrence(
         schedule_id=schedule.id, after_at=schedule.made_through, through_at=last, count=count, outcome="due"
     )
     surroundings = around(store, schedule.spec.queue, schedule.spec.task, now, schedule.spec.tz)
     verdict = why(schedule, last, Records(), surroundings)
-    return LedgerEntry(occurrence=line, verdict=verdict, first_at=_first_of(schedule, line))
+    return LedgerEntry(occurrence=occurrence, verdict=verdict, first_at=_first_of(schedule, occurrence))
 
 
 def open_times(schedule: Schedule, now: int) -> int:
@@ -121,10 +123,10 @@ def open_times(schedule: Schedule, now: int) -> int:
     return 0 if last is None else count_open(schedule, schedule.made_through, last)
 
 
-def strip_ends(schedule: Schedule, now: int, lines: Sequence[Occurrence], most: int) -> tuple[int, int] | None:
+def strip_ends(schedule: Schedule, now: int, occurrences: Sequence[Occurrence], most: int) -> tuple[int, int] | None:
     """The first and the last of the newest `most` times: of the ledger's entries, newest first, and of the times that
     pass while the schedule is silent. None if there are none."""
-    groups = [(line.through_at, line.count) for line in lines]
+    groups = [(occurrence.through_at, occurrence.count) for occurrence in occurrences]
     is_silent = schedule.silence is not None or not schedule.is_enabled
     if is_silent and (passed := open_times(schedule, now)) and (last := last_slot(schedule, now)) is not None:
         groups.insert(0, (last, passed))
@@ -151,17 +153,17 @@ def _times_before(schedule: Schedule, at: int, number: int) -> int:
     return at
 
 
-def _first_of(schedule: Schedule, line: Occurrence) -> int | None:
-    if line.count == 1 or problem_of(schedule) is not None:
+def _first_of(schedule: Schedule, occurrence: Occurrence) -> int | None:
+    if occurrence.count == 1 or problem_of(schedule) is not None:
         return None
-    first = expected_after(schedule, line.after_at)
-    return first if first is not None and first <= line.through_at else None
+    first = expected_after(schedule, occurrence.after_at)
+    return first if first is not None and first <= occurrence.through_at else None
 
 
-def _met(line: Occurrence, jobs: dict[str, Job]) -> str | None:
+def _met(occurrence: Occurrence, jobs: dict[str, Job]) -> str | None:
     """The job that kept an occurrence from running, or that it waits for."""
-    overlap = overlapped_jobs(line.reason)
-    return overlap[0] if overlap is not None else awaited_by(jobs.get(line.job_id or ""))
+    overlap = overlapped_jobs(occurrence.reason)
+    return overlap[0] if overlap is not None else awaited_by(jobs.get(occurrence.job_id or ""))
 
 
 def _jobs(store: Store, ids: Iterable[str | None]) -> dict[str, Job]:

@@ -145,26 +145,26 @@ def _bounded(schedule: Schedule, count: int) -> int:
     return count if most is None else min(count, max(0, most - schedule.run_count + made))
 
 
-def _line_at(store: Store, schedule_id: str, at: int) -> Occurrence | None:
-    lines = store.list_occurrences(schedule_id, at, at + 1, limit=1).items
-    return next((line for line in lines if line.earliest_at <= at <= line.through_at), None)
+def _entry_at(store: Store, schedule_id: str, at: int) -> Occurrence | None:
+    entries = store.list_occurrences(schedule_id, at, at + 1, limit=1).items
+    return next((entry for entry in entries if entry.earliest_at <= at <= entry.through_at), None)
 
 
 def _records(store: Store, schedule: Schedule, at: int) -> Records:
     """What the store has about an instant; audit records are read only if the ledger has nothing."""
-    line = _line_at(store, schedule.id, at)
-    if line is None:
+    entry = _entry_at(store, schedule.id, at)
+    if entry is None:
         return Records(changes=_changes_around(store, schedule, at))
-    job = job_of(store, line.job_id)
-    met = overlapped_jobs(line.reason)
+    job = job_of(store, entry.job_id)
+    met = overlapped_jobs(entry.reason)
     other = awaited_by(job) if met is None else met[0]
-    move = _move_over(store, schedule, at) if _is_missed(line, job) else None
-    return Records(line=line, job=job, other=job_of(store, other), move=move)
+    move = _move_over(store, schedule, at) if _is_missed(entry, job) else None
+    return Records(occurrence=entry, job=job, other=job_of(store, other), move=move)
 
 
-def _is_missed(line: Occurrence, job: Job | None) -> bool:
+def _is_missed(entry: Occurrence, job: Job | None) -> bool:
     """Whether catch-up has decided about it."""
-    return line.outcome == "coalesced" or line.reason == MISSED or (job is not None and job.made_by == "catchup")
+    return entry.outcome == "coalesced" or entry.reason == MISSED or (job is not None and job.made_by == "catchup")
 
 
 def _move_over(store: Store, schedule: Schedule, at: int) -> AuditRecord | None:
@@ -206,8 +206,8 @@ def _same_time(store: Store, schedule: Schedule, at: int, audit: AuditRecord) ->
     if zone is None:
         return None
     then = zone.instant_of(find_zone(schedule.spec.tz).wall_of(at // SECOND)) * SECOND
-    line = _line_at(store, schedule.id, then) if then <= audit.at else None
-    return None if line is None else Instead(audit=audit, line=line)
+    entry = _entry_at(store, schedule.id, then) if then <= audit.at else None
+    return None if entry is None else Instead(audit=audit, occurrence=entry)
 
 
 def _left_out(store: Store, schedule: Schedule, at: int, audit: AuditRecord) -> Instead | None:
@@ -216,8 +216,11 @@ def _left_out(store: Store, schedule: Schedule, at: int, audit: AuditRecord) -> 
         return None
     end = audit.at + SECOND
     listed = [slot for one in schedule.detours if one.zone == schedule.spec.tz for slot in one.slots]
-    lines = store.list_occurrences(schedule.id, at + 1, end + 1, limit=LARGEST_PAGE).items
-    times = [*(line.through_at for line in lines if line.count == 1), *(slot for slot in listed if at < slot <= end)]
+    entries = store.list_occurrences(schedule.id, at + 1, end + 1, limit=LARGEST_PAGE).items
+    times = [
+        *(entry.through_at for entry in entries if entry.count == 1),
+        *(slot for slot in listed if at < slot <= end),
+    ]
     rules = [schedule.trigger, schedule.trigger.rezoned(tz_before(audit))]
     unnamed = [one for one in times if not any(rule.count_seconds(one // SECOND - 1, one // SECOND) for rule in rules)]
     return Instead(audit=audit, run_at=unnamed[0]) if unnamed else None
@@ -240,6 +243,6 @@ def _same_date(store: Store, schedule: Schedule, at: int, audit: AuditRecord) ->
     zone = find_zone(schedule.spec.tz)
     date = zone.wall_of(at // SECOND) // DAY
     start = (_left_zone(schedule, audit) or zone).instant_of(date * DAY) * SECOND
-    lines = store.list_occurrences(schedule.id, start, audit.at, limit=LARGEST_PAGE).items
-    made = [line for line in lines if line.outcome not in {"skipped", "coalesced"}]
-    return Instead(audit=audit, line=made[-1], is_date=True) if made else None
+    entries = store.list_occurrences(schedule.id, start, audit.at, limit=LARGEST_PAGE).items
+    made = [entry for entry in entries if entry.outcome not in {"skipped", "coalesced"}]
+    return Instead(audit=audit, occurrence=made[-1], is_date=True) if made else None

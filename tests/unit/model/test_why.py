@@ -124,7 +124,7 @@ def ask(schedule=None, at=SLOT, *, around=None, **records):
 @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
 def test_an_overlap_says_what_the_live_job_was_doing(overlap, doing):
     reason = overlap_reason("one", None if overlap == "skip" else "two")
-    verdict = ask(a_schedule(overlap=overlap), line=line(reason=reason), other=LIVE[doing]())
+    verdict = ask(a_schedule(overlap=overlap), occurrence=line(reason=reason), other=LIVE[doing]())
     assert verdict.outcome == "skipped: overlap"
     words = f"It was skipped, because job one of Mon 2026-09-21 14:23:20 UTC had not ended: {DOING[doing]}"
     assert verdict.sentence == f"tick at Mon 2026-09-21 14:33:20 UTC: {words} {RULES[overlap]}"
@@ -133,13 +133,13 @@ def test_an_overlap_says_what_the_live_job_was_doing(overlap, doing):
 
 def test_an_overlap_with_a_job_that_ended_at_that_instant_says_what_it_did_before():
     ended = ended_with(Succeeded(b"null"), SLOT)
-    verdict = ask(line=line(reason=overlap_reason("one")), other=ended)
+    verdict = ask(occurrence=line(reason=overlap_reason("one")), other=ended)
     assert "had not ended: it had been running for" in verdict.sentence
 
 
 def test_an_overlap_with_a_job_that_was_made_later_says_that_no_scheduler_was_there():
     late = accept(a_request(id="one", schedule_id="tick", fire_at=BEFORE, after_at=NOON, reason="fired"), NOW)
-    verdict = ask(line=line(reason=overlap_reason("one")), other=late)
+    verdict = ask(occurrence=line(reason=overlap_reason("one")), other=late)
     assert verdict.sentence == (
         "tick at Mon 2026-09-21 14:33:20 UTC: It was missed: no scheduler fired it before Mon 2026-09-21 14:34:20 UTC. "
         "Other times were open by then, too, and job one of Mon 2026-09-21 14:23:20 UTC was made first. "
@@ -158,7 +158,7 @@ def test_a_date_that_is_done_is_not_due_again():
 @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
 def test_an_overlap_whose_job_is_gone_says_no_more_than_is_known(overlap):
     reason = overlap_reason("one", None if overlap == "skip" else "two")
-    verdict = ask(a_schedule(overlap=overlap), line=line(reason=reason))
+    verdict = ask(a_schedule(overlap=overlap), occurrence=line(reason=reason))
     words = "It was skipped, because job one had not ended. That job is no longer kept."
     assert verdict.sentence.endswith(f"{words} {RULES[overlap]}")
 
@@ -178,7 +178,7 @@ AROUND = {
 
 @pytest.mark.parametrize(("facts", "fix"), AROUND.values(), ids=AROUND)
 def test_an_overlap_with_a_job_that_still_waits_says_what_that_needs(facts, fix):
-    verdict = ask(line=line(reason=overlap_reason("one")), other=queued(), around=Around(now=NOW, **facts))
+    verdict = ask(occurrence=line(reason=overlap_reason("one")), other=queued(), around=Around(now=NOW, **facts))
     assert verdict.fix == fix
 
 
@@ -258,7 +258,7 @@ OF_JOB = {
 @pytest.mark.parametrize(("make", "outcome", "words", "fix"), OF_JOB.values(), ids=OF_JOB)
 def test_a_time_whose_job_is_kept(make, outcome, words, fix):
     job = make()
-    verdict = ask(at=BEFORE, line=line(job.state.value, at=BEFORE, after=NOON, job_id="one"), job=job)
+    verdict = ask(at=BEFORE, occurrence=line(job.state.value, at=BEFORE, after=NOON, job_id="one"), job=job)
     assert (verdict.outcome, verdict.fix, verdict.job_id) == (outcome, fix, "one")
     assert verdict.sentence == f"tick at Mon 2026-09-21 14:23:20 UTC: {words}"
 
@@ -322,7 +322,7 @@ OF_LINE = {
 
 @pytest.mark.parametrize(("spec", "record", "words", "fix"), OF_LINE.values(), ids=OF_LINE)
 def test_a_time_that_the_ledger_alone_knows(spec, record, words, fix):
-    verdict = ask(a_schedule(**spec), line=record)
+    verdict = ask(a_schedule(**spec), occurrence=record)
     assert (verdict.sentence, verdict.fix) == (f"tick at Mon 2026-09-21 14:33:20 UTC: {words}", fix)
 
 
@@ -460,8 +460,8 @@ def test_a_broken_schedule_is_told_as_such(spec, words):
     assert "The schedule cannot be evaluated, so it does not run: " in verdict.sentence
     assert words in verdict.sentence
     assert "`rota schedules edit tick`" in verdict.fix
-    assert ask(schedule, line=line("coalesced", "catch-up")).outcome == "coalesced"
-    assert ask(schedule, at=BEFORE, line=line("running", at=BEFORE), job=running()).outcome == "fired"
+    assert ask(schedule, occurrence=line("coalesced", "catch-up")).outcome == "coalesced"
+    assert ask(schedule, at=BEFORE, occurrence=line("running", at=BEFORE), job=running()).outcome == "fired"
 
 
 def a_note(at, before, after):
@@ -491,7 +491,7 @@ def test_a_time_of_the_rule_of_today_that_was_none_then_names_the_change():
 def test_a_local_time_that_ran_before_a_move_is_not_forgotten():
     schedule = msgspec.structs.replace(a_schedule(), fired_through=NOW)
     note = a_note(NOON, {"tz": "Asia/Kolkata"}, {"tz": "UTC"})
-    verdict = ask(schedule, changes=Changes(instead=Instead(audit=note, line=line("succeeded", at=NOON - HOUR))))
+    verdict = ask(schedule, changes=Changes(instead=Instead(audit=note, occurrence=line("succeeded", at=NOON - HOUR))))
     assert verdict.outcome == "done before the move"
     assert "This local time had its turn already, at Mon 2026-09-21 18:43:20 IST." in verdict.sentence
     assert "(tz: Asia/Kolkata → UTC). No local time runs twice." in verdict.sentence

@@ -57,7 +57,7 @@ def line(outcome, reason=""):
 
 def test_an_overlap_says_by_which_job_and_what_that_was_doing():
     live = LIVE["running"]()
-    records = Records(line=line("skipped", overlap_reason(live.id, None)), other=live)
+    records = Records(occurrence=line("skipped", overlap_reason(live.id, None)), other=live)
     verdict = why(a_schedule(), SLOT, records, Around(now=NOW))
     assert verdict.code == "skipped.overlap"
     assert verdict.values == {

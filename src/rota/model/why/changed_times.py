@@ -26,9 +26,9 @@ class Instead(Struct, frozen=True, kw_only=True):
     """The run that stands for a time after a change of the schedule's times or zone."""
 
     audit: AuditRecord  # of the change
-    line: Occurrence | None = None  # the run by the times or the zone before; None: see `run_at`
+    occurrence: Occurrence | None = None  # the run by the times or the zone before; None: see `run_at`
     run_at: int | None = None  # of a date that the clocks of two zones more than a day apart leave out
-    is_date: bool = False  # the line is of the same local date, not of the same local time
+    is_date: bool = False  # the entry is of the same local date, not of the same local time
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 
 def changed_answer(schedule: Schedule, at: int, changes: Changes, now: int) -> Answer:
-    """About a time of the present rule that is decided on, and that the ledger has no line of."""
+    """About a time of the present rule that is decided on, and that the ledger has no entry of."""
     if changes.instead is not None:
         return _stood_for(schedule, at, changes.instead)
     if changes.later is not None:
@@ -60,16 +60,16 @@ def changed_answer(schedule: Schedule, at: int, changes: Changes, now: int) -> A
 
 def _stood_for(schedule: Schedule, at: int, instead: Instead) -> Answer:
     changed, values = change_words(instead.audit), change_values(instead.audit)
-    if instead.line is None:
+    if instead.occurrence is None:
         values |= {"run_at": iso_text(instead.run_at or at)}
         then = wall_words(instead.run_at or at, schedule.spec.tz)
         words = f"No clock of the schedule showed this local time. Its run is the one at {then}. {changed}"
         fix = "The zones are more than 24 hours apart: a local date between them has its run right after the change."
         return Answer(outcome="run after the move", words=words, fix=fix, code="changed.left_out", values=values)
     tz = tz_before(instead.audit) if is_move(instead.audit) else schedule.spec.tz
-    then = wall_words(instead.line.through_at, tz)
-    values |= {"run_at": iso_text(instead.line.through_at)}
-    already = "already, " if instead.line.through_at < at else ""
+    then = wall_words(instead.occurrence.through_at, tz)
+    values |= {"run_at": iso_text(instead.occurrence.through_at)}
+    already = "already, " if instead.occurrence.through_at < at else ""
     if instead.is_date:
         words = f"This local date had its turn {already}at {then}. {changed} A new wall time does not run a date again."
         return Answer(outcome="done before the change", words=words, code="changed.date_done", values=values)

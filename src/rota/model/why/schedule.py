@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 class Records(Struct, frozen=True, kw_only=True):
     """What the store has about one instant of a schedule."""
 
-    line: Occurrence | None = None
-    job: Job | None = None  # of this occurrence
+    occurrence: Occurrence | None = None
+    job: Job | None = None  # of this entry
     other: Job | None = None  # the live job of an overlap, or the one that a held job waits for
-    changes: Changes = Changes()  # of its times, if there is no line
+    changes: Changes = Changes()  # of its times, if there is no entry
     move: AuditRecord | None = None  # the change of the zone that put a missed time into the past
 
 
@@ -59,15 +59,15 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def why(schedule: Schedule, at: int, records: Records, around: Around) -> Verdict:
     """What became of the schedule at this instant."""
     problem = problem_of(schedule)
-    line = records.line
+    entry = records.occurrence
     if records.job is not None:
         answer = _of_job(schedule, at, records.job, records, around)
         return _verdict(schedule, at, answer, job=records.job)
     if problem is not None:
-        return _verdict(schedule, at, _of_line(schedule, at, records, around) if line else _broken(schedule, problem))
+        return _verdict(schedule, at, _of_entry(schedule, at, records, around) if entry else _broken(schedule, problem))
     is_slot = _is_slot(schedule, at)
-    if line is not None and (is_slot or line.count == 1 or schedule.generation > 1):
-        return _verdict(schedule, at, _of_line(schedule, at, records, around))
+    if entry is not None and (is_slot or entry.count == 1 or schedule.generation > 1):
+        return _verdict(schedule, at, _of_entry(schedule, at, records, around))
     if not is_slot:
         return _not_expected(schedule, at, records.changes.later, around)
     if at > schedule.fired_through and not _is_passed(schedule, at):
@@ -217,37 +217,37 @@ def _why_late(job: Job, at: int, began: int) -> Answer:
     return Answer(outcome="late", words=words, fix=fix, code="late.queue", values={"queue": job.queue})
 
 
-# Where the ledger has a line of it.
+# Where the ledger has an entry of it.
 
 
-def _of_line(schedule: Schedule, at: int, records: Records, around: Around) -> Answer:
+def _of_entry(schedule: Schedule, at: int, records: Records, around: Around) -> Answer:
     """What is recorded where no job is kept (any more)."""
-    line, move = records.line, records.move
-    assert line is not None  # noqa: S101 - the callers have looked
-    if line.outcome == "coalesced":
-        words = f'{_missed(schedule, line, move)} With catchup="latest", one run stands for all missed ones.'
+    entry, move = records.occurrence, records.move
+    assert entry is not None  # noqa: S101 - the callers have looked
+    if entry.outcome == "coalesced":
+        words = f'{_missed(schedule, entry, move)} With catchup="latest", one run stands for all missed ones.'
         fix = 'With catchup="all", each of them is made up for.'
-        code, values = "coalesced.moved" if move else "coalesced", _missed_values(line, move)
+        code, values = "coalesced.moved" if move else "coalesced", _missed_values(entry, move)
         return Answer(outcome="coalesced", words=words, fix=fix, code=code, values=values)
-    if line.outcome != "skipped":
-        reason = f": {line.reason}" if line.reason else ""
-        words = f"Its job {_became(line.outcome)}{reason}. The job is no longer kept."
-        values = {"state": line.outcome, "reason": line.reason}
-        return Answer(outcome=line.outcome, words=words, code="job_forgotten", values=values)
-    if (jobs := overlapped_jobs(line.reason)) is not None:
+    if entry.outcome != "skipped":
+        reason = f": {entry.reason}" if entry.reason else ""
+        words = f"Its job {_became(entry.outcome)}{reason}. The job is no longer kept."
+        values = {"state": entry.outcome, "reason": entry.reason}
+        return Answer(outcome=entry.outcome, words=words, code="job_forgotten", values=values)
+    if (jobs := overlapped_jobs(entry.reason)) is not None:
         return overlap_answer(schedule, at, *jobs, records.other, around)
-    return _skipped(schedule, line, move, around.now)
+    return _skipped(schedule, entry, move, around.now)
 
 
 def _became(outcome: str) -> str:
     return "was cancelled" if outcome == "cancelled" else outcome
 
 
-def _skipped(schedule: Schedule, line: Occurrence, move: AuditRecord | None, now: int) -> Answer:
-    outcome = f"skipped: {line.reason}"
-    match line.reason:
+def _skipped(schedule: Schedule, entry: Occurrence, move: AuditRecord | None, now: int) -> Answer:
+    outcome = f"skipped: {entry.reason}"
+    match entry.reason:
         case slots.MISSED | slots.NOT_CLAIMED:
-            return _not_caught_up(schedule, line, move)
+            return _not_caught_up(schedule, entry, move)
         case unique if unique.startswith(f"{slots.UNIQUE} "):
             holder = unique.removeprefix(f"{slots.UNIQUE} (job ").removesuffix(")")
             return _refused_by_key(schedule, outcome, holder)
@@ -270,12 +270,16 @@ def _skipped(schedule: Schedule, line: Occurrence, move: AuditRecord | None, now
             return Answer(outcome=outcome, words=words, code="skipped.other", values={"reason": reason})
 
 
-def _not_caught_up(schedule: Schedule, line: Occurrence, move: AuditRecord | None) -> Answer:
-    words, fix = _not_caught_up_words(schedule, _missed(schedule, line, move))
-    values = {**_missed_values(line, move), "catchup": schedule.spec.catchup, "limit": schedule.spec.catchup_limit}
-    is_unclaimed = line.reason == slots.NOT_CLAIMED
+def _not_caught_up(schedule: Schedule, entry: Occurrence, move: AuditRecord | None) -> Answer:
+    words, fix = _not_caught_up_words(schedule, _missed(schedule, entry, move))
+    values = {
+        **_missed_values(entry, move),
+        "catchup": schedule.spec.catchup,
+        "limit": schedule.spec.catchup_limit,
+    }
+    is_unclaimed = entry.reason == slots.NOT_CLAIMED
     code = "skipped.moved" if move else "skipped.not_claimed" if is_unclaimed else "skipped.missed"
-    return Answer(outcome=f"skipped: {line.reason}", words=words, fix=fix, code=code, values=values)
+    return Answer(outcome=f"skipped: {entry.reason}", words=words, fix=fix, code=code, values=values)
 
 
 def _not_caught_up_words(schedule: Schedule, missed: str) -> tuple[str, str]:
@@ -292,7 +296,7 @@ def _not_caught_up_words(schedule: Schedule, missed: str) -> tuple[str, str]:
 
 
 def _refused_by_key(schedule: Schedule, outcome: str, holder: str) -> Answer:
-    """What is said of an occurrence whose key another job held."""
+    """What is said of an entry whose key another job held."""
     key = f"the unique key {schedule.spec.key!r}" if schedule.spec.key else "the unique key that this schedule had then"
     words = f"It was skipped, because job {holder} held {key}. One job at a time has a key."
     own = "If the schedule should run beside that job, give its jobs a key of their own."
@@ -301,17 +305,23 @@ def _refused_by_key(schedule: Schedule, outcome: str, holder: str) -> Answer:
     return Answer(outcome=outcome, words=words, fix=fix, code="skipped.key", values=values)
 
 
-def _missed_values(line: Occurrence, move: AuditRecord | None) -> Values:
-    span: Values = {"after": iso_text(line.after_at), "through": iso_text(line.through_at), "count": line.count}
+def _missed_values(entry: Occurrence, move: AuditRecord | None) -> Values:
+    span: Values = {
+        "after": iso_text(entry.after_at),
+        "through": iso_text(entry.through_at),
+        "count": entry.count,
+    }
     return span if move is None else {**span, **change_values(move)}
 
 
-def _missed(schedule: Schedule, line: Occurrence, move: AuditRecord | None) -> str:
+def _missed(schedule: Schedule, entry: Occurrence, move: AuditRecord | None) -> str:
     """From when to when nothing fired, or nothing was claimed; or which change of the zone was the cause."""
     if move is not None:
         return put_into_past(move)
-    span = f"from {wall(schedule, line.after_at)} to {wall(schedule, line.through_at)} ({counted(line.count, 'time')})"
-    if line.reason == slots.NOT_CLAIMED:
+    span = (
+        f"from {wall(schedule, entry.after_at)} to {wall(schedule, entry.through_at)} ({counted(entry.count, 'time')})"
+    )
+    if entry.reason == slots.NOT_CLAIMED:
         return f"It was missed: its job was made ahead, and no worker claimed the schedule's jobs in time {span}."
     return f"It was missed: no scheduler fired the schedule {span}."
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 STATES = {"refused": "left", "newer": "left"}
 
 
-class Planning(Struct, frozen=True, kw_only=True):
+class PlannedItem(Struct, frozen=True, kw_only=True):
     """What becomes of one item: add, restore, change, re-time, unchanged, left or unsupported."""
 
     item: Item
@@ -50,7 +50,7 @@ class Import(Struct, frozen=True, kw_only=True):
     """Everything that an import would do."""
 
     origin: Origin
-    items: list[Planning]
+    items: list[PlannedItem]
     planned: list[Planned]
     gone: list[str]  # schedules of an earlier import whose source no longer has them
 
@@ -83,9 +83,9 @@ def plan_import(
     return Import(
         origin=origin,
         items=[
-            Planning(item=item, state="left", says=(untouched[item.id],), after=known.get(item.id))
+            PlannedItem(item=item, state="left", says=(untouched[item.id],), after=known.get(item.id))
             if item.id in untouched
-            else _planning(item, by_id.get(item.id), existing.get(item.id))
+            else _planned_item(item, by_id.get(item.id), existing.get(item.id))
             for item in items
         ],
         planned=planned,
@@ -93,13 +93,13 @@ def plan_import(
     )
 
 
-def _planning(item: Item, planned: Planned | None, existing: Schedule | None) -> Planning:
+def _planned_item(item: Item, planned: Planned | None, existing: Schedule | None) -> PlannedItem:
     if item.spec is None:
-        return Planning(item=item, state="unsupported", says=(item.reason,))
+        return PlannedItem(item=item, state="unsupported", says=(item.reason,))
     if planned is None or (planned.edit is None and existing is not None and existing.spec == item.spec):
-        return Planning(item=item, state="unchanged", after=existing)
+        return PlannedItem(item=item, state="unchanged", after=existing)
     after = planned.after or planned.before
-    return Planning(item=item, state=STATES.get(planned.kind, planned.kind), says=tuple(planned.says), after=after)
+    return PlannedItem(item=item, state=STATES.get(planned.kind, planned.kind), says=tuple(planned.says), after=after)
 
 
 def apply_import(target: Target, found: Import, *, by: str) -> int:
