@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota import failpoints
 from rota.alerts.reading import read_incidents, read_silences, read_snapshot
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rota.alerts.sender import Sender
     from rota.engine.events import Events
     from rota.engine.store_clock import StoreClock
-    from rota.model.alerts.decide import Change
+    from rota.model.alerts.decide import IncidentChange
     from rota.model.alerts.incident import Delivery, Incident
     from rota.model.alerts.rule import AlertRule
     from rota.model.alerts.stored_rule import KeptRule
@@ -54,6 +54,12 @@ BATCH = 100  # edits in one call
 CHANNEL_THREADS = 2  # one message that hangs leaves a thread for the others of its channel
 MOST_RACES = 5  # times that a result is written again because another node changed the entry
 SILENCE_KEPT_FOR = 24 * 3600 * SECOND  # a silence that is over is shown for a day
+
+
+class Check(NamedTuple):
+    """One check of the rules, which this node does."""
+
+    since: int | None  # up to when the checks before it have recorded what they found; None: there was none
 
 
 class AlertWatch(Service):
@@ -83,10 +89,10 @@ class AlertWatch(Service):
         now = self._store.now()
         self.clock.sync(now, asked_at)
         try:
-            since = self._take_turn(now)
-            if since is not None:
-                self.record(self.decide(now, since or None), now)
-                self._finish_turn(now)
+            check = self._claim_check(now)
+            if check is not None:
+                self.record(self.decide(now, check.since), now)
+                self._finish_check(now)
         except StoreSealed:
             return pause  # sealed on purpose
         return pause
@@ -95,22 +101,21 @@ class AlertWatch(Service):
         self.threads.wait_until_idle()
         self.threads.close()
 
-    def _take_turn(self, now: int) -> int | None:
-        """Up to when checks have recorded what they found (0: there was none), if this node does the next one; None:
-        another node does."""
+    def _claim_check(self, now: int) -> Check | None:
+        """The check that this node does now; None if another node does it, or did it just before."""
         found = self._store.get_entries(WATCH_KIND, [self._app])
         last = unpack_watch(found[0].data) if found else None
         if last is not None and 0 <= now - last.at < self._every * 8 // 10:
             return None
-        since = 0 if last is None else last.at if last.through is None else last.through
-        data = pack(Watch(at=now, by=self._node, through=since))
+        since = None if last is None else last.at if last.through is None else last.through
+        data = pack(Watch(at=now, by=self._node, through=since or 0))
         version = found[0].version if found else 0
         refused = self._store.edit_entries(
             [EntryEdit(kind=WATCH_KIND, name=self._app, expect_version=version, data=data)]
         )
-        return None if refused else since
+        return None if refused else Check(since=since or None)
 
-    def _finish_turn(self, now: int) -> None:
+    def _finish_check(self, now: int) -> None:
         """Say that everything up to now is recorded. A check that is cut off does not, so that the next one finds the
         failures again that this one has seen."""
         found = self._store.get_entries(WATCH_KIND, [self._app])
@@ -122,7 +127,7 @@ class AlertWatch(Service):
             [EntryEdit(kind=WATCH_KIND, name=self._app, expect_version=found[0].version, data=data)]
         )
 
-    def decide(self, now: int, since: int | None) -> list[Change]:
+    def decide(self, now: int, since: int | None) -> list[IncidentChange]:
         """What the store shows now, compared with what it has recorded."""
         kept_rules = read_stored_rules(self._store)
         self._rules = rules_in_force(self._app, self._plan.rules, kept_rules)
@@ -137,12 +142,12 @@ class AlertWatch(Service):
         busy = frozenset(name for name in channels if self.threads.is_busy(name))
         return decide(rules, seen, kept, Context(self._app, self._node, channels, silences, now, busy))
 
-    def record(self, changes: list[Change], now: int) -> None:
+    def record(self, changes: list[IncidentChange], now: int) -> None:
         """Record changes, and send the messages of those that were accepted."""
         for start in range(0, len(changes), BATCH):
             self._record(changes[start : start + BATCH], now)
 
-    def _record(self, changes: list[Change], now: int) -> None:
+    def _record(self, changes: list[IncidentChange], now: int) -> None:
         edits = [
             EntryEdit(
                 kind=KIND,
@@ -158,7 +163,7 @@ class AlertWatch(Service):
         for change in accepted:
             self._emit_and_send(change, now)
 
-    def _emit_and_send(self, change: Change, now: int) -> None:
+    def _emit_and_send(self, change: IncidentChange, now: int) -> None:
         incident = change.after
         if incident is None:
             return

@@ -41,7 +41,7 @@ class Kept(NamedTuple):
     version: int
 
 
-class Change(NamedTuple):
+class IncidentChange(NamedTuple):
     """What an incident becomes; None: its record goes. Version 0: it is new."""
 
     before: Incident | None
@@ -67,7 +67,9 @@ class Context(NamedTuple):
     busy: frozenset[str] = frozenset()  # channels that this node sends to already: another node may be free
 
 
-def decide(rules: Iterable[AlertRule], seen: AlertSnapshot, kept: Mapping[str, Kept], around: Context) -> list[Change]:
+def decide(
+    rules: Iterable[AlertRule], seen: AlertSnapshot, kept: Mapping[str, Kept], around: Context
+) -> list[IncidentChange]:
     """Every change of an incident of this app, with the messages that this node then sends."""
     wanted: dict[str, Incident | None] = {}
     for rule in rules:
@@ -191,13 +193,13 @@ def ended_with_rule(incident: Incident, now: int) -> Incident:
     return _replace(incident, state="ended", ended_at=now, end_text=RULE_REMOVED, deliveries=dropped)
 
 
-def _change(after: Incident | None, kept: Kept | None, around: Context) -> Change | None:
+def _change(after: Incident | None, kept: Kept | None, around: Context) -> IncidentChange | None:
     before = None if kept is None else kept.incident
     version = 0 if kept is None else kept.version
     if after is None:
-        return Change(before, None, version)
+        return IncidentChange(before, None, version)
     claimed, sends = claim(after, around)
-    return None if claimed == before else Change(before, claimed, version, sends)
+    return None if claimed == before else IncidentChange(before, claimed, version, sends)
 
 
 def claim(incident: Incident, around: Context) -> tuple[Incident, tuple[Delivery, ...]]:
