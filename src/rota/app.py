@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rota.client.sources import Sources
     from rota.client.tenants import Tenants
     from rota.client.tokens import Tokens
+    from rota.config.running import RunSettings
     from rota.config.settings import Settings
     from rota.documents.client import Documents
     from rota.engine.events import Event
@@ -264,11 +265,6 @@ class App:
 
         A node with a worker and a scheduler also runs the queues of documents; `documents` says otherwise.
         """
-        from rota.engine.node import Node  # noqa: PLC0415 - who only enqueues needs no engine
-        from rota.engine.services import NodeSettings  # noqa: PLC0415
-        from rota.engine.upkeep.trimmer import trimmers  # noqa: PLC0415
-        from rota.engine.worker.worker import WorkerSettings  # noqa: PLC0415
-
         wiring = self._wiring
         if wiring.node is not None:
             raise BadOption("this app runs already; stop() it first")
@@ -284,6 +280,19 @@ class App:
         self.open()
         self.sync_schedules()
         warn_of_strangers(wiring.deploy)
+        node = wiring.node = self._make_node(said, worker=worker, scheduler=scheduler)
+        node.start()
+        if (worker and scheduler) if documents is None else documents:
+            self._start_documents(node)
+        return node
+
+    def _make_node(self, said: RunSettings, *, worker: bool, scheduler: bool) -> Node:
+        from rota.engine.node import Node  # noqa: PLC0415 - who only enqueues needs no engine
+        from rota.engine.services import NodeSettings  # noqa: PLC0415
+        from rota.engine.upkeep.trimmer import trimmers  # noqa: PLC0415
+        from rota.engine.worker.worker import WorkerSettings  # noqa: PLC0415
+
+        wiring = self._wiring
         settings = NodeSettings(
             worker=worker,
             scheduler=scheduler,
@@ -304,11 +313,7 @@ class App:
         node = Node(self.open(), wiring.registry, wiring.events, settings)
         node.services += trimmers(self.open(), wiring.events, node.clock)
         self._add_alerts(node)
-        wiring.node = node
-        wiring.node.start()
-        if (worker and scheduler) if documents is None else documents:
-            self._start_documents(wiring.node)
-        return wiring.node
+        return node
 
     def _add_alerts(self, node: Node) -> None:
         found = self._wiring.resolved

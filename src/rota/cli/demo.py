@@ -46,12 +46,8 @@ def demo(length: str | None, store_url: str | None, port: int | None) -> None:
             app.open()
             http = Beside(app, port)
             app.sync_schedules()
-            for line in banner(Target(app, "a sample shop"), queues_of(app), CONCURRENCY, is_scheduler=True):
-                say(line)
-            for line in http.greeting():
-                say(line)
-            for line in _hints(url):
-                say(line)
+            say(*banner(Target(app, "a sample shop"), queues_of(app), CONCURRENCY, is_scheduler=True))
+            say(*http.greeting(), *_hints(url))
             watching.listen()
             lines.start()
             node = app.start(queues=queues_of(app), concurrency=CONCURRENCY, drain=DRAIN)

@@ -105,18 +105,15 @@ def _serve(
     """Run the services; answer why they ended."""
     app = loaded.app
     set_up_logging(log_level or app.settings.log.level or "warning")
-    lines, watching = LiveLines(app, shows_tracebacks=True), Watching()
-    http = None
+    lines, watching, http = LiveLines(app, shows_tracebacks=True), Watching(), None
     try:
         internals(app).develop(is_dev=True)
         app.open()
         http = Beside(app, port)
         taken = queues or app.settings.worker.queues or queues_of(app)
         at_once = concurrency or app.settings.worker.concurrency
-        for line in () if is_again else banner(loaded, taken, at_once, is_scheduler=True, has_documents=documents):
-            say(line)
-        for line in () if is_again else http.greeting():
-            say(line)
+        if not is_again:
+            say(*banner(loaded, taken, at_once, is_scheduler=True, has_documents=documents), *http.greeting())
         watching.listen()
         lines.start()
         node = app.start(queues=taken, concurrency=at_once, drain=drain, documents=documents)

@@ -55,8 +55,7 @@ def init(target: str | None) -> None:
     for name, text in files.items():
         with (folder / name).open("x", encoding="utf-8") as file:
             file.write(text)
-    for line in _next_steps(folder, list(files), app):
-        say(line)
+    say(*_next_steps(folder, list(files), app))
 
 
 def _refuse_existing(folder: Path, names: list[str]) -> None:

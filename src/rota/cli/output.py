@@ -77,9 +77,10 @@ def write(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
     click.echo(text, err=err, nl=nl, color=False if os.environ.get("NO_COLOR") else None)
 
 
-def say(text: str) -> None:
-    """A remark for people, beside the data."""
-    write(text, err=True)
+def say(*lines: str) -> None:
+    """Remarks for people, beside the data."""
+    for line in lines:
+        write(line, err=True)
 
 
 def warn(text: str) -> None:

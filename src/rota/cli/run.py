@@ -169,8 +169,7 @@ def serve(
         taken = (queues or app.settings.worker.queues or queues_of(app)) if worker else ()
         at_once = concurrency or app.settings.worker.concurrency
         if form == "text" and (tether is None or tether.shows_banner):
-            for line in banner(loaded, taken, at_once, is_scheduler=scheduler, has_documents=documents):
-                say(line)
+            say(*banner(loaded, taken, at_once, is_scheduler=scheduler, has_documents=documents))
         start = partial(
             app.start,
             worker=worker,

@@ -76,8 +76,7 @@ def apply_command(app: App, by: str, out: Output) -> None:
     planned = _planned(app)
     _write_plan(app, planned, out, nothing="nothing was to be changed")
     apply(internals(app).deploy, app, by=by)
-    for line in _done(planned):
-        say(line)
+    say(*_done(planned))
 
 
 def _done(planned: DeployPlan) -> Iterator[str]:

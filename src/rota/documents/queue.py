@@ -96,16 +96,7 @@ class DocumentQueue:
         self.name = name or source.name
         self.events = _events_of(app)
         self._handler = Handler(on_document, "on_document", 2)
-        self._hooks = {
-            what: Handler(function, what, 3 if what == "on_error" else 1)
-            for what, function in {
-                "on_start": on_start,
-                "on_stop": on_stop,
-                "on_idle": on_idle,
-                "on_error": on_error,
-            }.items()
-            if function is not None
-        }
+        self._hooks = _hooks_of(on_start=on_start, on_stop=on_stop, on_idle=on_idle, on_error=on_error)
         check_type(type)
         self._type = type
         self._pace = Pace(
@@ -115,9 +106,8 @@ class DocumentQueue:
             idle_delay=_idle_span(idle_delay),
         )
         self._timing = Timing(
-            tz=zone_name(tz) or "UTC", reprocess_delay=fine_span_of(reprocess_delay), backoff=backoff or Backoff()
+            tz=_known_zone(tz), reprocess_delay=fine_span_of(reprocess_delay), backoff=backoff or Backoff()
         )
-        find_zone(self._timing.tz)
         self._clock = StoreClock(source.now)
         self._changing = threading.Lock()
         self._loop = LoopThread()
@@ -312,6 +302,20 @@ def _events_of(app: AppBeside | None) -> Events:
     events = Events()
     log_events(events)
     return events
+
+
+def _hooks_of(**hooks: Callable[..., object] | None) -> dict[str, Handler]:
+    return {
+        what: Handler(function, what, 3 if what == "on_error" else 1)
+        for what, function in hooks.items()
+        if function is not None
+    }
+
+
+def _known_zone(tz: str) -> str:
+    name = zone_name(tz) or "UTC"
+    find_zone(name)  # BadOption if there is none of this name
+    return name
 
 
 def _count(concurrency: object) -> int:

@@ -91,16 +91,18 @@ def build_services(
         return new_id(random, clock.now())
 
     work = settings.work
-    worker = lease_keeper = log_keeper = scheduler = None
+    worker = lease_keeper = log_keeper = scheduler = runs = None
     if settings.worker:
         worker = worker_type(
             store, registry, events, clock, holder=node_id, settings=work, random=random, executors=executors
         )
-        lease_keeper = LeaseKeeper(store, worker.runs, events, clock, holder=node_id, lease_for=work.lease_for)
-        log_keeper = LogKeeper(store, worker.runs, events, clock, holder=node_id)
+        runs = worker.runs
+        lease_keeper = LeaseKeeper(store, runs, events, clock, holder=node_id, lease_for=work.lease_for)
+        log_keeper = LogKeeper(store, runs, events, clock, holder=node_id)
     if settings.scheduler:
         idle_worker = worker if work.early_by else None  # a worker that claims nothing early needs no early firing
         scheduler = Scheduler(store, events, clock, make_id, worker=idle_worker)
+    record = _record(node_id, registry.names(), settings)
     return Services(
         worker=worker,
         lease_keeper=lease_keeper,
@@ -110,14 +112,7 @@ def build_services(
         pruner=Pruner(store, events, clock, retention=settings.retention),
         tenant_sync=TenantSync(store, events, clock, make_id),
         clock_watch=ClockWatch(store, events, clock, make_id, node_id=node_id),
-        heartbeat=Heartbeat(
-            store,
-            events,
-            clock,
-            _record(node_id, registry.names(), settings),
-            runs=worker.runs if worker is not None else None,
-            scheduler=scheduler,
-        ),
+        heartbeat=Heartbeat(store, events, clock, record, runs=runs, scheduler=scheduler),
     )
 
 

@@ -41,6 +41,33 @@ def run_copy(
     """
     if collection_of(original) is not None:
         raise Refused(f"job {original.id} keeps a collection in sync; start a new one with `rota sources run` instead")
+    payload, is_kept = _payload(registry, redaction, original, args, kwargs)
+    new = NewJob(
+        id=new_id,
+        task=original.task,
+        payload=payload,
+        queue=original.queue,
+        priority=original.priority,
+        reason=f"a copy of {original.id}",
+    )
+    task = None if is_kept else registry.find(original.task)
+    add_through(() if task is None else task.middleware, new, lambda passed: store.add_jobs([passed]))
+    deeds = [
+        Deed(original.id, "copied", {}, {"copy": new_id}),
+        Deed(new_id, "enqueued", {}, {"task": original.task, COPY_OF: original.id}),
+    ]
+    add_deeds(store, "job", deeds, by)
+    return new_id
+
+
+def _payload(
+    registry: Registry,
+    redaction: Redaction,
+    original: Job,
+    args: list[Any] | None,
+    kwargs: dict[str, Any] | None,
+) -> tuple[bytes, bool]:
+    """The call of the copy, and whether it is the stored one as middleware made it: only a worker can read that."""
     stored = unpack_call(original.payload)
     given = restored_call(
         list(stored.args) if args is None else args,
@@ -49,31 +76,13 @@ def run_copy(
         redaction.shown(stored),
     )
     meta = {**stored.meta, COPY_OF: original.id}
-    is_kept = stored.passed is not Passed.NO and given == (stored.args, stored.kwargs)
+    if stored.passed is not Passed.NO and given == (stored.args, stored.kwargs):
+        return pack_call(msgspec.structs.replace(stored, meta=meta), what=original.task), True
     call = Call(*given, meta, stored.retries, stored.timeout, stored.secrets)
-    new = NewJob(
-        id=new_id,
-        task=original.task,
-        payload=_with_meta(original, stored, meta) if is_kept else _payload(registry, original, call),
-        queue=original.queue,
-        priority=original.priority,
-        reason=f"a copy of {original.id}",
-    )
-    task = None if is_kept else registry.find(original.task)
-    add_through(() if task is None else task.middleware, new, lambda passed: store.add_jobs([passed]))
-    add_deeds(
-        store,
-        "job",
-        [
-            Deed(original.id, "copied", {}, {"copy": new_id}),
-            Deed(new_id, "enqueued", {}, {"task": original.task, COPY_OF: original.id}),
-        ],
-        by,
-    )
-    return new_id
+    return _checked_payload(registry, original, call), False
 
 
-def _payload(registry: Registry, original: Job, call: Call) -> bytes:
+def _checked_payload(registry: Registry, original: Job, call: Call) -> bytes:
     """The call, checked against the task's parameters if this process knows the task."""
     try:
         task = registry.get(original.task)
@@ -81,16 +90,8 @@ def _payload(registry: Registry, original: Job, call: Call) -> bytes:
         return pack_call(call, what=original.task)
     task.signature.check(tuple(call.args), call.kwargs)
     secrets = task.signature.secrets(tuple(call.args), call.kwargs, task.sender.redaction.extra)
-    return pack_call(
-        Call(call.args, call.kwargs, call.meta, call.retries, call.timeout, secrets or call.secrets),
-        what=original.task,
-        encode=task.signature.encode,
-    )
-
-
-def _with_meta(original: Job, stored: Call, meta: dict[str, Any]) -> bytes:
-    """The call as middleware made it: only the task's worker can read its arguments."""
-    return pack_call(msgspec.structs.replace(stored, meta=meta), what=original.task)
+    known = msgspec.structs.replace(call, secrets=secrets or call.secrets)
+    return pack_call(known, what=original.task, encode=task.signature.encode)
 
 
 def original_of(job: Job) -> str | None:

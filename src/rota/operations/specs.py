@@ -79,8 +79,9 @@ def make_spec(
     _check_request(request)
     check_choice("overlap", overlap, OVERLAPS)
     check_choice("catchup", catchup, CATCHUPS, {"none": "skip", "one": "latest", "coalesce": "latest", "every": "all"})
-    zone = one_zone(trigger, tz) or default_tz
-    unique = _key(request, key, key_for)
+    said_zone = one_zone(trigger, tz)
+    zone = said_zone or default_tz
+    own_key, held_for = _key(request, key, key_for)
     spec = ScheduleSpec(
         trigger=str(trigger),
         task=request.task,
@@ -102,10 +103,10 @@ def make_spec(
         description=description,
         lookahead=span_of(lookahead) if lookahead is not None else 0,
         tenant="" if tenant is None else check_name("tenant", tenant),
-        key=unique[0],
-        key_for=unique[1],
+        key=own_key,
+        key_for=held_for,
     )
-    return check_spec(_following(spec, request, tz=one_zone(trigger, tz), queue=queue, priority=priority))
+    return check_spec(_following(spec, request, tz=said_zone, queue=queue, priority=priority))
 
 
 def one_zone(trigger: Trigger, tz: object) -> str | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rota.tasks.job import Job
 
 R = TypeVar("R")
+S = TypeVar("S", bound=msgspec.Struct)
 
 log = logging.getLogger("rota.app")
 
@@ -379,7 +380,5 @@ class _Link:
         return returned
 
 
-def _replaced(value: R, **changes: Any) -> R:
-    said = {name: change for name, change in changes.items() if change is not None}
-    changed: R = msgspec.structs.replace(value, **said)  # type: ignore[type-var]
-    return changed
+def _replaced(value: S, **changes: Any) -> S:
+    return msgspec.structs.replace(value, **{name: said for name, said in changes.items() if said is not None})

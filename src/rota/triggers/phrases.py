@@ -6,7 +6,7 @@ writes them into other phrases: in German, `on` is empty and each day brings its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -119,12 +119,14 @@ class Phrases:
 
     def name(self, key: str, index: int) -> str:
         """One of a list of names, such as a month's."""
-        return self.table[key][index]  # type: ignore[index]
+        return self._names(key)[index]
 
     def ordinal(self, n: int) -> str:
-        endings = self.table["ordinals"]
         index = 0 if n % 100 in {11, 12, 13} or n % 10 > 3 else n % 10
-        return f"{n}{endings[index]}"  # type: ignore[index]
+        return f"{n}{self._names('ordinals')[index]}"
+
+    def _names(self, key: str) -> list[str]:
+        return cast("list[str]", self.table[key])  # a phrase that is used by index is a list in every language
 
     def joined(self, words: Sequence[str], last: str = "and") -> str:
         return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {self.table[last]} {words[-1]}"

@@ -54,12 +54,12 @@ class SiteLogin:
 
     async def find(self, request: Request) -> Identity | None:
         """Who asks, by the site's word; None if the site knows nobody. A plain function is called in a thread."""
-        if self._login is None:
+        login = self._login
+        if login is None:
             return None
-        if _is_async(self._login):
-            found: Any = await self._login(request)  # type: ignore[misc]
-        else:
-            found = await self._app.aio.call(lambda: self._login(request))  # type: ignore[misc]
+        found: Any = login(request) if _is_async(login) else await self._app.aio.call(lambda: login(request))
+        if inspect.isawaitable(found):
+            found = await found
         return None if found is None else _identity_of(found)
 
     def address(self, back: str) -> str | None:

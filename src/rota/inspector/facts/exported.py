@@ -59,7 +59,7 @@ class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
 
 
 def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
-    spec, pause = schedule.spec, schedule.pause
+    spec = schedule.spec
     call, problem = _call_of(schedule, hidden)
     return ExportedSchedule(
         trigger=spec.trigger,
@@ -89,9 +89,7 @@ def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
         follows=spec.follows,
         sync=None if spec.sync is None else msgspec.structs.asdict(spec.sync),
         enabled=schedule.is_enabled,
-        paused=None
-        if pause is None
-        else {"reason": pause.reason, "by": pause.by, "until": optional_datetime(pause.until)},
+        paused=_pause_of(schedule),
         description=spec.description,
         origin=_origin_of(schedule.origin),
         retired=schedule.origin.is_retired,
@@ -99,6 +97,11 @@ def exported(schedule: Schedule, hidden: Redaction) -> ExportedSchedule:
         run_count=schedule.runs,
         problem=schedule.problem or problem,
     )
+
+
+def _pause_of(schedule: Schedule) -> dict[str, Any] | None:
+    pause = schedule.pause
+    return None if pause is None else {"reason": pause.reason, "by": pause.by, "until": optional_datetime(pause.until)}
 
 
 def _origin_of(origin: Origin) -> dict[str, str]:
