@@ -33,6 +33,7 @@ from rota.inspector.schedule_view import ScheduleView
 from rota.inspector.sync_task import SyncTask
 from rota.inspector.tenant_view import TenantView
 from rota.inspector.token_view import TokenView
+from rota.model.alerts.rule import AlertKeywords, make_rule
 from rota.operations.specs import ScheduleKeywords, make_spec
 from rota.store.contract import Page
 from rota.tasks.task import Configured, TaskKeywords, make_options
@@ -119,6 +120,8 @@ def python_page() -> str:
     parts += keywords("Options of a task", "`@app.task(…)` takes these.", TaskKeywords, make_options)
     about = "`@app.schedule(…)` and `app.schedules.put(…)` take these."
     parts += keywords("Options of a schedule", about, ScheduleKeywords, make_spec)
+    about = "`app.alerts.add(…)` and `app.alerts.put(…)` take these."
+    parts += keywords("Options of an alert rule", about, AlertKeywords, make_rule)
     for name, (kind, about) in PARTS.items():
         parts += thing(name, kind, about=about)
     for name in names:

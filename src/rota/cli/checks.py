@@ -7,11 +7,13 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import click
 from msgspec import Struct
 
 from rota.cli.misfits import misfits
+from rota.cli.output import write
 from rota.cli.schedule_page import read_schedules
-from rota.cli.words import count, first_line, listed, relative
+from rota.cli.words import count, first_line, listed, printable, relative
 from rota.inspector.reading import clock_record
 from rota.inspector.search import matching_jobs
 from rota.model.clock.record import recent_steps
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rota.app import App
+    from rota.cli.output import Output
     from rota.store.contract import QueueInfo, Store
 
 MOST_JOBS = 10_000  # waiting jobs that are looked through for unknown tasks
@@ -35,6 +38,8 @@ MOST_SHOWN = 20  # broken schedules that are listed one by one
 MOST_USERS = 5  # schedules that are named for each unknown task
 LEAST_ROOM = 200 * 1024 * 1024
 FLEETING = ("tmpfs", "ramfs")
+
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -58,6 +63,22 @@ class Check(NamedTuple):
 
     def facts(self) -> Facts:
         return Facts(about=self.about, verdict=self.verdict, finding=self.finding, todo=self.todo or None)
+
+
+def show_checks(found: list[Check], out: Output, *, width: int = 10) -> None:
+    """All findings and a last line that counts them, or data."""
+    if out.form != "table":
+        out.rows(found, [], Facts, Check.facts, empty="")
+        return
+    for check in found:
+        word = click.style(f"{check.verdict:<8}", fg=COLOURS[check.verdict])
+        write(f"{word} {check.about:<{width}} {printable(check.finding)}")
+        if check.todo:
+            write(f"{'':{width + 10}}→ {check.todo}")
+    verdicts = [check.verdict for check in found]
+    parts = [count(verdicts.count(word), word) for word in ("problem", "warning") if word in verdicts]
+    write("")
+    write(listed(parts) if parts else "all is well")
 
 
 class SchedulesSeen:

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.app import App, internals
-from rota.cli.checks import Check, Examination, Facts, examine
+from rota.cli.checks import Check, Examination, examine, show_checks
 from rota.cli.endings import FAILED
 from rota.cli.options import app_option, find_store, output_option, store_option
-from rota.cli.output import Output, write
 from rota.cli.target import load_target
-from rota.cli.words import count, listed, printable
 from rota.errors import StoreError
 from rota.inspector.health import why_unusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rota.cli.output import Output
     from rota.store.contract import Store
-
-COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command()
@@ -35,11 +32,7 @@ def doctor(target: str | None, store_url: str | None, out: Output, *, recount: b
     is_named = target is not None and not store_url
     store = internals(app).store.find() if is_named else find_store(store_url, app.settings.namespace)
     found = list(_checks(store, app if target else None, recounts_all=recount))
-    if out.form == "table":
-        for line in _lines(found):
-            write(line)
-    else:
-        out.rows(found, [], Facts, Check.facts, empty="")
+    show_checks(found, out)
     click.get_current_context().exit(FAILED if any(check.verdict == "problem" for check in found) else 0)
 
 
@@ -61,15 +54,3 @@ def _checks(store: Store, app: App | None, *, recounts_all: bool) -> Iterator[Ch
         yield Check("store", "problem", str(err), "repair the store, then run it again")
     finally:
         store.close()
-
-
-def _lines(found: list[Check]) -> Iterator[str]:
-    for check in found:
-        word = click.style(f"{check.verdict:<8}", fg=COLOURS[check.verdict])
-        yield f"{word} {check.about:<10} {printable(check.finding)}"
-        if check.todo:
-            yield f"{'':20}→ {check.todo}"
-    verdicts = [check.verdict for check in found]
-    parts = [count(verdicts.count(word), word) for word in ("problem", "warning") if word in verdicts]
-    yield ""
-    yield listed(parts) if parts else "all is well"

@@ -25,10 +25,11 @@ from rota.model.secrets.masking import masked
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rota.app import App
     from rota.cli.import_run import Choices
+    from rota.importers.found import Item
 
 LARGEST_CRONTAB = 1_000_000  # bytes
 
@@ -68,15 +69,8 @@ def import_crontab(
             "--task NAME gives the command to a task that you have"
         )
     lines = read_crontab(_text_of(source), is_system=is_system)
-    items = crontab_items(
-        lines,
-        tasks_of(app, choices),
-        tz=find_zone(tz or machine_zone()).name,
-        task=task,
-        module=Path(code_file or "").stem,
-        prefix=choices.prefix,
-        now=datetime_of(app.open().now()),
-    )
+    zone, module = find_zone(tz or machine_zone()).name, Path(code_file or "").stem
+    items = _items(app, choices, crontab_items, lines, tz=zone, task=task, module=module)
     named = "stdin" if source == "-" else str(Path(source).absolute())
 
     def write_code() -> None:
@@ -94,9 +88,7 @@ def import_celery_beat(app: App, choices: Choices, source: str) -> None:
     from rota.importers.celery_beat import beat_items, read_beat  # noqa: PLC0415 - of this command alone
 
     entries = read_beat(_object(source, ("conf", "finalize"), "a Celery app"))
-    now = datetime_of(app.open().now())
-    items = beat_items(entries, tasks_of(app, choices), prefix=choices.prefix, now=now)
-    finish(app, choices, "celery-beat", source, items)
+    finish(app, choices, "celery-beat", source, _items(app, choices, beat_items, entries))
 
 
 @imports.command(
@@ -142,8 +134,7 @@ def import_django_celery_beat(
     read = read_tables(source)
     known = Source(app.open(), source)
     rows = take_over.restored(read, known.records)
-    now = datetime_of(app.open().now())
-    items = table_items(rows, tasks_of(app, choices), prefix=choices.prefix, now=now)
+    items = _items(app, choices, table_items, rows)
     chosen = take_over.choose(take_over.paired(items, rows, known.records), only)
     if options.moves:
         take_over.move(app, choices, source, known, chosen, options)
@@ -162,9 +153,7 @@ def import_apscheduler(app: App, choices: Choices, source: str) -> None:
     from rota.importers.apscheduler import read_scheduler, scheduler_items  # noqa: PLC0415 - of this command alone
 
     jobs = read_scheduler(_object(source, ("get_jobs", "state"), "a scheduler of APScheduler 3"))
-    now = datetime_of(app.open().now())
-    items = scheduler_items(jobs, tasks_of(app, choices), prefix=choices.prefix, now=now)
-    finish(app, choices, "apscheduler", source, items)
+    finish(app, choices, "apscheduler", source, _items(app, choices, scheduler_items, jobs))
 
 
 @imports.command("rq-scheduler")
@@ -176,9 +165,7 @@ def import_rq_scheduler(app: App, choices: Choices, source: str, tz: str | None)
     from rota.importers.rq_scheduler import read_redis, rq_items  # noqa: PLC0415 - of this command alone
 
     jobs, zone = read_redis(source), find_zone(tz or machine_zone()).name
-    now = datetime_of(app.open().now())
-    items = rq_items(jobs, tasks_of(app, choices), tz=zone, prefix=choices.prefix, now=now)
-    finish(app, choices, "rq-scheduler", masked(source), items)
+    finish(app, choices, "rq-scheduler", masked(source), _items(app, choices, rq_items, jobs, tz=zone))
 
 
 @imports.command("rota")
@@ -202,6 +189,12 @@ def import_rota(app: App, choices: Choices, source: str) -> None:
     finish(app, choices, "rota", str(path.absolute()), export_items(found, known, internals(app).registry))
     if choices.file is None:
         _import_rules(app, choices, rules)
+
+
+def _items(app: App, choices: Choices, translate: Callable[..., list[Item]], found: object, **more: Any) -> list[Item]:
+    """What a reader found, translated for the tasks of this app."""
+    now = datetime_of(app.open().now())
+    return translate(found, tasks_of(app, choices), prefix=choices.prefix, now=now, **more)
 
 
 def _import_rules(app: App, choices: Choices, rules: Sequence[tuple[str, dict[str, Any]]]) -> None:

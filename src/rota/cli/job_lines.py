@@ -8,6 +8,7 @@ formatter of the handler would, and written at once. If anything but this proces
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -135,33 +136,30 @@ def _encoded(objects: Iterable[JsonLine]) -> str | None:
 _encoder = msgspec.json.Encoder()
 
 
+def _maker(record: logging.LogRecord, event: str) -> Callable[..., JsonLine]:
+    """Makes the objects of one call, which share what the record says."""
+    return partial(
+        JsonLine,
+        time=time_of(record),
+        level=record.levelname.lower(),
+        logger=record.name,
+        component=component_of(record.name),
+        event=event,
+    )
+
+
 def _started_objects(record: logging.LogRecord, jobs: list[Job], messages: list[str]) -> Iterator[JsonLine]:
-    time, level, component = time_of(record), record.levelname.lower(), component_of(record.name)
+    make = _maker(record, STARTED)
     for job, message in zip(jobs, messages, strict=True):
-        yield JsonLine(
-            time=time,
-            level=level,
-            logger=record.name,
-            msg=message,
-            component=component,
-            event=STARTED,
-            job_id=job.id,
-            job_name=job.task,
-            attempt=job.attempts + 1,
-        )
+        yield make(msg=message, job_id=job.id, job_name=job.task, attempt=job.attempts + 1)
 
 
 def _ended_objects(record: logging.LogRecord, ended: list[Change], messages: list[str]) -> Iterator[JsonLine]:
-    time, level, component = time_of(record), record.levelname.lower(), component_of(record.name)
+    make = _maker(record, SUCCEEDED)
     for change, message in zip(ended, messages, strict=True):
         job = change.job
-        yield JsonLine(
-            time=time,
-            level=level,
-            logger=record.name,
+        yield make(
             msg=message,
-            component=component,
-            event=SUCCEEDED,
             job_id=job.id,
             job_name=job.task,
             queue=job.queue,

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.checks import Check, Facts
+from rota.cli.checks import Check, show_checks
 from rota.cli.endings import FAILED
 from rota.cli.lint_rules import findings
 from rota.cli.options import config_option, output_option
-from rota.cli.output import Output, write
-from rota.cli.words import count, listed, printable
 from rota.config.environment import CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from rota.cli.output import Output
 
 SUFFIXES = (".yaml", ".yml")
-COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command(
@@ -35,11 +32,7 @@ def lint(words: tuple[str, ...], out: Output, *, strict: bool) -> None:
     """Check settings and code for mistakes; needs no store."""
     files, target = _files_and_target(words)
     found = [check for file in files for check in _findings_of(file, target)] if files else list(findings(target))
-    if out.form == "table":
-        for line in _lines(found):
-            write(line)
-    else:
-        out.rows(found, [], Facts, Check.facts, empty="")
+    show_checks(found, out, width=max((len(check.about) for check in found), default=0))
     grave = {"problem", "warning"} if strict else {"problem"}
     click.get_current_context().exit(FAILED if any(check.verdict in grave for check in found) else 0)
 
@@ -66,16 +59,3 @@ def _files_and_target(words: tuple[str, ...]) -> tuple[list[Path], str | None]:
     if len(targets) > 1:
         raise click.UsageError(f"{targets[0]} and {targets[1]} are two targets; give one, and any number of YAML files")
     return files, targets[0] if targets else None
-
-
-def _lines(found: list[Check]) -> Iterator[str]:
-    width = max((len(check.about) for check in found), default=0)
-    for check in found:
-        word = click.style(f"{check.verdict:<8}", fg=COLOURS[check.verdict])
-        yield f"{word} {check.about:<{width}} {printable(check.finding)}"
-        if check.todo:
-            yield f"{'':{width + 10}}→ {check.todo}"
-    verdicts = [check.verdict for check in found]
-    parts = [count(verdicts.count(word), word) for word in ("problem", "warning") if word in verdicts]
-    yield ""
-    yield listed(parts) if parts else "all is well"

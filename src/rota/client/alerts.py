@@ -3,7 +3,7 @@ tests channels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, Unpack
 
 from rota.alerts.plan import AlertDeclarations, AlertPlan
 from rota.alerts.reading import read_incidents, read_silences
@@ -45,14 +45,14 @@ from rota.store.contract import Page, check_limit
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime, timedelta
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
 
     from rota.config.loader import Resolved
     from rota.engine.node import Node
     from rota.model.alerts.incident import Incident
     from rota.model.alerts.message import Alert
-    from rota.model.alerts.rule import AlertRule
+    from rota.model.alerts.rule import AlertKeywords, AlertRule
     from rota.store.contract import Store
 
 Handler = TypeVar("Handler", bound="Callable[[Alert], object]")
@@ -88,36 +88,13 @@ class Alerts:
 
     # Declaring, before the app starts.
 
-    def add(
-        self,
-        name: str,
-        *,
-        when: str,
-        schedule: str | None = None,
-        queue: str | None = None,
-        node: str | None = None,
-        after: str | timedelta | None = None,
-        more_than: int | None = None,
-        channels: Sequence[str] | None = None,
-    ) -> None:
+    def add(self, name: str, *, when: str, **options: Unpack[AlertKeywords]) -> None:
         """Declare a rule: `app.alerts.add("backup", when="no_success", schedule="backup", after="26h")`.
 
-        `schedule`, `queue` or `node` is a name, or a prefix that ends in *; without it, all are meant. Without
-        `channels`, all channels are told.
+        It is about all schedules, queues or nodes, unless one is named, or a prefix that ends in *.
         """
         self._check_not_running()
-        self.declared.add_rule(
-            make_rule(
-                name,
-                when=when,
-                schedule=schedule,
-                queue=queue,
-                node=node,
-                after=after,
-                more_than=more_than,
-                channels=channels,
-            )
-        )
+        self.declared.add_rule(make_rule(name, when=when, **options))
 
     def webhook(self, name: str, url: str, *, secret: str | None = None) -> None:
         """Declare a channel that gets each message as JSON, signed with the secret. `env:NAME` names a variable."""
@@ -214,29 +191,15 @@ class Alerts:
         name: str,
         *,
         when: str,
-        schedule: str | None = None,
-        queue: str | None = None,
-        node: str | None = None,
-        after: str | timedelta | None = None,
-        more_than: int | None = None,
-        channels: Sequence[str] | None = None,
         by: str = "",
         expect_version: int | None = None,
+        **options: Unpack[AlertKeywords],
     ) -> AlertRuleFacts:
         """Add a rule to the store, or replace it, while nodes run. They check it within a minute.
 
         The options are those of `add`. Refused if code or rota.yaml declares a rule of that name.
         """
-        rule = make_rule(
-            name,
-            when=when,
-            schedule=schedule,
-            queue=queue,
-            node=node,
-            after=after,
-            more_than=more_than,
-            channels=channels,
-        )
+        rule = make_rule(name, when=when, **options)
         self._check_settable(rule)
         store = self._owner.open()
         stored = StoredRule(app=self._owner.name, rule=rule)

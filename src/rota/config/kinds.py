@@ -72,6 +72,27 @@ class _Plain(Struct, frozen=True):
         return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
+class _Words(_Plain, frozen=True):
+    """A list, or text with commas."""
+
+    def words(self, text: Any) -> list[str]:
+        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
+        return [word.strip() for word in words]
+
+    def text(self, value: Any) -> str:
+        return ", ".join(value)
+
+
+class _Unshown(_Plain, frozen=True):
+    """What neither a list of settings nor an error shows."""
+
+    def text(self, value: Any) -> str:
+        return "********" if value else ""
+
+    def shown(self, text: str) -> str:
+        return f"{len(text)} characters"
+
+
 class Target(_Plain, frozen=True):
     wanted: str = "a target such as jobs.py, package.module or module:app"
 
@@ -189,76 +210,57 @@ class Size(_Plain, frozen=True):
         return str(value)
 
 
-class Queues(_Plain, frozen=True):
+class Queues(_Words, frozen=True):
     """Names of queues: a list, or text with commas."""
 
     wanted: str = "a list of queue names such as [default, mail], of the characters A-Z a-z 0-9 . _ : -"
 
     def read(self, text: Any) -> tuple[str, ...]:
-        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
-        names = tuple(dict.fromkeys(check_name("queue", word.strip()) for word in words))
+        names = tuple(dict.fromkeys(check_name("queue", word) for word in self.words(text)))
         if not names:
             raise BadOption("a worker needs at least one queue")
         return names
 
-    def text(self, value: Any) -> str:
-        return ", ".join(value)
 
-
-class Hidden(_Plain, frozen=True):
+class Hidden(_Words, frozen=True):
     """Names whose values are hidden: a list, or text with commas."""
 
     wanted: str = "a list of names such as [iban, pin], each of 1 to 4 words and at most 64 characters"
 
     def read(self, text: Any) -> tuple[str, ...]:
-        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
-        names = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+        names = tuple(dict.fromkeys(word for word in self.words(text) if word))
         for name in names:
             if len(name) > 64 or not 1 <= len(words_of(name)) <= MOST_WORDS:
                 raise BadOption(f"redact: {name!r} is not a name of 1 to {MOST_WORDS} words and at most 64 characters")
         return names
 
-    def text(self, value: Any) -> str:
-        return ", ".join(value)
 
-
-class Networks(_Plain, frozen=True):
+class Networks(_Words, frozen=True):
     """Addresses of machines: a list, or text with commas."""
 
     wanted: str = "a list of addresses or networks such as [127.0.0.1, 10.0.0.0/8, fd00::/8]"
 
     def read(self, text: Any) -> tuple[str, ...]:
         try:
-            return tuple(str(ip_network(word, strict=False)) for word in _words(text))
+            return tuple(str(ip_network(word, strict=False)) for word in self.words(text) if word)
         except ValueError as err:
             raise BadOption(f"{err}") from err
 
-    def text(self, value: Any) -> str:
-        return ", ".join(value)
 
-
-class Hosts(_Plain, frozen=True):
+class Hosts(_Words, frozen=True):
     """Names of machines: a list, or text with commas."""
 
     wanted: str = "a list of host names without ports, such as [jobs.example.org]"
 
     def read(self, text: Any) -> tuple[str, ...]:
-        names = _words(text)
+        names = [word.lower() for word in self.words(text) if word]
         for name in names:
             if not _HOST.fullmatch(name):
                 raise BadOption(f"{name!r} is no host name")
         return tuple(names)
 
-    def text(self, value: Any) -> str:
-        return ", ".join(value)
 
-
-def _words(text: Any) -> list[str]:
-    words: Sequence[str] = text.split(",") if isinstance(text, str) else text
-    return [word.strip().lower() for word in words if word.strip()]
-
-
-class Secret(_Plain, frozen=True):
+class Secret(_Unshown, frozen=True):
     """What is never shown again."""
 
     wanted: str = "a secret of 16 to 256 characters without spaces"
@@ -267,12 +269,6 @@ class Secret(_Plain, frozen=True):
         if not _SECRET.fullmatch(text):
             raise BadOption(f"it is not {self.wanted}")
         return str(text)
-
-    def text(self, value: Any) -> str:
-        return "********" if value else ""
-
-    def shown(self, text: str) -> str:
-        return f"{len(text)} characters"
 
 
 class Choice(_Plain, frozen=True):
@@ -381,27 +377,25 @@ class Pattern(_Plain, frozen=True):
         return check_pattern(self.of, text)
 
 
-class ChannelNames(_Plain, frozen=True):
+class ChannelNames(_Words, frozen=True):
     """Names of channels: a list, or text with commas."""
 
     wanted: str = "a list of channels such as [ops, mail]"
 
     def read(self, text: Any) -> tuple[str, ...]:
-        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
-        return tuple(dict.fromkeys(check_name("channel", word.strip()) for word in words))
+        return tuple(dict.fromkeys(check_name("channel", word) for word in self.words(text)))
 
 
-class MailAddresses(_Plain, frozen=True):
+class MailAddresses(_Words, frozen=True):
     """E-mail addresses: a list, or text with commas."""
 
     wanted: str = ADDRESS_WANTED
 
     def read(self, text: Any) -> tuple[str, ...]:
-        words: Sequence[str] = text.split(",") if isinstance(text, str) else text
-        return check_addresses([word.strip() for word in words])
+        return check_addresses(self.words(text))
 
 
-class WebUrl(_Plain, frozen=True):
+class WebUrl(_Unshown, frozen=True):
     """A URL that Rota calls; its path may be a secret."""
 
     wanted: str = URL_WANTED
@@ -412,11 +406,8 @@ class WebUrl(_Plain, frozen=True):
     def text(self, value: Any) -> str:
         return shown_url(value) if value else ""
 
-    def shown(self, text: str) -> str:
-        return f"{len(text)} characters"
 
-
-class WebhookSecret(_Plain, frozen=True):
+class WebhookSecret(_Unshown, frozen=True):
     """What signs the requests of a webhook."""
 
     wanted: str = SECRET_WANTED
@@ -424,14 +415,8 @@ class WebhookSecret(_Plain, frozen=True):
     def read(self, text: Any) -> str:
         return check_secret(text)
 
-    def text(self, value: Any) -> str:
-        return "********" if value else ""
 
-    def shown(self, text: str) -> str:
-        return f"{len(text)} characters"
-
-
-class Password(_Plain, frozen=True):
+class Password(_Unshown, frozen=True):
     """A password of another system, which has its own rules about it."""
 
     wanted: str = "a password of 1 to 1,000 characters"
@@ -440,12 +425,6 @@ class Password(_Plain, frozen=True):
         if not 1 <= len(text) <= 1_000:
             raise BadOption(f"it is not {self.wanted}")
         return str(text)
-
-    def text(self, value: Any) -> str:
-        return "********" if value else ""
-
-    def shown(self, text: str) -> str:
-        return f"{len(text)} characters"
 
 
 class MailAddress(_Plain, frozen=True):

@@ -26,15 +26,7 @@ class Reporter:
 
     def started(self, run: DocumentRun) -> None:
         if self._events.wants("document.started"):
-            side = run.locked.side
-            self._events.emit(
-                "document.started",
-                run.started_at,
-                queue=self._queue,
-                document_id=run.locked.id,
-                nominal=side.nominal,
-                failures=side.failures,
-            )
+            self._emit("document.started", run, run.started_at, failures=run.locked.side.failures)
 
     def ended(self, run: DocumentRun, decision: Decision, now: int) -> None:
         """A run has ended, and what became of the document was written."""
@@ -42,40 +34,24 @@ class Reporter:
             case Failed(error=error):
                 self._failed(run, decision, error, now)
             case Ended():
-                self._passed_its_end(run, now)
+                self._emit("document.ended", run, now)
             case _:
                 self._done(run, decision, now)
 
     def locked_out(self, run: DocumentRun, now: int, reason: str) -> None:
-        self._events.emit(
-            "document.locked_out",
-            now,
-            queue=self._queue,
-            document_id=run.locked.id,
-            nominal=run.locked.side.nominal,
-            reason=reason,
-        )
+        self._emit("document.locked_out", run, now, reason=reason)
 
     def _done(self, run: DocumentRun, decision: Decision, now: int) -> None:
         if self._events.wants("document.done"):
-            self._events.emit(
-                "document.done",
-                now,
-                queue=self._queue,
-                document_id=run.locked.id,
-                nominal=run.locked.side.nominal,
-                started_at=run.started_at,
-                next_at=decision.sleep_until if isinstance(decision, Update) else None,
-                is_removed=isinstance(decision, Remove),
-            )
+            next_at = decision.sleep_until if isinstance(decision, Update) else None
+            is_removed = isinstance(decision, Remove)
+            self._emit("document.done", run, now, started_at=run.started_at, next_at=next_at, is_removed=is_removed)
 
     def _failed(self, run: DocumentRun, decision: Decision, error: str, now: int) -> None:
-        self._events.emit(
+        self._emit(
             "document.failed",
+            run,
             now,
-            queue=self._queue,
-            document_id=run.locked.id,
-            nominal=run.locked.side.nominal,
             started_at=run.started_at,
             failures=run.locked.side.failures + 1,
             error=error,
@@ -83,7 +59,6 @@ class Reporter:
         )
         self._on_error(run.error if run.error is not None else BadDocument(error), run.locked.document)
 
-    def _passed_its_end(self, run: DocumentRun, now: int) -> None:
-        self._events.emit(
-            "document.ended", now, queue=self._queue, document_id=run.locked.id, nominal=run.locked.side.nominal
-        )
+    def _emit(self, event: str, run: DocumentRun, at: int, **more: Any) -> None:
+        locked = run.locked
+        self._events.emit(event, at, queue=self._queue, document_id=locked.id, nominal=locked.side.nominal, **more)

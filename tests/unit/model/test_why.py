@@ -433,7 +433,7 @@ SILENCES = {
 @pytest.mark.parametrize("reason", ["", "paused by ann", "disabled"])
 def test_a_schedule_that_is_silent_for_several_reasons_is_told_a_step_for_each(fields, steps, reason):
     schedule = msgspec.structs.replace(a_schedule(), **fields)
-    records = {"line": line("skipped", reason)} if reason else {}
+    records = {"occurrence": line("skipped", reason)} if reason else {}
     is_enabled_again = reason == "disabled" and schedule.is_enabled
     assert ask(schedule, **records).fix == ("" if is_enabled_again else f"{' and '.join(steps)}.")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Never, TypedDict, get_args
 
 from msgspec import Struct
 
 from rota.errors import BadName, BadOption
+from rota.keywords import refuse_unknown
 from rota.model.micros import SECOND, span_of
 from rota.model.names import check_name
 from rota.model.schedules.schedule import check_choice
@@ -63,6 +64,17 @@ class AlertRule(Struct, frozen=True, kw_only=True):
         return name == self.selects if self.is_exact else name.startswith(self.selects.removesuffix(EVERY))
 
 
+class AlertKeywords(TypedDict, total=False):
+    """The options of an alert rule, beside its condition."""
+
+    schedule: str | None  # the id of a schedule, or a prefix that ends in `*`; None: all
+    queue: str | None  # the name of a queue, or a prefix that ends in `*`; None: all
+    node: str | None  # the id of a node, or a prefix that ends in `*`; None: all
+    after: str | timedelta | None  # the bound of the condition, or for how long it must hold
+    more_than: int | None  # how many waiting jobs are still well, for `length`
+    channels: Iterable[str] | None  # names of declared channels; None: all are told
+
+
 def make_rule(
     name: str,
     *,
@@ -74,8 +86,10 @@ def make_rule(
     more_than: int | None = None,
     channels: Iterable[str] | None = None,
     place: str = "",
+    **unknown: Never,
 ) -> AlertRule:
     """A checked rule. What does not belong to its condition is refused."""
+    refuse_unknown("an alert rule", unknown, ["when", *AlertKeywords.__annotations__], {})
     check_name("alert", name)
     check_choice("when", when, WHENS)
     kind = KIND_OF[when]

@@ -146,16 +146,8 @@ class PostgresDialect(Dialect):
             self._steps = {path: catalog.step(path) for path in names.times if not split_path(path)[1]}
         return faults
 
-    def blocks_on_the_way(self, path: str, *, is_lock: bool) -> list[tuple[str, str]]:
-        column, inner = split_path(path)
-        test = "NOT IN ('object', 'null')" if is_lock else "= 'array'"
-        return [
-            (
-                ".".join([column, *inner[:length]]),
-                f"jsonb_typeof({self.quote(column)} #> {_json_path(inner[:length])}) {test}",
-            )
-            for length in range(len(inner))
-        ]
+    def json_type_is(self, column: str, inner: Sequence[str], test: str) -> str:
+        return f"jsonb_typeof({self.quote(column)} #> {_json_path(inner)}) {test}"
 
     def sorts_by_index(self, session: Session, sql: str, params: Sequence[Any]) -> bool:
         """Ask for the plan of a large table: on a small one, the server reads all rows whatever there is."""

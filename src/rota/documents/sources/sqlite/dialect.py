@@ -157,17 +157,9 @@ class SqliteDialect(Dialect):
             is_error=True,
         )
 
-    def blocks_on_the_way(self, path: str, *, is_lock: bool) -> list[tuple[str, str]]:
-        column, inner = split_path(path)
-        test = "NOT IN ('object', 'null')" if is_lock else "= 'array'"
+    def json_type_is(self, column: str, inner: Sequence[str], test: str) -> str:
         quoted = self.quote(column)
-        return [
-            (
-                ".".join([column, *inner[:length]]),
-                f"(json_valid({quoted}) AND json_type({quoted}, {_json_path(inner[:length])}) {test})",
-            )
-            for length in range(len(inner))
-        ]
+        return f"(json_valid({quoted}) AND json_type({quoted}, {_json_path(inner)}) {test})"
 
     def sorts_by_index(self, session: Session, sql: str, params: Sequence[Any]) -> bool:
         # Neither a plan nor Python's cache of statements notices an index that another connection has just made.

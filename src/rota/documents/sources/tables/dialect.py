@@ -174,10 +174,17 @@ class Dialect(ABC):
     def faults(self, session: Session, names: Names) -> list[Finding]:
         """What is wrong with the table and its columns, so that nothing can be asked of it."""
 
-    @abstractmethod
     def blocks_on_the_way(self, path: str, *, is_lock: bool) -> list[tuple[str, str]]:
         """Parts of a path into JSON, each with an expression that is true where it is a list; of a lock's path, where
         it is a plain value, too."""
+        column, inner = split_path(path)
+        test = "NOT IN ('object', 'null')" if is_lock else "= 'array'"
+        parts = [inner[:length] for length in range(len(inner))]
+        return [(".".join([column, *part]), self.json_type_is(column, part, test)) for part in parts]
+
+    @abstractmethod
+    def json_type_is(self, column: str, inner: Sequence[str], test: str) -> str:
+        """An expression that tests the type of what a path into a column of JSON leads to."""
 
     @abstractmethod
     def sorts_by_index(self, session: Session, sql: str, params: Sequence[Any]) -> bool:
