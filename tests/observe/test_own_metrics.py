@@ -250,6 +250,6 @@ def test_the_own_text_asks_the_store_nothing(stage, app, monkeypatch):
 
     for verb in ("now", "list_queues", "list_nodes", "list_schedules"):
         monkeypatch.setattr(stage.still, verb, never)
-    text = app.metrics.own_text()
+    text = app.metrics.own_exposition().text
     assert b"rota_lease_losses_total 0.0" in text
     assert b"rota_queue_jobs" not in text

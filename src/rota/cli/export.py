@@ -144,7 +144,7 @@ def _yaml(name: str, facts: ExportedSchedule) -> bytes:
 
 
 def _yaml_text(body: dict[str, Any]) -> str:
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
+    import yaml  # noqa: PLC0415 - only this needs it
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, if PyYAML was built with libyaml
     text: str = yaml.dump(body, Dumper=dumper, sort_keys=False, allow_unicode=True, width=1_000_000)

@@ -145,7 +145,7 @@ def _say_unused(tasks: Tasks, choices: Choices) -> None:
 def _names(file: str | None) -> dict[str, str]:
     if file is None:
         return {}
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
+    import yaml  # noqa: PLC0415 - only this needs it
 
     try:
         read = yaml.safe_load(Path(file).read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ def _text_of(path: Path) -> str:
 
 
 def _compose(text: str) -> Any:
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only who has a file pays for it
+    import yaml  # noqa: PLC0415 - only who has a file pays for it
 
     fast = getattr(yaml, "CSafeLoader", None)  # ten times as fast, if PyYAML was built with libyaml
     try:

@@ -55,7 +55,7 @@ def priority_of(priority: object) -> tuple[dict[str, Any], list[str]]:
 def celery_runs(fields: tuple[str, ...], tz: str, after: datetime) -> tuple[datetime, ...] | None:
     """The next runs by Celery's own code, if it is installed."""
     try:
-        from celery.schedules import crontab  # type: ignore[import-untyped] # noqa: PLC0415 - a system to come from
+        from celery.schedules import crontab  # noqa: PLC0415 - a system to come from
     except ImportError:
         return None
     rule = crontab(**dict(zip(FIELDS, fields, strict=True)))

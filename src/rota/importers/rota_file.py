@@ -89,7 +89,7 @@ def _lines_of(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _document_of(text: str, path: Path) -> dict[str, Any]:
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
+    import yaml  # noqa: PLC0415 - only this needs it
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # both are safe
         """Merges nothing: an export has no `<<`, and a few lines with it can stand for billions of keys."""

@@ -24,7 +24,7 @@ _PLAIN = ("queue", "priority", "key", "overlap", "catchup", "catchup_limit", "ma
 
 def fragment_of(items: Sequence[Item], source: str) -> str:
     """The text of `schedules:`. Keys that have their default are left out."""
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - only this needs it
+    import yaml  # noqa: PLC0415 - only this needs it
 
     found = {item.id: entry_of(item.spec) for item in items if item.spec is not None}
     head = f"# Imported from {source if source.isprintable() else ascii(source)}\n"

@@ -50,16 +50,12 @@ class Metrics:
         """What this process saw and what the store keeps."""
         return self.exposition().text
 
-    def own_text(self) -> bytes:
-        """What this process saw, without a word to the store."""
-        return self.own_exposition().text
-
     def exposition(self, accept: str = "") -> Exposition:
         """The text to serve: `accept` is the request's header, which may ask for OpenMetrics."""
         return _expose(self._all, accept)
 
     def own_exposition(self, accept: str = "") -> Exposition:
-        """The own text likewise."""
+        """Only what this process saw: the store is asked nothing."""
         return _expose(self._own, accept)
 
     def collect(self) -> Iterator[Metric]:

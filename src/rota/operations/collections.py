@@ -81,7 +81,11 @@ def declare_source(
     for name in specs_of(source, task, collections, "", options):
         if name in declared:
             raise DuplicateName(f"source {source!r} is declared already; give each of them a name of its own")
-        declared[name] = lambda tz, name=name: specs_of(source, task, collections, tz, options)[name]  # type: ignore[misc]
+
+        def make(tz: str, name: str = name) -> ScheduleSpec:
+            return specs_of(source, task, collections, tz, options)[name]
+
+        declared[name] = make
 
 
 def specs_of(

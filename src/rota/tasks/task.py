@@ -286,7 +286,7 @@ class Task(Generic[P, R]):
 class AsyncTask(Task[P, R]):
     """A coroutine function under a name: it runs on the worker's event loop."""
 
-    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:  # type: ignore[override]
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:  # type: ignore[override]  # awaited
         result: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
         return result
 

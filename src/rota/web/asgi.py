@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
 import msgspec
@@ -61,11 +61,11 @@ class WebOptions(TypedDict, total=False):
 class Web:
     """The HTTP API of one app."""
 
-    def __init__(self, app: App, routes: Sequence[Route] = ROUTES, **options: Any) -> None:
+    def __init__(self, app: App, routes: Sequence[Route] = ROUTES, **options: Unpack[WebOptions]) -> None:
         self.app = app
         self.hub = Hub(app)
         self.readings = Readings(app)
-        self._options: WebOptions = options  # type: ignore[assignment]
+        self._options = options
         self.site_login = SiteLogin(app, self._options.get("login"), self._options.get("login_url"))
         paths = [StarletteRoute(path, _Path(self, found)) for path, found in _by_path(routes).items()]
         pages = Pages(self)

@@ -103,7 +103,7 @@ class Child:
             os._exit(0)
         for stream in (sys.__stdout__, sys.__stderr__):
             with suppress(Exception):
-                stream.flush()  # type: ignore[union-attr]
+                stream.flush()  # type: ignore[union-attr]  # one that is None is suppressed, too
         self._libc.fflush(None)
         self._send(ended(outcome))
 

@@ -198,5 +198,5 @@ def list_some(walk: Walk) -> Operation:
         "until": at,
     }
     chosen = walk.random.sample(list(filters), choice((0, 1, 1, 2)))
-    where = JobFilter(**{name: filters[name] for name in chosen})  # type: ignore[arg-type]
+    where = JobFilter(**{name: filters[name] for name in chosen})  # type: ignore[arg-type]  # chosen by name
     return Operation("list_jobs", (where,), {"limit": choice((3, 7, 50, 200))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -87,7 +88,7 @@ class Operator:
     def prepare(self) -> None:
         """Make the first tenants, schedules and jobs."""
         for name in TENANTS:
-            self.attempt(lambda name=name: self._tenants.put(name, tz="UTC"))  # type: ignore[misc]
+            self.attempt(partial(self._tenants.put, name, tz="UTC"))
         for _ in range(4):
             self.attempt(self.put_schedule)
             self.attempt(self.enqueue)
@@ -97,14 +98,14 @@ class Operator:
         for queue in QUEUES:
             self._store.pause_queue(queue, paused=False)
         for name in TENANTS:
-            self.attempt(lambda name=name: self._tenants.resume(name))  # type: ignore[misc]
+            self.attempt(partial(self._tenants.resume, name))
         for name in SCHEDULES:
-            self.attempt(lambda name=name: self._schedules.resume(name))  # type: ignore[misc]
-            self.attempt(lambda name=name: self._schedules.enable(name))  # type: ignore[misc]
+            self.attempt(partial(self._schedules.resume, name))
+            self.attempt(partial(self._schedules.enable, name))
 
     def close_schedules(self) -> None:
         for name in SCHEDULES:
-            self.attempt(lambda name=name: self._schedules.disable(name))  # type: ignore[misc]
+            self.attempt(partial(self._schedules.disable, name))
 
     def _operations(self) -> list[Operation]:
         store, schedules, jobs = self._store, self._schedules, self._jobs
