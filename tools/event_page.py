@@ -81,7 +81,7 @@ def fields_of_events() -> dict[str, list[str]]:
 
 def _emitted(module: ast.Module) -> Iterator[tuple[str, list[str]]]:
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and _is_emit(node)]
-    plain = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+    plain = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant) and not _is_own(call)}
     said = set().union(*(_names_in(node) for node in ast.walk(module)))
     for call in calls:
         found = [field for keyword in call.keywords for field in _fields_in(keyword)]
@@ -117,4 +117,9 @@ def _names_in(node: ast.AST) -> set[str]:
 
 
 def _is_emit(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "emit" and len(call.args) >= 2
+    return isinstance(call.func, ast.Attribute) and call.func.attr in {"emit", "_emit"} and len(call.args) >= 2
+
+
+def _is_own(call: ast.Call) -> bool:
+    """Whether it calls a method of its class, which adds the fields that all events of the class have."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "_emit"

@@ -12,8 +12,7 @@ import pytest
 from every_store import SERVED, fresh_place
 from rota.errors import Refused, StoreError, StoreSealed
 from rota.model.entry import EntryEdit
-from rota.model.jobs.history import history_of
-from rota.model.jobs.job import Job
+from rota.model.jobs.job import Job, history_of
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import settle

@@ -12,7 +12,7 @@ from rota.engine.scheduling.scheduler import LONGEST_WAIT
 from rota.engine.service import LONGEST_PAUSE
 from rota.engine.services import NodeSettings
 from rota.engine.worker.worker import POLL
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import Failed
 from rota.model.jobs.state import State
 from rota.observe.logs import sentence

@@ -9,7 +9,7 @@ import pytest
 from amounts import PATIENCE
 from engine.stage import NOON
 from rota.engine.worker.capacity import MOST_HELD, PREFETCH_FOR, WINDOW, PrefetchLimit
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.micros import SECOND
 
 

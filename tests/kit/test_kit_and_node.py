@@ -11,7 +11,7 @@ import pytest
 
 from kit.live_node import LiveNode
 from rota import App, Cancel, Retry, Snooze, backoff, current_job, every
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.testing import Kit, ManualClock
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from rota.cli.live_lines import LiveLines
 from rota.cli.main import main
 from rota.cli.target import load_target
 from rota.cli.text_lines import TextLines
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.payload import REDACTED
 from rota.observe.json_lines import JsonLines
 from rota.operations.copy import move

@@ -9,8 +9,7 @@ import pytest
 from pages.stage import Tab, page_text
 from rota.inspector.job_life import life_of
 from rota.inspector.log_tail import log_tail
-from rota.model.jobs.history import folded
-from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.job import NewJob, accept, folded
 from rota.model.jobs.outcome import Failed, Returned, Snoozed, TaskUnknown
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import apply, claim, promote, rescue, retry_by_hand, settle

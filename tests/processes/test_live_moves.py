@@ -14,7 +14,7 @@ from killable_app import put_schedules
 
 from every_store import SERVED, fresh_place
 from rota.errors import StoreSealed
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 
 SERVERS = tuple(kind for kind in ("redis", "postgres", "mongo") if kind in SERVED)
 RING = list(pairwise(("sqlite", *SERVERS, "sqlite")))  # each store is once left and once filled

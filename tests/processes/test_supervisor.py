@@ -12,7 +12,7 @@ import pytest
 from kill_harness import HERE, Child, children_of, fresh_python, wait_until
 
 from rota import App
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.testing.store_suite.checks import check_store
 
 APP = "supervised_app"

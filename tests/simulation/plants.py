@@ -18,7 +18,7 @@ from rota.model.schedules import firing
 from rota.model.tenant import UNSETTLED
 from rota.store.contract import Extended
 from rota.store.memory import MemoryStore, exchange
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 from rota.store.shared.matching import is_same
 
 replace = msgspec.structs.replace

@@ -20,13 +20,13 @@ from rota.config.declared import (
 from rota.config.fields import ALERT, CHANNEL, COLLECTION, DOCUMENTS, HEARTBEAT, SCHEDULE, SOURCE, TENANT
 from rota.config.json_values import NoValue, json_value
 from rota.config.nodes import is_list, is_mapping, is_null, kind_words, said
-from rota.config.read_alerts import made_channel, made_rule
 from rota.config.read_documents import check_source, read_condition, read_paths
 from rota.config.read_trigger import TRIGGER_KEYS, read_cron, read_trigger
 from rota.config.read_value import read_value
 from rota.config.words import misfit, unknown_key
 from rota.errors import BadName, RotaError
-from rota.model.alerts.channel import make_heartbeat
+from rota.model.alerts.channel import make_email, make_heartbeat, make_webhook
+from rota.model.alerts.rule import make_rule
 from rota.model.collection import check_part
 from rota.model.jobs.payload import Call, pack_call
 from rota.model.names import check_name, check_schedule_id
@@ -338,3 +338,28 @@ class DeclarationReader:
     def _need(self, path: str, key_node: Any, nodes: Mapping[str, Any], key: str, fields: Mapping[str, Field]) -> None:
         if key not in nodes:
             self._walk.complain(key_node, path, f"has no `{key}`; wanted {fields[key].kind.wanted}")
+
+
+def made_rule(walk: Walk, name: str, path: str, key_node: Any, options: dict[str, Any]) -> AlertRule | None:
+    """The rule; None if a complaint was made instead."""
+    try:
+        return make_rule(name, place=walk.at(key_node), **options)
+    except RotaError as err:
+        walk.complain(key_node, path, str(err))
+    return None
+
+
+def made_channel(walk: Walk, name: str, path: str, key_node: Any, options: dict[str, Any]) -> Channel | None:
+    """The channel; None if a complaint was made instead."""
+    if len(options.keys() & {"webhook", "email"}) != 1:
+        walk.complain(key_node, path, "has to say one of `webhook` and `email`")
+        return None
+    place = walk.at(key_node)
+    if "webhook" in options:
+        return make_webhook(name, options["webhook"], secret=options.get("secret"), place=place)
+    if "secret" in options:
+        walk.complain(
+            key_node, path, "has a `secret`, and only webhooks are signed; the mail server's is smtp.password"
+        )
+        return None
+    return make_email(name, options["email"], place=place)

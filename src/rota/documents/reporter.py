@@ -24,6 +24,10 @@ class Reporter:
         self._events = events
         self._on_error = on_error
 
+    def _emit(self, event: str, run: DocumentRun, at: int, **more: Any) -> None:
+        locked = run.locked
+        self._events.emit(event, at, queue=self._queue, document_id=locked.id, nominal=locked.side.nominal, **more)
+
     def started(self, run: DocumentRun) -> None:
         if self._events.wants("document.started"):
             self._emit("document.started", run, run.started_at, failures=run.locked.side.failures)
@@ -58,7 +62,3 @@ class Reporter:
             retry_at=decision.sleep_until if isinstance(decision, Update) else None,
         )
         self._on_error(run.error if run.error is not None else BadDocument(error), run.locked.document)
-
-    def _emit(self, event: str, run: DocumentRun, at: int, **more: Any) -> None:
-        locked = run.locked
-        self._events.emit(event, at, queue=self._queue, document_id=locked.id, nominal=locked.side.nominal, **more)

@@ -32,10 +32,7 @@ def seconds_of(duration: object) -> int:
 
 def milliseconds_of(duration: object, *, least: int = 0) -> int:
     """The duration in whole milliseconds: for what may be shorter than a second, or nothing at all."""
-    if isinstance(duration, timedelta):
-        exact = Decimal(duration // _MICROSECOND) / 1_000
-    else:
-        exact = _fine_from_text(duration)
+    exact = Decimal(duration // _MICROSECOND) / 1_000 if isinstance(duration, timedelta) else _fine_from_text(duration)
     if exact != exact.to_integral_value():
         raise BadDuration(f"duration {duration!r} must be whole milliseconds", text=str(duration))
     if not least <= exact <= LONGEST * 1_000:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tools.settings_page import settings_table
 
 from rota import App
-from rota.config.describe import sample, settings_table
+from rota.config.describe import sample
 from rota.config.environment import near_misses, read_environment
 from rota.config.loader import from_code, resolve
 from rota.config.settings import KEYS, LEVELS, PARTS, RetentionPart, Settings, value_at

@@ -8,8 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.model.jobs.history import history_of
-from rota.model.jobs.job import Move, accept, pack_moves, unpack_moves
+from rota.model.jobs.job import Move, accept, history_of, pack_moves, unpack_moves
 from rota.model.jobs.outcome import Failed, RetryAsked, Returned, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadOption, UnlawfulMove
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import (
     Failed,
     RetryAsked,

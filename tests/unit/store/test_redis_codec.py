@@ -33,7 +33,7 @@ from rota.store.redis.codec import (
 )
 from rota.store.redis.indexes import index_commands, indexes_of
 from rota.store.redis.scripts import script
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 
 NOW = 1_767_225_600_000_000
 NEW = NewJob(

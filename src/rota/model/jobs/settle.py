@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from rota.errors import Refused, UnlawfulMove
 from rota.model.collection import collection_of
-from rota.model.jobs.history import folded, history_of
-from rota.model.jobs.job import Job, Move, holds_key, scheduled_line
+from rota.model.jobs.job import Job, Move, folded, history_of, holds_key, scheduled_line
 from rota.model.jobs.outcome import (
     Died,
     Failed,

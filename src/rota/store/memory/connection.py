@@ -10,7 +10,7 @@ from rota.store.contract import Store
 from rota.store.memory.ledger import Ledger
 from rota.store.memory.locks import Locks
 from rota.store.memory.logs import Logs
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 from rota.store.shared.notify import LocalNotifier
 
 if TYPE_CHECKING:

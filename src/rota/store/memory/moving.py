@@ -13,7 +13,7 @@ from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
 from rota.store.memory.operations import Operations
-from rota.store.shared.counting import load_queue
+from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import imported
 
 if TYPE_CHECKING:

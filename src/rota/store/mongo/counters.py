@@ -19,7 +19,7 @@ from pymongo import UpdateOne
 from rota.model.jobs.series import NAMES, buckets_of, minutes_within
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 
 if TYPE_CHECKING:
     from rota.model.jobs.series import Bucket

@@ -29,7 +29,7 @@ from rota.store.mongo.codec import readable_job, seq_of
 from rota.store.mongo.control import NOW, paused_in
 from rota.store.mongo.lookahead import LookaheadDecider, is_undecided
 from rota.store.mongo.schema import CONTROL
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from rota.store.mongo.listing import get_jobs, oldest_jobs
 from rota.store.mongo.operations import load_locks, load_logs, locks_after, logs_after
 from rota.store.mongo.records import add_audit_records, entries_after, load_entries
 from rota.store.mongo.schema import CONTROL
-from rota.store.shared.counting import load_queue
+from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
 
 if TYPE_CHECKING:

@@ -37,8 +37,7 @@ from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
 from rota.model.audit_record import AuditRecord, without_runs
-from rota.model.jobs.history import closed_lines
-from rota.model.jobs.job import Job, pack_moves
+from rota.model.jobs.job import Job, closed_lines, pack_moves
 from rota.model.jobs.settle import cancel
 from rota.model.jobs.state import State
 from rota.model.schedules.edit import is_deleted

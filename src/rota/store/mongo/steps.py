@@ -26,7 +26,7 @@ from rota.failpoints import reach
 from rota.store.mongo.database import DURABLE, Database
 from rota.store.mongo.faults import is_conflict
 from rota.store.mongo.time_slices import TimeSlices
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

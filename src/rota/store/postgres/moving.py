@@ -16,7 +16,7 @@ from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
 from rota.store.postgres import codec, job_rows, keys, records
 from rota.store.postgres.operations import queue_infos, write_pause
 from rota.store.postgres.transaction import columns_of
-from rota.store.shared.counting import load_queue
+from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rota.model.lock import LockState, decide_lock
 from rota.store.contract import LogLine, Node, QueueInfo
 from rota.store.postgres.codec import text_of
 from rota.store.postgres.transaction import COUNTERS, columns_of
-from rota.store.shared.counting import TOTAL, Counts
+from rota.store.shared.changing import TOTAL, Counts
 from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from rota.store.postgres.codec import array_literal
-from rota.store.shared.counting import TOTAL, Counts
+from rota.store.shared.changing import TOTAL, Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -39,7 +39,7 @@ from rota.store.redis.indexes import (
     run_commands,
     value_commands,
 )
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 from rota.store.shared.importing import imported
 from rota.store.shared.ledger import fold_all, key_of
 

@@ -26,7 +26,7 @@ from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.redis.listing import ALL_JOBS, BEYOND
 from rota.store.redis.records import put_entry
 from rota.store.redis.schedules import put_schedule
-from rota.store.shared.counting import TOTAL, load_queue
+from rota.store.shared.changing import TOTAL, load_queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -10,7 +10,7 @@ from rota.model.jobs.series import NAMES, buckets_of, minutes_within
 from rota.model.lock import decide_lock
 from rota.store.redis.codec import binary, jobs_of, lock_of, log_line_of, pack_lock, pack_log_line
 from rota.store.redis.guarded_write import GuardedWrite
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:

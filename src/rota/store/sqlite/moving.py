@@ -12,7 +12,7 @@ from rota.model.jobs.job import Job
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
-from rota.store.shared.counting import TOTAL, load_queue
+from rota.store.shared.changing import TOTAL, load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
 from rota.store.sqlite.codec import (
     FOUND_BY,

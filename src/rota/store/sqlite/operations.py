@@ -8,7 +8,7 @@ import msgspec
 
 from rota.model.jobs.series import buckets_of, minutes_within
 from rota.model.lock import LockState, decide_lock
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 from rota.store.shared.unpacking import node_from
 from rota.store.sqlite import clock
 from rota.store.sqlite.codec import log_line_of, numbers_of

@@ -11,7 +11,7 @@ import msgspec
 from rota.failpoints import reach
 from rota.model.jobs.series import added
 from rota.store.contract import Seal
-from rota.store.shared.counting import Counts
+from rota.store.shared.changing import Counts
 from rota.store.sqlite import clock
 from rota.store.sqlite.block_index import BlockIndex
 from rota.store.sqlite.caller_transaction import caller_transaction

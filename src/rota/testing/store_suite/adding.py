@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.jobs.history import history_of
-from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.job import NewJob, accept, history_of
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import LARGEST_BATCH, Added

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import Failed, RetryAsked, Stopped, Succeeded
 from rota.model.jobs.settle import cancel, retry_by_hand, settle
 from rota.model.jobs.state import State

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.retry import MAX_DEATHS
 from rota.model.jobs.state import FINAL, FIRST, MOVES, State
 from rota.testing.store_suite.steps import all_jobs

@@ -18,7 +18,7 @@ from rota.model.clock.repair import (
     repair_schedule,
     with_repair_audit,
 )
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import Failed
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND

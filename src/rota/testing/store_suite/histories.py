@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import Failed, Returned, Snoozed, TaskUnknown
 from rota.model.jobs.settle import retry_by_hand
 from rota.model.jobs.state import State

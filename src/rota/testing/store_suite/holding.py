@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import Failed, Outcome, Returned, Stopped, Succeeded
 from rota.model.jobs.settle import cancel, settle
 from rota.model.jobs.state import State

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import Failed, RetryAsked, Returned, Snoozed, Stopped, Succeeded, TaskUnknown
 from rota.model.jobs.settle import cancel, rescue, retry_by_hand, settle
 from rota.model.jobs.state import State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.settle import cancel, rescue, settle
 from rota.model.schedules.edit import register

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.history import history_of
+from rota.model.jobs.job import history_of
 from rota.model.jobs.retry import MAX_DEATHS
 from rota.model.jobs.state import FIRST, MOVES, State
 from rota.testing.simulation.checks.leases import accepted
