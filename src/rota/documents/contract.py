@@ -167,6 +167,31 @@ def state_of(*, sleep_until: int | None, locked_until: int | None, failures: int
     return "due" if sleep_until <= now else "waiting"
 
 
+def document_facts(
+    document_id: Any,
+    at: int | None,
+    side: SideRecord,
+    *,
+    interval: Any,
+    locked_by: str,
+    locked_until: int | None,
+    now: int,
+) -> DocumentFacts:
+    """A document that shows this time, with its side record and its lock."""
+    return DocumentFacts(
+        id=document_id,
+        state=state_of(sleep_until=at, locked_until=locked_until, failures=side.failures, now=now),
+        sleep_until=at,
+        nominal=None if at is None else side.nominal,
+        interval=interval,
+        locked_by=locked_by,
+        locked_until=locked_until,
+        failures=side.failures,
+        error=side.error,
+        failed_at=side.failed_at,
+    )
+
+
 MOST_READ = 20_000  # documents that one search reads
 
 

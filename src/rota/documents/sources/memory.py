@@ -23,8 +23,8 @@ from rota.documents.contract import (
     Update,
     Verdict,
     Written,
+    document_facts,
     listed,
-    state_of,
     texts_meant,
 )
 from rota.documents.fields import MISSING, Fields, get_path, set_path, unset_path
@@ -284,18 +284,8 @@ class MemorySource(Source[Document]):
         until, by = self._lock_of(document)
         if kept is not None and kept.token:
             until = at
-        return DocumentFacts(
-            id=_id(document),
-            state=state_of(sleep_until=at, locked_until=until, failures=side.failures, now=now),
-            sleep_until=at,
-            nominal=None if at is None else side.nominal,
-            interval=_value(document, self._fields.interval) or None,
-            locked_by=by,
-            locked_until=until,
-            failures=side.failures,
-            error=side.error,
-            failed_at=side.failed_at,
-        )
+        interval = _value(document, self._fields.interval) or None
+        return document_facts(_id(document), at, side, interval=interval, locked_by=by, locked_until=until, now=now)
 
 
 class _Kept(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rota.documents.contract import MOST_READ, STATES, DocumentFacts, SideRecord, state_of
+from rota.documents.contract import MOST_READ, STATES, DocumentFacts, SideRecord, document_facts
 from rota.documents.sources.mongo.queries import RETRY
 
 if TYPE_CHECKING:
@@ -54,15 +54,5 @@ class Listing:
         if kept is not None and kept.token:
             until, by = at, kept.token
         side = kept.side if kept else SideRecord(nominal=at or 0)
-        return DocumentFacts(
-            id=document["_id"],
-            state=state_of(sleep_until=at, locked_until=until, failures=side.failures, now=now),
-            sleep_until=at,
-            nominal=None if at is None else side.nominal,
-            interval=self._queries.terms(document, at).interval,
-            locked_by="" if by == RETRY else by,
-            locked_until=until,
-            failures=side.failures,
-            error=side.error,
-            failed_at=side.failed_at,
-        )
+        interval, by = self._queries.terms(document, at).interval, "" if by == RETRY else by
+        return document_facts(document["_id"], at, side, interval=interval, locked_by=by, locked_until=until, now=now)

@@ -26,8 +26,8 @@ from rota.documents.contract import (
     Update,
     Verdict,
     Written,
+    document_facts,
     listed,
-    state_of,
 )
 from rota.documents.fields import Fields
 from rota.documents.sources.redis.codec import (
@@ -328,15 +328,5 @@ class RedisSource(Source[Document]):
             until, by = instant_of(found.get(fields.locked_until, "")), found.get(fields.locked_by, "")
         elif counts and token != "-":  # noqa: S105 - it says that the record is of no lock
             until, by = at, token
-        return DocumentFacts(
-            id=id_of(id_),
-            state=state_of(sleep_until=at, locked_until=until, failures=side.failures, now=now),
-            sleep_until=at,
-            nominal=None if at is None else side.nominal,
-            interval=found.get(fields.interval) or None,
-            locked_by=by,
-            locked_until=until,
-            failures=side.failures,
-            error=side.error,
-            failed_at=side.failed_at,
-        )
+        interval = found.get(fields.interval) or None
+        return document_facts(id_of(id_), at, side, interval=interval, locked_by=by, locked_until=until, now=now)

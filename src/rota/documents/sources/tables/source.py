@@ -27,8 +27,8 @@ from rota.documents.contract import (
     Update,
     Verdict,
     Written,
+    document_facts,
     listed,
-    state_of,
     texts_meant,
 )
 from rota.documents.sources.tables.checks import Checks
@@ -377,18 +377,8 @@ class TableSource(Source[Row]):
             by = row.values[fields.locked_by] or ""
         elif kept is not None and kept.token:
             until, by = at, kept.token
-        return DocumentFacts(
-            id=row.id,
-            state=state_of(sleep_until=at, locked_until=until, failures=side.failures, now=now),
-            sleep_until=at,
-            nominal=None if at is None else side.nominal,
-            interval=row.values[fields.interval] or None,
-            locked_by=by,
-            locked_until=until,
-            failures=side.failures,
-            error=side.error,
-            failed_at=side.failed_at,
-        )
+        interval = row.values[fields.interval] or None
+        return document_facts(row.id, at, side, interval=interval, locked_by=by, locked_until=until, now=now)
 
 
 class Rows(NamedTuple):
