@@ -12,7 +12,7 @@ from rota.keywords import refuse_unknown
 from rota.model.micros import check_instant, fine_span_of, span_of
 from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_SCHEDULE
-from rota.model.schedules.schedule import CATCHUPS, OVERLAPS, ScheduleSpec, check_choice, check_spec
+from rota.model.schedules.schedule import ScheduleSpec, check_spec
 from rota.model.tenant import day_bound
 from rota.tasks.task import Configured, Request, Task
 from rota.triggers import Trigger
@@ -77,8 +77,6 @@ def make_spec(
     refuse_unknown("a schedule", unknown, ScheduleKeywords.__annotations__, FOR_SCHEDULE)
     _check_trigger(trigger)
     _check_request(request)
-    check_choice("overlap", overlap, OVERLAPS)
-    check_choice("catchup", catchup, CATCHUPS, {"none": "skip", "one": "latest", "coalesce": "latest", "every": "all"})
     said_zone = one_zone(trigger, tz)
     zone = said_zone or default_tz
     own_key, held_for = _key(request, key, key_for)

@@ -22,6 +22,7 @@ Catchup = Literal["latest", "skip", "all"]
 OVERLAPS: tuple[Overlap, ...] = ("skip", "allow", "queue", "cancel")
 LONGEST_LOOKAHEAD = 31 * 86_400 * SECOND
 CATCHUPS: tuple[Catchup, ...] = ("latest", "skip", "all")
+PEER_CATCHUPS = {"none": "skip", "one": "latest", "coalesce": "latest", "every": "all"}  # words of other systems
 
 
 class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -334,7 +335,7 @@ def check_choice(name: str, got: object, choices: Sequence[str], peers: Mapping[
 def check_spec(spec: ScheduleSpec) -> ScheduleSpec:
     """Refuse policies that make no sense; the trigger was checked when it was made."""
     check_choice("overlap", spec.overlap, OVERLAPS)
-    check_choice("catchup", spec.catchup, CATCHUPS)
+    check_choice("catchup", spec.catchup, CATCHUPS, PEER_CATCHUPS)
     if not _is_whole(spec.catchup_limit) or not 1 <= spec.catchup_limit <= 10_000:
         raise BadOption(f"catchup_limit={spec.catchup_limit!r} must be a whole number between 1 and 10,000")
     if spec.lookahead > LONGEST_LOOKAHEAD:
