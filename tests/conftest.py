@@ -44,7 +44,7 @@ def _keep_files_in_memory() -> None:
 
 
 def _hear_signals() -> None:
-    """Let the tests' processes be interrupted, whoever started pytest.
+    """Let the tests' processes be interrupted, whatever started pytest.
 
     nohup and the background of a script ignore these two, and each process inherits that; one that has a handler hands
     down the default. Pytest itself goes on through a hangup, which is what nohup is for.

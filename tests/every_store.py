@@ -35,7 +35,7 @@ SERVERS = {  # kind -> the module and class of its server, its options, and what
     "mongo": ("mongo", "MongoServer", {}, {}),
     "mongo-replica": ("mongo", "MongoReplicaSet", SHORT_LIVES, {}),
 }
-CHOSEN = os.environ.get("ROTA_TEST_STORES", "").split(",")  # some alone, for whoever works on one
+CHOSEN = os.environ.get("ROTA_TEST_STORES", "").split(",")  # some alone, for work on one of them
 SERVED = tuple(kind for kind in SERVERS if CHOSEN == [""] or kind in CHOSEN)
 DURABLE = ("sqlite", *SERVED)
 

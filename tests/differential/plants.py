@@ -13,7 +13,7 @@ replace = msgspec.structs.replace
 
 
 class IgnoresTheFence(MemoryStore):
-    """A worker's late report counts, whoever has the job by now."""
+    """A worker's late report counts, even if another worker has the job by now."""
 
     def exchange(self, ask, *, now=None):
         current = {job.id: job for job in self.get_jobs([change.id for change in ask.settled])}
@@ -90,7 +90,7 @@ class LosesTheRelease(MemoryStore):
 
 
 class ExtendsForAnybody(MemoryStore):
-    """A lease is renewed by its number alone, whoever asks."""
+    """A lease is renewed by its number alone, whichever worker asks."""
 
     def extend_leases(self, holder, leases, lease_for, *, now=None):
         owners = {job.id: job.holder for job in self.get_jobs([job_id for job_id, _ in leases])}

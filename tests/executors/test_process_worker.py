@@ -76,7 +76,7 @@ def a_file(tmp_path, monkeypatch):
 
     def write(in_child: str = "pass", tail: str = "", name: str = "filed_jobs.py") -> Path:
         path = tmp_path / name
-        loader = os.getpid() if tail else os.getppid()  # the parent of whoever loads it first
+        loader = os.getpid() if tail else os.getppid()  # the parent of the process that loads it first
         path.write_text(JOBS.format(parent=loader, in_child=in_child, tail=tail))
         return path
 

@@ -1,4 +1,4 @@
-"""What must be true when all work is done, whoever was killed on the way."""
+"""What must be true when all work is done, whichever processes were killed on the way."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def put_crowd(app: App, number: int, seconds: int) -> None:
 
 
 def note(folder: Path, name: str, *words: object) -> None:
-    """Append one line to a file; a line is there whole, or not at all, whoever dies."""
+    """Append one line to a file; a line is there whole, or not at all, whichever process dies."""
     descriptor = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, (" ".join(map(str, words)) + "\n").encode())

@@ -52,7 +52,7 @@ def main(source_url: str, source_ns: str, target_url: str, target_ns: str, point
 
     target.seal = seal
     moved = copy.move(source, target, wait=20 * SECOND, on_step=lambda step: trap(step.phase))
-    print(f"moved {moved}", flush=True)  # noqa: T201 - whoever started it reads this
+    print(f"moved {moved}", flush=True)  # noqa: T201 - the test that started it reads this
 
 
 if __name__ == "__main__":

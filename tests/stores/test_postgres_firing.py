@@ -164,7 +164,7 @@ class TestSameAsByTurns:
 
 class TestInTheWay:
     def test_two_schedulers_race_for_a_crowd(self, make_store, store, crowd):
-        """Each schedule fires once, whoever is first, and nobody gets an error."""
+        """Each schedule fires once, whichever process is first, and nobody gets an error."""
         with opened(make_store) as other:
             for minute in range(1, 6):
                 at = T0 + minute * MINUTE
@@ -177,7 +177,7 @@ class TestInTheWay:
         assert len(made) == len(set(made)) == 5 * CROWD
 
     def test_schedulers_race_with_workers_and_edits(self, make_store, store, crowd):
-        """Whoever locks many schedules does it in one order."""
+        """Every process locks many schedules in one order."""
         store.fire(crowd(T0 + MINUTE), now=T0 + MINUTE)
 
         def work(handle, number):

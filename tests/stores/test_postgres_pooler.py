@@ -108,7 +108,7 @@ class TestBehindAPooler:
         assert sorted(job for mine in taken for job in mine) == sorted(made)
 
     def test_nothing_is_left_behind_on_its_connections(self, store, pooler):
-        """What is set for a session would be met by whoever comes next."""
+        """What is set for a session would be met by the next client."""
         server, bouncer = pooler
         add_schedule(store)
         fire(store, now=T0 + MINUTE)

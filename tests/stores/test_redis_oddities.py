@@ -164,7 +164,7 @@ class TestRestarts:
             listener = store.listen("jobs")
             try:
                 server.restart()
-                assert listener.wait(PATIENCE)  # the link broke: whoever waits looks around
+                assert listener.wait(PATIENCE)  # the connection broke: a listener that waits looks for itself
                 assert listener.wait(PATIENCE)  # it listens again, and what came meanwhile was not heard
                 assert hears(listener, lambda: add_job(other))
             finally:

@@ -292,7 +292,7 @@ def test_c23_editing_the_times_recomputes_them_from_the_start(app, kit, item):
 
 
 def test_c24_the_tenants_zone_decides(clock, made):
-    """Not the app's, and not that of whoever looks."""
+    """Not the app's, and not that of the person who looks."""
     app = App(tz="America/New_York")
 
     @app.task(name="items.make")

@@ -217,7 +217,7 @@ def test_who_dies_half_way_is_followed_up(app, item, monkeypatch):
     store = app.open()
     tenant_sync = a_sync(app)
     tenant_sync.turn()
-    assert app.schedules.get("it0").tz == "UTC"  # whoever began it may still be at it
+    assert app.schedules.get("it0").tz == "UTC"  # the process that began it may not have ended
     tenant_sync.turn()
     assert {view.tz for view in app.schedules.list(tenant="acme").items} == {"Asia/Kolkata"}
     assert store.list_entries("unsettled").items == []
