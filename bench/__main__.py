@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def compile_all() -> None:
-    """Have bytecode at hand, as an install leaves it: peers do, and a trial's process would compile within its time."""
+    """Compile the bytecode first, as an install does: peers do, and a trial's process would compile within its time."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for place in (rota, bench):
         compileall.compile_dir(Path(place.__file__ or "").parent, maxlevels=10, quiet=1, rx=re.compile(r"/\.peers/"))

@@ -41,7 +41,7 @@ class Entrant:
 
 
 def environment(peer: str) -> Path:
-    """The interpreter of a peer's environment, which is made anew where its description has changed."""
+    """The interpreter of a peer's environment, which is made again if its description has changed."""
     described = (SCRIPTS / f"{peer}.txt").read_text()
     folder = PLACE / peer
     python, stamp = folder / "bin" / "python", folder / "made-from.txt"

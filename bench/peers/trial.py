@@ -145,7 +145,7 @@ def _one_latency(contender: Contender, reader: int) -> float:
 
 
 def trips(make: Make, count: int) -> dict[str, float]:
-    """Says when which part begins and ends, and waits for leave: whoever counts the trips is another process."""
+    """Says when which part begins and ends, and waits for leave: another process counts the trips."""
     filler = make(nothing)
     filler.enqueue()
     with _told("enqueue"):

@@ -20,7 +20,7 @@ from rota.cli.live_lines import LiveLines
 from rota.cli.log_lines import LEVELS, set_up_logging
 from rota.cli.options import store_option
 from rota.cli.output import heading, say
-from rota.cli.reloading import Code, folder_of, start_anew, was_reloaded
+from rota.cli.reloading import Code, folder_of, start_again, was_reloaded
 from rota.cli.run import (
     TARGET_HELP,
     concurrency_option,
@@ -71,10 +71,10 @@ def dev(target: str | None, store_url: str | None, **options: Any) -> None:
         report_error(err)
         say(f"waiting for a change in {code.folder}")
         _wait_for_change(code, typed_in)
-        start_anew(typed_in)
+        start_again(typed_in)
     reason = _serve(loaded, code, typed_in, is_again=is_again, **options)
     if reason == CHANGED:
-        start_anew(typed_in)
+        start_again(typed_in)
     click.get_current_context().exit(INTERRUPTED if reason == signal.SIGINT else 0)
 
 

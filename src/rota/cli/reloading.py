@@ -77,7 +77,7 @@ def was_reloaded() -> bool:
     return os.environ.pop(_AGAIN, "") == "1"
 
 
-def start_anew(folder: Path) -> NoReturn:
+def start_again(folder: Path) -> NoReturn:
     """Replace this process by a fresh one of the same command, in the folder where it was typed."""
     os.chdir(folder)
     sys.stdout.flush()

@@ -119,7 +119,7 @@ def reworded(spec: ScheduleSpec, trigger: Trigger | None, given: dict[str, Any])
         spec = _with_tenant(spec, said.pop("tenant"), own)
     for name in FOLLOWED:
         if name in said:
-            spec = _said_anew(spec, name, said.pop(name))
+            spec = _with_new_value(spec, name, said.pop(name))
     changed = msgspec.structs.replace(_bounded(spec, said), **{name: _read(name, said[name]) for name in said})
     if changed.key_for and not changed.key:
         raise BadOption("--key-for needs a key to hold: this schedule has none; add --key TEXT")
@@ -144,7 +144,7 @@ def _with_tenant(spec: ScheduleSpec, tenant: str, own: set[str]) -> ScheduleSpec
     )
 
 
-def _said_anew(spec: ScheduleSpec, name: str, value: Any) -> ScheduleSpec:
+def _with_new_value(spec: ScheduleSpec, name: str, value: Any) -> ScheduleSpec:
     """Its own zone, queue or priority; taken back, its tenant says it again."""
     if value == "" and not spec.tenant:
         raise click.UsageError(f"--{name} '' leaves it to the schedule's tenant, and this one has none; give a value")
