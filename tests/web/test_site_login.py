@@ -43,7 +43,7 @@ def site(login=by_cookie, *, login_url: str | None = "/accounts/login", user: st
     app.close()
 
 
-@pytest.mark.parametrize("login", [by_cookie, by_cookie_in_a_thread])
+@pytest.mark.parametrize("login", [by_cookie, by_cookie_in_a_thread, lambda request: by_cookie(request)])  # noqa: PLW0108
 def test_a_person_sees_the_pages_under_their_own_name(login):
     with site(login) as (_, client):
         page = client.get("/rota/schedules")
