@@ -15,7 +15,7 @@ from rota.inspector.coming import overdue_schedules
 from rota.inspector.facts.queue import jobs_by_state
 from rota.inspector.schedule_index import QUICK, ScheduleIndex, run_beside
 from rota.inspector.standing import MOST_LATE
-from rota.web.pages.preparing import prepare
+from rota.web.pages.preparing import Visitors, prepare_first, prepare_rest
 from rota.web.pages.schedule_summary import Summary
 
 if TYPE_CHECKING:
@@ -42,14 +42,20 @@ class Readings:
         self.index = ScheduleIndex()
         self.loads = Loads()
         self.trouble = TroubleCounts(app, self.summary)
+        self.visitors = Visitors()
 
     def read_first(self) -> None:
-        """Compile the templates, read the texts and all schedules when a server starts: its first visitor does not
-        wait for that."""
-        prepare()
+        """Compile the templates, read the texts and all schedules when a server starts, so that its first visitor does
+        not wait for that: what the first page needs comes first, and who is here goes before all of it."""
+        prepare_first(self.visitors.wait)
+        self._read_schedules()
+        prepare_rest(self.visitors.wait)
+
+    def _read_schedules(self) -> None:
         try:
-            self.index.briefs(self._app.open())
             self.summary.get()
+            self.visitors.wait()
+            self.index.briefs(self._app.open())
         except RotaError as err:  # the page itself says that the store is away
             log.debug("the schedules could not be read before the first visit: %s", err)
 

@@ -82,6 +82,7 @@ class Pages:
     def __init__(self, web: Site, pages: Sequence[Page] = PAGES) -> None:
         self._web = web
         self._pages = pages
+        self.visitors = web.readings.visitors
 
     def routes(self) -> list[StarletteRoute]:
         """Its paths, for the router."""
@@ -338,7 +339,8 @@ class _PagePath:
         request = Request(scope, receive)
         method = "GET" if request.method == "HEAD" else request.method
         try:
-            response = await self._server.answer(self._pages.get(method), request)
+            with self._server.visitors.served():
+                response = await self._server.answer(self._pages.get(method), request)
         except ClientDisconnect:
             return
         if request.method == "HEAD" and isinstance(response, StreamingResponse):
