@@ -17,7 +17,6 @@ from rota import App, Secret
 from rota.model.entry import EntryEdit
 from rota.store.contract import LARGEST_PAGE
 from rota.testing.store_suite.steps import failed_job
-from rota.web.pages.preparing import environment, prepare
 from rota.web.sessions import Session
 
 TOKEN = "a-token-of-the-tests"  # noqa: S105 - of nobody
@@ -391,9 +390,3 @@ def test_the_navigation_counts_what_needs_a_person(app):
     page = TestClient(app.asgi(token=TOKEN), headers=headers).get("/queues").text
     assert '<span id="n-jobs" class="n bad" data-live>1<span class="vh"> failed</span></span>' in page
     assert '<span id="n-schedules" class="n bad" data-live></span>' in page
-
-
-def test_pages_are_ready_before_the_first_visit():
-    prepare()
-    names = environment().list_templates()
-    assert set(names) <= {name for _, name in environment().cache}

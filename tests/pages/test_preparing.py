@@ -5,7 +5,9 @@ from __future__ import annotations
 from threading import Event, Thread
 
 from amounts import PATIENCE
-from rota.web.pages.preparing import FIRST, Visitors, environment, prepare_first
+from rota import App
+from rota.web.pages.preparing import FIRST, Visitors, environment, prepare_first, prepare_rest
+from rota.web.pages.readings import Readings
 
 
 def test_work_for_later_visitors_waits_until_no_page_is_made():
@@ -31,4 +33,12 @@ def test_visitors_are_let_go_before_each_template():
     asked: list[None] = []
     prepare_first(lambda: asked.append(None))
     assert len(asked) == len(FIRST)
-    assert {*FIRST} <= {*environment().list_templates()}
+    prepare_rest(lambda: asked.append(None))
+    assert len(asked) == len(FIRST) + len(environment().list_templates())
+
+
+def test_pages_are_ready_before_the_first_visit():
+    environment.cache_clear()
+    with App("memory://", name="shop") as app:
+        Readings(app).read_first()
+    assert {*environment().list_templates()} <= {name for _, name in environment().cache}
