@@ -29,7 +29,7 @@ TEXT = SCRIPT.replace("\x00", "")  # what stores refuse in names of their own
 
 @pytest.fixture(scope="module")
 def hostile():
-    app = App("memory://", name="shop", version="<i>2</i>")
+    app = App("memory://", name="a-shop-with-a-name-that-is-longer-than-a-phone-is-wide", version="<i>2</i>")
     declare(app)
 
     @app.task(name="evil", retries=0, queue="mail", description=TEXT)
@@ -126,6 +126,8 @@ def test_names_as_long_as_a_name_may_be_leave_every_table_in_its_panel(browser, 
             for width in (1440, 390):
                 tab.page.set_viewport_size({"width": width, "height": 844})
                 assert (tab.width() <= width, tab.page.evaluate(OVER)) == (True, []), (path, width)
+            menu = tab.page.locator(".menu-btn").bounding_box()
+            assert menu["x"] + menu["width"] <= 390, path
 
 
 def test_the_policy_refuses_a_script_that_no_page_brings(browser, hostile):
