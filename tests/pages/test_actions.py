@@ -1,4 +1,4 @@
-"""Every action of the dashboard in a browser: without a script, and by the keyboard alone."""
+"""Every action of the dashboard in a browser, without a script."""
 
 from __future__ import annotations
 
@@ -122,42 +122,3 @@ def test_a_reader_sees_no_button_that_changes_something(browser, shop):
             assert tab.page.locator("main [popovertarget]").count() == 0, path
     finally:
         context.close()
-
-
-# By the keyboard alone.
-
-
-def focus(tab, name: str, most: int = 80) -> None:
-    """Press Tab until the control of this name has the focus, and see that it shows it."""
-    for _ in range(most):
-        tab.page.keyboard.press("Tab")
-        here = tab.page.evaluate(
-            "() => { const e = document.activeElement, s = getComputedStyle(e);"
-            " return [(e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText || '').trim(),"
-            " s.outlineStyle !== 'none' || s.boxShadow !== 'none']; }"
-        )
-        if here[0].partition("\n")[0] == name:  # the navigation has a count below
-            assert here[1], f"{name} does not show its focus"
-            return
-    raise AssertionError(f"no Tab leads to {name}")
-
-
-def test_a_schedule_is_paused_by_the_keyboard_alone(browser, shop):
-    with Tab.open(browser, shop) as tab:
-        keys = tab.page.keyboard
-        tab.go("/")
-        focus(tab, "Skip to the page")
-        focus(tab, "Schedules")
-        keys.press("Enter")
-        tab.page.wait_for_url("**/schedules")
-        focus(tab, "mail-digest")
-        keys.press("Enter")
-        tab.page.wait_for_url("**/schedules/mail-digest")
-        focus(tab, "Pause…")
-        keys.press("Enter")
-        tab.page.wait_for_selector("#ask-pause:popover-open")
-        focus(tab, "Why (the ledger and the audit keep it)")
-        keys.type("the printer is on fire")
-        keys.press("Enter")
-        tab.page.wait_for_selector("text=mail-digest is paused.")
-    assert shop.app.schedules.get("mail-digest").record.pause.reason == "the printer is on fire"

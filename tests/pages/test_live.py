@@ -54,6 +54,24 @@ def test_a_new_job_appears_by_itself_and_nothing_moves_while_a_row_is_ticked(bro
         tab.page.wait_for_selector("text=third@example.org")
 
 
+def test_what_has_the_focus_keeps_it_while_its_row_changes_and_moves(browser, door):
+    job = enqueue(door, "first@example.org")
+    with Tab.open(browser, door) as tab:
+        tab.go("/jobs")
+        tab.page.wait_for_selector("#live:not(.off)")
+        for part in ("input", "a"):
+            tab.page.focus(f"tr[data-key='{job.id}'] {part}")
+            enqueue(door, f"{part}@example.org")
+            door.app.jobs.cancel(job.id) if part == "input" else door.app.jobs.retry(job.id)
+            shown = "Cancelled" if part == "input" else "Queued"
+            tab.page.wait_for_selector(f"tr[data-key='{job.id}']:has-text('{shown}')")
+            tab.page.wait_for_selector(f"text={part}@example.org")
+            focused = tab.page.evaluate(
+                "[document.activeElement.tagName, document.activeElement.closest('tr')?.dataset.key]"
+            )
+            assert focused == [part.upper(), job.id]
+
+
 def test_a_page_follows_the_time_when_no_event_comes(browser, door):
     with Tab.open(browser, door) as tab:
         tab.go("/nodes")

@@ -14,13 +14,20 @@ if (/^[\w+\-/]+$/.test(zone) && zoneNow !== zone) {
 // A link that logs in once posts its form by itself: a GET changes nothing.
 document.querySelector("form[data-submit]")?.requestSubmit();
 
-// ---- keys: / searches, ? lists, g and a letter goes to a place
+// ---- keys: / searches, ? lists, g and a letter goes to a place; Escape leaves the search with what was typed
+const TYPED = "input:not([type=checkbox]):not([type=radio]), textarea, select";
 let afterG = 0;
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest(TYPED)) {
+    if (event.key === "Escape" && event.target.matches("[data-search]")) { event.preventDefault(); event.target.blur(); }
+    return;
+  }
   if (event.key === "/") {
     const field = document.querySelector("[data-search]");
-    if (field) { event.preventDefault(); field.focus(); field.select(); }
+    event.preventDefault();
+    if (field) { field.focus(); field.select(); }
+    else if (document.querySelector("[data-go]")) location.href = `${base}/jobs#q`;
   } else if (event.key === "?") {
     document.getElementById("keys")?.togglePopover?.();
   } else if (event.key === "g") {
@@ -30,6 +37,11 @@ addEventListener("keydown", (event) => {
     document.querySelector(`a[data-go="${CSS.escape(event.key)}"]`)?.click();
   }
   afterG = 0;
+});
+
+// ---- a dialog or the menu that the focus leaves is over: what lies behind it would have the focus unseen
+for (const one of document.querySelectorAll("[popover]")) one.addEventListener("focusout", (event) => {
+  if (event.relatedTarget && !one.contains(event.relatedTarget) && one.matches(":popover-open")) one.hidePopover();
 });
 
 // ---- ticking a row by its head, and the bar that shows how many
@@ -73,8 +85,21 @@ let isAsking = false, isStale = false, hasNews = false, isOn = false, last = 0, 
 
 function isBusy() {
   const field = document.activeElement;
-  const typing = field && field.matches("input:not([type=checkbox]):not([type=radio]), textarea, select") && field.closest("main");
+  const typing = field && field.matches(TYPED) && field.closest("main");
   return typing || ticked(document) || document.querySelector("main dialog:popover-open, main details[data-keep][open]") || getSelection()?.type === "Range";
+}
+
+// What has the focus in a part that is replaced: its HTML, or else its position in its row or part, finds it again.
+const stops = (where) => [...(where?.querySelectorAll("a, button, summary, input, [tabindex]") ?? [])];
+function focusIn(part) {
+  const one = document.activeElement, row = one.closest("[data-key]");
+  if (!part.contains(one)) return null;
+  return { html: one.outerHTML, tag: one.tagName, key: row?.dataset.key, index: stops(row ?? part).indexOf(one) };
+}
+function focusAgain(part, was) {
+  const where = was.key === undefined ? part : part.querySelector(`[data-key="${CSS.escape(was.key)}"]`);
+  const same = stops(where).find((one) => one.outerHTML === was.html) ?? stops(where)[was.index];
+  if (same?.tagName === was.tag) same.focus({ preventScroll: true });
 }
 
 function replaceParts(fresh, isNews) {
@@ -83,12 +108,12 @@ function replaceParts(fresh, isNews) {
     if (!other || other.innerHTML === part.innerHTML) continue;
     const before = new Map([...part.querySelectorAll("[data-key]")].map((row) => [row.dataset.key, row.innerHTML]));
     const folds = new Map([...part.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
-    const focused = part.contains(document.activeElement) ? document.activeElement.outerHTML : "";
+    const focused = focusIn(part);
     const scroll = [...part.querySelectorAll(".log")].map((one) => [one.id, one.scrollTop]);
     part.replaceChildren(...document.adoptNode(other).childNodes);
     for (const row of part.querySelectorAll("[data-key]")) if (isNews && before.get(row.dataset.key) !== row.innerHTML) row.classList.add("fresh");
     for (const one of part.querySelectorAll("details[id]")) if (folds.has(one.id)) one.open = folds.get(one.id);
-    if (focused) [...part.querySelectorAll("a, button, summary, [tabindex]")].find((one) => one.outerHTML === focused)?.focus({ preventScroll: true });
+    if (focused) focusAgain(part, focused);
     for (const [id, top] of scroll) { const one = document.getElementById(id); if (one) one.scrollTop = top; }
   }
   if (fresh.title) document.title = fresh.title;
