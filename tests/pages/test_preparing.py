@@ -39,6 +39,7 @@ def test_visitors_are_let_go_before_each_template():
 
 def test_pages_are_ready_before_the_first_visit():
     environment.cache_clear()
-    with App("memory://", name="shop") as app:
-        Readings(app).read_first()
+    app = App("memory://", name="shop")
+    Readings(app).read_first()
+    app.close()
     assert {*environment().list_templates()} <= {name for _, name in environment().cache}
