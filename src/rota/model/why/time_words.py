@@ -6,6 +6,9 @@ from rota.errors import BadTrigger
 from rota.model.micros import SECOND
 from rota.triggers.zone import find_zone
 
+# A unit, its seconds, up to how many of it are said, and the smaller unit of the rest.
+_UNITS = (("m", 60, 100, "s", 1), ("h", 3_600, 48, "m", 60), ("d", 86_400, 10, "h", 3_600))
+
 
 def wall_words(at: int, tz: str) -> str:
     """An instant by the clock of a zone, Sun 2026-03-08 03:00 EDT; by UTC if the zone is unknown."""
@@ -19,15 +22,17 @@ def wall_words(at: int, tz: str) -> str:
 
 
 def span_words(micros: int) -> str:
-    """12 ms, 3.2 s, 5 m, 3 h, 2 d"""
+    """12 ms, 3.2 s, 5 m, 5 m 44 s, 3 h 20 m, 2 d"""
     seconds = max(0, micros) / SECOND
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
-    for unit, size, most in (("s", 1, 100), ("m", 60, 100), ("h", 3_600, 48)):
+    if seconds < 100:
+        return f"{seconds:.3g} s"
+    for unit, size, most, part, part_size in _UNITS:
+        whole, rest = divmod(round(seconds / part_size), size // part_size)
         if seconds < most * size:
-            return f"{seconds / size:.3g} {unit}"
-    days = seconds / 86_400
-    return f"{days:.3g} d" if days < 1_000 else f"{days:,.0f} d"  # 3 digits of more would be 6.29e+04
+            return f"{whole:,} {unit} {rest} {part}" if rest else f"{whole:,} {unit}"
+    return f"{seconds / 86_400:,.0f} d"
 
 
 def counted(number: int, noun: str) -> str:
