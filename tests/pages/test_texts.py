@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from datetime import UTC, date, datetime
 from html.parser import HTMLParser
@@ -12,12 +13,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from markupsafe import Markup, escape
 
+import rota
 import rota.model.why
 import rota.triggers.caveats
 import rota.web.pages
 from rota import calendar, cron, every, once
+from rota.model.reasons import REASONS
 from rota.triggers.phrases import ENGLISH, Phrases
 from rota.web.pages.rendering import environment
+from rota.web.pages.said_words import key_of as said_key
 from rota.web.pages.texts import DEFAULT, chosen_language, languages, texts_of
 from rota.web.pages.why_words import fixed, key_of, warned
 from rota.web.pages.words import Words, with_code
@@ -39,10 +43,33 @@ def fields_of(template) -> set[str]:
 @pytest.mark.parametrize("language", OTHERS)
 def test_a_language_has_every_text_with_its_values(language):
     english, other = texts_of(DEFAULT), texts_of(language)
-    assert sorted(other.keys()) == sorted(english.keys())
+    own = [key for key in other.keys() if not key.startswith("said.")]  # noqa: SIM118 - no dict
+    assert sorted(own) == sorted(english.keys())
     for key in english.keys():  # noqa: SIM118 - no dict
         assert fields_of(other.template(key)) == fields_of(english.template(key)), key
         assert type(other.template(key)) is type(english.template(key)), key
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_language_has_every_sentence_of_the_model_with_its_values(language):
+    """The English sentences stand in the source, each once, with their codes."""
+    other, made = texts_of(language), sentences_in_source()
+    assert sorted(key for key in other.keys() if key.startswith("said.")) == sorted(map(said_key, made))  # noqa: SIM118
+    for code, template in made.items():
+        assert fields_of(other.template(said_key(code))) <= fields_of(template), code
+        assert isinstance(other.template(said_key(code)), str), code
+
+
+def sentences_in_source() -> dict[str, str]:
+    """The templates of all sentences by their codes: the reasons, and what is given to `said`."""
+    found = {f"reason.{code}": template for code, template in REASONS.items()}
+    for path in sorted(Path(rota.__file__).parent.rglob("*.py")):
+        source = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(source)) if "said(" in source else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said":
+                code, template = (ast.literal_eval(one) for one in node.args)
+                assert found.setdefault(code, template) == template, f"two sentences have the code {code}"
+    return found
 
 
 def test_there_is_more_than_one_language():

@@ -178,7 +178,7 @@ def _change(
         return
     if where is not None and chosen and not yes:
         _ask(verb, len(chosen))
-    tally = carry_out(store, verb, chosen, reason or f"{verb.done} by hand", by, _progress(verb, len(chosen)))
+    tally = carry_out(store, verb, chosen, reason or verb.reason(""), by, _progress(verb, len(chosen)))
     facts = BulkFacts(action=verb.name, matched=len(chosen), changed=tally.changed, left=tally.left, dry_run=False)
     out.page(facts, lambda: [_sentence(verb, tally)])
     if tally.left:

@@ -14,6 +14,7 @@ from rota.model.jobs.settle import cancel, retry_by_hand
 from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_instant, timeout_of
 from rota.model.option_names import FOR_VERBS
+from rota.model.reasons import reason_text
 from rota.operations.audit import RANDOM, Deed, add_deeds
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
 from rota.tasks.job import Job
@@ -152,7 +153,7 @@ class Jobs:
             pause = min(pause * 1.5, 0.25)
         return record
 
-    def cancel(self, job_id: str, *, reason: str = "cancelled by hand", by: str = "") -> Job[Any]:
+    def cancel(self, job_id: str, *, reason: str = reason_text("cancelled_hand"), by: str = "") -> Job[Any]:
         """Cancel a waiting job at once; ask a running one to stop."""
         store = self._store()
         for _ in range(TRIES):
@@ -169,7 +170,7 @@ class Jobs:
                 return self.get(job_id)
         raise Refused(f"job {job_id} kept moving; try again")
 
-    def retry(self, job_id: str, *, reason: str = "retried by hand", by: str = "") -> Job[Any]:
+    def retry(self, job_id: str, *, reason: str = reason_text("retried_hand"), by: str = "") -> Job[Any]:
         """Put a failed or cancelled job back into its queue, with fresh budgets."""
         store = self._store()
         record = self.read(job_id)

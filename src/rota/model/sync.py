@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rota.model.collection import MANUAL
 from rota.model.jobs.job import NewJob
 from rota.model.jobs.state import State
+from rota.model.reasons import reason_text
 
 if TYPE_CHECKING:
     from rota.model.jobs.job import Job
@@ -56,5 +57,5 @@ def start_sync(schedule: Schedule, fresh: str, by: str) -> NewJob:
         schedule_id=schedule.id,
         generation=schedule.generation,
         made_by="manual",
-        reason=f"started by {by}" if by else "started by hand",
+        reason=reason_text("started_by", by=by) if by else reason_text("started"),
     )

@@ -11,6 +11,7 @@ from rota.inspector.search import found_jobs
 from rota.model.collection import collection_of
 from rota.model.jobs.settle import cancel, retry_by_hand
 from rota.model.jobs.state import FINAL, WAITING, State
+from rota.model.reasons import reason_text
 from rota.operations.audit import Deed, add_deeds
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class Verb(NamedTuple):
     states: frozenset[State]  # of jobs that it fits
     act: Callable[[Store, Sequence[Job], str], Done]
     instead: str  # what to do about a job that it does not fit
+
+    def reason(self, by: str) -> str:
+        """Why, if the person gave no reason."""
+        return reason_text(f"{self.done}_by", by=by) if by else reason_text(f"{self.done}_hand")
 
 
 class Tally(NamedTuple):

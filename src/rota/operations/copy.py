@@ -26,6 +26,7 @@ from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import rescue, settle
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND
+from rota.model.reasons import reason_text
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter, Seal
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def _give_back(source: Store, seal: Seal) -> int:
                 f"job {running[0].id} of {source.describe()} cannot be returned to its queue; report this as a bug"
             )
         seen = running
-        outcome = Returned(f"the store is being copied to {seal.target}")
+        outcome = Returned(reason_text("copied_to", target=seal.target))
         now = source.now()
         for holder in {job.holder or "" for job in running}:
             held = [settle(job, outcome, RetryPolicy(), now, 0.0) for job in running if job.holder == holder]

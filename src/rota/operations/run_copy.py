@@ -10,6 +10,7 @@ from rota.errors import BadPayload, Refused, UnknownTask
 from rota.model.collection import collection_of
 from rota.model.jobs.job import NewJob
 from rota.model.jobs.payload import Call, Passed, pack_call, unpack_call
+from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import restored_call
 from rota.operations.audit import Deed, add_deeds
 from rota.operations.through_middleware import add_through
@@ -48,7 +49,7 @@ def run_copy(
         payload=payload,
         queue=original.queue,
         priority=original.priority,
-        reason=f"a copy of {original.id}",
+        reason=reason_text("copy", job=original.id),
     )
     task = None if is_kept else registry.find(original.task)
     add_through(() if task is None else task.middleware, new, lambda passed: store.add_jobs([passed]))

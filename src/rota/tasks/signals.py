@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.micros import fine_span_of
+from rota.model.reasons import reason_text
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -25,7 +26,7 @@ class Retry(JobSignal):
 class Snooze(JobSignal):
     """Come back later; it spends nothing: `raise Snooze(after="1h")`."""
 
-    def __init__(self, reason: str = "snoozed", *, after: str | timedelta) -> None:
+    def __init__(self, reason: str = reason_text("snoozed"), *, after: str | timedelta) -> None:
         self.after = fine_span_of(after)
         super().__init__(reason)
 
@@ -33,5 +34,5 @@ class Snooze(JobSignal):
 class Cancel(JobSignal):
     """End the job as cancelled: `raise Cancel("the order is gone")`."""
 
-    def __init__(self, reason: str = "cancelled by the task") -> None:
+    def __init__(self, reason: str = reason_text("cancelled_task")) -> None:
         super().__init__(reason)

@@ -36,6 +36,7 @@ from rota.model.jobs.outcome import Died, Failed, Returned, TaskUnknown
 from rota.model.jobs.settle import settle
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND
+from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import DEFAULT, Redaction
 from rota.store.contract import Exchange
 
@@ -58,7 +59,7 @@ FULL_BATCH = 32  # claimed jobs from which on it pays to exchange again at once
 POLL = 2.0  # seconds; fallback when a notification is lost
 NEAR = 0.002  # seconds before an instant in which notifications of other processes are ignored
 SHORT_PAUSE = 0.001  # seconds; the queue is empty, so claimed jobs start, and may end, before the next exchange
-TOO_LONG = Returned("the jobs before it take longer than expected")
+TOO_LONG = Returned(reason_text("slow"))
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -234,7 +235,7 @@ class Worker(Service):
             if not is_careful or not is_suspect(job):
                 ready.append(run)
             elif not self._quarantine.accept(run):
-                run.finish(Returned("one more death would fail it, so it must run alone"))
+                run.finish(Returned(reason_text("alone")))
         suspect = self._quarantine.release()
         if suspect is not None:
             ready.append(suspect)
@@ -287,7 +288,7 @@ class Worker(Service):
         """A run has ended; any thread may report it."""
         self.capacity.prefetch.count_ended()
         if isinstance(outcome, Failed) and outcome.met_seal and self._finds_store_sealed():
-            outcome = Returned("it needed the store, which is being copied")
+            outcome = Returned(reason_text("copied_store"))
         self.client.report(run, outcome)
         self.wake()
 

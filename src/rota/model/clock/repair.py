@@ -16,6 +16,7 @@ from rota.model.jobs.job import Move, closed_lines, pack_moves, scheduled_line
 from rota.model.jobs.settle import Change
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND
+from rota.model.reasons import reason_text
 from rota.model.schedules.edit import Edit
 from rota.model.schedules.slots import MISSED, NOT_CLAIMED, SILENT, next_slot, with_ahead
 
@@ -120,7 +121,7 @@ def _moved(line: Move, run_at: int) -> Move:
     data = line.data or {}
     if "enqueue_at" in data:
         data = {**data, **(scheduled_line(line.at, run_at, line.reason, "delay").data or {}), "cause": data["cause"]}
-    return line._replace(reason=f"{line.reason}; moved back with the store's clock", data=data or None)
+    return line._replace(reason=reason_text("clock_moved", reason=line.reason), data=data or None)
 
 
 def is_lease_ahead(job: Job, latest: int) -> bool:

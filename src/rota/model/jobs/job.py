@@ -14,10 +14,14 @@ from msgspec import Struct
 
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND, iso_text
+from rota.model.reasons import reason_text
 from rota.model.secrets.shown import without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+ENQUEUED = reason_text("enqueued")
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
@@ -40,7 +44,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     made_by: str | None = None  # cron, calendar, every, once, catchup, manual or start; None: enqueued by code
     waits_for: str | None = None  # held until that job ends
     ahead: str | None = None  # made before its time: the key that it asks for when it is due, or "" for none
-    reason: str = "enqueued"
+    reason: str = ENQUEUED
 
     def __repr__(self) -> str:
         return without(self, "payload")
@@ -159,7 +163,7 @@ def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
         case State.HELD:
             return pack_moves([Move(state, now, new.reason, {"waits_for": new.waits_for, **span})])
         case _:
-            return b"" if new.reason == "enqueued" else pack_moves([Move(state, now, new.reason)])
+            return b"" if new.reason == ENQUEUED else pack_moves([Move(state, now, new.reason)])
 
 
 class Move(NamedTuple):
@@ -218,9 +222,9 @@ def closed_lines(job: Job) -> list[Move]:
     A past that cannot be read is one line that says so: the job can still be shown, run and settled.
     """
     try:
-        return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, "enqueued")]
+        return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, reason_text("enqueued"))]
     except msgspec.MsgspecError as err:
-        return [Move(State.QUEUED, job.created_at, f"the history before this cannot be read: {err}")]
+        return [Move(State.QUEUED, job.created_at, reason_text("unreadable", error=err))]
 
 
 def _in_order(lines: list[Move]) -> list[Move]:
@@ -236,9 +240,9 @@ def _in_order(lines: list[Move]) -> list[Move]:
 def _open_lines(job: Job, before: State) -> Iterable[Move]:
     """The lines that the current attempt's fields stand for."""
     if job.queued_at is not None:
-        yield Move(State.QUEUED, job.queued_at, "released" if before is State.HELD else "due")
+        yield Move(State.QUEUED, job.queued_at, reason_text("released" if before is State.HELD else "due"))
     if job.started_at is not None:
-        yield Move(State.RUNNING, job.started_at, "claimed", {"worker": job.holder, "lease": job.lease_no})
+        yield Move(State.RUNNING, job.started_at, reason_text("claimed"), {"worker": job.holder, "lease": job.lease_no})
     if job.state.is_final and job.finished_at is not None:
         yield Move(job.state, job.finished_at, _final_reason(job), _final_data(job, job.finished_at))
 
@@ -246,9 +250,10 @@ def _open_lines(job: Job, before: State) -> Iterable[Move]:
 def _final_reason(job: Job) -> str:
     match job.state:
         case State.SUCCEEDED:
-            return f"returned; the cancel came too late ({job.cancel_reason})" if job.cancel_reason else "returned"
+            late = job.cancel_reason
+            return reason_text("returned_too_late", reason=late) if late else reason_text("returned")
         case State.CANCELLED:
-            return job.cancel_reason or "cancelled"
+            return job.cancel_reason or reason_text("cancelled")
         case _:
             return (job.error or "failed").partition("\n")[0]
 

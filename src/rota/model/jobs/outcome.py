@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rota.model.reasons import reason_text
+
 
 class Succeeded(NamedTuple):
     """The task returned."""
@@ -30,7 +32,7 @@ class Snoozed(NamedTuple):
     """The task asked to be woken later; it spends nothing."""
 
     after: int
-    reason: str = "snoozed"
+    reason: str = reason_text("snoozed")
 
 
 class Stopped(NamedTuple):
@@ -52,7 +54,7 @@ class Undecodable(NamedTuple):
 class Returned(NamedTuple):
     """The worker is going away before the task has ended."""
 
-    reason: str = "worker shutdown"
+    reason: str = reason_text("shutdown")
 
 
 class Died(NamedTuple):

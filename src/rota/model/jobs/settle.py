@@ -29,6 +29,7 @@ from rota.model.jobs.outcome import (
 )
 from rota.model.jobs.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE
 from rota.model.jobs.state import State, check_move
+from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import DEFAULT, hidden
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from rota.model.jobs.retry import RetryPolicy
 
-EXPIRED = "stopped renewing its lease"
+EXPIRED = "stopped renewing its lease"  # as in the reason lease_expired
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
@@ -123,16 +124,14 @@ def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, r
         case Stopped(reason):
             return _finish(job, State.CANCELLED, now, cancel_reason=reason)
         case TaskUnknown():
-            reason = f"task '{job.task}' is unknown to this worker"
+            reason = reason_text("unknown_task", task=job.task)
             return _wait(job, now + UNKNOWN_TASK_PAUSE, now, reason, "unknown task")
         case Undecodable(error):
             return _finish(job, State.FAILED, now, error=error)
         case Returned(reason):
             return _requeue(job, now, reason)
         case Died(reason):
-            return _die(
-                job, now, f"process died: {reason}", f"processes died while they ran this job; the last: {reason}"
-            )
+            return _die(job, now, "process_died", "parked_process", reason)
         case Succeeded():
             raise AssertionError("answered above")
         case _:
@@ -154,7 +153,7 @@ def rescue(job: Job, now: int, how: str = EXPIRED) -> Change:
     """What becomes of a running job whose worker is lost: its lease ran out, or somebody saw how it died."""
     lost = f"{job.holder} {how}"
     now = _no_earlier_than_its_start(job, now)
-    return _die(job, now, f"worker lost: {lost}", f"workers died while they ran this job; the last: {lost}")
+    return _die(job, now, "worker_lost", "parked_worker", lost)
 
 
 def _no_earlier_than_its_start(job: Job, now: int) -> int:
@@ -173,7 +172,7 @@ def release(job: Job, now: int) -> Change:
 
 
 def _released_line(job: Job, now: int) -> Move:
-    return scheduled_line(now, job.run_at, "released", "released")
+    return scheduled_line(now, job.run_at, reason_text("released"), "released")
 
 
 def still_awaited(job: Job, find: Callable[[str], Job | None]) -> str | None:
@@ -215,16 +214,16 @@ def _fail(job: Job, error: str, policy: RetryPolicy, now: int, random: float, *,
     if failures > policy.retries and not job.cancel_reason:
         return _finish(job, State.FAILED, now, failures=failures, error=error)
     pause = policy.backoff.pause(failures, random) if after is None else after
-    reason = f"retry {failures} of {policy.retries}: {error.partition(chr(10))[0]}"
+    reason = reason_text("retry", failures=failures, retries=policy.retries, error=error.partition("\n")[0])
     return _wait(job, now + pause, now, reason, "retry", attempts=job.attempts + 1, failures=failures, error=error)
 
 
-def _die(job: Job, now: int, reason: str, of_many: str) -> Change:
+def _die(job: Job, now: int, one: str, many: str, lost: str) -> Change:
     """A death spends no retry; the last one that a job may have parks it."""
     deaths = job.deaths + 1
     if deaths >= MAX_DEATHS and not job.cancel_reason:
-        return _finish(job, State.FAILED, now, deaths=deaths, error=f"parked: {deaths} {of_many}")
-    return _requeue(job, now, f"{reason} (death {deaths} of {MAX_DEATHS})", deaths=deaths)
+        return _finish(job, State.FAILED, now, deaths=deaths, error=reason_text(many, deaths=deaths, lost=lost))
+    return _requeue(job, now, reason_text(one, lost=lost, deaths=deaths, most=MAX_DEATHS), deaths=deaths)
 
 
 def _wait(

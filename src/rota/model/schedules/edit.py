@@ -14,6 +14,7 @@ from msgspec import Struct
 from rota.errors import BadTrigger, Refused
 from rota.model.audit_record import AuditRecord, Author, audit_record_of, facts_of, subject_of, without_runs
 from rota.model.jobs.job import Job, NewJob
+from rota.model.reasons import reason_text
 from rota.model.schedules.firing import as_made, run_now, run_since_start
 from rota.model.schedules.retiming import elsewhere, from_now, is_same_rule, kept_next, moved, with_begun
 from rota.model.schedules.schedule import (
@@ -175,14 +176,14 @@ def enable(schedule: Schedule, now: int) -> Edit | None:
 def disable(schedule: Schedule, now: int) -> Edit | None:
     if not schedule.is_enabled:
         return None
-    return _stop(schedule, now, "schedule disabled", is_enabled=False)
+    return _stop(schedule, now, reason_text("schedule_disabled"), is_enabled=False)
 
 
 def remove(schedule: Schedule, now: int, origin: Origin | None = None) -> Edit:
     """Remove it in the name of an origin; None: of any origin. A retired schedule may be removed for any origin."""
     if origin is not None:
         check_removable(schedule, origin)
-    removal = _edit(schedule, schedule, now, revoke="schedule removed", is_enabled=False)
+    removal = _edit(schedule, schedule, now, revoke=reason_text("schedule_removed"), is_enabled=False)
     return msgspec.structs.replace(removal, is_removal=True)
 
 
@@ -198,14 +199,14 @@ def retire(schedule: Schedule, origin: Origin, now: int) -> Edit | None:
     if schedule.origin.is_retired or is_older(origin.version, schedule.origin.version):
         return None
     retired = msgspec.structs.replace(origin, is_retired=True, zone=schedule.origin.zone)
-    return _stop(schedule, now, "schedule retired", is_enabled=False, origin=retired)
+    return _stop(schedule, now, reason_text("schedule_retired"), is_enabled=False, origin=retired)
 
 
 def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit:
     """One run at once, whatever the schedule's times, pauses and live jobs."""
     if schedule.spec.sync is not None:
         raise Refused(f"schedule '{schedule.id}' keeps a collection in sync, one task at a time: start that instead")
-    reason = f"run now by {by}" if by else "run now"
+    reason = reason_text("run_now_by", by=by) if by else reason_text("run_now")
     return _with_run(_edit(schedule, schedule, now), run_now(schedule, now, job_id, reason=reason), now)
 
 
@@ -323,7 +324,7 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
     edit = Edit(after=created, expect_version=0, jobs=[begun] if begun else [])
     if not (spec.run_on_start and spec.enabled):
         return edit
-    return _with_run(edit, run_now(created, now, new_id(), made_by="start", reason="run on start"), now)
+    return _with_run(edit, run_now(created, now, new_id(), made_by="start", reason=reason_text("run_on_start")), now)
 
 
 def _by(edit: Edit, origin: Origin) -> Edit:
@@ -470,7 +471,7 @@ def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
         return _edit(existing, existing, now, spec=spec, problem=None)
     if spec.enabled:
         return _go_on(existing, now, DISABLED, is_enabled=True, spec=spec, problem=None)
-    return _stop(existing, now, "schedule disabled", is_enabled=False, spec=spec, problem=None)
+    return _stop(existing, now, reason_text("schedule_disabled"), is_enabled=False, spec=spec, problem=None)
 
 
 def is_older(version: str, than: str) -> bool:

@@ -6,7 +6,6 @@ schedule still has the version that it was made for.
 
 from __future__ import annotations
 
-import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,10 @@ from msgspec import Struct
 
 from rota.model.jobs.job import NewJob
 from rota.model.micros import SECOND
+from rota.model.reasons import read_reason, reason_text
 from rota.model.schedules.schedule import Ahead, Overlap, Schedule
 from rota.model.schedules.slots import (
     MISSED,
-    OVERLAP,
     UNIQUE,
     Skip,
     last_slot,
@@ -30,6 +29,7 @@ from rota.model.schedules.slots import (
     trimmed,
     with_ahead,
 )
+from rota.sentences import Sentence
 from rota.triggers.zone import DAY, find_zone
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _shots_ahead(schedule: Schedule, now: int, most: int, new_id: Callable[[], s
 def job_ahead(schedule: Schedule, slot: int, after: int, job_id: str) -> NewJob:
     """A job for a time to come. It takes its schedule's slot and its own key when it is due, if they are free then."""
     job = _job_for(schedule, slot, after, job_id, is_missed=False)
-    return msgspec.structs.replace(job, key=None, slot=None, ahead=job.key or "", reason="made ahead")
+    return msgspec.structs.replace(job, key=None, slot=None, ahead=job.key or "", reason=reason_text("made_ahead"))
 
 
 def place(shot: Shot, live: str | None, last_held: str | None, holder: str | None = None) -> Placement:
@@ -168,7 +168,7 @@ def place(shot: Shot, live: str | None, last_held: str | None, holder: str | Non
 
 def not_unique(job: NewJob | Job, holder: str) -> Skip:
     """The record of an occurrence whose key another job holds."""
-    return _skip(job, f"{UNIQUE} (job {holder})")
+    return _skip(job, reason_text("unique", job=holder))
 
 
 def is_not_unique(reason: str) -> bool:
@@ -236,7 +236,7 @@ def as_made(counted: Schedule, before: LastRun, jobs: Sequence[NewJob | Job], ma
 def _held(job: NewJob, behind: str) -> NewJob:
     """The slot stays with the live job; the held one takes it over when it is released. Its key is its own at once."""
     return msgspec.structs.replace(
-        job, waits_for=behind, run_at=None, slot=None, reason=f"{job.reason}; waits for {behind}"
+        job, waits_for=behind, run_at=None, slot=None, reason=reason_text("held", reason=job.reason, job=behind)
     )
 
 
@@ -250,16 +250,15 @@ def overlap_reason(live: str, held: str | None = None) -> str:
 
     The jobs' own histories say what they did at that time, so that the ledger need not.
     """
-    return f"{OVERLAP} (job {live})" if held is None else f"{OVERLAP} (job {live}, then job {held})"
+    return reason_text("overlap", job=live) if held is None else reason_text("overlap_held", job=live, held=held)
 
 
 def overlapped_jobs(reason: str) -> tuple[str, str | None] | None:
     """The live job and the held one of an overlap's reason; None if it is another reason."""
-    found = _OVERLAP.fullmatch(reason)
-    return None if found is None else (found[1], found[2])
-
-
-_OVERLAP = re.compile(rf"{OVERLAP} \(job (\S+?)(?:, then job (\S+))?\)")
+    found = read_reason(reason)
+    if not isinstance(found, Sentence) or found.code not in {"reason.overlap", "reason.overlap_held"}:
+        return None
+    return found.values["job"], found.values.get("held")
 
 
 def run_since_start(schedule: Schedule, now: int, new_id: Callable[[], str]) -> NewJob | None:
@@ -273,7 +272,7 @@ def run_since_start(schedule: Schedule, now: int, new_id: Callable[[], str]) -> 
     slot = last_slot(msgspec.structs.replace(schedule, fired_through=start - 1), now)
     if slot is None:
         return None
-    return msgspec.structs.replace(job_ahead(schedule, slot, slot - 1, new_id()), reason="fired")
+    return msgspec.structs.replace(job_ahead(schedule, slot, slot - 1, new_id()), reason=reason_text("fired"))
 
 
 def _is_same_day(schedule: Schedule, first: int, second: int) -> bool:
@@ -385,7 +384,7 @@ def _job_for(schedule: Schedule, slot: int, after: int, job_id: str, *, is_misse
         after_at=after,
         generation=schedule.generation,
         made_by="catchup" if is_missed else spec.trigger.partition(" ")[0],
-        reason="caught up" if is_missed else "fired",
+        reason=reason_text("caught_up" if is_missed else "fired"),
     )
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from rota.model.jobs.job import Job, Move, NewJob, folded
 from rota.model.jobs.state import State, check_move
+from rota.model.reasons import reason_text
 from rota.model.schedules.firing import Shot, place
 from rota.model.schedules.schedule import problem_of
 from rota.model.schedules.slots import NOT_CLAIMED, Skip, count_open
@@ -43,7 +44,7 @@ def decide_due(
     if missed is not None and (skip := _not_caught_up(job, missed, now)) is not None:
         return DueDecision(skip=skip)
     overlap = schedule.spec.overlap if schedule else "skip"
-    new = NewJob(id=job.id, task="", payload=b"", fire_at=job.fire_at, after_at=job.after_at, reason="due")
+    new = NewJob(id=job.id, task="", payload=b"", fire_at=job.fire_at, after_at=job.after_at, reason=reason_text("due"))
     chained = missed is not None and missed.spec.catchup == "all"
     placement = place(Shot(job=new, when_busy=overlap, chained=chained), live, last_held, holder)
     if placement.job is None:

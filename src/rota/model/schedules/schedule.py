@@ -11,6 +11,7 @@ from msgspec import Struct
 from rota.errors import BadOption, RotaError
 from rota.model.collection import Sync
 from rota.model.micros import SECOND, datetime_of
+from rota.model.reasons import reason_text
 from rota.model.secrets.shown import without
 from rota.triggers import Trigger, trigger_from_text
 
@@ -94,7 +95,7 @@ class Origin(Struct, frozen=True, array_like=True):
         return f"run the import again when it is there, or remove it{taken if is_of_beat else ''}"
 
 
-PAUSED = "paused"  # the first word of why a pause skips an occurrence
+PAUSED = reason_text("paused")  # the first word of why a pause skips an occurrence
 
 
 class Pause(Struct, frozen=True, array_like=True):
@@ -110,10 +111,9 @@ class Pause(Struct, frozen=True, array_like=True):
     @property
     def words(self) -> str:
         """Who and why, for the ledger: "paused by ann: month end"."""
-        whole = f" with tenant {self.tenant}" if self.tenant else ""
-        by = f" by {self.by}" if self.by else ""
-        why = f": {self.reason}" if self.reason else ""
-        return f"{PAUSED}{whole}{by}{why}"
+        known = {"with": self.tenant, "by": self.by, "why": self.reason}
+        code = "_".join(["paused", *(name for name, value in known.items() if value)])
+        return reason_text(code, tenant=self.tenant, by=self.by, why=self.reason)
 
 
 def is_over(pause: Pause | None, now: int) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.micros import SECOND
+from rota.model.reasons import reason_text
 from rota.model.schedules.done import done_day, done_wall, later, past_of, past_with_passed, wall_of
 from rota.model.schedules.schedule import PAUSED, Ahead, Detour, Past
 
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule
 
 # Why an occurrence made no job, in the ledger's words. The reasons of an overlap and of a key also name the job.
-OVERLAP = "overlap"
-UNIQUE = "unique"
-MISSED = "catch-up"  # its time had passed
-NOT_CLAIMED = f"{MISSED}: not claimed in time"  # its job was made ahead, and no worker took it
-DISABLED = "disabled"
-RETIRED = "retired"
-RETIMED = "schedule re-timed"
+OVERLAP = "overlap"  # with the job
+UNIQUE = "unique"  # with the job
+MISSED = reason_text("missed")  # its time had passed
+NOT_CLAIMED = reason_text("not_claimed")  # its job was made ahead, and no worker took it
+DISABLED = reason_text("disabled")
+RETIRED = reason_text("retired")
+RETIMED = reason_text("retimed")
 SILENT = (PAUSED, DISABLED, RETIRED, RETIMED)  # an edit decided it: how the reason begins
 
 

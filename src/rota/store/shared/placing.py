@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from rota.model.jobs.state import State
+from rota.model.reasons import reason_text
 from rota.model.schedules.firing import fired, place
 from rota.model.schedules.lookahead import decide_due
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule
     from rota.model.schedules.slots import Skip
 
-REPLACED = "replaced by the next occurrence"  # why a live job is asked to stop
+REPLACED = reason_text("replaced")  # why a live job is asked to stop
 
 
 class Snapshot(Protocol):

@@ -7,6 +7,7 @@ they could turn the rest of a line around. Fields of forms keep them, so that sa
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rota import __version__
@@ -14,6 +15,7 @@ from rota.web.pages.assets import assets
 from rota.web.pages.nav import nav_of
 from rota.web.pages.preparing import environment
 from rota.web.pages.readings import Trouble
+from rota.web.pages.said_words import say, say_reason
 from rota.web.pages.texts import languages, texts_of
 from rota.web.pages.words import with_code
 
@@ -70,6 +72,8 @@ def frame_values(visit: Visit, path: str, theme: str, flash: Flash | None, troub
         "about": words.about,
         "words": words,
         "with_code": with_code,
+        "say": partial(say, words),
+        "say_reason": partial(say_reason, words),
         "url": visit.url,
         "asset": lambda name: f"{visit.mounted}/static/{assets()[name].served_as}",
         "may": visit.may,

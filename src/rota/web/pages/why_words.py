@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from rota.model.schedules.schedule import Pause
+from rota.web.pages.said_words import say_reason
 from rota.web.pages.texts import DEFAULT, texts_of
 from rota.web.pages.words import with_code
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from rota.triggers import Caveat
     from rota.web.pages.words import Words
 
+PAUSES = frozenset({"open.paused", "missed_before_pause"})
+REASONED = frozenset({
+    "cancelled", "running.asked_to_stop", "ran.cancelled", "skipped.paused", "skipped.other", "job_forgotten"
+})  # fmt: skip
 SPANS = frozenset({"ran", "late", "in", "ready", "silent", "due", "jitter"})
 
 
@@ -31,7 +37,19 @@ def said_of(words: Words, code: str, values: Mapping[str, Any], sentence: str) -
     key = key_of(code)
     if words.language == DEFAULT or not words.texts.has(key):
         return escape(sentence)
-    return words.text(key, **{name: _shown(words, name, value) for name, value in values.items()})
+    shown = {name: _shown(words, name, value) for name, value in values.items()}
+    return words.text(key, **shown, **_sentences(words, code, values))
+
+
+def _sentences(words: Words, code: str, values: Mapping[str, Any]) -> dict[str, Markup]:
+    """The values that are sentences themselves: what the store keeps as a reason, and a pause."""
+    if code in PAUSES:
+        reason, by, tenant = (str(values.get(name) or "") for name in ("reason", "by", "tenant"))
+        return {"pause": say_reason(words, Pause(at=0, reason=reason, by=by, tenant=tenant).words)}
+    if code in REASONED:
+        kept = str(values.get("reason") or "")
+        return {"why": say_reason(words, kept) if kept else words.text("job.no_reason")}
+    return {}
 
 
 def fixed(words: Words, fix: str) -> Markup:

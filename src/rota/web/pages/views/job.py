@@ -17,6 +17,7 @@ from rota.model.audit_record import subject_of
 from rota.model.jobs.retry import MAX_DEATHS
 from rota.model.jobs.state import State
 from rota.model.micros import datetime_of
+from rota.model.reasons import reason_text
 from rota.operations.bulk import CANCEL, DELETE, RETRY
 from rota.operations.run_copy import original_of
 from rota.web.pages.page import Download, Flash, GoTo, Page, View, Visit
@@ -256,9 +257,9 @@ def change_job(visit: Visit) -> GoTo:
     reason = visit.form.get("reason").strip()[:1_000]
     match verb:
         case "retry":
-            jobs.retry(job_id, reason=reason or f"retried by {visit.by}", by=visit.by)
+            jobs.retry(job_id, reason=reason or reason_text("retried_by", by=visit.by), by=visit.by)
         case "cancel":
-            jobs.cancel(job_id, reason=reason or f"cancelled by {visit.by}", by=visit.by)
+            jobs.cancel(job_id, reason=reason or reason_text("cancelled_by", by=visit.by), by=visit.by)
         case "delete":
             jobs.delete(job_id, by=visit.by)
             return GoTo(path="/jobs", flash=Flash(key="deleted", values={"n": 1}))

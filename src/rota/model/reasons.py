@@ -1,0 +1,121 @@
+"""The reasons that the ledger and the histories of jobs keep: each is written once, to be made and to be read again.
+
+The store keeps a reason as text. `read_reason` finds its code and values again, so that pages can translate it. A text
+that people wrote themselves is none of these, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from string import Formatter
+
+from rota.sentences import Said, Sentence
+
+REASONS = {
+    # Why a job is made.
+    "enqueued": "enqueued",
+    "fired": "fired",
+    "caught_up": "caught up",
+    "made_ahead": "made ahead",
+    "run_now": "run now",
+    "run_now_by": "run now by {by}",
+    "run_on_start": "run on start",
+    "started": "started by hand",
+    "started_by": "started by {by}",
+    "copy": "a copy of {job}",
+    "held": "{reason}; waits for {job}",
+    # What happens to it.
+    "due": "due",
+    "released": "released",
+    "claimed": "claimed",
+    "returned": "returned",
+    "returned_too_late": "returned; the cancel came too late ({reason})",
+    "retry": "retry {failures} of {retries}: {error}",
+    "snoozed": "snoozed",
+    "unknown_task": "task '{task}' is unknown to this worker",
+    "shutdown": "worker shutdown",
+    "slow": "the jobs before it take longer than expected",
+    "alone": "one more death would fail it, so it must run alone",
+    "copied_store": "it needed the store, which is being copied",
+    "copied_to": "the store is being copied to {target}",
+    "worker_lost": "worker lost: {lost} (death {deaths} of {most})",
+    "process_died": "process died: {lost} (death {deaths} of {most})",
+    "parked_worker": "parked: {deaths} workers died while they ran this job; the last: {lost}",
+    "parked_process": "parked: {deaths} processes died while they ran this job; the last: {lost}",
+    "lease_expired": "{worker} stopped renewing its lease",
+    "clock_moved": "{reason}; moved back with the store's clock",
+    "unreadable": "the history before this cannot be read: {error}",
+    # Why it was cancelled or retried.
+    "cancelled": "cancelled",
+    "cancelled_hand": "cancelled by hand",
+    "cancelled_task": "cancelled by the task",
+    "cancelled_by": "cancelled by {by}",
+    "deleted_hand": "deleted by hand",
+    "deleted_by": "deleted by {by}",
+    "retried_hand": "retried by hand",
+    "retried_by": "retried by {by}",
+    "replaced": "replaced by the next occurrence",
+    # Why an occurrence made no job.
+    "overlap": "overlap (job {job})",
+    "overlap_held": "overlap (job {job}, then job {held})",
+    "unique": "unique (job {job})",
+    "missed": "catch-up",
+    "not_claimed": "catch-up: not claimed in time",
+    "disabled": "disabled",
+    "retired": "retired",
+    "retimed": "schedule re-timed",
+    "schedule_disabled": "schedule disabled",
+    "schedule_retired": "schedule retired",
+    "schedule_removed": "schedule removed",
+    "paused": "paused",
+    "paused_why": "paused: {why}",
+    "paused_by": "paused by {by}",
+    "paused_by_why": "paused by {by}: {why}",
+    "paused_with": "paused with tenant {tenant}",
+    "paused_with_why": "paused with tenant {tenant}: {why}",
+    "paused_with_by": "paused with tenant {tenant} by {by}",
+    "paused_with_by_why": "paused with tenant {tenant} by {by}: {why}",
+}
+NESTED = frozenset({"reason", "lost"})  # values that are reasons themselves
+PEOPLE = frozenset({"by", "tenant", "worker"})  # values that hold no colon before the rest
+LONGEST = 2_000  # characters; a longer text was written by people, or holds an error
+DEEPEST = 4
+
+
+def reason_text(code: str, **values: object) -> str:
+    """The text that the store keeps."""
+    return REASONS[code].format(**values)
+
+
+def read_reason(text: str, depth: int = 0) -> Said:
+    """A kept reason with its code and values; the text itself if it is none that Rota makes."""
+    if len(text) > LONGEST or depth > DEEPEST:
+        return text
+    for code, pattern in _patterns():
+        if (found := pattern.fullmatch(text)) is not None:
+            values = {
+                name: read_reason(value, depth + 1) if name in NESTED else value
+                for name, value in found.groupdict().items()
+            }
+            return Sentence(f"reason.{code}", REASONS[code], values)
+    return text
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """The most literal first: what is fixed tells more than what may be anything."""
+    ordered = sorted(REASONS.items(), key=lambda one: -len(_literal(one[1])))
+    return [(code, re.compile(_pattern(template), re.DOTALL)) for code, template in ordered]
+
+
+def _literal(template: str) -> str:
+    return "".join(text for text, *_ in Formatter().parse(template))
+
+
+def _pattern(template: str) -> str:
+    parts = []
+    for text, name, *_ in Formatter().parse(template):
+        value = r"[^:\n]+?" if name in PEOPLE else ".+?"
+        parts.append(re.escape(text) + (f"(?P<{name}>{value})" if name else ""))
+    return "".join(parts)

@@ -1,0 +1,47 @@
+"""Sentences for people with a code and values beside them, so that a page can say them in another language.
+
+The English sentence is written once, as a template where it is made: `said("ended", "job {job} has ended", job=id)`.
+An error that is raised with one reads as it always did: `str(err)` is the English sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Sentence:
+    """One sentence. A value may be a sentence itself."""
+
+    __slots__ = ("code", "template", "values")
+
+    def __init__(self, code: str, template: str, values: dict[str, Any]) -> None:
+        self.code = code
+        self.template = template
+        self.values = values
+
+    def __str__(self) -> str:
+        return self.template.format(**self.values)
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, (str, Sentence)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)  # another process gets the English sentence alone
+
+
+Said = str | Sentence
+
+
+def said(code: str, template: str, /, **values: Any) -> Sentence:
+    return Sentence(code, template, values)
+
+
+def sentence_of(err: Exception) -> Said:
+    """What an error says, with its code and values if it has them."""
+    return err.args[0] if len(err.args) == 1 and isinstance(err.args[0], Sentence) else str(err)

@@ -1,0 +1,41 @@
+"""Sentences of the model in the viewer's language, by their codes and values.
+
+A language that has no text for a code shows the English sentence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from rota.model.reasons import read_reason
+from rota.sentences import Sentence
+from rota.web.pages.texts import DEFAULT
+
+if TYPE_CHECKING:
+    from rota.sentences import Said
+    from rota.web.pages.words import Words
+
+
+def say(words: Words, text: Said) -> Markup:
+    """A sentence in the viewer's language; in English it is the very sentence of the command line and the API."""
+    if not isinstance(text, Sentence) or words.language == DEFAULT:
+        return escape(str(text))
+    key = key_of(text.code)
+    if not words.texts.has(key):
+        return escape(str(text))
+    return words.text(key, **{name: _shown(words, value) for name, value in text.values.items()})
+
+
+def say_reason(words: Words, text: str) -> Markup:
+    """A reason that the ledger, a history or the audit keeps."""
+    return say(words, read_reason(text))
+
+
+def key_of(code: str) -> str:
+    return f"said.{code}"
+
+
+def _shown(words: Words, value: Any) -> Any:
+    return say(words, value) if isinstance(value, Sentence) else "" if value is None else value
