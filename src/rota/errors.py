@@ -51,6 +51,8 @@ RotaError
 
 from __future__ import annotations
 
+from rota.sentences import Said, sentence
+
 
 class RotaError(Exception):
     """The root of all errors that Rota raises on purpose."""
@@ -58,19 +60,24 @@ class RotaError(Exception):
     exit_code = 1  # what the command line ends with
 
 
+def with_fix(reason: Said, fix: Said) -> Said:
+    """What is wrong, then what to do about it."""
+    return sentence("fix.after", "{reason}; {fix}", reason=reason, fix=fix) if fix else reason
+
+
 class BadTrigger(RotaError, ValueError):
     """A rule for time that cannot be understood; says what was got, why it is wrong, and the fix if there is one."""
 
     exit_code = 2
 
-    def __init__(self, reason: str, *, text: str = "", fix: str = "") -> None:
-        self.reason = reason
+    def __init__(self, reason: Said, *, text: str = "", fix: Said = "") -> None:
+        self.reason = str(reason)
         self.text = text
-        self.fix = fix
-        super().__init__(self._message())
+        self.fix = str(fix)
+        super().__init__(self._message(with_fix(reason, fix)))
 
-    def _message(self) -> str:
-        return f"{self.reason}; {self.fix}" if self.fix else self.reason
+    def _message(self, said: Said) -> Said:
+        return said
 
 
 class BadCron(BadTrigger):
@@ -80,12 +87,12 @@ class BadCron(BadTrigger):
 class BadCronField(BadCron):
     """One field of a cron expression that is wrong."""
 
-    def __init__(self, field: str, text: str, reason: str, *, fix: str = "") -> None:
+    def __init__(self, field: str, text: str, reason: Said, *, fix: Said = "") -> None:
         self.field = field
         super().__init__(reason, text=text, fix=fix)
 
-    def _message(self) -> str:
-        return f"{self.field} field '{self.text}': {super()._message()}"
+    def _message(self, said: Said) -> Said:
+        return sentence("cron.field", "{field} field '{text}': {said}", field=self.field, text=self.text, said=said)
 
 
 class BadInterval(BadTrigger):
@@ -107,7 +114,7 @@ class NaiveDatetime(BadTrigger):
 class BadInstant(BadTrigger):
     """An instant outside the years that Rota takes; `field` says which option or parameter named it."""
 
-    def __init__(self, reason: str, *, text: str = "", fix: str = "", field: str = "") -> None:
+    def __init__(self, reason: Said, *, text: str = "", fix: Said = "", field: str = "") -> None:
         self.field = field
         super().__init__(reason, text=text, fix=fix)
 

@@ -1,6 +1,6 @@
 """Sentences for people with a code and values beside them, so that a page can say them in another language.
 
-The English sentence is written once, as a template where it is made: `said("ended", "job {job} has ended", job=id)`.
+The English sentence is written once, as a template where it is made: `sentence("ended", "job {job} has ended", job=j)`.
 An error that is raised with one reads as it always did: `str(err)` is the English sentence.
 """
 
@@ -38,7 +38,7 @@ class Sentence:
 Said = str | Sentence
 
 
-def said(code: str, template: str, /, **values: Any) -> Sentence:
+def sentence(code: str, template: str, /, **values: Any) -> Sentence:
     return Sentence(code, template, values)
 
 

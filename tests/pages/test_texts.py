@@ -61,12 +61,12 @@ def test_a_language_has_every_sentence_of_the_model_with_its_values(language):
 
 
 def sentences_in_source() -> dict[str, str]:
-    """The templates of all sentences by their codes: the reasons, and what is given to `said`."""
+    """The templates of all sentences by their codes: the reasons, and what is given to `sentence`."""
     found = {f"reason.{code}": template for code, template in REASONS.items()}
     for path in sorted(Path(rota.__file__).parent.rglob("*.py")):
         source = path.read_text("utf-8")
-        for node in ast.walk(ast.parse(source)) if "said(" in source else ():
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said":
+        for node in ast.walk(ast.parse(source)) if "from rota.sentences import" in source else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sentence":
                 code, template = (ast.literal_eval(one) for one in node.args)
                 assert found.setdefault(code, template) == template, f"two sentences have the code {code}"
     return found

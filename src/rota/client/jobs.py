@@ -16,6 +16,7 @@ from rota.model.micros import datetime_of, optional_instant, timeout_of
 from rota.model.option_names import FOR_VERBS
 from rota.model.reasons import reason_text
 from rota.operations.audit import RANDOM, Deed, add_deeds
+from rota.sentences import sentence
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
 from rota.tasks.job import Job
 
@@ -159,7 +160,11 @@ class Jobs:
         for _ in range(TRIES):
             record = self.read(job_id)
             if record.state.is_final:
-                raise Refused(f"job {job_id} has ended already: it is {record.state}")
+                raise Refused(
+                    sentence(
+                        "refused.ended", "job {job} has ended already: it is {state}", job=job_id, state=record.state
+                    )
+                )
             if record.state is State.RUNNING:
                 done = bool(store.request_cancels([job_id], reason))
             else:
@@ -168,14 +173,20 @@ class Jobs:
                 verb = "asked to stop" if record.state is State.RUNNING else "cancelled"
                 self.note(job_id, verb, by, {"state": record.state.value}, {"reason": reason})
                 return self.get(job_id)
-        raise Refused(f"job {job_id} kept moving; try again")
+        raise Refused(sentence("refused.moving", "job {job} kept moving; try again", job=job_id))
 
     def retry(self, job_id: str, *, reason: str = reason_text("retried_hand"), by: str = "") -> Job[Any]:
         """Put a failed or cancelled job back into its queue, with fresh budgets."""
         store = self._store()
         record = self.read(job_id)
         if store.change_jobs([retry_by_hand(record, store.now(), reason)]):
-            raise Refused(f"job {job_id} was changed by somebody else meanwhile; look at it again")
+            raise Refused(
+                sentence(
+                    "refused.job_changed",
+                    "job {job} was changed by somebody else meanwhile; look at it again",
+                    job=job_id,
+                )
+            )
         self.note(job_id, "retried", by, {"state": record.state.value}, {"reason": reason})
         return self.get(job_id)
 
@@ -183,7 +194,14 @@ class Jobs:
         """Remove a job that has ended. Its occurrence, if it has one, stays in the ledger."""
         record = self.read(job_id)
         if not self._store().delete_jobs([job_id]):
-            raise Refused(f"job {job_id} is {record.state}; cancel it first, then delete it")
+            raise Refused(
+                sentence(
+                    "refused.delete",
+                    "job {job} is {state}; cancel it first, then delete it",
+                    job=job_id,
+                    state=record.state,
+                )
+            )
         self.note(job_id, "deleted", by, {"state": record.state.value, "task": record.task}, {})
 
     def note(self, job_id: str, verb: str, by: str, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -194,7 +212,7 @@ class Jobs:
         """The job as the store keeps it; JobNotFound if there is none."""
         found = self._store().get_jobs([job_id])
         if not found:
-            raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned")
+            raise JobNotFound(sentence("missing.job", "no job has the id {job!r}; it may have been pruned", job=job_id))
         return found[0]
 
     def _handle(self, record: JobRecord) -> Job[Any]:

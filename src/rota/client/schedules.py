@@ -34,6 +34,7 @@ from rota.operations.run_now import key_holder, start_task, was_made
 from rota.operations.specs import ScheduleKeywords, make_spec
 from rota.operations.tenant_changes import add_pending_change, check_tenants, settle_schedules
 from rota.operations.through_middleware import put_through
+from rota.sentences import sentence
 from rota.store.contract import Page, ScheduleFilter, check_limit
 from rota.tasks.job import Job
 from rota.tasks.task import Request, TaskOptions
@@ -303,8 +304,14 @@ class Schedules:
             if not schedule.spec.key or was_made(self._store(), job_id, schedule):
                 return Job(self._jobs, job_id)
         raise Refused(
-            f"other jobs took the key {schedule.spec.key!r} of schedule '{schedule_id}' {TRIES} times while this run "
-            "was being made, and ended; try again"
+            sentence(
+                "refused.key_taken",
+                "other jobs took the key {key!r} of schedule '{schedule}' {tries} times while this run "
+                "was being made, and ended; try again",
+                key=schedule.spec.key,
+                schedule=schedule_id,
+                tries=TRIES,
+            )
         )
 
     def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
@@ -340,7 +347,9 @@ class Schedules:
             return why_facts(why_at(self._store(), found[0], instant))
         removed = why_no_more(self._store(), schedule_id, instant)
         if removed is None:
-            raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
+            raise ScheduleNotFound(
+                sentence("missing.schedule", "no schedule has the id {schedule!r}", schedule=schedule_id)
+            )
         return why_facts(removed)
 
     def changes(self, schedule_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
@@ -367,7 +376,11 @@ class Schedules:
                 return self._view(schedule)
             if not store.edit_schedules([self._noted(edit, schedule, verb, by)]):
                 return self._view(edit.after)
-        raise VersionConflict(f"schedule '{schedule_id}' kept changing; try again")
+        raise VersionConflict(
+            sentence(
+                "refused.schedule_changing", "schedule '{schedule}' kept changing; try again", schedule=schedule_id
+            )
+        )
 
     def _noted(self, edit: Edit, before: Schedule | None, verb: str, by: str) -> Edit:
         return edits.with_audit(edit, before, Author(record_id=self._new_id(), by=by or whoami(), verb=verb))
@@ -378,7 +391,9 @@ class Schedules:
     def _read(self, schedule_id: str) -> Schedule:
         found = self._store().get_schedules([schedule_id])
         if not found:
-            raise ScheduleNotFound(f"no schedule has the id {schedule_id!r}")
+            raise ScheduleNotFound(
+                sentence("missing.schedule", "no schedule has the id {schedule!r}", schedule=schedule_id)
+            )
         return checked(found[0])
 
 
@@ -408,9 +423,24 @@ def _check_version(names: Sequence[str], existing: dict[str, Schedule], expect: 
     for name in names if expect is not None else ():
         version = existing[name].version if name in existing else 0
         if version and expect == 0:
-            raise VersionConflict(f"there is a schedule '{name}' already, in version {version}")
+            raise VersionConflict(
+                sentence(
+                    "refused.schedule_exists",
+                    "there is a schedule '{schedule}' already, in version {version}",
+                    schedule=name,
+                    version=version,
+                )
+            )
         if version != expect:
-            raise VersionConflict(f"schedule '{name}' has version {version}, not {expect}: somebody changed it first")
+            raise VersionConflict(
+                sentence(
+                    "refused.schedule_version",
+                    "schedule '{schedule}' has version {version}, not {expect}: somebody changed it first",
+                    schedule=name,
+                    version=version,
+                    expect=expect,
+                )
+            )
 
 
 def _has_tenant(planned: Planned) -> bool:

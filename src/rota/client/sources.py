@@ -19,6 +19,7 @@ from rota.model.reasons import reason_text
 from rota.model.schedules.schedule import Schedule
 from rota.model.sync import STATES, Status
 from rota.operations.run_now import start_task
+from rota.sentences import sentence
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Sources:
         """The source of that name; SourceNotFound if there is none."""
         schedules = [one for one in self._schedules(source) if not one.origin.is_retired]
         if not schedules:
-            raise SourceNotFound(f"no source has the name {source!r}")
+            raise SourceNotFound(sentence("missing.source", "no source has the name {source!r}", source=source))
         views = [CollectionView(one, one.spec.sync) for one in schedules if one.spec.sync is not None]
         return SourceView(source, sorted(views, key=lambda one: one.name))
 
@@ -92,7 +93,7 @@ class Sources:
         """Tasks of a source or of one collection, newest first; start and end bound their creation, inclusive."""
         schedules = self._schedules(source) if collection is None else [self._find(source, collection, is_over=True)]
         if not schedules:
-            raise SourceNotFound(f"no source has the name {source!r}")
+            raise SourceNotFound(sentence("missing.source", "no source has the name {source!r}", source=source))
         limit = max(1, min(limit, MOST_TASKS))
         where = JobFilter(
             states=_states(status),
@@ -140,8 +141,15 @@ class Sources:
         if found and found[0].spec.sync is not None and (is_over or not found[0].origin.is_retired):
             return found[0]
         if not any(not one.origin.is_retired for one in self._schedules(source)):
-            raise SourceNotFound(f"no source has the name {source!r}")
-        raise CollectionNotFound(f"source {source!r} has no collection {collection!r}")
+            raise SourceNotFound(sentence("missing.source", "no source has the name {source!r}", source=source))
+        raise CollectionNotFound(
+            sentence(
+                "missing.collection",
+                "source {source!r} has no collection {collection!r}",
+                source=source,
+                collection=collection,
+            )
+        )
 
 
 def _states(status: str | None) -> tuple[State, ...]:

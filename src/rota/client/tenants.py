@@ -30,6 +30,7 @@ from rota.model.tenant import (
 )
 from rota.operations.audit import whoami
 from rota.operations.tenant_changes import pending_change, settle_tenant
+from rota.sentences import sentence
 from rota.store.contract import Page, ScheduleFilter, check_limit
 from rota.triggers.zone import find_zone, zone_name
 
@@ -133,12 +134,23 @@ class Tenants:
         followers = store.list_schedules(ScheduleFilter(tenant=name), limit=1).items
         if followers:
             raise Refused(
-                f"tenant '{name}' still has schedules (one is '{followers[0].id}'); remove them first, or give them "
-                "another tenant"
+                sentence(
+                    "refused.tenant_schedules",
+                    "tenant '{tenant}' still has schedules (one is '{schedule}'); remove them first, or give "
+                    "them another tenant",
+                    tenant=name,
+                    schedule=followers[0].id,
+                )
             )
         edit = EntryEdit(kind=KIND, name=name, expect_version=found[0].version, data=None)
         if store.edit_entries([self._noted(edit, read_tenant(found[0].data)[0], None, "removed", by)]):
-            raise VersionConflict(f"tenant '{name}' was changed by somebody else meanwhile; look at it again")
+            raise VersionConflict(
+                sentence(
+                    "refused.tenant_changed",
+                    "tenant '{tenant}' was changed by somebody else meanwhile; look at it again",
+                    tenant=name,
+                )
+            )
         return True
 
     def changes(self, name: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
@@ -170,7 +182,9 @@ class Tenants:
                 return TenantView(found[0])
             if self._apply(name, found[0].version if found else 0, before, after, verb, by):
                 return self.get(name)
-        raise VersionConflict(f"tenant '{name}' kept changing; try again")
+        raise VersionConflict(
+            sentence("refused.tenant_changing", "tenant '{tenant}' kept changing; try again", tenant=name)
+        )
 
     def _apply(self, name: str, version: int, before: Tenant | None, after: Tenant, verb: str, by: str) -> bool:
         store = self._store()
@@ -203,12 +217,33 @@ def _zone(tz: object) -> str:
 
 
 def _not_found(name: str) -> TenantNotFound:
-    return TenantNotFound(f"no tenant has the name {name!r}; make it with app.tenants.put({name!r}, tz=…)")
+    return TenantNotFound(
+        sentence(
+            "missing.tenant",
+            "no tenant has the name {tenant!r}; make it with app.tenants.put({tenant!r}, tz=…)",
+            tenant=name,
+        )
+    )
 
 
 def _check_version(entry: Entry | None, name: str, expect: int | None) -> None:
     version = entry.version if entry else 0
     if version and expect == 0:
-        raise VersionConflict(f"there is a tenant '{name}' already, in version {version}")
+        raise VersionConflict(
+            sentence(
+                "refused.tenant_exists",
+                "there is a tenant '{tenant}' already, in version {version}",
+                tenant=name,
+                version=version,
+            )
+        )
     if expect is not None and version != expect:
-        raise VersionConflict(f"tenant '{name}' has version {version}, not {expect}: somebody changed it first")
+        raise VersionConflict(
+            sentence(
+                "refused.tenant_version",
+                "tenant '{tenant}' has version {version}, not {expect}: somebody changed it first",
+                tenant=name,
+                version=version,
+                expect=expect,
+            )
+        )

@@ -20,6 +20,7 @@ from rota.errors import BadOption, RotaError
 from rota.inspector.coming import is_late, overdue_for
 from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_state import schedule_state
+from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -191,7 +192,9 @@ def terms_from(text: str) -> Terms:
     try:
         words = shlex.split(text)
     except ValueError as err:
-        raise BadOption(f"the search {text!r} has a quote without its partner") from err
+        raise BadOption(
+            sentence("search.schedule_quote", "the search {text!r} has a quote without its partner", text=text)
+        ) from err
     fields: dict[str, str] = {}
     for word in words:
         name, colon, value = word.partition(":")
@@ -199,10 +202,22 @@ def terms_from(text: str) -> Terms:
             continue
         if name not in FIELDS or not value:
             raise BadOption(
-                f"{word!r} is no filter; write a part of the id, or one of {', '.join(FIELDS)} as in state:paused"
+                sentence(
+                    "search.no_schedule_term",
+                    "{word!r} is no filter; write a part of the id, or one of {known} as in state:paused",
+                    word=word,
+                    known=", ".join(FIELDS),
+                )
             )
         if name == "state" and value not in HEALTHS:
-            raise BadOption(f"{value!r} is no state of a schedule; write one of {', '.join(HEALTHS)}")
+            raise BadOption(
+                sentence(
+                    "search.no_health",
+                    "{value!r} is no state of a schedule; write one of {known}",
+                    value=value,
+                    known=", ".join(HEALTHS),
+                )
+            )
         fields[name] = value
     return Terms(words=tuple(word.lower() for word in words if ":" not in word), fields=fields)
 

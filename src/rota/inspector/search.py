@@ -22,6 +22,7 @@ from rota.inspector.typed_times import past_from
 from rota.model.jobs.job import Job
 from rota.model.jobs.payload import REDACTED
 from rota.model.jobs.state import State
+from rota.sentences import Sentence, sentence
 from rota.store.contract import FEWEST_REPEATED, LARGEST_PAGE, JobFilter
 from rota.store.shared.paging import walk
 
@@ -167,11 +168,28 @@ def _terms(text: str) -> Iterator[tuple[str, str]]:
     for term in _words(text):
         field, colon, value = term.partition(":")
         if not colon or not value:
-            raise BadOption(f"{term!r} is no filter; write field:value, as in 'state:failed since:2h'")
+            raise BadOption(
+                sentence(
+                    "search.no_term",
+                    "{term!r} is no filter; write field:value, as in 'state:failed since:2h'",
+                    term=term,
+                )
+            )
         if field not in FIELDS and not (field.startswith(_ARGUMENT) and len(field) > len(_ARGUMENT)):
-            raise BadOption(f"{field!r} is no field of a filter; {_instead(field, (*FIELDS, 'args.NAME'))}")
+            raise BadOption(
+                sentence(
+                    "search.no_field",
+                    "{field!r} is no field of a filter; {instead}",
+                    field=field,
+                    instead=_instead(field, (*FIELDS, "args.NAME")),
+                )
+            )
         if field in seen:
-            raise BadOption(f"the filter says {field}: twice; every term must hold, so say it once")
+            raise BadOption(
+                sentence(
+                    "search.twice", "the filter says {field}: twice; every term must hold, so say it once", field=field
+                )
+            )
         seen.add(field)
         yield field, value
 
@@ -180,7 +198,9 @@ def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as err:
-        raise BadOption(f"the filter {text!r} has a quote without its partner") from err
+        raise BadOption(
+            sentence("search.quote", "the filter {text!r} has a quote without its partner", text=text)
+        ) from err
 
 
 def _is_indexed(field: str) -> bool:
@@ -190,7 +210,13 @@ def _is_indexed(field: str) -> bool:
 def _attempts(text: str) -> tuple[str, int]:
     found = _ATTEMPTS.fullmatch(text)
     if found is None:
-        raise BadOption(f"attempts:{text}: write a number, as in attempts:3, or attempts:>1 for more than one")
+        raise BadOption(
+            sentence(
+                "search.attempts",
+                "attempts:{text}: write a number, as in attempts:3, or attempts:>1 for more than one",
+                text=text,
+            )
+        )
     return found[1], int(found[2])
 
 
@@ -236,16 +262,24 @@ def _states(text: str) -> tuple[State, ...]:
     known = [state.value for state in State]
     for name in names:
         if name not in known:
-            raise BadOption(f"{name!r} is no state; {_instead(name, known)}")
+            raise BadOption(
+                sentence("search.no_state", "{name!r} is no state; {instead}", name=name, instead=_instead(name, known))
+            )
     return tuple(State(name) for name in names)
 
 
 def _task(text: str | None) -> str | None:
     if text is not None and "*" in text[:-1]:
-        raise BadOption(f"task:{text}: a * stands at the end only, as in task:mail.*")
+        raise BadOption(
+            sentence("search.star", "task:{text}: a * stands at the end only, as in task:mail.*", text=text)
+        )
     return text
 
 
-def _instead(word: str, known: tuple[str, ...] | list[str]) -> str:
+def _instead(word: str, known: tuple[str, ...] | list[str]) -> Sentence:
     close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]!r}? There are {', '.join(known)}" if close else f"there are {', '.join(known)}"
+    return (
+        sentence("search.meant", "did you mean {word!r}? There are {known}", word=close[0], known=", ".join(known))
+        if close
+        else sentence("search.known", "there are {known}", known=", ".join(known))
+    )

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from rota.errors import BadOption, NaiveDatetime
 from rota.model.micros import check_instant, span_of
+from rota.sentences import sentence
 
 
 def instant_from(text: str) -> datetime:
@@ -13,13 +14,19 @@ def instant_from(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError as err:
-        raise BadOption(f"{text!r} is not a time; write it as 2026-10-14T09:00Z or 2026-10-14T09:00+02:00") from err
+        raise BadOption(
+            sentence(
+                "time.instant",
+                "{text!r} is not a time; write it as 2026-10-14T09:00Z or 2026-10-14T09:00+02:00",
+                text=text,
+            )
+        ) from err
     if at.tzinfo is None:
         example = at.isoformat(timespec="minutes")
         raise NaiveDatetime(
-            f"{text!r} has no timezone, so it names no instant",
+            sentence("time.naive", "{text!r} has no timezone, so it names no instant", text=text),
             text=text,
-            fix=f"add one, as in {example}Z or {example}+02:00",
+            fix=sentence("time.naive_fix", "add one, as in {example}Z or {example}+02:00", example=example),
         )
     return at
 

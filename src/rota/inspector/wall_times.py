@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rota.errors import BadOption
 from rota.model.micros import datetime_of
+from rota.sentences import sentence
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ def time_from(text: str, zone: Zone, now: datetime) -> datetime:
     try:
         given = datetime.fromisoformat(text)
     except ValueError as err:
-        raise BadOption(f"{text!r} is not a time; write it as 02:30, 2026-10-14 02:30 or 2026-10-14T02:30Z") from err
+        raise BadOption(
+            sentence(
+                "time.wall",
+                "{text!r} is not a time; write it as 02:30, 2026-10-14 02:30 or 2026-10-14T02:30Z",
+                text=text,
+            )
+        ) from err
     return given if given.tzinfo is not None else wall_instant(given, zone)
 
 
@@ -37,7 +44,11 @@ def day_or_time_from(text: str) -> date:
         return date.fromisoformat(text) if len(text) == DAY_LENGTH else datetime.fromisoformat(text)
     except ValueError as err:
         raise BadOption(
-            f"{text!r} is not a day or a time; write it as 2026-10-14, 2026-10-14 09:00 or 2026-10-14T09:00Z"
+            sentence(
+                "time.day",
+                "{text!r} is not a day or a time; write it as 2026-10-14, 2026-10-14 09:00 or 2026-10-14T09:00Z",
+                text=text,
+            )
         ) from err
 
 
@@ -57,7 +68,7 @@ def _last_at(text: str, zone: Zone, now: datetime) -> datetime:
     try:
         clock = time.fromisoformat(text.rjust(5, "0"))
     except ValueError as err:
-        raise BadOption(f"{text!r} is not a time of day; write it as 02:30") from err
+        raise BadOption(sentence("time.clock", "{text!r} is not a time of day; write it as 02:30", text=text)) from err
     today: date = zone.datetime_of(int(now.timestamp())).date()
     at = wall_instant(datetime.combine(today, clock), zone)
     return at if at <= now else wall_instant(datetime.combine(today - timedelta(days=1), clock), zone)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rota.errors import BadName, BadOption, BadStoreUrl
+from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +25,22 @@ PRIORITIES = {"low": -10, "normal": 0, "high": 10}
 def check_name(kind: str, name: object) -> str:
     """A task, queue, app or tenant name."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadName(f"{kind} name {name!r}: use 1 to 127 of the characters A-Z a-z 0-9 . _ : -")
+        raise BadName(
+            sentence(
+                "name.bad",
+                "{kind} name {name!r}: use 1 to 127 of the characters A-Z a-z 0-9 . _ : -",
+                kind=kind,
+                name=name,
+            )
+        )
     return name
 
 
 def check_schedule_id(name: object) -> str:
     if not isinstance(name, str) or not _SCHEDULE_ID.fullmatch(name):
-        raise BadName(f"schedule id {name!r}: use 1 to 127 of the characters A-Z a-z 0-9 _ -")
+        raise BadName(
+            sentence("name.schedule", "schedule id {name!r}: use 1 to 127 of the characters A-Z a-z 0-9 _ -", name=name)
+        )
     return name
 
 
@@ -44,7 +54,9 @@ def check_namespace(namespace: object) -> str:
 
 def check_key(key: object) -> str:
     if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY or "\x00" in key or not _is_text(key):
-        raise BadName(f"key {key!r}: use 1 to {LONGEST_KEY} characters of text")
+        raise BadName(
+            sentence("name.key", "key {key!r}: use 1 to {longest} characters of text", key=key, longest=LONGEST_KEY)
+        )
     return key
 
 
@@ -58,7 +70,13 @@ def check_priority(priority: object) -> int:
     if isinstance(priority, str) and priority in PRIORITIES:
         return PRIORITIES[priority]
     if isinstance(priority, bool) or not isinstance(priority, int) or not -100 <= priority <= 100:
-        raise BadOption(f"priority {priority!r} must be a whole number from -100 to 100, or low, normal or high")
+        raise BadOption(
+            sentence(
+                "name.priority",
+                "priority {priority!r} must be a whole number from -100 to 100, or low, normal or high",
+                priority=priority,
+            )
+        )
     return priority
 
 

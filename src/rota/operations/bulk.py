@@ -13,6 +13,7 @@ from rota.model.jobs.settle import cancel, retry_by_hand
 from rota.model.jobs.state import FINAL, WAITING, State
 from rota.model.reasons import reason_text
 from rota.operations.audit import Deed, add_deeds
+from rota.sentences import Said, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +40,7 @@ class Verb(NamedTuple):
     done: str
     states: frozenset[State]  # of jobs that it fits
     act: Callable[[Store, Sequence[Job], str], Done]
-    instead: str  # what to do about a job that it does not fit
+    instead: Said  # what to do about a job that it does not fit
 
     def reason(self, by: str) -> str:
         """Why, if the person gave no reason."""
@@ -78,10 +79,20 @@ def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
 
 
 RETRY = Verb(
-    "retry", "retried", FINAL - {State.SUCCEEDED}, _retry, "to run a job that succeeded again, enqueue it again"
+    "retry",
+    "retried",
+    FINAL - {State.SUCCEEDED},
+    _retry,
+    sentence("instead.retry", "to run a job that succeeded again, enqueue it again"),
 )
-CANCEL = Verb("cancel", "cancelled", WAITING | {State.RUNNING}, _cancel, "a job that has ended can only be deleted")
-DELETE = Verb("delete", "deleted", FINAL, _delete, "cancel a job first, then delete it")
+CANCEL = Verb(
+    "cancel",
+    "cancelled",
+    WAITING | {State.RUNNING},
+    _cancel,
+    sentence("instead.cancel", "a job that has ended can only be deleted"),
+)
+DELETE = Verb("delete", "deleted", FINAL, _delete, sentence("instead.delete", "cancel a job first, then delete it"))
 
 
 def fitting(verb: Verb, search: Search) -> Search:
@@ -89,7 +100,16 @@ def fitting(verb: Verb, search: Search) -> Search:
     asked = search.where.states
     states = verb.states & set(asked) if asked else verb.states
     if not states:
-        raise Refused(f"{_either(asked)} jobs cannot be {verb.done}, only {_fitting_states(verb)} ones; {verb.instead}")
+        raise Refused(
+            sentence(
+                "refused.states",
+                "{asked} jobs cannot be {done}, only {fitting} ones; {instead}",
+                asked=_either(asked),
+                done=verb.done,
+                fitting=_fitting_states(verb),
+                instead=verb.instead,
+            )
+        )
     where = msgspec.structs.replace(search.where, states=tuple(sorted(states)))
     return msgspec.structs.replace(search, where=where)
 
@@ -119,11 +139,26 @@ def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
     found = {job.id: job for job in store.get_jobs(ids)}
     for job_id in ids:
         if job_id not in found:
-            raise JobNotFound(f"no job has the id {job_id!r}; it may have been pruned. Nothing was {verb.done}")
+            raise JobNotFound(
+                sentence(
+                    "missing.job_of_many",
+                    "no job has the id {job!r}; it may have been pruned. Nothing was {done}",
+                    job=job_id,
+                    done=verb.done,
+                )
+            )
         state = found[job_id].state
         if state not in verb.states:
             raise Refused(
-                f"job {job_id} is {state}, and only {_fitting_states(verb)} jobs can be {verb.done}; {verb.instead}"
+                sentence(
+                    "refused.state",
+                    "job {job} is {state}, and only {fitting} jobs can be {done}; {instead}",
+                    job=job_id,
+                    state=state,
+                    fitting=_fitting_states(verb),
+                    done=verb.done,
+                    instead=verb.instead,
+                )
             )
         if verb is RETRY:
             retry_by_hand(found[job_id], 0, "")  # refuses the task of a collection, and says what to do

@@ -14,6 +14,7 @@ from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import restored_call
 from rota.operations.audit import Deed, add_deeds
 from rota.operations.through_middleware import add_through
+from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from rota.model.jobs.job import Job
@@ -41,7 +42,13 @@ def run_copy(
     now, whatever else runs.
     """
     if collection_of(original) is not None:
-        raise Refused(f"job {original.id} keeps a collection in sync; start a new one with `rota sources run` instead")
+        raise Refused(
+            sentence(
+                "refused.sync_copy",
+                "job {job} keeps a collection in sync; start a new one with `rota sources run` instead",
+                job=original.id,
+            )
+        )
     payload, is_kept = _payload(registry, redaction, original, args, kwargs)
     new = NewJob(
         id=new_id,

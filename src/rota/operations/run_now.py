@@ -14,6 +14,7 @@ from rota.model.audit_record import Author
 from rota.model.jobs.job import accept, holds_key
 from rota.model.schedules.edit import start_edit, with_audit
 from rota.operations.audit import whoami
+from rota.sentences import sentence
 from rota.store.contract import JobFilter
 
 if TYPE_CHECKING:
@@ -44,9 +45,15 @@ def start_task(store: Store, schedule: Schedule, new_id: Callable[[], str], by: 
             return Started(started, existed=False)
         found = store.get_schedules([schedule.id])
         if not found:
-            raise ScheduleNotFound(f"schedule '{schedule.id}' was removed meanwhile")
+            raise ScheduleNotFound(
+                sentence(
+                    "missing.schedule_removed", "schedule '{schedule}' was removed meanwhile", schedule=schedule.id
+                )
+            )
         schedule = found[0]
-    raise VersionConflict(f"schedule '{schedule.id}' kept changing; try again")
+    raise VersionConflict(
+        sentence("refused.schedule_changing", "schedule '{schedule}' kept changing; try again", schedule=schedule.id)
+    )
 
 
 def key_holder(store: Store, key: str) -> Job | None:
@@ -76,8 +83,13 @@ def _try(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -
     holder = key_holder(store, schedule.spec.key)
     if holder is not None:
         raise Refused(
-            f"job {holder.id} holds the key {schedule.spec.key!r} of this task; start it when that job has ended, or "
-            f"cancel it: `rota jobs cancel {holder.id}`"
+            sentence(
+                "refused.key_held",
+                "job {job} holds the key {key!r} of this task; start it when that job has ended, or "
+                "cancel it: `rota jobs cancel {job}`",
+                job=holder.id,
+                key=schedule.spec.key,
+            )
         )
     if store.edit_schedules([edit]):
         return None

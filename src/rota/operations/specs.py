@@ -14,6 +14,7 @@ from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_SCHEDULE
 from rota.model.schedules.schedule import ScheduleSpec, check_spec
 from rota.model.tenant import day_bound
+from rota.sentences import sentence
 from rota.tasks.task import Configured, Request, Task
 from rota.triggers import Trigger
 from rota.triggers.bounds import FIRST, OLDEST_START, check_years
@@ -111,7 +112,14 @@ def one_zone(trigger: Trigger, tz: object) -> str | None:
     """The zone that a trigger or the schedule names; if both name one, it must be the same."""
     said = zone_name(tz)
     if said and trigger.tz and said != trigger.tz:
-        raise BadOption(f"tz={said!r} contradicts the trigger, which names the zone {trigger.tz!r}; keep one of them")
+        raise BadOption(
+            sentence(
+                "option.two_zones",
+                "tz={tz!r} contradicts the trigger, which names the zone {zone!r}; keep one of them",
+                tz=said,
+                zone=trigger.tz,
+            )
+        )
     return said or trigger.tz
 
 
@@ -140,7 +148,13 @@ def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> 
     if key is not None:
         return check_key(key), held
     if key_for is not None and request.key is None:
-        raise BadOption(f"key_for={key_for!r} needs a key= to hold on to, or a task with unique=True")
+        raise BadOption(
+            sentence(
+                "option.key_for",
+                "key_for={key_for!r} needs a key= to hold on to, or a task with unique=True",
+                key_for=key_for,
+            )
+        )
     return request.key or "", held or request.key_for
 
 

@@ -17,6 +17,7 @@ from rota.model.audit_record import Author
 from rota.model.entry import Entry, EntryEdit
 from rota.model.schedules.edit import with_audit
 from rota.model.tenant import KIND, UNSETTLED, UNSETTLED_SCHEDULES, Tenant, derive, unpack_tenant
+from rota.sentences import sentence
 from rota.store.contract import LARGEST_PAGE, ScheduleFilter
 
 if TYPE_CHECKING:
@@ -42,9 +43,14 @@ def check_tenants(
     for name, spec in specs.items():
         if spec.tenant and spec.tenant not in tenants:
             raise TenantNotFound(
-                f"schedule '{name}' names the tenant {spec.tenant!r}, which does not exist; make it first with "
-                f"app.tenants.put({spec.tenant!r}, tz=…), `rota tenants put {spec.tenant} --tz …`, or under `tenants:` "
-                "in rota.yaml"
+                sentence(
+                    "missing.tenant_of",
+                    "schedule '{schedule}' names the tenant {tenant!r}, which does not exist; make it first "
+                    "with app.tenants.put({tenant!r}, tz=…), `rota tenants put {tenant} --tz …`, or under "
+                    "`tenants:` in rota.yaml",
+                    schedule=name,
+                    tenant=spec.tenant,
+                )
             )
     return tenants
 

@@ -15,6 +15,7 @@ from rota.model.jobs.lossless import changed_type, fitting_hint, is_open
 from rota.model.jobs.payload import Passed
 from rota.model.secrets.hints import Marks, hints_of, is_scalar, marks_of, positional, readable, secrets_of
 from rota.model.secrets.redaction import Redaction, hidden, texts_in
+from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -89,7 +90,9 @@ class Signature:
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as err:
-            raise BadPayload(f"{self._name}{self.shape}: {err}") from err
+            raise BadPayload(
+                sentence("arguments.misfit", "{task}{shape}: {error}", task=self._name, shape=self.shape, error=err)
+            ) from err
 
     def check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse a value that is not what a plain hint such as `int` or `str | None` says. It is not shown."""
@@ -103,7 +106,14 @@ class Signature:
                 for value in self._each(name, bound.arguments[name]):
                     if not _is_one_of(value, kinds):
                         raise BadPayload(
-                            f"argument '{name}' of {self._name} must be {_words(kinds)}, got {type(value).__name__}"
+                            sentence(
+                                "arguments.kind",
+                                "argument '{name}' of {task} must be {kinds}, got {got}",
+                                name=name,
+                                task=self._name,
+                                kinds=_words(kinds),
+                                got=type(value).__name__,
+                            )
                         )
 
     def wrong_result(self, value: Any) -> str:
@@ -168,7 +178,9 @@ class Signature:
         try:
             bound = self._signature.bind(*call.args, **call.kwargs)
         except TypeError as err:
-            raise BadPayload(f"{self._name}{self.shape}: {err}") from err
+            raise BadPayload(
+                sentence("arguments.misfit", "{task}{shape}: {error}", task=self._name, shape=self.shape, error=err)
+            ) from err
         for name, hint in types.items():
             if name in bound.arguments:
                 bound.arguments[name] = self._converted(name, bound.arguments[name], hint)
@@ -263,9 +275,17 @@ class Signature:
             return msgspec.convert(value, hint, strict=strict, dec_hook=self.codecs.decode)
         except msgspec.ValidationError as err:
             if not self.is_secret(name):
-                raise BadPayload(f"argument '{name}' of {self._name}: {err}") from err
+                raise BadPayload(
+                    sentence(
+                        "arguments.bad", "argument '{name}' of {task}: {error}", name=name, task=self._name, error=err
+                    )
+                ) from err
             words = hidden(str(err), texts_in([value]))
-            raise BadPayload(f"argument '{name}' of {self._name}: {words}") from None  # the cause has the value
+            raise BadPayload(
+                sentence(
+                    "arguments.bad", "argument '{name}' of {task}: {error}", name=name, task=self._name, error=words
+                )
+            ) from None  # the cause has the value
         except (TypeError, NotImplementedError):
             return value  # a hint that no JSON value can become: the function gets what was sent
 

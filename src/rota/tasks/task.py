@@ -37,6 +37,7 @@ from rota.model.names import check_key, check_name, check_priority
 from rota.model.option_names import FOR_REQUEST, FOR_TASK
 from rota.model.secrets.redaction import DEFAULT
 from rota.model.sizes import bytes_of
+from rota.sentences import sentence
 from rota.tasks.arguments import Signature
 
 if TYPE_CHECKING:
@@ -228,7 +229,9 @@ class Task(Generic[P, R]):
         if unknown:
             refuse_unknown("using()", unknown, USING, FOR_REQUEST)
         if delay is not None and at is not None:
-            raise BadOption("give delay= or at=, not both: each says when the job may run")
+            raise BadOption(
+                sentence("option.delay_or_at", "give delay= or at=, not both: each says when the job may run")
+            )
         overrides = Overrides(
             delay=fine_span_of(delay) if delay is not None else 0,
             at=optional_instant("at", at),
@@ -354,7 +357,15 @@ class Registry:
         if len(endings) == 1:
             return self._tasks[endings[0]]
         known = ", ".join(sorted(self._tasks)) or "none"
-        raise UnknownTask(f"no task is named '{name}'{self._meant(name)}; known are {known}")
+        raise UnknownTask(
+            sentence(
+                "missing.task",
+                "no task is named '{name}'{meant}; known are {known}",
+                name=name,
+                meant=self._meant(name),
+                known=known,
+            )
+        )
 
     def _meant(self, name: str) -> str:
         """The task that a misspelt name probably means, as a question."""

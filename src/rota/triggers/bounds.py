@@ -7,6 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from rota.errors import BadInstant, BadInterval
+from rota.sentences import sentence
 from rota.triggers.trigger import instant_text, second_of, wall_second
 from rota.triggers.zone import DAY, EARLIEST, LATEST
 
@@ -39,7 +40,14 @@ def check_order(start: Bound | None, end: Bound | None) -> None:
     if start is None or end is None or isinstance(start, date) != isinstance(end, date):
         return
     if bound_text(end) < bound_text(start):
-        raise BadInterval(f"the end ({bound_text(end)}) lies before the start ({bound_text(start)})")
+        raise BadInterval(
+            sentence(
+                "bounds.order",
+                "the end ({end}) lies before the start ({start})",
+                end=bound_text(end),
+                start=bound_text(start),
+            )
+        )
 
 
 def first_instant(bound: Bound | None, zone: Zone) -> int | None:
@@ -67,8 +75,14 @@ def bound_from_text(text: str) -> date:
         if found.tzinfo is not None:
             return found.astimezone(UTC)
     except (ValueError, OverflowError) as err:
-        raise BadInterval(f"'{text[:40]}' is not a date or an instant", text=text) from err
-    raise BadInterval(f"'{text[:40]}' has no timezone", text=text, fix="end it with Z for UTC")
+        raise BadInterval(
+            sentence("bounds.not_date", "'{text}' is not a date or an instant", text=text[:40]), text=text
+        ) from err
+    raise BadInterval(
+        sentence("bounds.no_zone", "'{text}' has no timezone", text=text[:40]),
+        text=text,
+        fix=sentence("bounds.no_zone_fix", "end it with Z for UTC"),
+    )
 
 
 def check_years(field: str, given: date, first: datetime = FIRST) -> None:
@@ -76,9 +90,16 @@ def check_years(field: str, given: date, first: datetime = FIRST) -> None:
     at = given if isinstance(given, datetime) else datetime.combine(given, time(), tzinfo=UTC)
     if not first <= at <= LAST:
         raise BadInstant(
-            f"{field}: {given.isoformat()} is not between {first:%Y-%m-%d} and {LAST:%Y-%m-%d} UTC",
+            sentence(
+                "bounds.years",
+                "{field}: {given} is not between {first:%Y-%m-%d} and {last:%Y-%m-%d} UTC",
+                field=field,
+                given=given.isoformat(),
+                first=first,
+                last=LAST,
+            ),
             text=given.isoformat(),
-            fix="give a time within those years",
+            fix=sentence("bounds.years_fix", "give a time within those years"),
             field=field,
         )
 
@@ -89,7 +110,14 @@ def instant_from(given: object, what: str) -> int:
         raise BadInterval(f"{what} must be an aware datetime, got {given!r}")
     second = second_of(given)  # refuses a naive one
     if not EARLIEST < second < LATEST:
-        raise BadInterval(f"{what} lies too near the ends of the calendar: {given.isoformat()}")
+        raise BadInterval(
+            sentence(
+                "bounds.ends",
+                "{what} lies too near the ends of the calendar: {given}",
+                what=what,
+                given=given.isoformat(),
+            )
+        )
     return ceil(given.timestamp())
 
 

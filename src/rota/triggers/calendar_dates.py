@@ -12,6 +12,7 @@ from itertools import accumulate
 from math import gcd
 
 from rota.errors import BadInterval
+from rota.sentences import sentence
 from rota.triggers.month_days import MONTH_LENGTHS
 
 EPOCH = date(1970, 1, 1).toordinal()
@@ -97,7 +98,9 @@ class MonthDates:
 
     def check_satisfiable(self) -> None:
         if self._may_miss() and not self._valid_table()[-1]:
-            raise BadInterval("this schedule can never fire: no month that it counts has such a day")
+            raise BadInterval(
+                sentence("calendar.never", "this schedule can never fire: no month that it counts has such a day")
+            )
 
     def _in_month(self, first: int, length: int) -> int | None:
         if self._weekday is not None:

@@ -6,6 +6,7 @@ from datetime import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.errors import BadInterval
+from rota.sentences import sentence
 from rota.triggers.bounds import Bound, bound_text, check_order
 from rota.triggers.cron_field import WEEKDAYS
 
@@ -57,10 +58,24 @@ def read_unit(given: dict[str, int | None]) -> tuple[str, int]:
     named = [(unit, count) for unit, count in given.items() if count is not None]
     if len(named) != 1:
         got = " and ".join(unit for unit, _ in named) or "none"
-        raise BadInterval(f"calendar() takes exactly one of days, weeks, months, quarters and years, got {got}")
+        raise BadInterval(
+            sentence(
+                "calendar.one_unit",
+                "calendar() takes exactly one of days, weeks, months, quarters and years, got {got}",
+                got=got,
+            )
+        )
     unit, count = named[0]
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST:
-        raise BadInterval(f"{unit}={count!r}: the count must be a whole number from 1 to {MOST}")
+        raise BadInterval(
+            sentence(
+                "calendar.count",
+                "{unit}={count!r}: the count must be a whole number from 1 to {most}",
+                unit=unit,
+                count=count,
+                most=MOST,
+            )
+        )
     return unit, count
 
 
@@ -70,7 +85,9 @@ def read_time(at: object) -> int | None:
     if isinstance(at, str):
         at = _time_from_text(at)
     if not isinstance(at, time) or at.tzinfo is not None or at.microsecond:
-        raise BadInterval(f"at={at!r} must be a wall time in whole seconds, as in at='00:05'")
+        raise BadInterval(
+            sentence("calendar.wall", "at={at!r} must be a wall time in whole seconds, as in at='00:05'", at=at)
+        )
     return at.hour * 3600 + at.minute * 60 + at.second
 
 
@@ -81,7 +98,11 @@ def _time_from_text(text: str) -> time:
         hour, minute, second = (int(part) for part in [*parts, "0"][:3])
         if hour < 24 and minute < 60 and second < 60:
             return time(hour, minute, second)
-    raise BadInterval(f"at='{text[:20]}' is not a time of day", text=text, fix="write it as '00:05' or '23:59:59'")
+    raise BadInterval(
+        sentence("calendar.time", "at='{text}' is not a time of day", text=text[:20]),
+        text=text,
+        fix=sentence("calendar.time_fix", "write it as '00:05' or '23:59:59'"),
+    )
 
 
 def read_weekday(on: object) -> int | None:
@@ -89,7 +110,10 @@ def read_weekday(on: object) -> int | None:
         return None
     name = on[:3].upper() if isinstance(on, str) else ""
     if name not in WEEKDAYS or not isinstance(on, str) or on.lower() not in _weekday_spellings():
-        raise BadInterval(f"on={on!r} is not a weekday", fix="write it as 'mon', 'tue', … 'sun'")
+        raise BadInterval(
+            sentence("calendar.weekday", "on={on!r} is not a weekday", on=on),
+            fix=sentence("calendar.weekday_fix", "write it as 'mon', 'tue', … 'sun'"),
+        )
     return WEEKDAYS.index(name)
 
 
@@ -104,7 +128,7 @@ def read_nth(nth: object) -> int | None:
     if nth == "last":
         return -1
     if isinstance(nth, bool) or not isinstance(nth, int) or not 1 <= nth <= 5:
-        raise BadInterval(f"nth={nth!r} must be 1 to 5 or 'last'")
+        raise BadInterval(sentence("calendar.nth", "nth={nth!r} must be 1 to 5 or 'last'", nth=nth))
     return nth
 
 
@@ -112,15 +136,42 @@ def check_rule(rule: CalendarRule) -> None:
     """Refuse parts that do not fit together, each with the way to say it."""
     by_month = rule.unit in MONTHS_IN
     if rule.month_end not in MONTH_ENDS:
-        raise BadInterval(f"month_end={rule.month_end!r} must be one of {', '.join(MONTH_ENDS)}")
+        raise BadInterval(
+            sentence(
+                "calendar.month_end",
+                "month_end={month_end!r} must be one of {known}",
+                month_end=rule.month_end,
+                known=", ".join(MONTH_ENDS),
+            )
+        )
     if rule.nth is not None and rule.weekday is None:
-        raise BadInterval("nth= needs a weekday", fix="say which, as in on='tue', nth=2")
+        raise BadInterval(
+            sentence("calendar.nth_weekday", "nth= needs a weekday"),
+            fix=sentence("calendar.nth_weekday_fix", "say which, as in on='tue', nth=2"),
+        )
     if rule.nth is not None and not by_month:
-        raise BadInterval(f"nth= counts weekdays within a month, so it does not go with {rule.unit}=")
+        raise BadInterval(
+            sentence(
+                "calendar.nth_unit",
+                "nth= counts weekdays within a month, so it does not go with {unit}=",
+                unit=rule.unit,
+            )
+        )
     if rule.weekday is not None and by_month and rule.nth is None:
-        raise BadInterval(f"on= with {rule.unit}= needs nth=", fix="say which one, as in nth=2 or nth='last'")
+        raise BadInterval(
+            sentence("calendar.on_nth", "on= with {unit}= needs nth=", unit=rule.unit),
+            fix=sentence("calendar.on_nth_fix", "say which one, as in nth=2 or nth='last'"),
+        )
     if rule.weekday is not None and rule.unit == "days":
-        raise BadInterval("on= does not go with days=", fix="use weeks=1, on='tue'")
+        raise BadInterval(
+            sentence("calendar.on_days", "on= does not go with days="),
+            fix=sentence("calendar.on_days_fix", "use weeks=1, on='tue'"),
+        )
     if rule.month_end != "clamp" and (not by_month or rule.weekday is not None):
-        raise BadInterval("month_end= is about days of the month, so it goes with months, quarters or years alone")
+        raise BadInterval(
+            sentence(
+                "calendar.month_end_unit",
+                "month_end= is about days of the month, so it goes with months, quarters or years alone",
+            )
+        )
     check_order(rule.start, rule.end)

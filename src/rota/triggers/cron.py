@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from rota.errors import BadCron
 from rota.keywords import known_keywords
+from rota.sentences import sentence
 from rota.triggers.caveats import cron_caveats
 from rota.triggers.cron_text import CronFields, check_text, parse_cron, split_zone
 from rota.triggers.every import every
@@ -42,14 +43,22 @@ def cron(expression: str, *, tz: object = None, dialect: str | None = None) -> T
     if text.lower().startswith(("@every ", "@every\t")):
         return every(text[6:], tz=tz)
     if dialect is not None and not isinstance(dialect, str):
-        raise BadCron(f"dialect={dialect!r} must be 'unix' or 'quartz'")
+        raise BadCron(sentence("cron.dialect_bad", "dialect={dialect!r} must be 'unix' or 'quartz'", dialect=dialect))
     return Cron(_pattern(text, dialect), tz)
 
 
 def _one_zone(prefix: str | None, tz: object) -> str | None:
     inside, outside = zone_name(prefix), zone_name(tz)
     if inside and outside and inside != outside:
-        raise BadCron(f"the expression says timezone '{inside}', but tz='{outside}' was given", fix="drop one of them")
+        raise BadCron(
+            sentence(
+                "cron.zones",
+                "the expression says timezone '{inside}', but tz='{outside}' was given",
+                inside=inside,
+                outside=outside,
+            ),
+            fix=sentence("cron.zones_fix", "drop one of them"),
+        )
     return inside or outside
 
 

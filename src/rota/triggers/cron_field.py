@@ -7,6 +7,7 @@ from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.errors import BadCronField
+from rota.sentences import Said, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,8 +40,8 @@ class FieldKind(NamedTuple):
     low: int
     high: int
     names: tuple[str, ...] = ()
-    hint: str = ""  # said after "is not a number"
-    bounds: str = ""  # said after "is out of range", where the bare bounds would mislead
+    hint: Said = ""  # said after "is not a number"
+    bounds: Said = ""  # said after "is out of range", where the bare bounds would mislead
     zero: int = 0  # the number that is bit 0
     cycle: int = 0  # the length of a wrapped range's circle; 0: ranges do not wrap
 
@@ -58,16 +59,20 @@ class FieldKind(NamedTuple):
 SECOND = FieldKind("second", 0, 59, cycle=60)
 MINUTE = FieldKind("minute", 0, 59, cycle=60)
 HOUR = FieldKind("hour", 0, 23, cycle=24)
-DAY_OF_MONTH = FieldKind("day-of-month", 1, 31, cycle=31, hint="days are 1-31, L, L-3, 15W, LW or L-3W")
-MONTH = FieldKind("month", 1, 12, MONTHS, hint="months are 1-12 or JAN-DEC (three letters)", cycle=12)
+DAY_OF_MONTH = FieldKind(
+    "day-of-month", 1, 31, cycle=31, hint=sentence("cron.days", "days are 1-31, L, L-3, 15W, LW or L-3W")
+)
+MONTH = FieldKind(
+    "month", 1, 12, MONTHS, hint=sentence("cron.months", "months are 1-12 or JAN-DEC (three letters)"), cycle=12
+)
 YEAR = FieldKind("year", FIRST_YEAR, LAST_YEAR, zero=FIRST_YEAR)
 UNIX_WEEKDAY = FieldKind(
     "day-of-week",
     0,
     7,
     WEEKDAYS,
-    hint="days are 0-7 or SUN-SAT (three letters)",
-    bounds=" 0-7 (0 and 7 are Sunday)",
+    hint=sentence("cron.weekdays", "days are 0-7 or SUN-SAT (three letters)"),
+    bounds=sentence("cron.weekday_range", " 0-7 (0 and 7 are Sunday)"),
     cycle=7,
 )
 QUARTZ_WEEKDAY = FieldKind(
@@ -75,8 +80,8 @@ QUARTZ_WEEKDAY = FieldKind(
     1,
     7,
     WEEKDAYS,
-    hint="days are 1-7 with SUN=1, or SUN-SAT (three letters)",
-    bounds="; Quartz counts 1-7 with SUN=1 (or use SUN-SAT)",
+    hint=sentence("cron.quartz_weekdays", "days are 1-7 with SUN=1, or SUN-SAT (three letters)"),
+    bounds=sentence("cron.quartz_range", "; Quartz counts 1-7 with SUN=1 (or use SUN-SAT)"),
     zero=1,
     cycle=7,
 )
@@ -114,9 +119,9 @@ class _Item:
 
     def parse(self) -> Field:
         if not self.item:
-            raise self.bad("empty item (two commas, or a comma at the end)")
+            raise self.bad(sentence("cron.empty", "empty item (two commas, or a comma at the end)"))
         if "?" in self.item:
-            raise self.bad("'?' is only allowed alone in day-of-month or day-of-week")
+            raise self.bad(sentence("cron.alone", "'?' is only allowed alone in day-of-month or day-of-week"))
         special = None
         if self.kind is DAY_OF_MONTH:
             special = self.special_day()
@@ -144,12 +149,15 @@ class _Item:
 
     def span(self, base: str, step: int, suffix: str) -> Field:
         if base.count("-") > 1:
-            raise self.bad(f"'{base}' has more than one '-'")
+            raise self.bad(sentence("cron.dashes", "'{base}' has more than one '-'", base=base))
         first, last = (self.number(end) for end in base.split("-"))
         length = last - first
         if length < 0:
             if not self.kind.cycle:
-                raise self.bad(f"'{base}' runs backwards", fix="years do not wrap")
+                raise self.bad(
+                    sentence("cron.backwards", "'{base}' runs backwards", base=base),
+                    fix=sentence("cron.years_fix", "years do not wrap"),
+                )
             length += self.kind.cycle
         numbers = range(first, first + length + 1, step)
         return self.field(
@@ -181,12 +189,17 @@ class _Item:
 
     def step(self, text: str) -> int:
         if not _is_digits(text) or int(text) < 1:
-            raise self.bad(f"step '{text[:20]}' must be a whole number from 1")
+            raise self.bad(sentence("cron.step", "step '{text}' must be a whole number from 1", text=text[:20]))
         step = int(text)
         if step > self.kind.size:
             bounds = f"{self.kind.low}-{self.kind.low + self.kind.size - 1}"  # a week has seven days, 0 or 7 is Sunday
-            reason = f"step {step} is larger than the field ({bounds}), so only one value would ever match"
-            raise self.bad(reason, fix="for a fixed interval use '@every'")
+            reason = sentence(
+                "cron.step_large",
+                "step {step} is larger than the field ({bounds}), so only one value would ever match",
+                step=step,
+                bounds=bounds,
+            )
+            raise self.bad(reason, fix=sentence("cron.step_fix", "for a fixed interval use '@every'"))
         return step
 
     def number(self, text: str) -> int:
@@ -195,13 +208,20 @@ class _Item:
         if text in kind.names:
             return kind.names.index(text) + max(kind.zero, kind.low)
         if text.isascii() and text.isdigit() and len(text) > 4:
-            raise self.bad(f"'{text[:20]}' is too long a number; at most 4 digits are read")
+            raise self.bad(
+                sentence("cron.digits", "'{text}' is too long a number; at most 4 digits are read", text=text[:20])
+            )
         if not _is_digits(text):
-            bounds = kind.hint or f"{kind.name}s are {kind.low}-{kind.high}"
-            raise self.bad(f"'{text[:20] or self.shown}' is not a number", fix=bounds)
+            bounds = kind.hint or sentence(
+                "cron.bounds", "{name}s are {low}-{high}", name=kind.name, low=kind.low, high=kind.high
+            )
+            raise self.bad(
+                sentence("cron.not_number", "'{text}' is not a number", text=text[:20] or self.shown), fix=bounds
+            )
         number = int(text)
         if not kind.low <= number <= kind.high:
-            raise self.bad(f"{number} is out of range" + (kind.bounds or f" {kind.low}-{kind.high}"))
+            bounds = kind.bounds or f" {kind.low}-{kind.high}"
+            raise self.bad(sentence("cron.range", "{number} is out of range{bounds}", number=number, bounds=bounds))
         return number
 
     def special_day(self) -> Field | None:
@@ -216,14 +236,20 @@ class _Item:
         if not item.endswith("W"):
             return None
         if not _is_digits(item[:-1]):
-            raise self.bad("'W' needs a single day before it (15W) or LW")
+            raise self.bad(sentence("cron.w", "'W' needs a single day before it (15W) or LW"))
         day = self.number(item[:-1])
         return Field(f"{day}W", 0, is_star=False, near=1 << day)
 
     def before_last(self, text: str) -> Field:
         digits = text.removesuffix("W")
         if not _is_digits(digits) or not 1 <= int(digits) <= 30:
-            raise self.bad(f"'L-{text[:20]}': the days before the last must be 1-30 (L-3, or L-3W)")
+            raise self.bad(
+                sentence(
+                    "cron.before_last",
+                    "'L-{text}': the days before the last must be 1-30 (L-3, or L-3W)",
+                    text=text[:20],
+                )
+            )
         days = int(digits)
         if digits != text:
             return Field(f"L-{days}W", 0, is_star=False, near_last=1 << days)
@@ -233,25 +259,28 @@ class _Item:
         """`FRIL`, `MON#2`."""
         item = self.item
         if item == "L":
-            raise self.bad("'L' alone is ambiguous here", fix="write 'SAT', or e.g. 'FRIL'")
+            raise self.bad(
+                sentence("cron.l", "'L' alone is ambiguous here"),
+                fix=sentence("cron.l_fix", "write 'SAT', or e.g. 'FRIL'"),
+            )
         if "#" in item:
             return self.nth_weekday(*item.split("#", 1))
         if not item.endswith("L"):
             return None
         if "-" in item or "/" in item or "*" in item:
-            raise self.bad("'L' needs a single day before it (FRIL)")
+            raise self.bad(sentence("cron.l_day", "'L' needs a single day before it (FRIL)"))
         day = self.kind.bit(self.number(item[:-1]))
         return Field(f"{WEEKDAYS[day]}L", 0, is_star=False, last=1 << day)
 
     def nth_weekday(self, day_text: str, nth_text: str) -> Field:
         if not _is_digits(nth_text) or not 1 <= int(nth_text) <= 5:
-            raise self.bad(f"'#{nth_text[:20]}': the occurrence must be 1-5")
+            raise self.bad(sentence("cron.nth", "'#{text}': the occurrence must be 1-5", text=nth_text[:20]))
         if "-" in day_text or "/" in day_text or "*" in day_text:
-            raise self.bad("'#' needs a single day before it (MON#2)")
+            raise self.bad(sentence("cron.nth_day", "'#' needs a single day before it (MON#2)"))
         day, nth = self.kind.bit(self.number(day_text)), int(nth_text)
         return Field(f"{WEEKDAYS[day]}#{nth}", 0, is_star=False, nth=1 << 5 * day + nth - 1)
 
-    def bad(self, reason: str, *, fix: str = "") -> BadCronField:
+    def bad(self, reason: Said, *, fix: Said = "") -> BadCronField:
         return BadCronField(self.kind.name, self.whole, reason, fix=fix)
 
 

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from rota.errors import BadCron, BadCronField
+from rota.sentences import sentence
 from rota.triggers.cron_field import (
     DAY_OF_MONTH,
     HOUR,
@@ -76,13 +77,23 @@ class CronFields(NamedTuple):
 def check_text(expression: object) -> str:
     """The expression as bounded ASCII text, before any work is spent on it."""
     if not isinstance(expression, str):
-        raise BadCron(f"a cron expression is text, got {type(expression).__name__}")
+        raise BadCron(
+            sentence("cron.not_text", "a cron expression is text, got {kind}", kind=type(expression).__name__)
+        )
     if len(expression) > LONGEST:
-        reason = f"the expression is {len(expression)} characters long; at most {LONGEST} are read"
+        reason = sentence(
+            "cron.too_long",
+            "the expression is {length} characters long; at most {longest} are read",
+            length=len(expression),
+            longest=LONGEST,
+        )
         raise BadCron(reason, text=expression[:LONGEST])
     if not expression.isascii():
         odd = next(character for character in expression if not character.isascii())
-        raise BadCron(f"a cron expression is plain ASCII text; {odd!r} is not", text=expression)
+        raise BadCron(
+            sentence("cron.not_ascii", "a cron expression is plain ASCII text; {odd!r} is not", odd=odd),
+            text=expression,
+        )
     return expression.strip()
 
 
@@ -98,7 +109,10 @@ def split_zone(text: str) -> tuple[str | None, str]:
 def parse_cron(text: str, dialect: str | None) -> CronFields:
     """Read the fields (no prefix, no `@every`); raise BadCron or BadCronField where they have no one meaning."""
     if dialect is not None and dialect not in DIALECTS:
-        raise BadCron(f"unknown dialect {dialect!r}", fix="use 'unix' or 'quartz', or leave it out")
+        raise BadCron(
+            sentence("cron.dialect", "unknown dialect {dialect!r}", dialect=dialect),
+            fix=sentence("cron.dialect_fix", "use 'unix' or 'quartz', or leave it out"),
+        )
     parts = _expand(text).split()
     _check_count(parts, dialect)
     quartz = dialect == "quartz" or (dialect is None and len(parts) == 7)
@@ -126,24 +140,38 @@ def _expand(text: str) -> str:
         return text
     macro = text.lower()
     if macro == "@reboot":
-        raise BadCron("'@reboot' is not a time; use a start-up hook", text=text)
+        raise BadCron(sentence("cron.reboot", "'@reboot' is not a time; use a start-up hook"), text=text)
     if macro not in MACROS:
         import difflib  # noqa: PLC0415 - only a slip pays for it
 
         close = difflib.get_close_matches(macro[:20], MACROS, n=1)
-        fix = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(MACROS)} and '@every 1h30m'"
-        raise BadCron(f"'{text[:20]}' is not a known macro", text=text, fix=fix)
+        fix = (
+            sentence("fix.did_you_mean", "did you mean '{word}'?", word=close[0])
+            if close
+            else sentence("cron.macros", "known are {known} and '@every 1h30m'", known=", ".join(MACROS))
+        )
+        raise BadCron(sentence("cron.macro", "'{text}' is not a known macro", text=text[:20]), text=text, fix=fix)
     return MACROS[macro]
 
 
 def _check_count(parts: list[str], dialect: str | None) -> None:
     if dialect == "quartz" and len(parts) not in {6, 7}:
-        reason = "a Quartz expression has 6 fields (seconds first) or 7 (year last), got"
-        raise BadCron(f"{reason} {len(parts)}", text=" ".join(parts))
+        raise BadCron(
+            sentence(
+                "cron.quartz_count",
+                "a Quartz expression has 6 fields (seconds first) or 7 (year last), got {count}",
+                count=len(parts),
+            ),
+            text=" ".join(parts),
+        )
     if len(parts) not in {5, 6, 7}:
         raise BadCron(
-            "expected 5 fields (minute hour day-of-month month day-of-week), 6 (seconds first) "
-            f"or 7 (Quartz: seconds first, year last), got {len(parts)}",
+            sentence(
+                "cron.count",
+                "expected 5 fields (minute hour day-of-month month day-of-week), 6 (seconds first) or 7 "
+                "(Quartz: seconds first, year last), got {count}",
+                count=len(parts),
+            ),
             text=" ".join(parts),
         )
 
@@ -153,8 +181,13 @@ def _refuse_two_readings(parts: list[str]) -> None:
     last = parts[5]
     if _YEAR_LIKE.search(last):
         raise BadCron(
-            f"6 fields are 'second minute hour …', but the last one, '{last}', looks like a year; "
-            f"add a seconds field in front: '{' '.join(['0', *parts])}'",
+            sentence(
+                "cron.two_readings",
+                "6 fields are 'second minute hour …', but the last one, '{last}', looks like a year; add "
+                "a seconds field in front: '{fixed}'",
+                last=last,
+                fixed=" ".join(["0", *parts]),
+            ),
             text=" ".join(parts),
         )
     counted = re.sub(r"/[0-9]+|#[0-9]+", "", last)  # steps and "nth" count alike everywhere
@@ -162,8 +195,11 @@ def _refuse_two_readings(parts: list[str]) -> None:
         raise BadCronField(
             "day-of-week",
             last,
-            "with 6 fields and '?' this number means one day in Quartz (SUN=1) and another in Unix cron (SUN=0)",
-            fix="write a name such as MON, or give dialect=…",
+            sentence(
+                "cron.weekday_numbers",
+                "with 6 fields and '?' this number means one day in Quartz (SUN=1) and another in Unix cron (SUN=0)",
+            ),
+            fix=sentence("cron.weekday_fix", "write a name such as MON, or give dialect=…"),
         )
 
 
@@ -171,7 +207,13 @@ def _check_question_mark(parts: list[str]) -> None:
     days = parts[3], parts[5]
     if days.count("?") != 1 and days != ("*", "*"):
         raise BadCron(
-            f"a {len(parts)}-field (Quartz) expression needs '?' in exactly one of day-of-month and day-of-week, "
-            f"got '{days[0]}' and '{days[1]}'",
+            sentence(
+                "cron.question",
+                "a {count}-field (Quartz) expression needs '?' in exactly one of day-of-month and "
+                "day-of-week, got '{days}' and '{weekdays}'",
+                count=len(parts),
+                days=days[0],
+                weekdays=days[1],
+            ),
             text=" ".join(parts),
         )

@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from rota.errors import BadCron
+from rota.sentences import sentence
 from rota.triggers.cron_field import FIRST_YEAR
 from rota.triggers.month_days import MONTH_LENGTHS, MonthDays
 
@@ -165,9 +166,14 @@ class WallPattern:
             fires = self._later_month((0, 0, 0, FIRST_YEAR - 1, 12)) is not None
         if not fires:
             raise BadCron(
-                "this schedule can never fire: no date satisfies "
-                f"day-of-month '{fields.day_of_month.text}', day-of-week '{fields.day_of_week.text}' "
-                f"and the month {'and year ' if fields.year else ''}fields",
+                sentence(
+                    "cron.never",
+                    "this schedule can never fire: no date satisfies day-of-month '{days}', day-of-week "
+                    "'{weekdays}' and the month {year}fields",
+                    days=fields.day_of_month.text,
+                    weekdays=fields.day_of_week.text,
+                    year="and year " if fields.year else "",
+                ),
                 text=fields.text,
             )
 

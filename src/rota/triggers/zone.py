@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rota.errors import UnknownZone
+from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,7 +206,10 @@ def zone_name(tz: object) -> str | None:
     if tz is UTC:
         return "UTC"
     if not isinstance(tz, str):
-        raise UnknownZone(f"timezone {tz!r} has no IANA name", fix="write it as 'Europe/Paris'")
+        raise UnknownZone(
+            sentence("zone.no_name", "timezone {tz!r} has no IANA name", tz=tz),
+            fix=sentence("zone.no_name_fix", "write it as 'Europe/Paris'"),
+        )
     return find_zone(tz).name
 
 
@@ -257,5 +261,9 @@ def _unknown(name: str) -> UnknownZone:
     known = resources.files("tzdata").joinpath("zones").read_text().split()
     by_lower = {zone.lower(): zone for zone in known}
     close = difflib.get_close_matches(shown.lower(), by_lower, n=1)
-    fix = f"did you mean '{by_lower[close[0]]}'?" if close else "use an IANA name such as 'Europe/Paris'"
-    return UnknownZone(f"unknown timezone '{shown}'", text=name, fix=fix)
+    fix = (
+        sentence("fix.did_you_mean", "did you mean '{word}'?", word=by_lower[close[0]])
+        if close
+        else sentence("zone.fix", "use an IANA name such as 'Europe/Paris'")
+    )
+    return UnknownZone(sentence("zone.unknown", "unknown timezone '{name}'", name=shown), text=name, fix=fix)

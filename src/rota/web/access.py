@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rota.client.tokens import Identity, hash_of, id_in
 from rota.errors import StoreError
+from rota.sentences import sentence
 from rota.web.origins import is_own_host, source_of
 from rota.web.refusals import Refusal, code_of
 from rota.web.sessions import Sessions
@@ -147,7 +148,17 @@ class AccessControl:
         if self.is_read_only and is_change:
             raise Refusal(403, "read_only", "this server only shows: it was started with --read-only")
         if not who.may(role):
-            raise Refusal(403, "forbidden", f"this needs the role {role}; {who.name} has {who.role}")
+            raise Refusal(
+                403,
+                "forbidden",
+                sentence(
+                    "access.role",
+                    "this needs the role {role}; {name} has {has}",
+                    role=role,
+                    name=who.name,
+                    has=who.role,
+                ),
+            )
 
     async def identify(self, secret: str, address: str) -> Identity:
         """Who bears a token; a Refusal, after a delay, if nobody does."""

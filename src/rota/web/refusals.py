@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from rota import errors
+from rota.sentences import Said, sentence, sentence_of
 from rota.tasks.middleware import error_of_middleware
 from rota.web.wanted import shown, value_at, wanted_at
 
@@ -22,13 +24,13 @@ _NAMED = re.compile(r"field `([^`]+)`")
 _EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?$", re.DOTALL)
 _BAD_VALUES = ("Invalid enum value", "datetime", "matching regex")  # what msgspec says without the value
 _KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "datetime": "an instant such as 2026-01-31T09:00:00Z",
+    "int": sentence("kind.int", "a whole number"),
+    "float": sentence("kind.float", "a number"),
+    "str": sentence("kind.str", "text"),
+    "bool": sentence("kind.bool", "true or false"),
+    "array": sentence("kind.list", "a list"),
+    "object": sentence("kind.object", "an object"),
+    "datetime": sentence("kind.instant", "an instant such as 2026-01-31T09:00:00Z"),
 }
 
 
@@ -53,14 +55,15 @@ class Refusal(Exception):
         self,
         status: int,
         code: str,
-        message: str,
+        message: Said,
         *,
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.fault = Fault(code=code, message=message, field=field)
+        self.fault = Fault(code=code, message=str(message), field=field)
+        self.sentence = message  # with its code and values, if it has them
         self.headers = dict(headers or {})
 
     @property
@@ -84,7 +87,7 @@ def refusal_of(err: errors.RotaError) -> Refusal:
     """An error of Rota's own, as HTTP says it."""
     status = next((status for kind, status in _STATUSES if isinstance(err, kind)), 500)
     field = err.field if isinstance(err, errors.BadInstant) else None
-    return Refusal(status, code_of(err), str(err), field=field)
+    return Refusal(status, code_of(err), sentence_of(err), field=field)
 
 
 def unexpected(err: Exception, message: str = "") -> Refusal:
@@ -110,23 +113,24 @@ def code_of(err: Exception) -> str:
     return _WORDS.sub("_", type(err).__name__).lower()
 
 
-def plain_words(text: str) -> str:
+def plain_words(text: str) -> Said:
     """What msgspec says of a value, in the words of the documentation."""
     if text.startswith("Object missing required field"):
-        return "it is missing"
+        return sentence("body.missing", "it is missing")
     if text.startswith("Object contains unknown field"):
-        return "there is no such field"
+        return sentence("body.unknown", "there is no such field")
     found = _EXPECTED.match(text)
     if found is None:
         return text
-    got = f", got {_kinds(found[3])}" if found[3] else ""
+    got = sentence("body.got", ", got {kinds}", kinds=_kinds(found[3])) if found[3] else ""
     rule = found[2].replace("matching regex", "that matches").replace("\\\\Z", "$").replace("\\Z", "$")
-    return f"wanted {_kinds(found[1])}{rule}{got}"
+    return sentence("body.wanted", "wanted {kinds}{rule}{got}", kinds=_kinds(found[1]), rule=rule, got=got)
 
 
-def _kinds(text: str) -> str:
+def _kinds(text: str) -> Said:
     """`int | null` is "a whole number or null"."""
-    return " or ".join(_KINDS.get(kind, kind) for kind in text.split(" | "))
+    kinds: list[Said] = [_KINDS.get(kind, kind) for kind in text.split(" | ")]
+    return reduce(lambda first, other: sentence("kind.or", "{first} or {other}", first=first, other=other), kinds)
 
 
 def misfit(err: msgspec.ValidationError, status: int, code: str, kind: Any, given: Any) -> Refusal:
@@ -138,5 +142,8 @@ def misfit(err: msgspec.ValidationError, status: int, code: str, kind: Any, give
     said = text[: place.start()] if place else text
     wanted, got = wanted_at(kind, path), shown(value_at(given, path))
     is_value = got and wanted and any(word in said for word in _BAD_VALUES)
-    message = f"got {got}, wanted {wanted}" if is_value else plain_words(said)
-    return Refusal(status, code, f"{field}: {message}" if field else message, field=field or None)
+    wrong = (
+        sentence("body.value", "got {got}, wanted {wanted}", got=got, wanted=wanted) if is_value else plain_words(said)
+    )
+    message = sentence("body.field", "{field}: {wrong}", field=field, wrong=wrong) if field else wrong
+    return Refusal(status, code, message, field=field or None)

@@ -15,6 +15,7 @@ from rota.inspector.facts.values import duration
 from rota.model.jobs.payload import pack_call, unpack_call
 from rota.model.schedules.schedule import Catchup, Overlap
 from rota.model.secrets.redaction import restored_call
+from rota.sentences import sentence, sentence_of
 from rota.tasks.task import NOTHING_ELSE, Overrides, Request, TaskOptions
 from rota.triggers import trigger_from_text
 from rota.triggers.bounds import bound_from_text
@@ -252,7 +253,11 @@ def _kept_trigger(spec: ScheduleSpec, tz: str | None) -> Trigger:
     try:
         return trigger_from_text(text_in_zone(spec.trigger, zone) if zone else spec.trigger)
     except BadTrigger as err:
-        reason = f'its stored rule cannot be read: {err}; send "trigger" to replace it'
+        reason = sentence(
+            "form.stored_rule",
+            'its stored rule cannot be read: {error}; send "trigger" to replace it',
+            error=sentence_of(err),
+        )
         raise Refusal(422, code_of(err), reason, field="trigger") from err
 
 
@@ -260,7 +265,11 @@ def _check_kept_zone(spec: ScheduleSpec) -> None:
     try:
         find_zone(spec.tz)
     except UnknownZone as err:
-        reason = f'its stored zone cannot be used: {err}; send "tz" to replace it'
+        reason = sentence(
+            "form.stored_zone",
+            'its stored zone cannot be used: {error}; send "tz" to replace it',
+            error=sentence_of(err),
+        )
         raise Refusal(422, code_of(err), reason, field="tz") from err
 
 

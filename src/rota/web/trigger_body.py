@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta
 
 from rota.errors import BadTrigger
+from rota.sentences import sentence
 from rota.triggers import calendar, cron, every, once
 from rota.triggers.bounds import bound_from_text
 from rota.web.types import Body, Bound, Duration, Instant, Zone
@@ -53,7 +54,14 @@ def read_trigger(body: TriggerBody) -> Trigger:
     """The trigger that is meant; BadTrigger if it is none."""
     said = [kind for kind in KINDS if getattr(body, kind) is not None]
     if len(said) != 1:
-        raise BadTrigger(f"a trigger says exactly one of {', '.join(KINDS)}; got {' and '.join(said) or 'none'}")
+        raise BadTrigger(
+            sentence(
+                "trigger.kinds",
+                "a trigger says exactly one of {known}; got {got}",
+                known=", ".join(KINDS),
+                got=" and ".join(said) or "none",
+            )
+        )
     _refuse_others(body, said[0])
     if body.cron is not None:
         return cron(body.cron, tz=body.tz, dialect=body.dialect)
@@ -73,7 +81,11 @@ def _calendar(body: TriggerBody) -> Trigger:
 def _refuse_others(body: TriggerBody, kind: str) -> None:
     for name, owner in (("dialect", "cron"), ("start", "every"), ("end", "every")):
         if getattr(body, name) is not None and kind != owner:
-            raise BadTrigger(f"'{name}' belongs to {owner}, not to {kind}")
+            raise BadTrigger(
+                sentence(
+                    "trigger.foreign", "'{name}' belongs to {owner}, not to {kind}", name=name, owner=owner, kind=kind
+                )
+            )
 
 
 def _bound(text: str | None) -> date | None:

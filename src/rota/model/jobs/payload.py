@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadPayload, PayloadTooLarge
+from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,20 +51,43 @@ def pack_call(call: Call, *, what: str, encode: Encode | None = None) -> bytes:
     try:
         packed = msgspec.json.encode(shortened(call), enc_hook=encode)
     except Exception as err:  # a value's own code may run here
-        raise BadPayload(f"the arguments of {what} cannot be kept as JSON: {err}") from err
+        raise BadPayload(
+            sentence(
+                "payload.not_json", "the arguments of {what} cannot be kept as JSON: {error}", what=what, error=err
+            )
+        ) from err
     if _REDACTED_JSON in packed and (place := _redacted_place(call)):
         raise BadPayload(
-            f"argument {place} of {what} is {REDACTED!r}, which stands for a hidden value; give the value itself"
+            sentence(
+                "payload.hidden",
+                "argument {place} of {what} is {redacted!r}, which stands for a hidden value; give the value itself",
+                place=place,
+                what=what,
+                redacted=REDACTED,
+            )
         )
     if len(packed) > LARGEST:
         raise PayloadTooLarge(
-            f"the arguments of {what} take {len(packed):,} bytes; at most {LARGEST:,} are kept. "
-            "Store the data elsewhere and pass its key"
+            sentence(
+                "payload.large",
+                "the arguments of {what} take {size:,} bytes; at most {most:,} are kept. Store the data "
+                "elsewhere and pass its key",
+                what=what,
+                size=len(packed),
+                most=LARGEST,
+            )
         )
     if b"null" in packed:
         refuse_not_finite([call.args, call.kwargs, call.meta], f"the arguments of {what}", encode)
     if packed.count(b"[") + packed.count(b"{") > DEEPEST and _is_too_deep(packed):
-        raise BadPayload(f"the arguments of {what} are nested deeper than {DEEPEST} levels")
+        raise BadPayload(
+            sentence(
+                "payload.deep",
+                "the arguments of {what} are nested deeper than {deepest} levels",
+                what=what,
+                deepest=DEEPEST,
+            )
+        )
     return packed
 
 

@@ -31,6 +31,7 @@ from rota.model.jobs.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE
 from rota.model.jobs.state import State, check_move
 from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import DEFAULT, hidden
+from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -197,11 +198,21 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
     a job wants this one to run. A key whose period is not over is its own still. One made ahead asks when it is due.
     """
     if job.state not in {State.FAILED, State.CANCELLED}:
-        raise UnlawfulMove(f"a {job.state} job cannot be retried; only a failed or cancelled one can")
+        raise UnlawfulMove(
+            sentence(
+                "refused.retry", "a {state} job cannot be retried; only a failed or cancelled one can", state=job.state
+            )
+        )
     if (names := collection_of(job)) is not None:
         raise Refused(
-            f"job {job.id} kept {'/'.join(names)} in sync, which another may do by now; start a new one instead: "
-            f"`rota sources run {' '.join(names)}`"
+            sentence(
+                "refused.sync_job",
+                "job {job} kept {collection} in sync, which another may do by now; start a new one "
+                "instead: `rota sources run {names}`",
+                job=job.id,
+                collection="/".join(names),
+                names=" ".join(names),
+            )
         )
     waits = job.run_at > now and not job.lease_no
     line = scheduled_line(now, job.run_at, reason, "delay") if waits else Move(State.QUEUED, now, reason)

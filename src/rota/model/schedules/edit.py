@@ -44,6 +44,7 @@ from rota.model.schedules.slots import (
     with_ahead,
 )
 from rota.model.sync import start_sync
+from rota.sentences import sentence
 from rota.triggers.rezoned import WallTrigger
 
 if TYPE_CHECKING:
@@ -167,8 +168,13 @@ def enable(schedule: Schedule, now: int) -> Edit | None:
         return None
     if schedule.origin.is_retired:
         raise Refused(
-            f"schedule '{schedule.id}' is retired: {describe_origin(schedule.origin)} no longer has it; "
-            f"{schedule.origin.way_back}"
+            sentence(
+                "refused.retired",
+                "schedule '{schedule}' is retired: {origin} no longer has it; {way_back}",
+                schedule=schedule.id,
+                origin=describe_origin(schedule.origin),
+                way_back=schedule.origin.way_back,
+            )
         )
     return _go_on(schedule, now, DISABLED, is_enabled=True)
 
@@ -205,7 +211,13 @@ def retire(schedule: Schedule, origin: Origin, now: int) -> Edit | None:
 def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit:
     """One run at once, whatever the schedule's times, pauses and live jobs."""
     if schedule.spec.sync is not None:
-        raise Refused(f"schedule '{schedule.id}' keeps a collection in sync, one task at a time: start that instead")
+        raise Refused(
+            sentence(
+                "refused.sync_schedule",
+                "schedule '{schedule}' keeps a collection in sync, one task at a time: start that instead",
+                schedule=schedule.id,
+            )
+        )
     reason = reason_text("run_now_by", by=by) if by else reason_text("run_now")
     return _with_run(_edit(schedule, schedule, now), run_now(schedule, now, job_id, reason=reason), now)
 
@@ -271,8 +283,15 @@ def check_origin(schedule: Schedule, origin: Origin, verb: str, todo: str) -> No
 
 def _belongs_elsewhere(schedule: Schedule, origin: Origin, verb: str, todo: str) -> Refused:
     return Refused(
-        f"schedule '{schedule.id}' is defined by {describe_origin(schedule.origin)}, so {_who(origin)} {verb} it; "
-        f"{todo}"
+        sentence(
+            "refused.elsewhere",
+            "schedule '{schedule}' is defined by {origin}, so {who} {verb} it; {todo}",
+            schedule=schedule.id,
+            origin=describe_origin(schedule.origin),
+            who=_who(origin),
+            verb=verb,
+            todo=todo,
+        )
     )
 
 

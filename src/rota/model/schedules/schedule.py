@@ -13,6 +13,7 @@ from rota.model.collection import Sync
 from rota.model.micros import SECOND, datetime_of
 from rota.model.reasons import reason_text
 from rota.model.secrets.shown import without
+from rota.sentences import sentence
 from rota.triggers import Trigger, trigger_from_text
 
 if TYPE_CHECKING:
@@ -328,8 +329,17 @@ def check_choice(name: str, got: object, choices: Sequence[str], peers: Mapping[
 
     word = str(got).lower()
     close = [(peers or {})[word]] if word in (peers or {}) else difflib.get_close_matches(word, choices, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise BadOption(f"{name}={got!r} must be one of {', '.join(choices)}{hint}")
+    hint = sentence("option.did_you_mean", "; did you mean {word!r}?", word=close[0]) if close else ""
+    raise BadOption(
+        sentence(
+            "option.choice",
+            "{name}={got!r} must be one of {known}{hint}",
+            name=name,
+            got=got,
+            known=", ".join(choices),
+            hint=hint,
+        )
+    )
 
 
 def check_spec(spec: ScheduleSpec) -> ScheduleSpec:
@@ -337,18 +347,33 @@ def check_spec(spec: ScheduleSpec) -> ScheduleSpec:
     check_choice("overlap", spec.overlap, OVERLAPS)
     check_choice("catchup", spec.catchup, CATCHUPS, PEER_CATCHUPS)
     if not _is_whole(spec.catchup_limit) or not 1 <= spec.catchup_limit <= 10_000:
-        raise BadOption(f"catchup_limit={spec.catchup_limit!r} must be a whole number between 1 and 10,000")
+        raise BadOption(
+            sentence(
+                "option.catchup_limit",
+                "catchup_limit={catchup_limit!r} must be a whole number between 1 and 10,000",
+                catchup_limit=spec.catchup_limit,
+            )
+        )
     if spec.lookahead > LONGEST_LOOKAHEAD:
-        raise BadOption("lookahead must be 31 days or less: what is made ahead must be deleted when something changes")
+        raise BadOption(
+            sentence(
+                "option.lookahead",
+                "lookahead must be 31 days or less: what is made ahead must be deleted when something changes",
+            )
+        )
     if spec.max_runs is not None and (not _is_whole(spec.max_runs) or spec.max_runs < 1):
-        raise BadOption(f"max_runs={spec.max_runs!r} must be a whole number of at least 1")
+        raise BadOption(
+            sentence(
+                "option.max_runs", "max_runs={max_runs!r} must be a whole number of at least 1", max_runs=spec.max_runs
+            )
+        )
     for name in ("enabled", "run_on_start"):
         if not isinstance(getattr(spec, name), bool):
             raise BadOption(f"{name}={getattr(spec, name)!r} must be True or False")
     if not isinstance(spec.description, str):
         raise BadOption(f"description={spec.description!r} must be text")
     if spec.start is not None and spec.end is not None and spec.end < spec.start:
-        raise BadOption("the schedule's end lies before its start")
+        raise BadOption(sentence("option.end", "the schedule's end lies before its start"))
     return spec
 
 

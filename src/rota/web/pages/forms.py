@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from rota.sentences import sentence
 from rota.web.reading import LARGEST_BODY
 from rota.web.refusals import Refusal
 
@@ -44,15 +45,26 @@ async def read_form(request: Request) -> Form:
     async for chunk in request.stream():
         text += chunk
         if len(text) > LARGEST_BODY:
-            raise Refusal(413, "body_too_large", f"the form is larger than {LARGEST_BODY:,} bytes")
+            raise Refusal(
+                413,
+                "body_too_large",
+                sentence("form.large", "the form is larger than {most:,} bytes", most=LARGEST_BODY),
+            )
     if text and kind != "application/x-www-form-urlencoded":
-        raise Refusal(415, "bad_content_type", "a page takes forms alone; programs use the API", field="Content-Type")
+        raise Refusal(
+            415,
+            "bad_content_type",
+            sentence("form.type", "a page takes forms alone; programs use the API"),
+            field="Content-Type",
+        )
     try:
         fields = parse_qsl(
             text.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS, encoding="utf-8", errors="strict"
         )
     except ValueError as err:  # bytes that are no text, or too many fields
-        raise Refusal(400, "bad_form", f"the form cannot be read: {err}") from err
+        raise Refusal(
+            400, "bad_form", sentence("form.unreadable", "the form cannot be read: {error}", error=err)
+        ) from err
     return Form(fields)
 
 
@@ -66,7 +78,12 @@ def check_same_site(headers: Mapping[str, str], scheme: str) -> None:
         own = f"{scheme}://{headers.get('host', '')}".lower()
         is_own = origin is None or (urlsplit(origin).netloc != "" and origin.lower() == own)
     if not is_own:
-        raise Refusal(403, "other_site", "the form came from another site, so nothing was done", field="Origin")
+        raise Refusal(
+            403,
+            "other_site",
+            sentence("form.other_site", "the form came from another site, so nothing was done"),
+            field="Origin",
+        )
 
 
 def form_token(secret: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from rota.model.reasons import read_reason
-from rota.sentences import Sentence
+from rota.sentences import Sentence, sentence_of
 from rota.web.pages.texts import DEFAULT
 
 if TYPE_CHECKING:
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 def say(words: Words, text: Said) -> Markup:
     """A sentence in the viewer's language; in English it is the very sentence of the command line and the API."""
-    if not isinstance(text, Sentence) or words.language == DEFAULT:
-        return escape(str(text))
+    if not isinstance(text, Sentence):
+        return escape(text)
     key = key_of(text.code)
-    if not words.texts.has(key):
+    if words.language == DEFAULT or not words.texts.has(key):
         return escape(str(text))
     return words.text(key, **{name: _shown(words, value) for name, value in text.values.items()})
+
+
+def say_error(words: Words, err: Exception) -> Markup:
+    return say(words, sentence_of(err))
 
 
 def say_reason(words: Words, text: str) -> Markup:

@@ -17,6 +17,7 @@ from rota.inspector.facts.schedule import stored_bound
 from rota.inspector.facts.trigger import trigger_facts
 from rota.inspector.facts.values import duration
 from rota.inspector.wall_times import wall_instant
+from rota.sentences import Said, sentence
 from rota.triggers.zone import find_zone
 from rota.web.pages.json_text import BadJson, decode_json
 
@@ -52,7 +53,7 @@ Values = dict[str, str]
 class FormProblem(Exception):
     """A field that does not say what it should, and why."""
 
-    def __init__(self, field: str, message: str) -> None:
+    def __init__(self, field: str, message: Said) -> None:
         super().__init__(message)
         self.field = field
         self.message = message
@@ -197,7 +198,9 @@ def _once(text: str, tz: str) -> str:
     try:
         given = datetime.fromisoformat(text)
     except ValueError as err:
-        raise FormProblem("once", f"{text!r} is not a time; write it as 2026-10-14T09:00") from err
+        raise FormProblem(
+            "once", sentence("form.time", "{text!r} is not a time; write it as 2026-10-14T09:00", text=text)
+        ) from err
     if given.tzinfo is None:
         given = wall_instant(given, find_zone(tz))
     return given.isoformat()
@@ -215,8 +218,21 @@ def _json(values: Values, name: str, kind: type) -> Any:
     try:
         found = decode_json(text)
     except BadJson as err:
-        raise FormProblem(name, f"{name}: line {err.line}, column {err.column} is not valid JSON") from err
+        raise FormProblem(
+            name,
+            sentence(
+                "form.json",
+                "{field}: line {line}, column {column} is not valid JSON",
+                field=name,
+                line=err.line,
+                column=err.column,
+            ),
+        ) from err
     if not isinstance(found, kind):
-        wanted = 'a list such as ["daily", 3]' if kind is list else 'an object such as {"copies": 2}'
-        raise FormProblem(name, f"{name}: write {wanted}")
+        wanted = (
+            sentence("form.list", 'a list such as ["daily", 3]')
+            if kind is list
+            else sentence("form.object", 'an object such as {{"copies": 2}}')
+        )
+        raise FormProblem(name, sentence("form.wanted", "{field}: write {wanted}", field=name, wanted=wanted))
     return found

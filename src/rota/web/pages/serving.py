@@ -198,7 +198,7 @@ class Pages:
 
     async def _refused(self, incoming: _Request, refusal: Refusal) -> Response:
         """The page that says why; without the store, who asks is not known."""
-        values = {"fault": refusal.fault, "status": refusal.status}
+        values = {"fault": refusal.fault, "said": refusal.sentence, "status": refusal.status}
         view = View(template="error.html", values=values, status=refusal.status, headers=refusal.headers)
         who = await self._known(incoming) if refusal.status != 503 else None
         return incoming.render(view, who or Identity("", "read"))

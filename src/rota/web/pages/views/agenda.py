@@ -15,6 +15,7 @@ from rota.inspector.schedule_index import Terms, terms_from, trouble_first
 from rota.model.micros import datetime_of, micros_of
 from rota.web.pages.page import Page, View, Visit
 from rota.web.pages.rule_words import sentence_of
+from rota.web.pages.said_words import say_error
 
 if TYPE_CHECKING:
     from rota.inspector.lanes import Bar, Lane
@@ -39,7 +40,7 @@ def show_agenda(visit: Visit) -> View:
     try:
         terms = terms_from(search)
     except BadOption as err:
-        problem = str(err)
+        problem = say_error(visit.words, err)
     briefs = visit.readings.index.briefs(store)
     found = trouble_first(terms.among(briefs))
     page = _page(visit.query.get("page", ""), len(found))

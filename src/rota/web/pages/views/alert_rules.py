@@ -11,6 +11,7 @@ from rota.model.alerts.rule import KIND_OF, MOST_LENGTH, NEEDS_AFTER, WHENS, che
 from rota.model.micros import span_of
 from rota.model.names import check_name
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
+from rota.web.pages.said_words import say_error
 from rota.web.types import Name
 
 if TYPE_CHECKING:
@@ -82,11 +83,13 @@ def _save(visit: Visit, before: AlertRuleFacts | None) -> View | GoTo:
         )
     except VersionConflict as err:
         field = "conflict" if before else "name"
-        return _view(visit, before, sent, channels, {field: str(err)})
+        return _view(visit, before, sent, channels, {field: say_error(visit.words, err)})
     except AlertNotFound as err:
-        return _view(visit, before, sent, channels, {"channels": str(err)})
+        return _view(visit, before, sent, channels, {"channels": say_error(visit.words, err)})
     except (BadOption, Refused) as err:
-        return _view(visit, before, sent, channels, {"name" if isinstance(err, Refused) else "form": str(err)})
+        return _view(
+            visit, before, sent, channels, {"name" if isinstance(err, Refused) else "form": say_error(visit.words, err)}
+        )
     key = "alerts.changed" if before else "alerts.added"
     return GoTo(path="/alerts", flash=Flash(key=key, values={"name": sent["name"]}))
 
@@ -104,7 +107,7 @@ def _fields(visit: Visit, sent: dict[str, str], faults: dict[str, str]) -> dict[
         try:
             read[name] = _value(name, kind, text)
         except (BadName, BadOption, BadTrigger) as err:
-            faults[name] = str(err)
+            faults[name] = say_error(visit.words, err)
     return {"when": when, kind: read.get("selects"), "after": read.get("after"), "more_than": read.get("more_than")}
 
 

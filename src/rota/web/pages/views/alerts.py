@@ -12,6 +12,7 @@ from rota.model.micros import datetime_of, span_of
 from rota.model.names import check_name
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
+from rota.web.pages.said_words import say_error
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -57,7 +58,7 @@ def silence_alerts(visit: Visit) -> View | GoTo:
     try:
         visit.app.alerts.silence(check_name("alert", target), until=_end(visit), reason=reason, by=visit.by)
     except (AlertNotFound, BadOption, BadTrigger) as err:
-        return _view(visit, str(err))
+        return _view(visit, say_error(visit.words, err))
     return GoTo(path="/alerts", flash=Flash(key="alerts.silenced", values={"name": target}))
 
 
@@ -81,7 +82,7 @@ def try_channel(visit: Visit) -> GoTo:
     try:
         visit.app.alerts.test(channel, by=visit.by)
     except AlertNotSent as err:
-        said: dict[str, str | int] = {"name": channel, "error": str(err)}
+        said: dict[str, str | int] = {"name": channel, "error": say_error(visit.words, err).unescape()}
         return GoTo(path="/alerts", flash=Flash(key="alerts.not_sent", values=said, tone="bad"))
     return GoTo(path="/alerts", flash=Flash(key="alerts.tested", values={"name": channel}))
 

@@ -13,11 +13,13 @@ from rota.inspector.facts.job import job_facts
 from rota.inspector.facts.task import TaskFacts, task_facts
 from rota.inspector.log_tail import log_tail
 from rota.model.micros import datetime_of
+from rota.sentences import sentence_of
 from rota.store.contract import JobFilter
 from rota.store.shared.liveness import live_nodes
 from rota.web.pages.call_fields import said, shown_fields
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
 from rota.web.pages.run_form import Fault, fields_of, local_instant, read_call
+from rota.web.pages.said_words import say_error
 from rota.web.pages.views.job import log_values
 from rota.web.pages.views.jobs import row
 from rota.web.refusals import Refusal
@@ -101,7 +103,7 @@ def run_task(visit: Visit) -> View | GoTo:
     try:
         job = task.using(**options).enqueue(*read.args, **read.kwargs)
     except RotaError as err:
-        read.faults[""] = str(err)
+        read.faults[""] = say_error(visit.words, err)
         return _task_view(visit, task, sent, read)
     if job.existed:
         return GoTo(path=f"/jobs/{job.id}", flash=Flash(key="catalog.existed", tone="warn"))
@@ -124,7 +126,7 @@ def _options(
         except Fault as fault:
             faults[f"option.{name}"] = fault
         except RotaError as err:
-            faults[f"option.{name}"] = str(err)
+            faults[f"option.{name}"] = say_error(visit.words, err)
     if "at" in options and "delay" in options:
         faults["option.at"] = Fault("catalog.at_or_delay")
     return options
@@ -139,7 +141,7 @@ def _task(visit: Visit) -> Task[Any, Any]:
     try:
         return internals(visit.app).registry.get(visit.path["task"])
     except UnknownTask as err:
-        raise Refusal(404, "not_found", str(err)) from err
+        raise Refusal(404, "not_found", sentence_of(err)) from err
 
 
 def last_jobs(visit: Visit, name: str) -> dict[str, Any]:

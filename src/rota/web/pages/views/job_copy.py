@@ -14,6 +14,7 @@ from rota.web.pages.call_fields import filled, known_task, said, shown_fields
 from rota.web.pages.json_text import BadJson, decode_json
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
 from rota.web.pages.run_form import Fault, field_named, fields_of, read_call
+from rota.web.pages.said_words import say_error
 from rota.web.pages.views.job import JobPath
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _copy_json(visit: Visit, job: Job) -> View | GoTo:
         args, kwargs = json_arguments(visit, *texts)
         return _copy(visit, job, args, kwargs)
     except (BadOption, BadPayload) as err:
-        return _json_form(visit, job, *texts, str(err))
+        return _json_form(visit, job, *texts, say_error(visit.words, err))
 
 
 def _copy_typed(visit: Visit, job: Job, task: Task[Any, Any]) -> View | GoTo:
@@ -63,7 +64,7 @@ def _copy_typed(visit: Visit, job: Job, task: Task[Any, Any]) -> View | GoTo:
     try:
         return _copy(visit, job, read.args, read.kwargs)
     except (BadOption, BadPayload) as err:
-        return _typed_form(visit, job, task, sent, {field_named(fields, str(err)): str(err)})
+        return _typed_form(visit, job, task, sent, {field_named(fields, str(err)): say_error(visit.words, err)})
 
 
 def _copy(visit: Visit, job: Job, args: list[Any], kwargs: dict[str, Any]) -> GoTo:

@@ -21,6 +21,7 @@ from rota.model.micros import datetime_of
 from rota.operations.bulk import CANCEL, DELETE, RETRY, carry_out, matching_ids
 from rota.store.contract import MOST_COUNTED, JobFilter
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
+from rota.web.pages.said_words import say_error
 from rota.web.types import JOB_ID
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def show_jobs(visit: Visit) -> View:
         named = inner.registry.parameters_of
         page = search_jobs(store, asked, inner.redaction, named, cursor=cursor or None, limit=SHOWN)
     except BadOption as err:
-        problem = str(err)
+        problem = say_error(visit.words, err)
     where = asked.where
     facts = [job_facts(job, inner.redaction) for job in page.items]
     queues = store.list_queues()

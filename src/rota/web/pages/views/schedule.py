@@ -18,9 +18,11 @@ from rota.inspector.schedule_index import health_of
 from rota.inspector.wall_times import time_from
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.schedules.schedule import PAUSED, problem_of
+from rota.sentences import sentence
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Page, View, Visit
 from rota.web.pages.rule_words import origin_words, rule_sentence, sentence_of
+from rota.web.pages.said_words import say_error
 from rota.web.pages.views.schedules import STRIP, cells_of, next_of, silent_cells
 from rota.web.pages.why_words import fixed, said_of, warned
 from rota.web.types import ScheduleId
@@ -54,7 +56,9 @@ class SchedulePath(Struct, frozen=True):
 def read_schedule(visit: Visit) -> Schedule:
     found = visit.app.open().get_schedules([visit.path["schedule_id"]])
     if not found:
-        raise ScheduleNotFound(f"no schedule has the id {visit.path['schedule_id']!r}")
+        raise ScheduleNotFound(
+            sentence("missing.schedule", "no schedule has the id {schedule!r}", schedule=visit.path["schedule_id"])
+        )
     return found[0]
 
 
@@ -138,9 +142,9 @@ def why_values(visit: Visit, schedule: Schedule, zone: Zone, now: int) -> dict[s
         at = time_from(asked, zone, datetime_of(now)) if asked else None
         facts = visit.app.schedules.why(schedule.id, at)
     except BadOption as err:
-        problem = str(err)
+        problem = say_error(visit.words, err)
     except (RotaError, OverflowError, ValueError) as err:
-        problem = str(err)
+        problem = say_error(visit.words, err)
     local = zone.datetime_of(int(facts.at.timestamp())) if facts else None
     return {
         "asked": asked,

@@ -13,6 +13,7 @@ import msgspec
 
 from rota.app import internals
 from rota.errors import BadTrigger, RotaError, VersionConflict
+from rota.sentences import sentence
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
 from rota.web.pages.rule_words import origin_words, rule_sentence
@@ -119,7 +120,9 @@ def save_schedule(visit: Visit) -> View | GoTo:
             now = stored_values(visit.app, schedule)
         except FormProblem as problem:
             return _edit_view(visit, schedule, mine, base, problem)
-    raise VersionConflict(f"schedule '{schedule.id}' kept changing; try again")
+    raise VersionConflict(
+        sentence("refused.schedule_changing", "schedule '{schedule}' kept changing; try again", schedule=schedule.id)
+    )
 
 
 def _call_of(base: Values) -> Values:
@@ -264,14 +267,14 @@ def _read(make: Callable[[], R]) -> R:
     try:
         return make()
     except Refusal as refusal:
-        fault = refusal.fault
+        found = refusal
     except VersionConflict:
         raise
     except (BadTrigger, RotaError) as err:
-        if refusal_of(err).status >= 500:
+        found = refusal_of(err)
+        if found.status >= 500:
             raise
-        fault = refusal_of(err).fault
-    raise FormProblem((fault.field or "").partition(".")[0], fault.message)
+    raise FormProblem((found.fault.field or "").partition(".")[0], found.sentence)
 
 
 def _fitted(said: dict[str, Any], kind: type[B]) -> B:
@@ -279,8 +282,8 @@ def _fitted(said: dict[str, Any], kind: type[B]) -> B:
     try:
         return msgspec.convert(said, kind)
     except msgspec.ValidationError as err:
-        fault = misfit(err, 422, "bad_form", kind, said).fault
-        raise FormProblem((fault.field or "").partition(".")[0], fault.message) from err
+        found = misfit(err, 422, "bad_form", kind, said)
+        raise FormProblem((found.fault.field or "").partition(".")[0], found.sentence) from err
 
 
 def _zone(visit: Visit, values: Values) -> str:

@@ -24,6 +24,7 @@ from rota.model.schedules.schedule import PAUSED
 from rota.model.schedules.slots import DISABLED
 from rota.web.pages.page import Page, View, Visit
 from rota.web.pages.rule_words import sentence_of
+from rota.web.pages.said_words import say_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def show_schedules(visit: Visit) -> View:
     try:
         terms = terms_from(search)
     except BadOption as err:
-        problem = str(err)
+        problem = say_error(visit.words, err)
     found = [] if problem else terms.among(briefs)
     page, is_more = page_of(found, after)
     now = store.now()

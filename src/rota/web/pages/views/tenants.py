@@ -21,6 +21,7 @@ from rota.store.contract import ScheduleFilter
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Flash, GoTo, Page, View, Visit
 from rota.web.pages.rule_words import rule_sentence, sentence_of
+from rota.web.pages.said_words import say_error
 from rota.web.pages.views.schedule import change_values
 from rota.web.types import Name
 
@@ -64,22 +65,22 @@ def _list_view(visit: Visit, sent: dict[str, str], faults: dict[str, str]) -> Vi
 def add_tenant(visit: Visit) -> View | GoTo:
     sent = dict(visit.form)
     faults: dict[str, str] = {}
-    fields = read_fields(sent, faults)
+    fields = read_fields(visit.words, sent, faults)
     name = sent.get("name", "").strip()
     try:
         check_name("tenant", name)
     except RotaError as err:
-        faults["name"] = str(err)
+        faults["name"] = say_error(visit.words, err)
     if faults:
         return _list_view(visit, sent, faults)
     try:
         visit.app.tenants.put(name, **fields, by=visit.by, expect_version=0)
     except VersionConflict as err:
-        return _list_view(visit, sent, {"name": str(err)})
+        return _list_view(visit, sent, {"name": say_error(visit.words, err)})
     return GoTo(path=f"/tenants/{name}", flash=Flash(key="tenants.created", values={"name": name}))
 
 
-def read_fields(sent: dict[str, str], faults: dict[str, str]) -> dict[str, Any]:
+def read_fields(words: Words, sent: dict[str, str], faults: dict[str, str]) -> dict[str, Any]:
     """The fields of a form; what is wrong is said at its field."""
     fields: dict[str, Any] = {"description": sent.get("description", "").strip()[:LONGEST_TEXT]}
     rule = sent.get("on_zone_change", "recompute")
@@ -89,7 +90,7 @@ def read_fields(sent: dict[str, str], faults: dict[str, str]) -> dict[str, Any]:
         try:
             fields[name] = _field(name, text)
         except (RotaError, ValueError) as err:
-            faults[name] = str(err)
+            faults[name] = say_error(words, err)
     return fields
 
 
@@ -119,7 +120,7 @@ def change_tenant(visit: Visit) -> View | GoTo:
     view = visit.app.tenants.get(visit.path["tenant"])
     sent = {name: visit.form.get(name) for name in FIELDS}
     faults: dict[str, str] = {}
-    fields = read_fields(sent, faults)
+    fields = read_fields(visit.words, sent, faults)
     if faults:
         return _tenant_view(visit, view, sent, faults, None, "")
     if visit.form.get("go") != "save":
@@ -129,7 +130,7 @@ def change_tenant(visit: Visit) -> View | GoTo:
         expected = int(version) if version.isascii() and version.isdigit() and len(version) < 19 else view.version
         visit.app.tenants.put(view.name, **fields, by=visit.by, expect_version=expected)
     except VersionConflict as err:
-        return _tenant_view(visit, view, sent, {}, fields, str(err))
+        return _tenant_view(visit, view, sent, {}, fields, say_error(visit.words, err))
     return GoTo(path=f"/tenants/{view.name}", flash=Flash(key="tenants.changed", values={"name": view.name}))
 
 
