@@ -18,7 +18,9 @@ import rota.model.why
 import rota.triggers.caveats
 import rota.web.pages
 from rota import calendar, cron, every, once
+from rota.model.alerts.findings import FINDINGS
 from rota.model.reasons import REASONS
+from rota.model.schedules.wording import LABELS
 from rota.triggers.phrases import ENGLISH, Phrases
 from rota.web.pages.rendering import environment
 from rota.web.pages.said_words import key_of as said_key
@@ -63,6 +65,8 @@ def test_a_language_has_every_sentence_of_the_model_with_its_values(language):
 def sentences_in_source() -> dict[str, str]:
     """The templates of all sentences by their codes: the reasons, and what is given to `sentence`."""
     found = {f"reason.{code}": template for code, template in REASONS.items()}
+    found |= {f"finding.{code}": template for code, template in FINDINGS.items()}
+    found |= {f"field.{name}": label for name, label in LABELS.items()}
     for path in sorted(Path(rota.__file__).parent.rglob("*.py")):
         source = path.read_text("utf-8")
         for node in ast.walk(ast.parse(source)) if "from rota.sentences import" in source else ():

@@ -94,7 +94,7 @@ def _plan(one: FileTenant, before: Tenant | None, entry: Entry | None, origin: O
 
 def _said(tenant: Tenant) -> list[str]:
     """What a new tenant is, beyond the defaults."""
-    return contents(tenant_facts(tenant), OF_TENANT)
+    return [str(line) for line in contents(tenant_facts(tenant), OF_TENANT)]
 
 
 def _differences(before: Tenant, after: Tenant) -> list[str]:

@@ -1,16 +1,11 @@
 """The reasons that the ledger and the histories of jobs keep: each is written once, to be made and to be read again.
 
-The store keeps a reason as text. `read_reason` finds its code and values again, so that pages can translate it. A text
-that people wrote themselves is none of these, and stays as it is.
+The store keeps a reason as text. `read_reason` finds its code and values again, so that pages can translate it.
 """
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-from string import Formatter
-
-from rota.sentences import Said, Sentence
+from rota.model.kept_texts import KeptTexts
 
 REASONS = {
     # Why a job is made.
@@ -77,45 +72,6 @@ REASONS = {
     "paused_with_by": "paused with tenant {tenant} by {by}",
     "paused_with_by_why": "paused with tenant {tenant} by {by}: {why}",
 }
-NESTED = frozenset({"reason", "lost"})  # values that are reasons themselves
-PEOPLE = frozenset({"by", "tenant", "worker"})  # values that hold no colon before the rest
-LONGEST = 2_000  # characters; a longer text was written by people, or holds an error
-DEEPEST = 4
-
-
-def reason_text(code: str, **values: object) -> str:
-    """The text that the store keeps."""
-    return REASONS[code].format(**values)
-
-
-def read_reason(text: str, depth: int = 0) -> Said:
-    """A kept reason with its code and values; the text itself if it is none that Rota makes."""
-    if len(text) > LONGEST or depth > DEEPEST:
-        return text
-    for code, pattern in _patterns():
-        if (found := pattern.fullmatch(text)) is not None:
-            values = {
-                name: read_reason(value, depth + 1) if name in NESTED else value
-                for name, value in found.groupdict().items()
-            }
-            return Sentence(f"reason.{code}", REASONS[code], values)
-    return text
-
-
-@lru_cache(maxsize=1)
-def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    """The most literal first: what is fixed tells more than what may be anything."""
-    ordered = sorted(REASONS.items(), key=lambda one: -len(_literal(one[1])))
-    return [(code, re.compile(_pattern(template), re.DOTALL)) for code, template in ordered]
-
-
-def _literal(template: str) -> str:
-    return "".join(text for text, *_ in Formatter().parse(template))
-
-
-def _pattern(template: str) -> str:
-    parts = []
-    for text, name, *_ in Formatter().parse(template):
-        value = r"[^:\n]+?" if name in PEOPLE else ".+?"
-        parts.append(re.escape(text) + (f"(?P<{name}>{value})" if name else ""))
-    return "".join(parts)
+KEPT = KeptTexts("reason", REASONS, nested=frozenset({"reason", "lost"}), names=frozenset({"by", "tenant", "worker"}))
+reason_text = KEPT.text
+read_reason = KEPT.read

@@ -190,7 +190,7 @@ def test_the_record_of_a_repair_is_shown_in_instants() -> None:
     wanted = {"fired_through": iso_text(edit.after.fired_through), "created_at": iso_text(T0), "taken": [span]}
     assert plain_form(became) == wanted
     assert plain_form(was) == {"fired_through": iso_text(T0 + HOUR), "created_at": iso_text(T0 + HOUR)}
-    said = "; ".join(differences(was, became, OF_SCHEDULE))
+    said = "; ".join(map(str, differences(was, became, OF_SCHEDULE)))
     assert f"created: {datetime_of(T0 + HOUR):%Y-%m-%d %H:%M:%S}Z → {datetime_of(T0):%Y-%m-%d %H:%M:%S}Z" in said
     assert str(T0) not in said
     assert str(T0 + HOUR) not in said

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
+from rota.model.schedules import wording
 from rota.model.schedules.planning import differences
 from rota.model.schedules.schedule import Origin, Pause, ScheduleSpec
-from rota.model.schedules.wording import OF_SCHEDULE, OF_TENANT, contents, words_of
-from rota.model.schedules.wording import differences as forms
+from rota.model.schedules.wording import OF_SCHEDULE, OF_TENANT, words_of
 
 SPEC = ScheduleSpec(trigger="every 5m", task="a.b")
 SECOND = 1_000_000
+
+
+def forms(*given):
+    return [str(line) for line in wording.differences(*given)]
+
+
+def contents(*given):
+    return [str(line) for line in wording.contents(*given)]
 
 
 def changed(**fields):

@@ -12,6 +12,7 @@ from rota.model.schedules import wording
 
 if TYPE_CHECKING:
     from rota.inspector.changes import Change
+    from rota.model.schedules.wording import FieldLine
 
 WHOLE = {"created", "removed", "revoked", "deleted"}  # changes that list every field of a thing
 
@@ -41,10 +42,14 @@ def change_facts(change: Change) -> ChangeFacts:
 
 
 def says_of(change: Change) -> list[str]:
+    return [str(line) for line in lines_of(change)]
+
+
+def lines_of(change: Change) -> list[FieldLine]:
     """What differs, one line per field; of a thing that was created or removed, what it was."""
     defaults = wording.OF_TENANT if change.kind == "tenant" else wording.OF_SCHEDULE
     if change.verb in WHOLE:
-        return list(wording.contents(change.after or change.before, defaults))
+        return wording.contents(change.after or change.before, defaults)
     if change.kind == "job":
         return wording.deed(change.before, change.after)
-    return list(wording.differences(change.before, change.after, defaults))
+    return wording.differences(change.before, change.after, defaults)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rota.model.alerts.findings import find, is_held, why_ended
+from rota.model.alerts.findings import find, finding_text, is_held, why_ended
 from rota.model.alerts.incident import Delivery, Incident, Silence, incident_id, is_of, silence_of
 from rota.model.micros import SECOND
 
@@ -29,7 +29,7 @@ TRY_FOR = 60 * SECOND  # longer than a try takes; with less of its claim left, a
 FIRST_PAUSE = 30 * SECOND
 LONGEST_PAUSE = 3600 * SECOND
 MOST_TRIES = 10  # over about three hours
-RULE_REMOVED = "The rule was removed."
+RULE_REMOVED = finding_text("rule_removed")
 
 _replace = msgspec.structs.replace
 

@@ -7,10 +7,48 @@ from typing import assert_never
 from msgspec import Struct
 
 from rota.model.alerts.rule import HELD, AlertRule
+from rota.model.kept_texts import KeptTexts
 from rota.model.micros import SECOND, iso_text, span_text
 
 LONGEST_ERROR = 300  # characters of an error that a message carries
 LONGEST_LINE = 2 * LONGEST_ERROR
+
+
+FINDINGS = {
+    # Why an alert is raised.
+    "broken": "Schedule {id} cannot be evaluated: {error}",
+    "failed": "A run of schedule {id} failed: {error}",
+    "failed_unknown": "A run of schedule {id} failed: its error is not known",
+    "late": "Schedule {id} is late: it was due at {due_at} and has not been fired.",
+    "never_succeeded": "Schedule {id} has not succeeded since it was created at {created_at} (limit {limit}).",
+    "not_succeeded": "Schedule {id} has not succeeded since {success_at} (limit {limit}).",
+    "no_worker": "No live worker takes queue {name}; {waiting}.",
+    "oldest": "The oldest job of queue {name} has waited for {age} (limit {limit}).",
+    "length": "In queue {name}, {waiting} (limit {limit}).",
+    "node_gone": "Node {id} is gone: its last heartbeat was at {beat_at}.",
+    # Why it has ended.
+    "other_rule": "The rule is no longer about {kind} {name}.",
+    "rule_removed": "The rule was removed.",
+    "schedule_gone": "Schedule {id} does not exist any more.",
+    "schedule_state": "Schedule {id} is {state}.",
+    "on_time": "Schedule {id} is on time again.",
+    "succeeded": "A run of schedule {id} succeeded.",
+    "well": "Schedule {id} is well.",
+    "queue_gone": "Queue {name} has no jobs any more.",
+    "queue_paused": "Queue {name} is paused.",
+    "has_worker": "A live worker takes queue {name}.",
+    "nothing_waits": "No job waits in queue {name}.",
+    "within_limit": "Queue {name} is within its limit again; {waiting}.",
+    "node_expired": "Node {id} is not in the list of nodes any more: it was replaced, or its record has expired.",
+    "node_back": "Node {id} sends heartbeats again.",
+    # Parts.
+    "waits_none": "no job waits",
+    "waits_one": "1 job waits",
+    "waits_many": "{n} jobs wait",
+}
+KEPT = KeptTexts("finding", FINDINGS, nested=frozenset({"waiting"}), names=frozenset({"id", "name", "state"}))
+finding_text = KEPT.text
+read_finding = KEPT.read
 
 
 class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
@@ -77,7 +115,7 @@ def is_held(rule: AlertRule) -> bool:
 def why_ended(rule: AlertRule, subject: str, seen: AlertSnapshot) -> str:
     """Why the condition is no longer true."""
     if not rule.matches(subject):
-        return f"The rule is no longer about {rule.kind} {subject}."
+        return finding_text("other_rule", kind=rule.kind, name=subject)
     match rule.kind:
         case "schedule":
             return _schedule_end(rule, subject, seen.schedules.get(subject))
@@ -100,32 +138,35 @@ def shortened(text: str) -> str:
 
 def _schedule_finding(rule: AlertRule, one: ScheduleSnapshot, now: int) -> str:
     if one.state == "broken":
-        return f"Schedule {one.id} cannot be evaluated: {one.error}" if rule.when == "fails" else ""
+        return finding_text("broken", id=one.id, error=one.error) if rule.when == "fails" else ""
     if rule.when == "fails":
         is_failing = one.has_failed or (one.state == "on" and one.status == "failed")
-        return f"A run of schedule {one.id} failed: {one.error or 'its error is not known'}" if is_failing else ""
+        if not is_failing:
+            return ""
+        known = finding_text("failed", id=one.id, error=one.error) if one.error else ""
+        return known or finding_text("failed_unknown", id=one.id)
     if one.state != "on":
         return ""
     if rule.when == "late":
         if one.overdue_for <= rule.after:
             return ""
-        return f"Schedule {one.id} is late: it was due at {iso_text(one.due_at or now)} and has not been fired."
+        return finding_text("late", id=one.id, due_at=iso_text(one.due_at or now))
     if now - (one.success_at or one.created_at) <= rule.after:
         return ""
-    limit = f"limit {span_text(rule.after)}"
+    limit = span_text(rule.after)
     if one.success_at is None:
-        return f"Schedule {one.id} has not succeeded since it was created at {iso_text(one.created_at)} ({limit})."
-    return f"Schedule {one.id} has not succeeded since {iso_text(one.success_at)} ({limit})."
+        return finding_text("never_succeeded", id=one.id, created_at=iso_text(one.created_at), limit=limit)
+    return finding_text("not_succeeded", id=one.id, success_at=iso_text(one.success_at), limit=limit)
 
 
 def _schedule_end(rule: AlertRule, subject: str, one: ScheduleSnapshot | None) -> str:
     if one is None:
-        return f"Schedule {subject} does not exist any more."
+        return finding_text("schedule_gone", id=subject)
     if one.state != "on":
-        return f"Schedule {subject} is {one.state}."
+        return finding_text("schedule_state", id=subject, state=one.state)
     if rule.when == "late":
-        return f"Schedule {subject} is on time again."
-    return f"A run of schedule {subject} succeeded." if one.status == "succeeded" else f"Schedule {subject} is well."
+        return finding_text("on_time", id=subject)
+    return finding_text("succeeded" if one.status == "succeeded" else "well", id=subject)
 
 
 # Queues. The jobs of a paused queue wait because somebody wants them to.
@@ -136,31 +177,35 @@ def _queue_finding(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
         return ""
     if rule.when == "no_worker":
         is_asked_for = one.waiting > 0 or rule.is_exact
-        return f"No live worker takes queue {one.name}; {_waiting(one)}." if is_asked_for and not one.has_worker else ""
+        return (
+            finding_text("no_worker", name=one.name, waiting=_waiting(one))
+            if is_asked_for and not one.has_worker
+            else ""
+        )
     if rule.when == "oldest":
         age = 0 if one.oldest_at is None else now - one.oldest_at
         if age <= rule.after:
             return ""
-        return f"The oldest job of queue {one.name} has waited for {_rough(age)} (limit {span_text(rule.after)})."
+        return finding_text("oldest", name=one.name, age=_rough(age), limit=span_text(rule.after))
     if one.waiting <= rule.more_than:
         return ""
-    return f"In queue {one.name}, {_waiting(one)} (limit {rule.more_than:,})."
+    return finding_text("length", name=one.name, waiting=_waiting(one), limit=f"{rule.more_than:,}")
 
 
 def _queue_end(rule: AlertRule, subject: str, one: QueueSnapshot | None) -> str:
     if one is None:
-        return f"Queue {subject} has no jobs any more."
+        return finding_text("queue_gone", name=subject)
     if one.is_paused:
-        return f"Queue {subject} is paused."
+        return finding_text("queue_paused", name=subject)
     if rule.when == "no_worker":
-        return f"A live worker takes queue {subject}." if one.has_worker else f"No job waits in queue {subject}."
-    return f"Queue {subject} is within its limit again; {_waiting(one)}."
+        return finding_text("has_worker" if one.has_worker else "nothing_waits", name=subject)
+    return finding_text("within_limit", name=subject, waiting=_waiting(one))
 
 
 def _waiting(one: QueueSnapshot) -> str:
     if not one.waiting:
-        return "no job waits"
-    return "1 job waits" if one.waiting == 1 else f"{one.waiting:,} jobs wait"
+        return finding_text("waits_none")
+    return finding_text("waits_one") if one.waiting == 1 else finding_text("waits_many", n=f"{one.waiting:,}")
 
 
 # Nodes. One that stops in good order leaves the list.
@@ -168,13 +213,13 @@ def _waiting(one: QueueSnapshot) -> str:
 
 def _node_finding(rule: AlertRule, one: NodeSnapshot, now: int) -> str:
     is_gone = not one.is_alive and now - one.beat_at > rule.after
-    return f"Node {one.id} is gone: its last heartbeat was at {iso_text(one.beat_at)}." if is_gone else ""
+    return finding_text("node_gone", id=one.id, beat_at=iso_text(one.beat_at)) if is_gone else ""
 
 
 def _node_end(subject: str, one: NodeSnapshot | None) -> str:
     if one is None:
-        return f"Node {subject} is not in the list of nodes any more: it was replaced, or its record has expired."
-    return f"Node {subject} sends heartbeats again."
+        return finding_text("node_expired", id=subject)
+    return finding_text("node_back", id=subject)
 
 
 def _rough(micros: int) -> str:

@@ -44,7 +44,7 @@ from rota.model.schedules.slots import (
     with_ahead,
 )
 from rota.model.sync import start_sync
-from rota.sentences import sentence
+from rota.sentences import Sentence, sentence
 from rota.triggers.rezoned import WallTrigger
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def enable(schedule: Schedule, now: int) -> Edit | None:
                 "refused.retired",
                 "schedule '{schedule}' is retired: {origin} no longer has it; {way_back}",
                 schedule=schedule.id,
-                origin=describe_origin(schedule.origin),
+                origin=origin_sentence(schedule.origin),
                 way_back=schedule.origin.way_back,
             )
         )
@@ -287,7 +287,7 @@ def _belongs_elsewhere(schedule: Schedule, origin: Origin, verb: str, todo: str)
             "refused.elsewhere",
             "schedule '{schedule}' is defined by {origin}, so {who} {verb} it; {todo}",
             schedule=schedule.id,
-            origin=describe_origin(schedule.origin),
+            origin=origin_sentence(schedule.origin),
             who=_who(origin),
             verb=verb,
             todo=todo,
@@ -317,10 +317,21 @@ def _may_hand_over(defined_by: Origin, origin: Origin) -> bool:
 
 
 def describe_origin(origin: Origin) -> str:
-    if origin.kind == "import":
-        return f"an import from {origin.app}"
-    where = f" of app '{origin.app}'" if origin.app else ""
-    return {"code": "the code", "file": "a file"}.get(origin.kind, "the API") + where
+    return str(origin_sentence(origin))
+
+
+def origin_sentence(origin: Origin) -> Sentence:
+    """Where a schedule is declared."""
+    app = sentence("origin.of_app", " of app '{app}'", app=origin.app) if origin.app else ""
+    match origin.kind:
+        case "import":
+            return sentence("origin.import", "an import from {app}", app=origin.app)
+        case "code":
+            return sentence("origin.code", "the code{app}", app=app)
+        case "file":
+            return sentence("origin.file", "a file{app}", app=app)
+        case _:
+            return sentence("origin.api", "the API{app}", app=app)
 
 
 def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_id: Callable[[], str]) -> Edit:

@@ -132,4 +132,4 @@ def _is_of(schedule: Schedule, origin: Origin) -> bool:
 def differences(before: ScheduleSpec, after: ScheduleSpec, redaction: Redaction = DEFAULT) -> list[str]:
     """What another spec says otherwise, a line per field."""
     old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
-    return wording.differences(old, new, wording.OF_SCHEDULE, redaction)
+    return [str(line) for line in wording.differences(old, new, wording.OF_SCHEDULE, redaction)]

@@ -1,21 +1,33 @@
-"""Describes for people how two versions of a schedule or a tenant differ, one line per field."""
+"""Describes for people how two versions of a schedule or a tenant differ, one line per field.
+
+A line has the field, the value before and the value after, each as a sentence, so that pages can translate them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from rota.errors import BadPayload
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import datetime_of, iso_text, span_text
-from rota.model.schedules.edit import describe_origin
+from rota.model.reasons import read_reason
+from rota.model.schedules.edit import origin_sentence
 from rota.model.schedules.schedule import Origin, Pause, ScheduleSpec
 from rota.model.secrets.redaction import DEFAULT, Redaction
+from rota.sentences import Said, Sentence, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+_AS_NAMED = (  # fields that are called what their option is called
+    *("trigger", "task", "queue", "priority", "key", "key_for", "tz", "overlap", "catchup", "catchup_limit", "grace"),
+    *("jitter", "start", "end", "max_runs", "run_on_start", "description", "lookahead", "tenant", "sync", "origin"),
+    *("pause", "on_zone_change", "name", "role", "is_paused", "reason", "until", "copy", "copy_of", "state", "error"),
+    *("runs", "kind", "selects", "when", "after", "more_than", "channels"),
+)
 LABELS = {
     "payload": "arguments",
     "enabled": "enabled by its author",
@@ -28,6 +40,8 @@ LABELS = {
     "created_at": "created",
     "expires_at": "expires",
     "taken": "times that ran under a wrong clock",
+    "state_before": "state before",
+    **{name: name for name in _AS_NAMED},
 }
 
 
@@ -38,28 +52,48 @@ def _defaults() -> dict[str, Any]:
     return {**said, "follows": {}, "is_enabled": True, "origin": msgspec.to_builtins(Origin())}
 
 
+NOTHING = sentence("value.none", "none")
 OF_SCHEDULE = _defaults()
 OF_TENANT: dict[str, Any] = {"on_zone_change": "recompute"}
 
 
+class FieldLine(NamedTuple):
+    """One field of a form: its name, and its values in words."""
+
+    label: Said
+    before: Said | None  # None: there is nothing to compare with
+    after: Said
+
+    def __str__(self) -> str:
+        change = self.after if self.before is None else f"{self.before} → {self.after}"
+        return f"{self.label}: {change}"
+
+
 def differences(
     before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any], redaction: Redaction = DEFAULT
-) -> list[str]:
+) -> list[FieldLine]:
     """What one form says otherwise than the other; what is left out says what the default says."""
     old, new = {**defaults, **before}, {**defaults, **after}
     names = [name for name in {**before, **after} if old.get(name) != new.get(name) and not _is_same(name, old, new)]
     return [
-        f"{_label(name)}: {words_of(name, old.get(name), redaction)} → {words_of(name, new.get(name), redaction)}"
+        FieldLine(
+            label=_label(name),
+            before=words_of(name, old.get(name), redaction),
+            after=words_of(name, new.get(name), redaction),
+        )
         for name in names
     ]
 
 
-def deed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def deed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldLine]:
     """What a job was, and why it was retried or cancelled. A field of one form alone is a fact about the job, not one
     that was taken back."""
-    facts = {("state before" if name == "state" else _label(name)): (name, before[name]) for name in before}
-    facts |= {_label(name): (name, after[name]) for name in after}
-    return [f"{label}: {words_of(name, value)}" for label, (name, value) in facts.items()]
+    facts = {("state_before" if name == "state" else name): (name, before[name]) for name in before}
+    facts |= {name: (name, after[name]) for name in after}
+    return [
+        FieldLine(label=_label(label), before=None, after=words_of(name, value))
+        for label, (name, value) in facts.items()
+    ]
 
 
 def _is_same(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -67,18 +101,18 @@ def _is_same(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return name == "origin" and words_of(name, old.get(name)) == words_of(name, new.get(name))
 
 
-def contents(form: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+def contents(form: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[FieldLine]:
     """What a form says beyond the defaults."""
     said = [name for name in form if words_of(name, form[name]) != words_of(name, defaults.get(name))]
-    return [f"{_label(name)}: {words_of(name, form[name])}" for name in said]
+    return [FieldLine(label=_label(name), before=None, after=words_of(name, form[name])) for name in said]
 
 
-def words_of(name: str, value: Any, redaction: Redaction = DEFAULT) -> str:
+def words_of(name: str, value: Any, redaction: Redaction = DEFAULT) -> Said:
     """One field's value."""
     if value is None or value in ("", [], {}, ()):
-        return "none"
+        return NOTHING
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return sentence("value.yes", "yes") if value else sentence("value.no", "no")
     return _arguments(value, redaction) if name == "payload" else _READERS.get(name, str)(value)
 
 
@@ -108,7 +142,7 @@ def _plain_pause(name: str, value: Any) -> dict[str, Any]:
 
 
 def _plain_origin(name: str, value: Any) -> dict[str, Any]:
-    return {name: _origin(value)}
+    return {name: str(_origin(value))}
 
 
 def _plain_call(_name: str, payload: str) -> dict[str, Any]:
@@ -133,48 +167,65 @@ _PLAIN: dict[str, Callable[[str, Any], dict[str, Any]]] = {
 }
 
 
-def _label(name: str) -> str:
-    return LABELS.get(name, name)
+def _label(name: str) -> Said:
+    return Sentence(f"field.{name}", LABELS[name], {}) if name in LABELS else name
 
 
 def _instant(micros: int) -> str:
     return f"{datetime_of(micros):%Y-%m-%d %H:%M:%S}Z"
 
 
-def _span(micros: int) -> str:
-    return span_text(micros) if micros else "none"
+def _span(micros: int) -> Said:
+    return span_text(micros) if micros else NOTHING
 
 
-def _pause(value: Any) -> str:
+def _pause(value: Any) -> Said:
     pause = msgspec.structs.replace(msgspec.convert(value, Pause), tenant="")  # the label says whose it is
-    return pause.words + (f" until {_instant(pause.until)}" if pause.until else "")
+    said = read_reason(pause.words)
+    return sentence("value.until", "{pause} until {at}", pause=said, at=_instant(pause.until)) if pause.until else said
 
 
-def _origin(value: Any) -> str:
+def _origin(value: Any) -> Sentence:
     origin = msgspec.convert(value, Origin)
-    version = f" version {origin.version}" if origin.version else ""
-    return f"{describe_origin(origin)}{version}{', retired' if origin.is_retired else ''}"
+    said = origin_sentence(origin)
+    if origin.version:
+        said = sentence("origin.version", "{origin} version {version}", origin=said, version=origin.version)
+    return sentence("origin.retired", "{origin}, retired", origin=said) if origin.is_retired else said
 
 
-def _arguments(payload: str, redaction: Redaction) -> str:
+def _arguments(payload: str, redaction: Redaction) -> Said:
     try:
         call = redaction.shown(unpack_call(payload.encode()))
     except BadPayload:
-        return "arguments that cannot be read"
+        return sentence("value.unreadable", "arguments that cannot be read")
     words = [repr(value) for value in call.args] + [f"{name}={value!r}" for name, value in call.kwargs.items()]
     beside = {"meta": call.meta, "retries": call.retries, "timeout": span_text(call.timeout) if call.timeout else None}
     extra = [f"{name} {value}" for name, value in beside.items() if value not in (None, {})]
     return ", ".join([f"({', '.join(words)})", *extra])
 
 
-_READERS: dict[str, Callable[[Any], str]] = {
+def _followed(name: str, own: Any) -> Sentence:
+    return sentence("value.followed", "{name} (else {own})", name=name, own=words_of(name, own))
+
+
+def _between(after: int, through: int) -> Sentence:
+    return sentence("value.between", "{first} to {last}", first=_instant(after), last=_instant(through))
+
+
+def _listed(said: list[Sentence]) -> Said:
+    """One after the other, with commas."""
+    return reduce(lambda first, other: sentence("value.and", "{first}, {other}", first=first, other=other), said)
+
+
+_READERS: dict[str, Callable[[Any], Said]] = {
     **dict.fromkeys(_SPANS, _span),
     **dict.fromkeys(_INSTANTS, _instant),
-    "taken": lambda value: ", ".join(f"{_instant(after)} to {_instant(through)}" for after, through in value),
+    "taken": lambda value: _listed([_between(after, through) for after, through in value]),
     "pause": _pause,
     "tenant_pause": _pause,
     "origin": _origin,
-    "follows": lambda value: ", ".join(f"{name} (else {words_of(name, own)})" for name, own in value.items()),
+    "follows": lambda value: _listed([_followed(name, own) for name, own in value.items()]),
     "day_bounds": ", ".join,
-    "runs": lambda value: ", ".join(f"job {job_id}" for job_id in value),
+    "runs": lambda value: _listed([sentence("value.job", "job {job}", job=job_id) for job_id in value]),
+    "reason": lambda value: read_reason(str(value)),
 }

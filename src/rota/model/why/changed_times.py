@@ -86,7 +86,7 @@ def change_words(audit: AuditRecord) -> str:
     """Who changed its times, when, and what."""
     before, after = msgspec.json.decode(audit.before or "{}"), msgspec.json.decode(audit.after or "{}")
     said = wording.differences(timing_of(before), timing_of(after), wording.OF_SCHEDULE)
-    return f"Its times were changed by {audit.by} at {wall_words(audit.at, 'UTC')} ({'; '.join(said)})."
+    return f"Its times were changed by {audit.by} at {wall_words(audit.at, 'UTC')} ({'; '.join(map(str, said))})."
 
 
 def change_values(audit: AuditRecord) -> Values:

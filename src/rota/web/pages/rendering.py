@@ -15,7 +15,7 @@ from rota.web.pages.assets import assets
 from rota.web.pages.nav import nav_of
 from rota.web.pages.preparing import environment
 from rota.web.pages.readings import Trouble
-from rota.web.pages.said_words import say, say_reason
+from rota.web.pages.said_words import say, say_finding, say_reason
 from rota.web.pages.texts import languages, texts_of
 from rota.web.pages.words import with_code
 
@@ -73,6 +73,7 @@ def frame_values(visit: Visit, path: str, theme: str, flash: Flash | None, troub
         "words": words,
         "with_code": with_code,
         "say": partial(say, words),
+        "say_finding": partial(say_finding, words),
         "say_reason": partial(say_reason, words),
         "url": visit.url,
         "asset": lambda name: f"{visit.mounted}/static/{assets()[name].served_as}",

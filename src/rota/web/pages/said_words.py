@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from rota.model.alerts.findings import read_finding
 from rota.model.reasons import read_reason
 from rota.sentences import Sentence, sentence_of
 from rota.web.pages.texts import DEFAULT
@@ -43,3 +44,8 @@ def key_of(code: str) -> str:
 
 def _shown(words: Words, value: Any) -> Any:
     return say(words, value) if isinstance(value, Sentence) else "" if value is None else value
+
+
+def say_finding(words: Words, text: str) -> Markup:
+    """What an alert is about, or why it has ended."""
+    return say(words, read_finding(text))

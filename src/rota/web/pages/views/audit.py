@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from rota.app import internals
 from rota.errors import RotaError
 from rota.inspector.changes import list_changes
-from rota.inspector.facts.change import change_facts
 from rota.model.micros import check_instant
 from rota.web.pages.page import Page, View, Visit
 from rota.web.pages.run_form import Fault, local_instant
@@ -17,7 +16,7 @@ from rota.web.pages.views.schedule import change_values
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.inspector.facts.change import ChangeFacts
+    from rota.inspector.changes import Change
 
 SHOWN = 50
 KINDS = ("schedule", "job", "queue", "tenant", "token", "alert")
@@ -36,12 +35,11 @@ def show_audit(visit: Visit) -> View:
     cursor = asked["cursor"] if _CURSOR.fullmatch(asked["cursor"]) else None
     store, redaction = visit.app.open(), internals(visit.app).redaction
     page = list_changes(store, redaction, subject, since=since, until=until, limit=SHOWN, cursor=cursor)
-    facts = [change_facts(change) for change in page.items]
     kept = {name: asked[name] for name in ("subject", "since", "until")}
     values = {
         "asked": kept,
         "faults": faults,
-        "rows": [row(visit, change) for change in facts],
+        "rows": [row(visit, change) for change in page.items],
         "kinds": KINDS,
         "older": visit.url("/audit", **kept, cursor=page.cursor) if page.cursor else "",
         "newest": visit.url("/audit", **kept) if cursor else "",
@@ -50,13 +48,13 @@ def show_audit(visit: Visit) -> View:
     return View(template="audit.html", values=values)
 
 
-def row(visit: Visit, change: ChangeFacts) -> dict[str, Any]:
+def row(visit: Visit, change: Change) -> dict[str, Any]:
     places = {"schedule": "/schedules/", "job": "/jobs/", "tenant": "/tenants/"}
     link = visit.url(f"{places[change.kind]}{change.name}") if change.kind in places else ""
     if change.kind == "queue":
         link = visit.url("/jobs", q=f"queue:{change.name}")
     return {
-        **change_values(change),
+        **change_values(visit.words, change),
         "id": change.id,
         "kind": change.kind,
         "name": change.name,

@@ -11,18 +11,19 @@ from rota.app import internals
 from rota.errors import BadOption, BadTrigger, RotaError, ScheduleNotFound
 from rota.inspector.calls import call
 from rota.inspector.coming import overdue_for, why_overdue
-from rota.inspector.facts.change import change_facts
+from rota.inspector.facts.change import lines_of
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.ledger import explained, newest_occurrences, overdue, strip_ends
 from rota.inspector.schedule_index import health_of
 from rota.inspector.wall_times import time_from
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.model.schedules.schedule import PAUSED, problem_of
+from rota.model.schedules.wording import NOTHING
 from rota.sentences import sentence
 from rota.triggers.zone import find_zone
 from rota.web.pages.page import Page, View, Visit
 from rota.web.pages.rule_words import origin_words, rule_sentence, sentence_of
-from rota.web.pages.said_words import say_error
+from rota.web.pages.said_words import say, say_error
 from rota.web.pages.views.schedules import STRIP, cells_of, next_of, silent_cells
 from rota.web.pages.why_words import fixed, said_of, warned
 from rota.web.types import ScheduleId
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from rota.inspector.facts.change import ChangeFacts
+    from rota.inspector.changes import Change
     from rota.inspector.facts.why import WhyFacts
     from rota.inspector.ledger import LedgerEntry
     from rota.model.schedules.schedule import Schedule, ScheduleSpec
@@ -89,7 +90,7 @@ def show_schedule(visit: Visit) -> View:
         "warnings": [{"at": one.at, "said": warned(visit.words, one)} for one in warnings_of(schedule)],
         "policies": policies(visit, schedule),
         "changes": [
-            change_values(change_facts(one)) for one in visit.app.schedules.changes(schedule.id, limit=CHANGES).items
+            change_values(visit.words, one) for one in visit.app.schedules.changes(schedule.id, limit=CHANGES).items
         ],
     }
     return View(template="schedule.html", values=values)
@@ -356,14 +357,16 @@ def call_of(visit: Visit, schedule: Schedule) -> str:
     return text if len(text) <= LONGEST_CALL else f"{text[:LONGEST_CALL]}…"
 
 
-def change_values(change: ChangeFacts) -> dict[str, Any]:
-    """A change with its lines taken apart into before and after."""
-    lines = []
-    for said in change.says[:20]:
-        label, colon, rest = said.partition(": ")
-        before, arrow, after = rest.partition(" → ")
-        is_pair = bool(colon and arrow)
-        lines.append({"label": label, "before": before if is_pair else "", "after": after if is_pair else rest})
+def change_values(words: Words, change: Change) -> dict[str, Any]:
+    """A change with its lines in the viewer's language."""
+    lines = [
+        {
+            "label": say(words, line.label),
+            "before": "" if line.before is None or line.before == NOTHING else say(words, line.before),
+            "after": say(words, line.after),
+        }
+        for line in lines_of(change)[:20]
+    ]
     return {"verb": change.verb, "by": change.by, "at": change.at, "lines": lines}
 
 

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import RotaError, VersionConflict
-from rota.inspector.facts.change import change_facts
 from rota.inspector.facts.tenant import TenantFacts, tenant_facts
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.tenant_preview import MOST, preview_tenant
@@ -161,7 +160,7 @@ def _tenant_view(
         "schedules": [_schedule(visit.words, KnownSchedule(one, now)) for one in found.items],
         "more": found.cursor is not None,
         "changes": [
-            change_values(change_facts(one)) for one in visit.app.tenants.changes(view.name, limit=CHANGES).items
+            change_values(visit.words, one) for one in visit.app.tenants.changes(view.name, limit=CHANGES).items
         ],
         "zones_rule": get_args(OnZoneChange),
     }
