@@ -84,6 +84,17 @@ class BadCron(BadTrigger):
     """A cron expression that is wrong as a whole: field count, two readings, or no date that satisfies it."""
 
 
+CRON_FIELDS = {
+    "second": sentence("cron.name_second", "second"),
+    "minute": sentence("cron.name_minute", "minute"),
+    "hour": sentence("cron.name_hour", "hour"),
+    "day-of-month": sentence("cron.name_day", "day-of-month"),
+    "month": sentence("cron.name_month", "month"),
+    "day-of-week": sentence("cron.name_weekday", "day-of-week"),
+    "year": sentence("cron.name_year", "year"),
+}
+
+
 class BadCronField(BadCron):
     """One field of a cron expression that is wrong."""
 
@@ -92,7 +103,8 @@ class BadCronField(BadCron):
         super().__init__(reason, text=text, fix=fix)
 
     def _message(self, said: Said) -> Said:
-        return sentence("cron.field", "{field} field '{text}': {said}", field=self.field, text=self.text, said=said)
+        field = CRON_FIELDS.get(self.field, self.field)
+        return sentence("cron.field", "{field} field '{text}': {said}", field=field, text=self.text, said=said)
 
 
 class BadInterval(BadTrigger):

@@ -90,7 +90,7 @@ def fill_alerts(app: App) -> None:
     gone = "Node build-7-1234 is gone: its last heartbeat was at 2026-11-18T09:00:00Z."
     raised_alert(app, "nodes", "build-7-1234", when="node_gone", text=gone, deliveries=(down,))
     over = "Queue mail is within its limit again; 12 jobs wait."
-    long = "Queue mail has 1,203 waiting jobs (limit 1,000)."
+    long = "In queue mail, 1,203 jobs wait (limit 1,000)."
     end = Delivery(channel="ops", message="recovered", state="sent", tries=1, at=now)
     raised_alert(
         app, "backlog", "mail", when="length", text=long, state="ended", ended_at=now, end_text=over,

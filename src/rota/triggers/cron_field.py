@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.errors import BadCronField
+from rota.errors import CRON_FIELDS, BadCronField
 from rota.sentences import Said, sentence
 
 if TYPE_CHECKING:
@@ -213,7 +213,11 @@ class _Item:
             )
         if not _is_digits(text):
             bounds = kind.hint or sentence(
-                "cron.bounds", "{name}s are {low}-{high}", name=kind.name, low=kind.low, high=kind.high
+                "cron.bounds",
+                "{name}s are {low}-{high}",
+                name=CRON_FIELDS.get(kind.name, kind.name),
+                low=kind.low,
+                high=kind.high,
             )
             raise self.bad(
                 sentence("cron.not_number", "'{text}' is not a number", text=text[:20] or self.shown), fix=bounds

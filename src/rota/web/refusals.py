@@ -22,6 +22,7 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
 _NAMED = re.compile(r"field `([^`]+)`")
 _EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?$", re.DOTALL)
+_LENGTH = re.compile(r" of length ([<>=]+) ([0-9]+)")
 _BAD_VALUES = ("Invalid enum value", "datetime", "matching regex")  # what msgspec says without the value
 _KINDS = {
     "int": sentence("kind.int", "a whole number"),
@@ -123,7 +124,9 @@ def plain_words(text: str) -> Said:
     if found is None:
         return text
     got = sentence("body.got", ", got {kinds}", kinds=_kinds(found[3])) if found[3] else ""
-    rule = found[2].replace("matching regex", "that matches").replace("\\\\Z", "$").replace("\\Z", "$")
+    rule: Said = found[2].replace("matching regex", "that matches").replace("\\\\Z", "$").replace("\\Z", "$")
+    if (length := _LENGTH.fullmatch(found[2])) is not None:
+        rule = sentence("body.length", " of length {sign} {n}", sign=length[1], n=length[2])
     return sentence("body.wanted", "wanted {kinds}{rule}{got}", kinds=_kinds(found[1]), rule=rule, got=got)
 
 

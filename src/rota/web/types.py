@@ -7,20 +7,34 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rota.sentences import sentence
+
+WANTED = {  # what a field wants, by the description that the OpenAPI document has
+    str(one): one
+    for one in (
+        sentence("wanted.name", "1 to 127 of the characters A-Z a-z 0-9 . _ : -"),
+        sentence("wanted.schedule", "1 to 127 of the characters A-Z a-z 0-9 _ -"),
+        sentence("wanted.instant", "an instant with an offset, as in 2026-01-31T09:00:00Z"),
+        sentence("wanted.delay", "a duration such as 90s, 1h30m, 250ms or 0s"),
+        sentence("wanted.fine", "a duration such as 90s, 1h30m or 250ms; at least 1ms"),
+        sentence("wanted.duration", "a duration such as 90s, 5m or 1h30m"),
+        sentence("wanted.bound", "a date such as 2026-01-31, or an instant such as 2026-01-31T09:00:00Z"),
+        sentence("wanted.zone", "a timezone's IANA name, such as Europe/Paris"),
+    )
+}
+_name, _schedule, _instant, _delay, _fine, _duration, _bound, _zone = WANTED
 NAME = r"^[A-Za-z0-9._:-]{1,127}\Z"
 
-Name = Annotated[str, Meta(pattern=NAME, description="1 to 127 of the characters A-Z a-z 0-9 . _ : -")]
-ScheduleId = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_-]{1,127}\Z", description="1 to 127 of the characters A-Z a-z 0-9 _ -")
-]
+Name = Annotated[str, Meta(pattern=NAME, description=_name)]
+ScheduleId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,127}\Z", description=_schedule)]
 JOB_ID = r"^[A-Za-z0-9._:-]{1,255}\Z"
 JobId = Annotated[str, Meta(pattern=JOB_ID)]
-Instant = Annotated[datetime, Meta(tz=True, description="an instant with an offset, as in 2026-01-31T09:00:00Z")]
+Instant = Annotated[datetime, Meta(tz=True, description=_instant)]
 _FINE = r"^([0-9]{1,10}(\.[0-9]{1,9})?(w|d|h|m|s|ms)){1,6}\Z"
-Delay = Annotated[str, Meta(pattern=_FINE, description="a duration such as 90s, 1h30m, 250ms or 0s")]
-FineDuration = Annotated[str, Meta(pattern=_FINE, description="a duration such as 90s, 1h30m or 250ms; at least 1ms")]
+Delay = Annotated[str, Meta(pattern=_FINE, description=_delay)]
+FineDuration = Annotated[str, Meta(pattern=_FINE, description=_fine)]
 DURATION = r"^([0-9]{1,10}[wdhms]){1,5}\Z"
-Duration = Annotated[str, Meta(pattern=DURATION, description="a duration such as 90s, 5m or 1h30m")]
+Duration = Annotated[str, Meta(pattern=DURATION, description=_duration)]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
 Text = Annotated[str, Meta(max_length=1_000, pattern=r"^[^\x00]*\Z")]
 Key = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\x00]*\Z")]
@@ -30,10 +44,8 @@ _64_BITS = "[0-9]{1,18}|[1-8][0-9]{18}|9[01][0-9]{17}"  # what every store can c
 NumberCursor = Annotated[str, Meta(pattern=rf"^({_64_BITS})\Z", description=_OF_THE_PAGE_BEFORE)]
 NameCursor = Annotated[str, Meta(pattern=NAME, description=_OF_THE_PAGE_BEFORE)]
 NoteCursor = Annotated[str, Meta(pattern=r"^[0-9]{1,18}-[A-Za-z0-9._:-]{1,127}\Z", description=_OF_THE_PAGE_BEFORE)]
-Bound = Annotated[
-    str, Meta(max_length=40, description="a date such as 2026-01-31, or an instant such as 2026-01-31T09:00:00Z")
-]
-Zone = Annotated[str, Meta(max_length=64, description="a timezone's IANA name, such as Europe/Paris")]
+Bound = Annotated[str, Meta(max_length=40, description=_bound)]
+Zone = Annotated[str, Meta(max_length=64, description=_zone)]
 Arguments = list[Any]
 Named = dict[str, Any]
 

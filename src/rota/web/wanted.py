@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import Meta, Struct
 
+from rota.sentences import Said, sentence
+from rota.web.types import WANTED
+
 LONGEST = 80  # characters of a value that are shown
 
 _STEPS = re.compile(r"[^.\[\]]+")
@@ -33,15 +36,18 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def wanted_at(kind: Any, path: str) -> str:
+def wanted_at(kind: Any, path: str) -> Said:
     """What the type wants at a path; empty if its type says no more than what it is made from."""
     hints = [kind]
     for step in _STEPS.findall(path):
         hints = [inner for hint in hints for inner in _inside(hint, step)]
     choices = [str(choice) for hint in hints for choice in _choices(hint)]
     if choices:
-        return f"{', '.join(choices[:-1])} or {choices[-1]}" if len(choices) > 1 else choices[0]
-    return next((text for hint in hints for text in _descriptions(hint)), "")
+        if len(choices) == 1:
+            return choices[0]
+        return sentence("kind.or", "{first} or {other}", first=", ".join(choices[:-1]), other=choices[-1])
+    text = next((text for hint in hints for text in _descriptions(hint)), "")
+    return WANTED.get(text, text)
 
 
 def _parts(hint: Any) -> list[Any]:

@@ -227,5 +227,6 @@ _READERS: dict[str, Callable[[Any], Said]] = {
     "follows": lambda value: _listed([_followed(name, own) for name, own in value.items()]),
     "day_bounds": ", ".join,
     "runs": lambda value: _listed([sentence("value.job", "job {job}", job=job_id) for job_id in value]),
+    "state": lambda value: sentence("value.state", "{state}", state=value),
     "reason": lambda value: read_reason(str(value)),
 }

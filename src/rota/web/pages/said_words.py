@@ -26,7 +26,7 @@ def say(words: Words, text: Said) -> Markup:
     key = key_of(text.code)
     if words.language == DEFAULT or not words.texts.has(key):
         return escape(str(text))
-    return words.text(key, **{name: _shown(words, value) for name, value in text.values.items()})
+    return words.text(key, **{name: _shown(words, name, value) for name, value in text.values.items()})
 
 
 def say_error(words: Words, err: Exception) -> Markup:
@@ -42,8 +42,18 @@ def key_of(code: str) -> str:
     return f"said.{code}"
 
 
-def _shown(words: Words, value: Any) -> Any:
-    return say(words, value) if isinstance(value, Sentence) else "" if value is None else value
+def state_word(words: Words, state: str) -> str:
+    """The name of a state of a job or a schedule."""
+    key = f"state.{state}"
+    return words.text(key) if words.texts.has(key) else state
+
+
+def _shown(words: Words, name: str, value: Any) -> Any:
+    if isinstance(value, Sentence):
+        return say(words, value)
+    if name == "state":
+        return state_word(words, str(value))
+    return "" if value is None else value
 
 
 def say_finding(words: Words, text: str) -> Markup:

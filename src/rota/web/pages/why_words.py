@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from rota.model.schedules.schedule import Pause
-from rota.web.pages.said_words import say_reason
+from rota.web.pages.said_words import say_reason, state_word
 from rota.web.pages.texts import DEFAULT, texts_of
 from rota.web.pages.words import with_code
 
@@ -106,6 +106,8 @@ def _shown(words: Words, name: str, value: Any) -> Any:
         return words.span(value)
     if isinstance(value, str) and (at := _instant(value)) is not None:
         return words.time(at, "minutes")
+    if name == "state":
+        return state_word(words, str(value))
     return "" if value is None else value
 
 
