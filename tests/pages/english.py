@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 # Words that English sentences have and German ones do not.
 _ENGLISH = re.compile(
     r"\b(the|is|are|were|its|it|of|and|not|has|have|had|with|without|for|by|that|this|to|from|because|no|or|"
-    r"must|cannot|write|paused|skipped|failed|cancelled|missed|enabled|disabled|none|true|false)\b",
+    r"must|cannot|write|silenced|followed|paused|skipped|failed|cancelled|missed|enabled|disabled|none|true|false)\b",
     re.IGNORECASE,
 )
 _QUIET = {"code", "pre", "kbd", "svg", "script", "style", "option", "textarea"}  # names, code and what people entered

@@ -70,6 +70,11 @@ def test_no_schedule_page_says_anything_in_english():
         assert "Der Zeitplan war angehalten von oncall: warehouse is being moved." in unescape(ledger)
 
 
+def test_an_english_page_is_seen_as_one(shop):
+    english = shop[0].client.get("/schedules/nightly-report", headers={"Accept-Language": "en"}).text
+    assert any("The schedule is paused" in text for text in english_texts(english, WRITTEN))
+
+
 SEARCHES = [
     "/jobs?q=nonsense", "/jobs?q=state:borken", "/jobs?q=stat:failed", "/jobs?q=state:failed+state:failed",
     "/jobs?q=%22", "/jobs?q=attempts:many", "/jobs?q=task:*.x", "/jobs?q=since:yesterday", "/jobs?q=since:2026-01-01",
@@ -86,7 +91,8 @@ def test_a_bad_address_is_answered_in_german(shop, path):
 
 EDITS = [
     {"kind": "cron", "cron": "61 * * * *"}, {"kind": "cron", "cron": "* * *"}, {"kind": "cron", "cron": "0 0 31 2 *"},
-    {"kind": "cron", "cron": "0 0 * * FRO"}, {"kind": "cron", "cron": "@dayly"}, {"kind": "cron", "cron": "*/90 * * * *"},
+    {"kind": "cron", "cron": "0 0 * * FRO"}, {"kind": "cron", "cron": "@dayly"},
+    {"kind": "cron", "cron": "*/90 * * * *"},
     {"kind": "cron", "cron": "0 0 1 1 1 2027"}, {"kind": "cron", "cron": "0 0 * * 1,,2"},
     {"kind": "every", "every": "5 parsecs"}, {"kind": "every", "every": "5"}, {"kind": "every", "every": "1h2h"},
     {"kind": "calendar", "at": "25:00"}, {"kind": "calendar", "on": "someday"}, {"kind": "calendar", "count": "0"},

@@ -26,7 +26,7 @@ _AS_NAMED = (  # fields that are called what their option is called
     *("trigger", "task", "queue", "priority", "key", "key_for", "tz", "overlap", "catchup", "catchup_limit", "grace"),
     *("jitter", "start", "end", "max_runs", "run_on_start", "description", "lookahead", "tenant", "sync", "origin"),
     *("pause", "on_zone_change", "name", "role", "is_paused", "reason", "until", "copy", "copy_of", "state", "error"),
-    *("runs", "kind", "selects", "when", "after", "more_than", "channels"),
+    *("runs", "kind", "selects", "when", "after", "more_than", "channels", "app", "schedule", "node"),
 )
 LABELS = {
     "payload": "arguments",
@@ -155,7 +155,7 @@ def _plain_spans(name: str, spans: list[list[int]]) -> dict[str, Any]:
     return {name: [[iso_text(after), iso_text(through)] for after, through in spans]}
 
 
-_INSTANTS = ("start", "end", "expires_at", "fired_through", "created_at", "silent_since")
+_INSTANTS = ("start", "end", "until", "expires_at", "fired_through", "created_at", "silent_since")
 _SPANS = ("grace", "jitter", "lookahead", "key_for")
 _PLAIN: dict[str, Callable[[str, Any], dict[str, Any]]] = {
     **dict.fromkeys(_INSTANTS, _plain_instant),
@@ -205,7 +205,7 @@ def _arguments(payload: str, redaction: Redaction) -> Said:
 
 
 def _followed(name: str, own: Any) -> Sentence:
-    return sentence("value.followed", "{name} (else {own})", name=name, own=words_of(name, own))
+    return sentence("value.followed", "{name} (else {own})", name=_label(name), own=words_of(name, own))
 
 
 def _between(after: int, through: int) -> Sentence:
@@ -226,6 +226,7 @@ _READERS: dict[str, Callable[[Any], Said]] = {
     "origin": _origin,
     "follows": lambda value: _listed([_followed(name, own) for name, own in value.items()]),
     "day_bounds": ", ".join,
+    "channels": ", ".join,
     "runs": lambda value: _listed([sentence("value.job", "job {job}", job=job_id) for job_id in value]),
     "state": lambda value: sentence("value.state", "{state}", state=value),
     "reason": lambda value: read_reason(str(value)),

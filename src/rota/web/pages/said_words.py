@@ -5,6 +5,7 @@ A language that has no text for a code shows the English sentence.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -53,9 +54,21 @@ def _shown(words: Words, name: str, value: Any) -> Any:
         return say(words, value)
     if name == "state":
         return state_word(words, str(value))
+    if isinstance(value, str) and (at := instant_in(value)) is not None:
+        return words.time(at, "minutes")
     return "" if value is None else value
 
 
 def say_finding(words: Words, text: str) -> Markup:
     """What an alert is about, or why it has ended."""
     return say(words, read_finding(text))
+
+
+def instant_in(text: str) -> datetime | None:
+    """A value of the form 2026-09-21T14:23:20Z is an instant."""
+    if len(text) < len("2026-09-21T14:23:20Z") or not text.endswith("Z") or text[10:11] != "T":
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

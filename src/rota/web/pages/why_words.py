@@ -6,7 +6,6 @@ What a language has no text for is shown in English.
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from functools import lru_cache
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from rota.model.schedules.schedule import Pause
-from rota.web.pages.said_words import say_reason, state_word
+from rota.web.pages.said_words import instant_in, say_reason, state_word
 from rota.web.pages.texts import DEFAULT, texts_of
 from rota.web.pages.words import with_code
 
@@ -104,18 +103,8 @@ def key_of(code: str) -> str:
 def _shown(words: Words, name: str, value: Any) -> Any:
     if isinstance(value, float) and name in SPANS:
         return words.span(value)
-    if isinstance(value, str) and (at := _instant(value)) is not None:
+    if isinstance(value, str) and (at := instant_in(value)) is not None:
         return words.time(at, "minutes")
     if name == "state":
         return state_word(words, str(value))
     return "" if value is None else value
-
-
-def _instant(text: str) -> datetime | None:
-    """A value of the form 2026-09-21T14:23:20Z is an instant."""
-    if len(text) < len("2026-09-21T14:23:20Z") or not text.endswith("Z") or text[10:11] != "T":
-        return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
