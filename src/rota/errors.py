@@ -51,18 +51,13 @@ RotaError
 
 from __future__ import annotations
 
-from rota.sentences import Said, sentence
+from rota.sentences import Said, sentence, with_fix
 
 
 class RotaError(Exception):
     """The root of all errors that Rota raises on purpose."""
 
     exit_code = 1  # what the command line ends with
-
-
-def with_fix(reason: Said, fix: Said) -> Said:
-    """What is wrong, then what to do about it."""
-    return sentence("fix.after", "{reason}; {fix}", reason=reason, fix=fix) if fix else reason
 
 
 class BadTrigger(RotaError, ValueError):

@@ -45,3 +45,8 @@ def sentence(code: str, template: str, /, **values: Any) -> Sentence:
 def sentence_of(err: Exception) -> Said:
     """What an error says, with its code and values if it has them."""
     return err.args[0] if len(err.args) == 1 and isinstance(err.args[0], Sentence) else str(err)
+
+
+def with_fix(reason: Said, fix: Said) -> Said:
+    """What is wrong, then what to do about it."""
+    return sentence("fix.after", "{reason}; {fix}", reason=reason, fix=fix) if fix else reason
