@@ -17,8 +17,9 @@ import bench
 import rota
 from bench import chart, results
 from bench.measure import Figure
+from bench.stores import STORES
 
-SUITES = {  # modules with run(rounds, quick) and facts(), which say what was measured and where
+SUITES = {  # modules with run(rounds, quick) and facts(), which say what was measured and where; a store may follow
     "asrun": "bench.asrun_suite",
     "time": "bench.time_suite",
     "core": "bench.core_suite",
@@ -31,7 +32,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "schedules": "bench.schedules_suite",
     "tenants": "bench.tenants_suite",
     "punctual": "bench.punctual_suite",
-    "growth": "bench.growth_suite",
+    **{f"growth_{kind}": f"bench.growth_suite:{kind}" for kind in STORES},
     "http": "bench.http_suite",
     "pages": "bench.pages_suite",
     "living": "bench.living_suite",
@@ -39,6 +40,7 @@ SUITES = {  # modules with run(rounds, quick) and facts(), which say what was me
     "contention": "bench.contention_suite",
     "documents": "bench.documents_suite",
 }
+GROUPS = {"growth": [f"growth_{kind}" for kind in STORES]}  # suites that one word asks for
 HEADINGS = ("figure", "ours", "theirs", "unit", "ratio", "spread", "must", "")
 
 
@@ -46,7 +48,8 @@ def main() -> int:
     options = parse()
     compile_all()
     missed: list[tuple[str, Figure]] = []
-    for name in options.only or SUITES:
+    asked = [name for word in options.only or SUITES for name in GROUPS.get(word, [word])]
+    for name in asked:
         missed += [(name, figure) for figure in run_suite(name, options.rounds, options.quick) if figure.missed]
     draw()
     report(missed)
@@ -76,7 +79,7 @@ def report(missed: list[tuple[str, Figure]]) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", action="append", choices=SUITES, help="a suite (default: all)")
+    parser.add_argument("--only", action="append", choices=[*SUITES, *GROUPS], help="a suite (default: all)")
     parser.add_argument("--rounds", type=int, default=5, help="at least 3 (default: 5)")
     parser.add_argument("--quick", action="store_true", help="shorter rounds, wider spread")
     options = parser.parse_args()
@@ -86,7 +89,8 @@ def parse() -> argparse.Namespace:
 
 
 def run_suite(name: str, rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
-    suite = import_module(SUITES[name])
+    module, _, store = SUITES[name].partition(":")
+    suite = import_module(module)
     known: dict[str, object] = {
         "suite": name,
         "python": platform.python_version(),
@@ -97,7 +101,7 @@ def run_suite(name: str, rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT
         "rounds": rounds,
         "quick": quick,
     }
-    figures: list[Figure] = suite.run(rounds, quick)
+    figures: list[Figure] = suite.run(rounds, quick, *([store] if store else []))
     print(", ".join(f"{key} {value}" for key, value in known.items()))
     print_table(figures)
     write(name, known, figures)

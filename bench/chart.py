@@ -14,16 +14,16 @@ WIDTH = 760
 EDGE, ROW, GAP, LEFT, RIGHT = 6, 20, 18, 150, 90  # pixels
 
 Line = list[tuple[int, float]]
-PANELS = {  # heading, what the numbers are -> the lines
-    "Exchange of 100 jobs, by jobs waiting": ("growth", {name: f"{kind}: exchange" for kind, name in STORES.items()}),
-    "Wake-up with 10 due, by schedules": (
-        "growth",
-        {name: f"{kind}: wake-up, 10 due" for kind, name in STORES.items()},
-    ),
-    "Wake-up with none due, by schedules": (
-        "schedules",
-        {name: f"{name}: wake-up, none due" for name in ("Rota", "Celery beat", "APScheduler")},
-    ),
+PANELS = {  # heading, what the numbers are -> the lines, each of a suite
+    "Exchange of 100 jobs, by jobs waiting": {
+        name: (f"growth_{kind}", f"{kind}: exchange") for kind, name in STORES.items()
+    },
+    "Wake-up with 10 due, by schedules": {
+        name: (f"growth_{kind}", f"{kind}: wake-up, 10 due") for kind, name in STORES.items()
+    },
+    "Wake-up with none due, by schedules": {
+        name: ("schedules", f"{name}: wake-up, none due") for name in ("Rota", "Celery beat", "APScheduler")
+    },
 }
 
 
@@ -97,9 +97,9 @@ def bars(group: Mapping[str, float], scale: svg.Scale, y: int) -> list[str]:
 def panels_in(folder: Path) -> dict[str, dict[str, Line]]:
     """Those panels that have lines of at least two points."""
     panels: dict[str, dict[str, Line]] = {}
-    for heading, (suite, series) in PANELS.items():
-        result = results.read(suite, folder)
-        lines = {name: result.line(one) for name, one in series.items()} if result else {}
+    for heading, series in PANELS.items():
+        read = {name: (results.read(suite, folder), one) for name, (suite, one) in series.items()}
+        lines = {name: result.line(one) for name, (result, one) in read.items() if result}
         if found := {name: line for name, line in lines.items() if len(line) > 1}:
             panels[heading] = found
     return panels

@@ -1,33 +1,31 @@
-"""How each store bears growth: a long line of jobs, many schedules, a crowd that is due at one instant."""
+"""How a store bears growth: everything that people and workers do, on a system of 1,000 and one of 1,000,000.
+
+One suite for each store (`growth_redis`), all of them by `growth`. ROTA_BENCH_SIZES="1000,200000" says other sizes.
+"""
 
 import json
+import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Mapping, Sequence
 from statistics import median
+from time import perf_counter
 
 from bench.core_suite import FLAT_MUST, GROWTH_LIMIT, firing
 from bench.environments import FILES, output
-from bench.lists import Archive
-from bench.measure import Contender, Figure, again, compare, point, race, turns, within, yardstick
+from bench.grown import DUE, QUEUE, Grown
+from bench.measure import Figure, again, alone, compare, point, race, turns, within, yardstick
 from bench.stores import STORES
-from bench.wakeup import Wakeup, loaded
-from rota import App
-from rota.model.jobs.job import Job
-from rota.model.jobs.outcome import Succeeded
-from rota.model.jobs.retry import RetryPolicy
-from rota.model.jobs.settle import Change, settle
-from rota.store.contract import Exchange
+from bench.wakeup import MINUTE, Wakeup, loaded
 
-BATCH, BULK = 100, 10_000
-ARCHIVES, QUICK_ARCHIVES = (1_000, 1_000_000), (1_000, 30_000)  # ended jobs behind a list
-LIST_LIMITS = {"mongo": 0.040}  # seconds that a list or count may take; the others 0.020
-SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000), (1_000, 10_000, 100_000)
-CROWD, QUICK_CROWD = 100_000, 10_000
-DRAINED = 900  # jobs of each line, whatever its length
-DUE = 10
+SIZES, QUICK_SIZES = (1_000, 1_000_000), (1_000, 50_000)
+CROWD, QUICK_CROWD = 20_000, 5_000
+DRAINED = 900  # jobs that a worker takes, however many wait
+LIST_LIMITS = {"mongo": 0.040}  # seconds that a list, a count or a command may take; the others 0.020
+LIMITS = {"doctor": 1.0, "stats": 0.2, "first page": 0.2}  # those that look at up to 10,000 schedules or jobs
 RATES = {"mongo": 2_000}  # firings a second that a store must reach; the others 5,000
+MUSTS = {"claim": 1 / 1.5, "settle": 1 / 1.5, "exchange": 1 / 1.5, "enqueue": 1 / 2}  # by an act's first word
+OTHER_MUST = 1 / 3
+CHARTED = (": exchange", f": wake-up, {DUE} due")
 
 Samples = Mapping[int, list[float]]  # of each round, by how much there is
 
@@ -36,60 +34,107 @@ def facts() -> dict[str, str]:
     return {"files in": str(FILES)}
 
 
-def run(rounds: int, quick: bool) -> list[Figure]:  # noqa: FBT001
-    sizes, seconds = (QUICK_SIZES, 0.2) if quick else (SIZES, 1.0)
-    figures: list[Figure] = []
-    for kind, serving in STORES.items():
-        with serving() as url:
-            print(f"{kind} ...", flush=True)
-            figures += line_figures(kind, url, sizes, rounds, seconds)
-            figures += wakeup_figures(kind, url, sizes, rounds, seconds)
-            figures += list_figures(kind, url, QUICK_ARCHIVES if quick else ARCHIVES, rounds)
-            figures.append(crowd_figure(kind, url, QUICK_CROWD if quick else CROWD, rounds))
+def run(rounds: int, quick: bool, kind: str) -> list[Figure]:  # noqa: FBT001
+    seconds = 0.05 if quick else 0.2
+    begun = perf_counter()
+    with STORES[kind]() as url:
+        systems = {size: filled(url, size) for size in sizes(quick=quick)}
+        figures = [
+            *act_figures(kind, systems, rounds, seconds),
+            *wakeup_figures(kind, systems, rounds, seconds),
+            *drain_figures(kind, systems, rounds),
+            *read_figures(kind, systems, rounds, seconds / 4),
+            index_figure(kind, systems),
+            crowd_figure(kind, url, QUICK_CROWD if quick else CROWD, rounds),
+        ]
+        for system in systems.values():
+            system.close()
+    print(f"{kind}: {perf_counter() - begun:.0f} s in all", flush=True)
     return [*figures, yardstick(rounds)]
 
 
-def line_figures(kind: str, url: str, sizes: tuple[int, ...], rounds: int, seconds: float) -> list[Figure]:
-    """One exchange of 100 for 100, then a real worker's drain of a part, with few or many jobs waiting behind."""
-    lines = {size: Line(url, f"line{size}", size) for size in sizes}
-    times = race({str(size): line.contender() for size, line in lines.items()}, rounds, seconds)
-    drains: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
-    for size in map(int, turns(map(str, sizes), rounds)):
-        drains[size].append(lines[size].drain(DRAINED))
-    for line in lines.values():
-        line.close()
-    return [
-        *flat_line(f"{kind}: exchange", "waiting", {size: times[str(size)] for size in sizes}),
-        *flat_line(f"{kind}: drain", "waiting", {size: [one["seconds"] for one in drains[size]] for size in sizes}),
-        *weight_line(f"{kind}: drain, growth", {size: [one["growth"] for one in drains[size]] for size in sizes}),
-    ]
+def sizes(*, quick: bool) -> Sequence[int]:
+    """The small and the large one, and what is between them."""
+    said = os.environ.get("ROTA_BENCH_SIZES", "")
+    return sorted(map(int, said.split(","))) if said else QUICK_SIZES if quick else SIZES
 
 
-def wakeup_figures(kind: str, url: str, sizes: tuple[int, ...], rounds: int, seconds: float) -> list[Figure]:
-    with ExitStack() as stack:
-        wakeups = {size: stack.enter_context(loaded(url, size, DUE)) for size in sizes}
-        times = race({str(size): firing(one, DUE) for size, one in wakeups.items()}, rounds, seconds)
-        growths = {size: [grown(one) for _ in range(rounds)] for size, one in wakeups.items()}
-    return [
-        *flat_line(f"{kind}: wake-up, {DUE} due", "schedules", {size: times[str(size)] for size in sizes}),
-        *weight_line(f"{kind}: wake-up, growth", growths),
-    ]
+def filled(url: str, size: int) -> Grown:
+    begun = perf_counter()
+    system = Grown(url, f"grown{size}", size)
+    print(f"filled {size:,} in {perf_counter() - begun:.0f} s", flush=True)
+    return system
 
 
-def list_figures(kind: str, url: str, sizes: tuple[int, ...], rounds: int) -> list[Figure]:
-    """Each list and count that a page shows, with few or many ended jobs."""
-    archives = {size: Archive(url, f"archive{size}", size) for size in sizes}
+def act_figures(kind: str, systems: Mapping[int, Grown], rounds: int, seconds: float) -> list[Figure]:
     figures: list[Figure] = []
-    limit = LIST_LIMITS.get(kind, 0.020)
-    for name in archives[sizes[0]].reads():
-        readers = {str(size): again(one.reads()[name]) for size, one in archives.items()}
-        times = race(readers, rounds, 0.0)
-        worst = times[str(sizes[-1])]
-        figures.append(within(f"{kind}: {name}, at {sizes[-1]:,}", median(worst), worst, limit, "us"))
-        figures += [point(f"{kind}: {name}", size, times[str(size)], "us") for size in sizes]
-    for archive in archives.values():
-        archive.close()
+    acts = {size: system.acts() for size, system in systems.items()}
+    for name in acts[min(acts)]:
+        print(f"  {name}", flush=True)
+        times = race({str(size): own[name] for size, own in acts.items()}, rounds, seconds)
+        must = MUSTS.get(name.split()[0], OTHER_MUST)
+        figures += flat_line(f"{kind}: {name}", {size: times[str(size)] for size in systems}, must)
     return figures
+
+
+def wakeup_figures(kind: str, systems: Mapping[int, Grown], rounds: int, seconds: float) -> list[Figure]:
+    """A scheduler's turn, and by how much its process grows."""
+    wakeups = {size: woken(system) for size, system in systems.items()}
+    times = race({str(size): firing(one, DUE) for size, one in wakeups.items()}, rounds, seconds)
+    looks = race({str(size): again(one.turn) for size, one in wakeups.items()}, rounds, seconds)
+    growths = {size: [grown(one) for _ in range(rounds)] for size, one in wakeups.items()}
+    for one in wakeups.values():
+        one.close()
+    return [
+        *flat_line(f"{kind}: wake-up, {DUE} due", {size: times[str(size)] for size in systems}, FLAT_MUST),
+        *flat_line(f"{kind}: wake-up, none due", {size: looks[str(size)] for size in systems}, FLAT_MUST),
+        weight_figure(f"{kind}: wake-up, growth", growths),
+    ]
+
+
+def woken(system: Grown) -> Wakeup:
+    """A scheduler at the next minute, after what became due while the system was filled."""
+    now = system.store.now()
+    wakeup = Wakeup(system.url, system.namespace, now - now % MINUTE + MINUTE)
+    wakeup.turn_all()
+    return wakeup
+
+
+def drain_figures(kind: str, systems: Mapping[int, Grown], rounds: int) -> list[Figure]:
+    """A worker in a process of its own takes some of the jobs; as many are added for the next."""
+    drains: dict[int, list[dict[str, float]]] = {size: [] for size in systems}
+    for size in map(int, turns(map(str, systems), rounds)):
+        system = systems[size]
+        command = (sys.executable, "-m", "bench.weigh", system.url, system.namespace, QUEUE, str(DRAINED))
+        drains[size].append(json.loads(output(command)))
+        system.add(DRAINED)
+    return [
+        *flat_line(f"{kind}: drain", {size: [one["seconds"] for one in own] for size, own in drains.items()}),
+        weight_figure(f"{kind}: drain, growth", {size: [one["growth"] for one in own] for size, own in drains.items()}),
+    ]
+
+
+def read_figures(kind: str, systems: Mapping[int, Grown], rounds: int, seconds: float) -> list[Figure]:
+    """Each list, count and command on the largest system beside its limit; how it grows is said beside it."""
+    figures: list[Figure] = []
+    reads = {size: system.reads() for size, system in systems.items()}
+    few, many = min(reads), max(reads)
+    for name in reads[few]:
+        times = race({str(size): again(own[name]) for size, own in reads.items()}, rounds, seconds)
+        small, large = times[str(few)], times[str(many)]
+        limit = LIMITS.get(name, LIST_LIMITS.get(kind, 0.020))
+        note = f"{growth(large, small)}; {few:,}: {1e6 * median(small):,.0f} us"
+        figures.append(within(f"{kind}: {name}, at {many:,}", median(large), large, limit, "us", note=note))
+        print(f"  {name}: {1e3 * median(large):.2f} ms, {note}", flush=True)
+    return figures
+
+
+def index_figure(kind: str, systems: Mapping[int, Grown]) -> Figure:
+    """The pass over all schedules that the dashboard makes beside its visitors: it grows with their number."""
+    many = max(systems)
+    begun = perf_counter()
+    systems[many].index()
+    return alone(f"{kind}: index of the schedules page, {many:,}", [perf_counter() - begun], "ms", note="in a thread")
 
 
 def grown(wakeup: Wakeup) -> float:
@@ -99,20 +144,23 @@ def grown(wakeup: Wakeup) -> float:
     return float(output(command))
 
 
-def flat_line(series: str, what: str, samples: Samples) -> list[Figure]:
-    """The points, and the last beside the first."""
+def flat_line(series: str, samples: Samples, must: float | None = None) -> list[Figure]:
+    """The largest beside the smallest, and the points of the chart."""
     few, many = min(samples), max(samples)
-    title = f"{series}, {many:,} {what} vs {few:,}"
-    points = [point(series, size, rounds, "us") for size, rounds in samples.items()]
-    return [compare(title, samples[many], samples[few], FLAT_MUST), *points]
+    note = growth(samples[many], samples[few])
+    figure = compare(f"{series}, {many:,} vs {few:,}", samples[many], samples[few], must, note=note)
+    is_charted = series.endswith(CHARTED)
+    return [figure, *(point(series, size, rounds, "us") for size, rounds in samples.items() if is_charted)]
 
 
-def weight_line(series: str, samples: Samples) -> list[Figure]:
-    """The points, and the last beside what is allowed."""
+def growth(large: Sequence[float], small: Sequence[float]) -> str:
+    return f"grows {median(large) / median(small):.2f} times"
+
+
+def weight_figure(name: str, samples: Samples) -> Figure:
     most = max(samples)
     worst = samples[most]
-    points = [point(series, size, rounds, "MB") for size, rounds in samples.items()]
-    return [within(f"{series}, at {most:,}", median(worst), worst, GROWTH_LIMIT, "MB"), *points]
+    return within(f"{name}, at {most:,}", median(worst), worst, GROWTH_LIMIT, "MB")
 
 
 def crowd_figure(kind: str, url: str, number: int, rounds: int) -> Figure:
@@ -122,46 +170,3 @@ def crowd_figure(kind: str, url: str, number: int, rounds: int) -> Figure:
     each = [total / number for total in times]
     note = f"{1 / median(each):,.0f} firings/s"
     return within(f"{kind}: firing, {number:,} due at once", median(each), each, limit, "us", note=note)
-
-
-class Line:
-    """A store with so many jobs waiting; each lap settles a batch and claims the next, and as many come in between."""
-
-    def __init__(self, url: str, namespace: str, waiting: int) -> None:
-        self.url, self.namespace = url, namespace
-        self.app = App(url, namespace=namespace)
-        self.task = self.app.task(name="noop")(lambda: None)
-        self.store = self.app.open()
-        self.claimed = list[Job]()
-        for start in range(0, waiting, BULK):
-            self.add(min(BULK, waiting - start))
-
-    def add(self, number: int) -> None:
-        self.app.enqueue_many([self.task.job() for _ in range(number)])
-
-    def contender(self) -> Contender:
-        def prepare() -> Callable[[], None]:
-            self.add(BATCH)
-            return partial(self.exchange, self.changes())
-
-        return Contender(prepare)
-
-    def changes(self) -> list[Change]:
-        at = self.store.now()
-        return [settle(job, Succeeded(), RetryPolicy(), at, 0.5) for job in self.claimed]
-
-    def exchange(self, settled: list[Change]) -> None:
-        reply = self.store.exchange(Exchange(holder="bench", settled=settled, want=BATCH))
-        if len(reply.claimed) != BATCH or reply.refused:
-            raise AssertionError(f"{len(reply.claimed)} claimed, {len(reply.refused)} refused")
-        self.claimed = reply.claimed
-
-    def drain(self, number: int) -> dict[str, float]:
-        """A worker in a process of its own takes so many, which are there again for the next."""
-        command = (sys.executable, "-m", "bench.weigh", self.url, self.namespace, str(number))
-        result: dict[str, float] = json.loads(output(command))
-        self.add(number)
-        return result
-
-    def close(self) -> None:
-        self.app.close()

@@ -16,11 +16,15 @@ from typing import NamedTuple
 
 import psycopg
 
-from bench.growth_suite import Line
 from bench.stores import on_postgres
+from rota import App
+from rota.model.jobs.job import Job
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import Change, settle
 from rota.store.contract import Exchange
 
-BATCH = 300
+BATCH, BULK = 300, 10_000
 PARTS = 5
 _READ = """
     SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE schemaname = %(name)s AND relname = 'ready'),
@@ -35,6 +39,25 @@ class Cost(NamedTuple):
     entries: float
     pages: float
     cpu: float  # microseconds
+
+
+class Line:
+    """A store with so many jobs waiting, and what was claimed of them."""
+
+    def __init__(self, url: str, namespace: str, waiting: int) -> None:
+        self.app = App(url, namespace=namespace)
+        self.store = self.app.open()
+        self.claimed = list[Job]()
+        task = self.app.task(name="noop")(lambda: None)
+        for start in range(0, waiting, BULK):
+            self.app.enqueue_many([task.job() for _ in range(min(BULK, waiting - start))])
+
+    def changes(self) -> list[Change]:
+        at = self.store.now()
+        return [settle(job, Succeeded(), RetryPolicy(), at, 0.5) for job in self.claimed]
+
+    def close(self) -> None:
+        self.app.close()
 
 
 def main() -> None:

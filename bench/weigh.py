@@ -1,4 +1,4 @@
-"""Drains a part of a line: `python -m bench.weigh URL NAMESPACE COUNT` prints a job's seconds, and bytes of growth."""
+"""Drains a part of a line: `python -m bench.weigh URL NAMESPACE QUEUE COUNT` prints a job's seconds, and bytes of growth."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ from rota import App
 PATIENCE = 300
 
 
-def main(url: str, namespace: str, count: str) -> dict[str, float]:
+def main(url: str, namespace: str, queue: str, count: str) -> dict[str, float]:
     app, wanted = App(url, namespace=namespace), int(count)
     numbers, done = itertools.count(1), threading.Event()
 
@@ -26,7 +26,7 @@ def main(url: str, namespace: str, count: str) -> dict[str, float]:
     app.open()
     Path("/proc/self/clear_refs").write_text("5")  # the highest point is forgotten
     before, begun = memory("VmRSS"), time.perf_counter()
-    app.start(scheduler=False)
+    app.start(scheduler=False, queues=[queue])
     if not done.wait(PATIENCE):
         raise TimeoutError(f"{count} jobs take longer than {PATIENCE} s")
     took = time.perf_counter() - begun

@@ -34,7 +34,7 @@ def folder(tmp_path):
     for kind in results.STORES:
         written(tmp_path, kind, store_figures(), server=f"{kind} 1.0")
     sizes = (1_000, 10_000)
-    written(tmp_path, "growth", [point("redis: exchange", size, [0.001], "us") for size in sizes])
+    written(tmp_path, "growth_redis", [point("redis: exchange", size, [0.001], "us") for size in sizes])
     return tmp_path
 
 
@@ -44,7 +44,7 @@ def test_figures_are_read_as_they_were_written(folder):
 
 
 def test_a_line_has_its_points_in_order(folder):
-    assert results.read("growth", folder).line("redis: exchange") == [(1_000, 1_000.0), (10_000, 1_000.0)]
+    assert results.read("growth_redis", folder).line("redis: exchange") == [(1_000, 1_000.0), (10_000, 1_000.0)]
 
 
 def test_a_row_names_the_peer_that_is_beaten_least(folder):
