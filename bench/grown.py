@@ -13,7 +13,7 @@ from random import Random
 import psycopg
 from msgspec.structs import replace
 
-from bench.lists import BULK, DAY, SCHEDULE, Archive
+from bench.lists import BULK, DAY, OF_SCHEDULE_EVERY, SCHEDULE, Archive
 from bench.measure import Contender, again
 from bench.wakeup import far, progress
 from rota import cron, every, once
@@ -90,10 +90,11 @@ class Grown(Archive):
         self.app.enqueue_many([task.job() for _ in range(number)])
 
     def _add_schedules(self, size: int) -> None:
-        """Ten are due each minute, a hundred are a tenant's, one has jobs of ten days; the others are far away."""
+        """Ten are due each minute, a hundred are a tenant's, one has had jobs for ten days; the others are far away."""
         put, job = self.app.schedules.put_many, self.task.job()
         put(((f"due-{n}", job, cron("* * * * *")) for n in range(DUE)), overlap="allow")
-        put([(SCHEDULE, job, every("1h"))])
+        put([(SCHEDULE, job, every(timedelta(days=10) * OF_SCHEDULE_EVERY / size))])
+        self.app.schedules.pause(SCHEDULE, reason="its past alone is read")
         self.app.tenants.put("acme", tz="Asia/Tokyo")
         put(((f"acme-{n}", job, once(far(n))) for n in range(OF_TENANT)), tenant="acme")
         for first in range(0, size, BULK):

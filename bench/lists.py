@@ -30,14 +30,13 @@ class Archive:
     """A store with so many jobs that ended within ten days, and some that wait."""
 
     def __init__(self, url: str, namespace: str, size: int) -> None:
-        self.app = App(url, namespace=namespace)
+        self.app, self.size = App(url, namespace=namespace), size
         self.store: Store = self.app.open()
         self.end = self.store.now()
         self.start = self.end - 10 * DAY
         self._end([self._job(number, task="rare.one", queue="rare") for number in range(-20, 0)], self.start)
         for first in range(0, size, BATCH):
-            at = self.start + (self.end - self.start) * first // size
-            self._end([self._job(number) for number in range(first, min(first + BATCH, size))], at)
+            self._end([self._job(number) for number in range(first, min(first + BATCH, size))], self._time_of(first))
         self.store.add_jobs([self._job(number) for number in range(size, size + WAITING)])
         if self.store.features.kind == "mongo":
             self._date_positions()
@@ -85,10 +84,14 @@ class Archive:
             key=KEY if number == 0 else None,
             key_for=20 * DAY if number == 0 else 0,
             schedule_id=SCHEDULE if is_of_schedule else None,
-            fire_at=self.start + number if is_of_schedule else None,
-            after_at=self.start + number - 1 if is_of_schedule else None,
+            fire_at=self._time_of(number) if is_of_schedule else None,
+            after_at=self._time_of(number - OF_SCHEDULE_EVERY) if is_of_schedule else None,
             made_by="every" if is_of_schedule else None,
         )
+
+    def _time_of(self, number: int) -> int:
+        """Evenly over the ten days."""
+        return self.start + (self.end - self.start) * number // self.size
 
     def reads(self) -> dict[str, Callable[[], object]]:
         """What is read, by name."""
