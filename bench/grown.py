@@ -93,7 +93,7 @@ class Grown(Archive):
         """Ten are due each minute, a hundred are a tenant's, one has had jobs for ten days; the others are far away."""
         put, job = self.app.schedules.put_many, self.task.job()
         put(((f"due-{n}", job, cron("* * * * *")) for n in range(DUE)), overlap="allow")
-        put([(SCHEDULE, job, every(timedelta(days=10) * OF_SCHEDULE_EVERY / size))])
+        put([(SCHEDULE, job, every(timedelta(seconds=10 * 86_400 * OF_SCHEDULE_EVERY // size)))])
         self.app.schedules.pause(SCHEDULE, reason="its past alone is read")
         self.app.tenants.put("acme", tz="Asia/Tokyo")
         put(((f"acme-{n}", job, once(far(n))) for n in range(OF_TENANT)), tenant="acme")
