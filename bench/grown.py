@@ -7,7 +7,6 @@ and upkeep. Both do the same whatever the size is.
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from random import Random
 
 import psycopg
@@ -40,6 +39,7 @@ from rota.model.jobs.job import Job
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import Change, settle
+from rota.model.jobs.state import FINAL
 from rota.model.micros import SECOND, datetime_of
 from rota.model.names import new_id
 from rota.model.schedules.edit import Edit
@@ -51,8 +51,6 @@ BATCH, MANY, PRUNED = 100, 1_000, 500
 DUE, OF_TENANT = 10, 100
 LONG = 400 * DAY
 KEEP_ALL = Retention(succeeded_for=LONG, failed_for=LONG, cancelled_for=LONG, most_finished=100_000_000)
-OLD = 20 * DAY  # the age of the jobs that are pruned; the others are at most ten days old
-KEEP_NEW = Retention(succeeded_for=15 * DAY, failed_for=15 * DAY, cancelled_for=15 * DAY, most_finished=100_000_000)
 
 Read = Callable[[], object]
 
@@ -65,7 +63,6 @@ class Grown(Archive):
         self.url, self.namespace = url, namespace
         self.task = self.app.task(name="noop", queue=QUEUE)(lambda: None)
         self.claimed = list[Job]()
-        self._numbers = count(10 * size)  # of jobs that are made to be pruned
         for first in range(0, size, BULK):
             self.add(min(BULK, size - first))
         for first in range(0, size // 10, BULK):
@@ -173,16 +170,16 @@ class Grown(Archive):
     # What is written.
 
     def acts(self) -> dict[str, Contender]:
-        """By name."""
+        """By name; what makes the system larger or smaller comes last."""
         return {
-            "enqueue one": again(self.task.enqueue),
-            f"enqueue {MANY:,}": Contender(lambda: partial(self.app.enqueue_many, self._new_jobs())),
             f"claim {BATCH}": Contender(self._before_claim),
             f"settle {BATCH}": Contender(self._before_settle),
             "exchange": Contender(self._before_exchange),
             f"promote and claim {BATCH}": Contender(self._before_promotion),
             "rescue, nothing to do": again(lambda: self.store.expired_jobs(BATCH)),
             "upkeep, nothing to do": again(self._upkeep()),
+            "enqueue one": again(self.task.enqueue),
+            f"enqueue {MANY:,}": Contender(lambda: partial(self.app.enqueue_many, self._new_jobs())),
             f"prune {PRUNED}": Contender(self._before_prune),
         }
 
@@ -236,9 +233,13 @@ class Grown(Archive):
         return turn
 
     def _before_prune(self) -> Read:
-        self._end([self._job(next(self._numbers), queue="old") for _ in range(PRUNED)], self.end - OLD, ("old",))
-        return self._prune
+        """As many jobs end as the lap removes: the oldest."""
+        self.exchange(self.changes())
+        for _ in range(PRUNED // BATCH):
+            self._before_settle()()
+        ended = sum(queue.counts.get(state, 0) for queue in self.store.list_queues() for state in FINAL)
+        return partial(self._prune, replace(KEEP_ALL, most_finished=ended - PRUNED))
 
-    def _prune(self) -> None:
-        if (number := self.store.prune(KEEP_NEW, PRUNED).jobs) != PRUNED:
+    def _prune(self, retention: Retention) -> None:
+        if (number := self.store.prune(retention, PRUNED).jobs) != PRUNED:
             raise AssertionError(f"{number} jobs were pruned")

@@ -60,10 +60,10 @@ class Archive:
         marks = [{"_id": f"slice:{one:012d}", "first": min(at), "last": max(at)} for one, at in slices.items()]
         raw["meta"].insert_many(marks)
 
-    def _end(self, jobs: list[NewJob], at: int, queues: tuple[str, ...] = (*QUEUES, "rare")) -> None:
+    def _end(self, jobs: list[NewJob], at: int) -> None:
         """Jobs of one time: created, claimed and ended then."""
         self.store.add_jobs(jobs, now=at)
-        ask = Exchange(holder="bench", want=len(jobs), queues=queues)
+        ask = Exchange(holder="bench", want=len(jobs), queues=(*QUEUES, "rare"))
         claimed = self.store.exchange(ask, now=at).claimed
         boom = Failed("ValueError: order 17\nTraceback (most recent call last):\n", may_retry=False)
         ends = [boom if n % FAILED_EVERY == 0 else Succeeded() for n in range(len(claimed))]

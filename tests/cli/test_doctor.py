@@ -154,3 +154,14 @@ def test_many_schedules_are_read_in_pages_and_only_some_broken_ones_are_told(fou
     assert checks[0] == ("problem", "s0000 is broken: no such zone")
     assert checks[-1] == ("problem", "13 more are broken")
     assert found("tasks", code=1) == [("ok", "live workers know the task of every waiting job and schedule")]
+
+
+def test_many_schedules_are_all_looked_at_only_when_it_is_asked_for(found, store, monkeypatch):
+    monkeypatch.setattr("rota.cli.checks.MOST_SCHEDULES", 2)
+    record_heartbeat(store, tasks=("noop",))
+    store.edit_schedules([new_schedule(f"s{number}", task="noop") for number in range(3)])
+    few = "2 on, none broken of the first 2; `rota doctor --recount` looks at all"
+    assert found("schedules", code=0) == [("ok", few)]
+    assert found("schedules", "--recount", code=0) == [("ok", "3 on, none broken")]
+    record_heartbeat(store, roles=("worker",), tasks=("noop",))
+    assert found("schedules", code=1) == [("problem", "at least 2 schedules on, and no live node that fires them")]

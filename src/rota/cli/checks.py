@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 MOST_JOBS = 10_000  # waiting jobs that are looked through for unknown tasks
 MOST_OVERDUE = 1_000
 MOST_RECOUNTED = 50_000  # jobs that are counted unasked: about a second
+MOST_SCHEDULES = 10_000  # that are looked at unasked: about a second
 MOST_SHOWN = 20  # broken schedules that are listed one by one
 MOST_USERS = 5  # schedules that are named for each unknown task
 LEAST_ROOM = 200 * 1024 * 1024
@@ -82,14 +84,15 @@ def show_checks(found: list[Check], out: Output, *, width: int = 10) -> None:
 
 
 class SchedulesSeen:
-    """What all schedules come to, read a page at a time: there may be a million. Only what is wrong is kept."""
+    """What schedules come to, read a page at a time: there may be a million. Only what is wrong is kept."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, most: int | None) -> None:
         self.turned_on = 0
         self.tasks: dict[str, list[str]] = {}  # of those that are on, each with the first schedules that run it
         self.broken = 0
         self.shown: list[tuple[str, str]] = []  # the first broken ones, and why
-        for schedule in read_schedules(store):
+        found = read_schedules(store)
+        for schedule in islice(found, most):
             if schedule.state == "on":
                 self.turned_on += 1
                 users = self.tasks.setdefault(schedule.record.spec.task, [])
@@ -97,13 +100,20 @@ class SchedulesSeen:
             elif schedule.state == "broken":
                 self.broken += 1
                 self.shown += [(schedule.id, schedule.problem or "")] if len(self.shown) < MOST_SHOWN else []
+        self.are_all = next(found, None) is None
+
+    @property
+    def scope(self) -> str:
+        """Which were looked at, if there are more."""
+        return "" if self.are_all else f" of the first {MOST_SCHEDULES:,}; `rota doctor --recount` looks at all"
 
 
 class Examination:
     """What the checks look at: read once, so that they speak of one moment."""
 
-    def __init__(self, store: Store, app: App | None) -> None:
+    def __init__(self, store: Store, app: App | None, *, reads_all: bool = False) -> None:
         self.store = store
+        self.reads_all = reads_all  # however many jobs and schedules there are
         self.app = app  # the one that was named
         self.version = None if app is None else (app.name, app.version)
         self.now = store.now()
@@ -111,15 +121,15 @@ class Examination:
         self.alive = live_nodes(self.nodes, self.now)
         self.workers = [node for node in self.alive if "worker" in node.roles]
         self.queues = store.list_queues()
-        self.schedules = SchedulesSeen(store)
+        self.schedules = SchedulesSeen(store, None if reads_all else MOST_SCHEDULES)
 
 
-def examine(seen: Examination, *, recounts_all: bool = False) -> Iterator[Check]:
+def examine(seen: Examination) -> Iterator[Check]:
     """All checks, the store's own first."""
     if seen.store.path is not None:
         yield from _file(seen.store.path)
     yield from _settings(seen.store)
-    yield from _counters(seen, is_asked=recounts_all)
+    yield from _counters(seen)
     yield from _clock(seen)
     yield from _nodes(seen)
     yield from _queues(seen)
@@ -162,10 +172,10 @@ def _settings(store: Store) -> Iterator[Check]:
         yield Check("server", "warning", finding, todo)
 
 
-def _counters(seen: Examination, *, is_asked: bool) -> Iterator[Check]:
+def _counters(seen: Examination) -> Iterator[Check]:
     """A fresh count reads every job, so it is left out where they are many."""
     kept = sum(sum(queue.counts.values()) for queue in seen.queues)
-    if kept > MOST_RECOUNTED and not is_asked:
+    if kept > MOST_RECOUNTED and not seen.reads_all:
         finding = f"not compared: a fresh count would read all {kept:,} jobs; `rota doctor --recount` does"
         yield Check("counters", "ok", finding)
         return
@@ -295,9 +305,10 @@ def _schedules(seen: Examination) -> Iterator[Check]:
         yield Check("schedules", "problem", f"{name} is broken: {first_line(problem)}", todo)
     if broken > MOST_SHOWN:
         todo = "`rota schedules list` shows them all"
-        yield Check("schedules", "problem", f"{broken - MOST_SHOWN:,} more are broken", todo)
+        yield Check("schedules", "problem", f"{broken - MOST_SHOWN:,} more are broken{seen.schedules.scope}", todo)
     if turned_on and not is_fired:
-        finding = f"{count(turned_on, 'schedule')} on, and no live node that fires them"
+        least = "" if seen.schedules.are_all else "at least "
+        finding = f"{least}{count(turned_on, 'schedule')} on, and no live node that fires them"
         yield Check("schedules", "problem", finding, "`rota run TARGET` or `rota scheduler TARGET` starts one")
     elif not broken:
-        yield Check("schedules", "ok", f"{turned_on:,} on, none broken")
+        yield Check("schedules", "ok", f"{turned_on:,} on, none broken{seen.schedules.scope}")

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 @click.command()
 @app_option
 @store_option
-@click.option("--recount", is_flag=True, help="Compare the counters with all jobs, however many there are.")
+@click.option("--recount", is_flag=True, help="Count all jobs and check all schedules, however many there are.")
 @output_option
 def doctor(target: str | None, store_url: str | None, out: Output, *, recount: bool) -> None:
     """Report problems and their fixes; exit with 1 if any."""
     app = load_target(target).app if target else App()
     is_named = target is not None and not store_url
     store = internals(app).store.find() if is_named else find_store(store_url, app.settings.namespace)
-    found = list(_checks(store, app if target else None, recounts_all=recount))
+    found = list(_checks(store, app if target else None, reads_all=recount))
     show_checks(found, out)
     click.get_current_context().exit(FAILED if any(check.verdict == "problem" for check in found) else 0)
 
 
-def _checks(store: Store, app: App | None, *, recounts_all: bool) -> Iterator[Check]:
+def _checks(store: Store, app: App | None, *, reads_all: bool) -> Iterator[Check]:
     reason = why_unusable(store)
     if reason:
         yield Check("store", "problem", reason, "the other checks need it; mend this, then ask again")
@@ -49,7 +49,7 @@ def _checks(store: Store, app: App | None, *, recounts_all: bool) -> Iterator[Ch
             yield Check("store", "problem", finding, todo)
             return
         yield Check("store", "ok", f"{store.describe()} answers; its tables are current")
-        yield from examine(Examination(store, app), recounts_all=recounts_all)
+        yield from examine(Examination(store, app, reads_all=reads_all))
     except StoreError as err:
         yield Check("store", "problem", str(err), "repair the store, then run it again")
     finally:
