@@ -1,4 +1,4 @@
-"""A system that has grown: so many ended jobs of ten days, as many that wait, as many schedules with their audit records.
+"""A system that has grown: so many ended jobs of ten days, as many that wait, as many schedules with audit records.
 
 `Grown.reads()` are the lists, counts and commands that people use; `Grown.acts()` are the writes of producers, workers
 and upkeep. Both do the same whatever the size is.
@@ -100,9 +100,7 @@ class Grown(Archive):
             progress(numbers.stop, size)
         (made,) = self.store.get_schedules([SCHEDULE])
         older = replace(made, created_at=self.start, version=made.version + 1)
-        self.store.edit_schedules(
-            [Edit(after=older, expect_version=made.version, expect_created_at=made.created_at)]
-        )
+        self.store.edit_schedules([Edit(after=older, expect_version=made.version, expect_created_at=made.created_at)])
 
     def _add_nodes(self) -> None:
         for number in range(3):
@@ -222,7 +220,10 @@ class Grown(Archive):
     def _upkeep(self) -> Read:
         """What every node does: nothing is old enough, and no tenant or collection has changed."""
         events, clock = Events(), StoreClock(self.store.now)
-        others = TenantSync(self.store, events, clock, partial(new_id, Random(), self.end)), Trimmer(self.store, events, clock)
+        others = (
+            TenantSync(self.store, events, clock, partial(new_id, Random(), self.end)),
+            Trimmer(self.store, events, clock),
+        )
 
         def turn() -> None:
             if self.store.prune(KEEP_ALL, PRUNED).jobs:

@@ -116,7 +116,7 @@ def drain_figures(kind: str, systems: Mapping[int, Grown], rounds: int) -> list[
 
 
 def read_figures(kind: str, systems: Mapping[int, Grown], rounds: int, seconds: float) -> list[Figure]:
-    """Each list, count and command, before anything is written, on the largest system beside its limit; how it grows is said beside it."""
+    """Each list, count and command on the largest system beside its limit, before anything is written."""
     figures: list[Figure] = []
     reads = {size: system.reads() for size, system in systems.items()}
     few, many = min(reads), max(reads)

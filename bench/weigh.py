@@ -1,4 +1,4 @@
-"""Drains a part of a line: `python -m bench.weigh URL NAMESPACE QUEUE COUNT` prints a job's seconds, and bytes of growth."""
+"""Drains part of a queue: `python -m bench.weigh URL NAMESPACE QUEUE COUNT` prints seconds and growth of a job."""
 
 import itertools
 import json

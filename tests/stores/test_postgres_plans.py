@@ -11,6 +11,7 @@ from rota.model.audit_record import AuditRecord
 from rota.model.jobs.state import State
 from rota.model.schedules.edit import pause
 from rota.store.contract import AuditFilter, JobFilter, ScheduleFilter
+from rota.store.shared.batching import FEW_DUE
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.steps import (
@@ -104,6 +105,22 @@ class TestPlans:
             store._database.call(lambda tx: store._records.prune(tx, T0 + 3, 10))
 
     @pytest.mark.usefixtures("scans")
+    @pytest.mark.parametrize("limit", [1_000, 5])
+    def test_a_scheduler_reads_what_is_due_and_one_more(self, make_store, namespace, sql, limit):
+        before = entries_read(sql, namespace, "schedule_due")
+        with opened(make_store) as store:
+            due = store.due_schedules(limit, now=T0 + MINUTE)
+        assert len(due.schedules) == min(limit, 10)
+        assert entries_read(sql, namespace, "schedule_due") - before <= 2 * FEW_DUE
+
+    @pytest.mark.usefixtures("scans")
+    def test_queues_are_listed_without_reading_their_jobs(self, make_store, namespace, sql):
+        before = entries_read(sql, namespace, "ready%")
+        with opened(make_store) as store:
+            assert {queue.name: queue.oldest_at for queue in store.list_queues()}["q2"] == T0
+        assert entries_read(sql, namespace, "ready%") - before < 2_000  # of 12,500; those that were claimed are among them
+
+    @pytest.mark.usefixtures("scans")
     def test_a_list_by_schedule_goes_through_its_index(self, namespace, sql):
         query = f"SELECT seq FROM {namespace}.job WHERE schedule_id = 'due1' ORDER BY seq DESC LIMIT 51"
         plan = "\n".join(line for (line,) in sql(f"EXPLAIN {query}").fetchall())
@@ -139,6 +156,13 @@ def wait_until_reported(sql):
     """Connections tell their numbers when they close, and that takes them a moment."""
     while sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rota'").fetchone() != (0,):
         time.sleep(0.02)  # a connection that ends sends no signal
+
+
+def entries_read(sql, namespace, indexes):
+    """How many entries of these indexes their scans have returned so far."""
+    wait_until_reported(sql)
+    query = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE schemaname = %s AND indexrelname LIKE %s"
+    return sql(query, (namespace, indexes)).fetchone()[0]
 
 
 def assert_no_scan(before, counted):

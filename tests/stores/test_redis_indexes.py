@@ -67,3 +67,42 @@ def test_pruned_jobs_leave_no_key(store, raw):
     left = {key.decode().partition("}:")[2] for key in raw.keys(f"{{{store.namespace}}}:*")}
     minutes = {"series", f"series:{T0 // MINUTE}"}  # what happened in a minute is kept for longer
     assert left == {"meta", "seq", "count", "tasks", "hours:first", "hours:last"} | minutes
+
+
+@pytest.fixture
+def calls(store, monkeypatch):
+    """The scripts that are called."""
+    called, call = [], store._writer.connection.call
+
+    def counted(name, **options):
+        called.append(name)
+        return call(name, **options)
+
+    monkeypatch.setattr(store._writer.connection, "call", counted)
+    return called
+
+
+@pytest.mark.parametrize("waiting", [0, 3])
+def test_few_ready_jobs_of_a_task_are_found_without_a_look_at_its_ended_ones(store, calls, waiting):
+    for _ in range(6):
+        succeeded(store, 1_000)  # of the same task
+    for _ in range(7):
+        added(store, 1_000, task="another", queue="line")
+    made = added(store, waiting)
+    where = JobFilter(states=(State.QUEUED,), task=a_job().task)
+    calls.clear()
+    assert ids(store.list_jobs(where).items) == made[::-1]
+    assert store.count_jobs(where) == waiting
+    assert store.count_jobs(JobFilter(states=(State.QUEUED,), task=a_job().task, since=T0)) == waiting
+    assert [name for name in calls if name in {"list", "count"}] == ["list", "count", "count"]
+
+
+def test_running_jobs_of_a_task_are_found_wherever_they_are(store):
+    first, *_ = added(store, 3, task="often")
+    (job,) = claim(store, 1)
+    added(store, 3, task="another")
+    assert job.id == first
+    for states in ((State.RUNNING,), (State.RUNNING, State.HELD), (State.RUNNING, State.FAILED)):
+        where = JobFilter(states=states, task="often")
+        assert ids(store.list_jobs(where).items) == [first]
+        assert store.count_jobs(where) == 1

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from rota.store.postgres.transaction import Transaction
 
 _SUMS = ", ".join(f"sum({name})::bigint AS {name}" for name in COUNTERS)
-# Since when the first ready job waits: one query per priority that is in use, never over the whole queue.
+# Since when the first ready job waits: one query per priority that is in use, never over the whole queue. The order
+# names the rank, which `ready_order` alone has: by its position alone, a job would be looked for among those of all queues.
 _OLDEST = (
     "SELECT q.name, (WITH RECURSIVE used (rank) AS ("
     "(SELECT r.rank FROM {ns}.ready r WHERE r.queue = q.name ORDER BY r.rank LIMIT 1) UNION ALL "
     "SELECT (SELECT r.rank FROM {ns}.ready r WHERE r.queue = q.name AND r.rank > u.rank "
     "ORDER BY r.rank LIMIT 1) FROM used u WHERE u.rank IS NOT NULL) "
     "SELECT min((SELECT coalesce(r.queued_at, r.run_at) FROM {ns}.ready r "
-    "WHERE r.queue = q.name AND r.rank = u.rank ORDER BY r.seq LIMIT 1)) FROM used u) "
+    "WHERE r.queue = q.name AND r.rank >= u.rank ORDER BY r.rank, r.seq LIMIT 1)) FROM used u) "
     "FROM unnest(%s::text[]) AS q (name)"
 )
 # A job that is being deleted takes all its log lines with it: its row is locked meanwhile.

@@ -10,7 +10,7 @@ from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Due
 from rota.store.redis.codec import UNKNOWN_LAST, binary, pack_last, pack_schedule, schedule_of
 from rota.store.redis.guarded_write import GuardedWrite, stored_schedule
-from rota.store.shared.batching import batches
+from rota.store.shared.batching import FEW_DUE, batches
 from rota.store.shared.matching import schedule_matches
 from rota.store.shared.paging import page_of
 
@@ -168,9 +168,12 @@ class Schedules:
 
     def due_schedules(self, limit: int, now: int | None) -> Due:
         """Due schedules, in order; one that cannot be read is dropped from the index."""
-        found = self._writer.snapshot((), ["ZRANGE", "dues", 0, limit, "WITHSCORES"], now=now)
-        names, times = found.answers[0][::2], [int(float(at)) for at in found.answers[0][1::2]]
-        number = len([at for at in times[:limit] if at <= found.now])
+        for look in (FEW_DUE, limit) if limit > FEW_DUE else (limit,):  # few are due as a rule
+            found = self._writer.snapshot((), ["ZRANGE", "dues", 0, look, "WITHSCORES"], now=now)
+            names, times = found.answers[0][::2], [int(float(at)) for at in found.answers[0][1::2]]
+            number = len([at for at in times[:look] if at <= found.now])
+            if number < FEW_DUE:
+                break
         due = self._read_by_id([name.decode() for name in names[:number]])
         schedules = [schedule for schedule in due.values() if schedule is not None and not schedule.problem]
         readable = {schedule.id for schedule in schedules}

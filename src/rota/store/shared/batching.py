@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+FEW_DUE = 32  # schedules that a look for what is due reads first: as a rule no more are
+
 
 def batches(
     items: Iterable[Item], names_of: Callable[[Item], Sequence[Hashable]], most: int | None = None

@@ -7,6 +7,13 @@ local BUDGET, AT_ONCE, SHORT = 2000, 1000, 20000
 local best = chosen_source()
 table.sort(best)
 local first, last = ask.first, ask.last
+if #sources > 1 then
+  local low, high = common_span(tonumber(first), tonumber(last))
+  if low > high then
+    return reply({ 0, false, false })
+  end
+  first, last = string.format('%.0f', low), string.format('%.0f', high)
+end
 local number, left = 0, BUDGET
 
 local function count_running()

@@ -3,7 +3,8 @@
 
 local best = chosen_source(40)  -- a source of more indexes is left to Python
 local ids, positions = {}, {}
-local highest, lowest = tonumber(ask.below), tonumber(ask.least)
+local lowest, highest = common_span(tonumber(ask.least), tonumber(ask.below) - 1)
+highest = highest + 1  -- the first that is too high
 
 local function is_before(one, other)
   if ask.is_rising then

@@ -108,6 +108,38 @@ local most_keys
 local since, till = tonumber(ask.since or '-inf'), tonumber(ask['until'] or 'inf')
 local certain_from, certain_to = tonumber(ask.certain_from or '-inf'), tonumber(ask.certain_to or 'inf')
 
+-- The first and the last position of a source's jobs; nothing if running ones are among them, which are in no order.
+local function span_of(keys)
+  local first, last = math.huge, -1
+  for _, key in ipairs(keys) do
+    if key == 'lease' then
+      return nil
+    end
+    local low = redis.call('ZRANGE', P .. key, 0, 0, 'WITHSCORES')[2]
+    if low then
+      local high = redis.call('ZREVRANGE', P .. key, 0, 0, 'WITHSCORES')[2]
+      first, last = math.min(first, tonumber(low)), math.max(last, tonumber(high))
+    end
+  end
+  return first, last
+end
+
+-- The positions between two at which all sources have jobs: those that wait are as a rule the newest, so that most jobs
+-- of a task or a schedule need not be looked at for them.
+local FEW_KEYS = 40
+local function common_span(low, high)
+  for _, keys in ipairs(#sources > 1 and sources or {}) do
+    local first, last
+    if #keys <= FEW_KEYS then
+      first, last = span_of(keys)
+    end
+    if first then
+      low, high = math.max(low, first), math.min(high, last)
+    end
+  end
+  return low, high
+end
+
 -- The source with the fewest jobs. Of the others, those with more keys than `most` are not asked about a job.
 local function chosen_source(most)
   most_keys = most or math.huge
