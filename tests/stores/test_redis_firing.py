@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.model.schedules.edit import disable
+from rota.store.shared.batching import FEW_DUE
 from rota.testing.store_suite.builders import MINUTE, T0
 from rota.testing.store_suite.steps import add_schedule, all_jobs, change_schedule, fire, planned, read_schedule
 from stores.redis_stage import *  # noqa: F403 - its fixtures
@@ -62,3 +63,17 @@ def test_a_clock_that_was_set_back_is_asked_again(store):
     store.fire(firings)
     assert {job.created_at <= store.now() for job in all_jobs(store)} == {True}
     assert len(all_jobs(store)) == CROWD
+
+
+def test_a_scheduler_asks_for_few_schedules_that_are_not_due(store, monkeypatch):
+    asked, snapshot = [], store._writer.snapshot
+
+    def noted(jobs, *commands, **options):
+        asked.extend(commands)
+        return snapshot(jobs, *commands, **options)
+
+    monkeypatch.setattr(store._writer, "snapshot", noted)
+    crowd(store, T0 + MINUTE)
+    asked.clear()
+    assert store.due_schedules(1_000, now=T0).schedules == []
+    assert asked == [["ZRANGE", "dues", 0, FEW_DUE, "WITHSCORES"]]

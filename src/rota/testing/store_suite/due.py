@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rota.model.schedules.edit import disable, enable, mark_broken, pause, remove, resume
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0
-from rota.testing.store_suite.steps import add_schedule, change_schedule, fire, fire_due, ledger, read_schedule
+from rota.testing.store_suite.steps import (
+    add_schedule,
+    change_schedule,
+    fire,
+    fire_due,
+    ledger,
+    new_schedule,
+    read_schedule,
+)
 
 if TYPE_CHECKING:
     from rota.store.contract import Store
@@ -35,6 +45,15 @@ class TestDueSchedules:
         for name in ("b", "c", "a"):
             add_schedule(store, name)
         assert due_ids(store, now=T0 + HOUR) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("limit", [32, 33, 70, 100])
+    def test_many_are_shown_in_order_up_to_the_limit(self, store: Store, limit: int) -> None:
+        names = [f"s{number:02}" for number in range(70)]
+        store.edit_schedules([new_schedule(name) for name in names], now=T0)
+        later = add_schedule(store, "z", trigger="every 1h")
+        due = store.due_schedules(limit, now=T0 + MINUTE)
+        assert [schedule.id for schedule in due.schedules] == names[:limit]
+        assert due.next_due_at == (later.next_at if limit >= 70 else T0 + MINUTE)
 
     def test_no_more_than_the_limit_are_given(self, store: Store) -> None:
         for name in ("a", "b", "c"):
