@@ -134,6 +134,18 @@ def test_half_a_line_that_is_done_is_found_behind_the_rest_of_it(store):
         shows(store, JobFilter(states=(state,), queue="default"), of_state)
 
 
+@pytest.mark.parametrize("where", [{"task": "often"}, {"schedule_id": "tick"}], ids=str)
+def test_few_ready_jobs_are_found_behind_many_of_other_tasks(store, where):
+    fill(store, MANY // 2, State.SUCCEEDED, task="often", schedule_id="tick")
+    fill(store, MANY // 2, queue="line")
+    (made,) = add(store, a_job(task="often", schedule_id="tick"))
+    filled = JobFilter(states=(State.QUEUED,), **where)
+    for read in (lambda: ids(store.list_jobs(filled).items) == [made], lambda: store.count_jobs(filled) == 1):
+        with counted(store) as seen:
+            assert read()
+        assert (seen.docs <= BOUND + FEW_KEYS, seen.keys <= BOUND + 2 * FEW_KEYS) == (True, True), seen
+
+
 def test_jobs_of_a_time_are_found_without_those_of_another(store):
     old = add(store, *[a_job() for _ in range(MANY)], now=T0)
     new = add(store, *[a_job() for _ in range(FEW)], now=T0 + DAY)

@@ -68,9 +68,9 @@ def test_a_few_of_a_time_are_found_behind_many(store, where):
         assert steps_of(store, JobFilter(**where, **times)) < BOUND
 
 
-def end_badly(store, number):
+def end_badly(store, number, **fields):
     for _ in range(0, number, 1_000):
-        add(store, *[a_job(task="often") for _ in range(1_000)])
+        add(store, *[a_job(task="often", **fields) for _ in range(1_000)])
         jobs = claim(store, 1_000)
         store.exchange(Exchange(holder=WORKER, settled=[settle(job, BOOM, a_policy(0), T0, 0.0) for job in jobs]))
 
@@ -122,6 +122,21 @@ def test_few_ready_jobs_of_a_task_are_found_among_its_many(tmp_path):
         add_job(store, task="often")
         for read in (SqliteStore.list_jobs, SqliteStore.count_jobs):
             assert steps_of(store, JobFilter(states=(State.QUEUED,), task="often"), read) < BOUND
+
+
+@pytest.mark.parametrize("where", [{"task": "often"}, {"schedule_id": "tick"}], ids=str)
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_few_ready_jobs_are_found_behind_many_of_other_tasks(tmp_path, where, waiting):
+    with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
+        end_badly(store, 5_000, schedule_id="tick")
+        for _ in range(0, FEW + 1, 1_000):
+            add(store, *[a_job(queue="line") for _ in range(1_000)])
+        made = add(store, *[a_job(task="often", schedule_id="tick") for _ in range(waiting)])
+        filled = JobFilter(states=(State.QUEUED,), **where)
+        assert [job.id for job in store.list_jobs(filled).items] == made
+        assert store.count_jobs(filled) == waiting
+        for read in (SqliteStore.list_jobs, SqliteStore.count_jobs):
+            assert steps_of(store, filled, read) < 2 * BOUND
 
 
 def test_the_same_count_shows_a_walk(store):

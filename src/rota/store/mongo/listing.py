@@ -179,7 +179,7 @@ def _reads(db: Database, where: JobFilter, query: Document) -> list[_Read]:
     if where.least_attempts is not None:
         return [_Read(query, "repeated")]
     if where.schedule_id is not None and _is_by_schedule(db, where):
-        return [_Read(query, "made")]
+        return [_Read(_from_first_ready(db, where, query) if where.states == (State.QUEUED,) else query, "made")]
     if not where.states:
         return _by_kind(db, where, query)
     return [read for state in dict.fromkeys(where.states) for read in _in_state(db, where, query, state)]
@@ -192,12 +192,34 @@ def _may_move(where: JobFilter) -> bool:
 
 def _in_state(db: Database, where: JobFilter, query: Document, state: State) -> list[_Read]:
     query = {**query, "state": state.value}
-    if _are_few(db, where) or (state is State.QUEUED and where.task is not None and not _are_few_ready(db)):
+    if _are_few(db, where):
         return _by_kind(db, where, query)
+    if state is State.QUEUED and where.task is not None and not _are_few_ready(db):
+        return _by_kind(db, where, _from_first_ready(db, where, query))
     if state is not State.QUEUED:
         return [_Read(query, _INDEXES[state])]
-    priorities = {queue: _priorities(db, queue) for queue in _queues(db, where)}
-    return [_Read({**query, **each}, "ready") for each in merged(priorities, "priority")]
+    return [_Read({**query, **each}, "ready") for each in _ready_parts(db, where)]
+
+
+def _ready_parts(db: Database, where: JobFilter) -> list[Document]:
+    """Conditions that match the queues and priorities of ready jobs."""
+    return merged({queue: _priorities(db, queue) for queue in _queues(db, where)}, "priority")
+
+
+def _from_first_ready(db: Database, where: JobFilter, query: Document) -> Document:
+    """The query from the lowest position of a ready job on: as a rule, most jobs of a task or a schedule have ended and
+    are older."""
+    ready = {"state": State.QUEUED.value, "seq": {"$exists": True}}
+    firsts = (
+        document["seq"]
+        for part in _ready_parts(db, where)
+        for document in db.jobs.find({**ready, **part}, {"seq": 1}, hint="ready").sort("seq", 1).limit(1)
+    )
+    first = min(firsts, default=None, key=lambda seq: stored_seq({"seq": seq}))
+    seq = query["seq"]
+    if first is None or ("$gte" in seq and seq["$gte"] >= first):
+        return query
+    return {**query, "seq": {**seq, "$gte": first}}
 
 
 def _are_few(db: Database, where: JobFilter) -> bool:

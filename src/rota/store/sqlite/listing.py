@@ -118,6 +118,8 @@ class Listing:
         states = list(dict.fromkeys(where.states))
         if where.least_attempts is not None and where.key is None:
             return self._walk(reader, _all(kind, rest, _in_states(states)), before, "INDEXED BY {}_repeated")
+        if states == [State.QUEUED] and (where.task is not None or where.schedule_id is not None):
+            reader = reader._replace(first=max(reader.first, self._first_ready(reader, where)))
         if where.key is not None or self._is_by_schedule(reader, where):
             return self._walk(reader, _all(kind, rest, _in_states(states)), before)
         if states:
@@ -163,6 +165,13 @@ class Listing:
             for part in parts
         ]
         return reader.joined(found)
+
+    def _first_ready(self, reader: Reader, where: JobFilter) -> int:
+        """The lowest position of a ready job: as a rule, most jobs of a task or a schedule have ended and are older."""
+        queues = self._ready_queues(reader) if where.queue is None else [where.queue]
+        query = f"SELECT min(seq) FROM {self._name} WHERE state = 'queued' AND queue = ? AND priority = ?"
+        parts = [(queue, priority) for queue in queues for priority in self._priorities(reader, queue)]
+        return min((int(reader.connection.execute(query, part).fetchone()[0]) for part in parts), default=FAR)
 
     def _ready_queues(self, reader: Reader) -> list[str]:
         ready = f"SELECT min(queue) FROM {self._name} WHERE state = 'queued'"
