@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _SUMS = ", ".join(f"sum({name})::bigint AS {name}" for name in COUNTERS)
 # Since when the first ready job waits: one query per priority that is in use, never over the whole queue. The order
-# names the rank, which `ready_order` alone has: by its position alone, a job would be looked for among those of all queues.
+# names the rank, which `ready_order` alone has: in the order of positions, the jobs of all queues would be read.
 _OLDEST = (
     "SELECT q.name, (WITH RECURSIVE used (rank) AS ("
     "(SELECT r.rank FROM {ns}.ready r WHERE r.queue = q.name ORDER BY r.rank LIMIT 1) UNION ALL "
