@@ -21,7 +21,13 @@ SIZES, QUICK_SIZES = (1_000, 1_000_000), (1_000, 50_000)
 CROWD, QUICK_CROWD = 20_000, 5_000
 DRAINED = 900  # jobs that a worker takes, however many wait
 LIST_LIMITS = {"mongo": 0.040}  # seconds that a list, a count or a command may take; the others 0.020
-LIMITS = {"doctor": 1.0, "stats": 0.2, "first page": 0.2}  # those that look at up to 10,000 schedules or jobs
+LIMITS = {  # of what looks through 1,500 jobs, or up to 10,000 schedules or jobs
+    "search by an argument": 0.05,
+    "search by a task and an argument": 0.05,
+    "stats": 0.2,
+    "first page": 0.2,
+    "doctor": 1.0,
+}
 RATES = {"mongo": 2_000}  # firings a second that a store must reach; the others 5,000
 MUSTS = {"claim": 1 / 1.5, "settle": 1 / 1.5, "exchange": 1 / 1.5, "enqueue": 1 / 2}  # by an act's first word
 OTHER_MUST = 1 / 3
