@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from rota.inspector.occurrences import Coming, coming_runs, may_run_by
+from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_state import schedule_problem
 from rota.inspector.search import matching_jobs
 from rota.model.jobs.state import State
@@ -53,7 +54,10 @@ class Look(NamedTuple):
 
 
 def read_agenda(store: Store, now: int, days: int) -> list[Entry]:
-    """What is to run within so many days, the earliest first. Schedules that are due later are not read."""
+    """What is to run within so many days, the earliest first.
+
+    Schedules that are due later are not read, unless many jobs wait for their time: some may have been made ahead.
+    """
     *_, last = _looks(store, now, days, FIRST_LOOK)
     return last.entries
 
@@ -78,6 +82,9 @@ def _looks(store: Store, now: int, days: int, number: int) -> Iterator[Look]:
     """
     end = now + days * DAY
     ahead, read = _with_jobs_ahead(store), -1
+    if ahead is None:
+        yield Look(_entries_of(all_schedules(store), now, days), None)
+        return
     while True:
         due = store.due_schedules(number, now=end)
         found = {one.id: one for one in (*ahead, *due.schedules)}
@@ -88,9 +95,14 @@ def _looks(store: Store, now: int, days: int, number: int) -> Iterator[Look]:
         number, read = number * WIDER, len(due.schedules)
 
 
-def _with_jobs_ahead(store: Store) -> list[Schedule]:
-    """The schedules of the newest jobs that wait for their time and were made ahead: one that has ended is not due."""
-    waiting = matching_jobs(store, JobFilter(states=(State.SCHEDULED,)), most=MOST_AHEAD)
+def _with_jobs_ahead(store: Store) -> list[Schedule] | None:
+    """The schedules of jobs that were made ahead and wait for their time; None if too many jobs wait to look for them.
+
+    Such a schedule may be due after the days asked for, or have ended.
+    """
+    waiting = list(matching_jobs(store, JobFilter(states=(State.SCHEDULED,)), most=MOST_AHEAD + 1))
+    if len(waiting) > MOST_AHEAD:
+        return None
     names = dict.fromkeys(job.schedule_id for job in waiting if job.ahead is not None and job.schedule_id)
     return store.get_schedules(list(names)) if names else []
 
