@@ -144,7 +144,6 @@ class Grown(Archive):
             "stats": lambda: read_stats(store),
             "stats --last": lambda: read_series(store, timedelta(days=1)),
             "failures, by cause": lambda: read_failures(store),
-            "agenda": lambda: agenda_page(store, 7),
             "next runs": lambda: next_runs(store),
             "next hour": lambda: next_hour(store),
             "health": lambda: check_work(store, store.list_nodes()),
@@ -161,9 +160,12 @@ class Grown(Archive):
         named = inner.registry.parameters_of
         return search_jobs(self.store, search, inner.redaction, named, cursor=None, limit=50)
 
-    def index(self) -> object:
-        """What the page of all schedules is sorted and searched by: read once in a few seconds, beside the visitors."""
-        return sum(1 for _ in read_briefs(self.store))
+    def passes(self) -> dict[str, Read]:
+        """By name, what reads all schedules. The page's index is read by a thread, once in a few seconds."""
+        return {
+            "index of the schedules page": lambda: sum(1 for _ in read_briefs(self.store)),
+            "agenda": lambda: agenda_page(self.store, 7),
+        }
 
     # What is written.
 

@@ -48,7 +48,7 @@ def run(rounds: int, quick: bool, kind: str) -> list[Figure]:  # noqa: FBT001
         systems = {size: filled(url, size) for size in sizes(quick=quick)}
         figures = [
             *read_figures(kind, systems, rounds, seconds / 4),
-            index_figure(kind, systems),
+            *whole_figures(kind, systems),
             *wakeup_figures(kind, systems, rounds, seconds),
             *drain_figures(kind, systems, rounds),
             *act_figures(kind, systems, rounds, seconds),
@@ -136,12 +136,15 @@ def read_figures(kind: str, systems: Mapping[int, Grown], rounds: int, seconds: 
     return figures
 
 
-def index_figure(kind: str, systems: Mapping[int, Grown]) -> Figure:
-    """The pass over all schedules that the dashboard makes beside its visitors: it grows with their number."""
+def whole_figures(kind: str, systems: Mapping[int, Grown]) -> list[Figure]:
+    """What reads all schedules, and so grows with their number."""
     many = max(systems)
-    begun = perf_counter()
-    systems[many].index()
-    return alone(f"{kind}: index of the schedules page, {many:,}", [perf_counter() - begun], "ms", note="in a thread")
+    figures: list[Figure] = []
+    for name, read in systems[many].passes().items():
+        begun = perf_counter()
+        read()
+        figures.append(alone(f"{kind}: {name}, {many:,} schedules", [perf_counter() - begun], "ms"))
+    return figures
 
 
 def grown(wakeup: Wakeup) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota import App, cron
-from rota.inspector.facts import agenda
-from rota.inspector.facts.agenda import agenda_page, read_agenda
+from rota.inspector.facts.agenda import DAY, agenda_page, read_agenda
 from rota.testing import Kit, ManualClock
 
 
@@ -16,21 +15,18 @@ def kit():
         yield kit
 
 
-@pytest.mark.parametrize("most", [0, 1_000])
-def test_runs_that_were_made_ahead_are_named(kit, monkeypatch, most):
+def test_runs_that_were_made_ahead_are_named(kit):
     """The next run that has no job yet is a month away, and the schedule is due a week before it."""
-    monkeypatch.setattr(agenda, "MOST_AHEAD", most)
     task = kit.app.task(name="noop")(lambda: None)
     kit.app.schedules.put("monthly", task.job(), cron("0 9 18 * *"), lookahead="7d")
     kit.run_due()
     store = kit.app.open()
-    assert store.get_schedules(["monthly"])[0].due_at > store.now() + 3 * agenda.DAY
+    assert store.get_schedules(["monthly"])[0].due_at > store.now() + 3 * DAY
     assert [entry.coming.schedule_id for entry in read_agenda(store, store.now(), 3)] == ["monthly"]
     assert [fact.schedule_id for fact in agenda_page(store, 3).items] == ["monthly"]
 
 
-def test_pages_hold_each_run_once_in_order(kit, monkeypatch):
-    monkeypatch.setattr(agenda, "FIRST_LOOK", 2)
+def test_pages_hold_each_run_once_in_order(kit):
     task = kit.app.task(name="noop")(lambda: None)
     for hour in range(20):
         kit.app.schedules.put(f"at-{hour:02}", task.job(), cron(f"0 {hour} * * *"))
