@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import partial
 from uuid import uuid4
 
+import msgspec
 import psycopg
 import pytest
 
@@ -17,7 +18,18 @@ from rota.store.postgres.fast.block_index import BLOCK
 from rota.testing.servers.postgres import drop_schema, shared_url
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, fail, fire_due, ids, new_schedule, succeed
+from rota.testing.store_suite.steps import (
+    add,
+    add_job,
+    all_jobs,
+    cancelled_job,
+    claim,
+    fail,
+    fire_due,
+    ids,
+    new_schedule,
+    succeed,
+)
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 from stores.test_postgres_plans import wait_until_reported
 
@@ -288,3 +300,23 @@ def prune(store):
         pass
     for _ in range(4):
         store.prune(Retention(succeeded_for=DAY), 5_000, now=T0 + DAY)
+
+
+@pytest.mark.usefixtures("near")
+@pytest.mark.parametrize("where", [JobFilter(), JobFilter(task="t")])
+def test_states_that_reach_back_differently_leave_nothing_out(store, where):
+    """The newest ended jobs are all cancelled: no success is among them, but failures are read further back."""
+    made = add(store, *[a_job(task="t") for _ in range(8)])
+    for number, job in enumerate(claim(store, 8)):
+        (succeed if number % 2 else fail)(store, job)
+    for _ in range(4):
+        cancelled_job(store, task="t")
+    wanted = msgspec.structs.replace(where, states=(State.SUCCEEDED, State.FAILED))
+    found, cursor = [], None
+    while True:
+        page = store.list_jobs(wanted, cursor=cursor, limit=1)
+        found += ids(page.items)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert found == made[::-1]

@@ -142,10 +142,14 @@ def _by_index(where: JobFilter, end: int, limit: int) -> Query:
 def _near(tx: Transaction, where: JobFilter, end: int, limit: int) -> tuple[list[int], int | None]:
     """Jobs among the newest rows, and the newest position beyond them; None if there is no need to read on."""
     near = _seqs(tx, _found(where, end, limit, tail=f"ORDER BY x.seq DESC LIMIT {REACH}"))
-    if len(near) >= limit:
+    if len(near) >= limit and len(where.states or ()) <= 1:
         return near, None
     beyond = _beyond_reach(tx, where, end)
-    return near if beyond is None else [seq for seq in near if seq > beyond], beyond
+    if beyond is None:
+        return near, None
+    # The rows of one state may reach further back than those of another.
+    near = [seq for seq in near if seq > beyond]
+    return near, None if len(near) >= limit else beyond
 
 
 def _repeated(where: JobFilter, end: int, limit: int) -> Query:
