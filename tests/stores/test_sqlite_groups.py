@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from rota.errors import StoreSealed
+from rota.errors import StoreError, StoreSealed
 from rota.failpoints import install
-from rota.store.contract import JobFilter, Seal
+from rota.store.contract import Added, JobFilter, Seal
 from rota.store.sqlite import SqliteStore
-from rota.store.sqlite.group_adder import MOST, GroupAdder
+from rota.store.sqlite.group_adder import MOST, GroupAdder, _Caller
 from rota.testing.store_suite.builders import a_job
 
 PATIENCE = 20.0
@@ -57,7 +57,7 @@ def one_writes_and_others_wait(store, *jobs):
             others = []
             for number, job in enumerate(jobs, start=1):
                 others.append(pool.submit(store.add_jobs, [job]))
-                wait_for_callers(store, number)
+                wait_for_callers(store._adder._group_adder, number)
             yield others, transactions
             transactions.may_commit.set()
             assert [added.id for added in first.result(PATIENCE)] == ["first"]
@@ -66,10 +66,10 @@ def one_writes_and_others_wait(store, *jobs):
         install(None)
 
 
-def wait_for_callers(store, number):
+def wait_for_callers(adder, number):
     alarm = threading.Event()
     for _ in range(int(PATIENCE * 1_000)):
-        if len(store._adder._group_adder._waiting) == number:
+        if len(adder._waiting) == number:
             return
         alarm.wait(0.001)
     raise AssertionError(f"not {number} callers wait")
@@ -109,6 +109,49 @@ def test_a_job_that_cannot_be_stored_fails_for_its_own_caller(store, place):
     assert len(good) == 2
 
 
+def test_a_fault_of_one_row_reaches_its_own_caller_although_it_is_an_error_of_the_store(store):
+    jobs = [a_job(id="good"), a_job(id="bad"), a_job(id="better")]
+    adder = store._adder._group_adder
+    add_jobs = adder._add_jobs
+
+    def refuse_bad(jobs):
+        if any(job.id == "bad" for job in jobs):
+            raise StoreError("this row cannot be written")
+        return add_jobs(jobs)
+
+    adder._add_jobs = refuse_bad
+    with one_writes_and_others_wait(store, *jobs) as (others, transactions):
+        transactions.may_commit.set()
+        found = [other.exception(PATIENCE) for other in others]
+    assert [type(one) for one in found] == [type(None), StoreError, type(None)]
+    assert ids_in(store) == ["better", "first", "good"]
+
+
+def test_a_job_that_is_there_already_is_said_to_its_caller(store):
+    store.add_jobs([a_job(id="again")])
+    with one_writes_and_others_wait(store, a_job(id="new"), a_job(id="again")) as (others, transactions):
+        transactions.may_commit.set()
+        assert [other.result(PATIENCE)[0].existed for other in others] == [False, True]
+
+
+@pytest.mark.parametrize("place", ["_enter", "_write"])
+def test_an_interrupt_anywhere_leaves_nobody_waiting(store, monkeypatch, place):
+    adder = store._adder._group_adder
+    real = getattr(adder, place)
+
+    def interrupted(*values):
+        real(*values)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(adder, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.add_jobs([a_job()])
+    monkeypatch.undo()
+    assert (adder._writer, adder._waiting, adder._inside) == (None, [], set())
+    store.add_jobs([a_job(id="later")])
+    assert "later" in ids_in(store)
+
+
 def test_a_refusal_of_the_store_reaches_every_caller(store):
     with one_writes_and_others_wait(store, a_job(), a_job(), a_job()) as (others, transactions):
         transactions.after_first = lambda: store.seal(Seal(target="elsewhere"))
@@ -128,7 +171,7 @@ def test_a_group_is_added_one_by_one_if_the_thread_that_writes_it_is_interrupted
             assert may_end.wait(PATIENCE)
         if len(jobs) > 1:
             raise KeyboardInterrupt
-        return []
+        return [Added(job.id) for job in jobs]
 
     adder = GroupAdder(add_jobs)
     with ThreadPoolExecutor(4) as pool:
@@ -137,8 +180,7 @@ def test_a_group_is_added_one_by_one_if_the_thread_that_writes_it_is_interrupted
         others = []
         for number in range(3):
             others.append(pool.submit(adder.add, a_job(id=f"job-{number}")))
-            while len(adder._waiting) <= number:
-                threading.Event().wait(0.001)
+            wait_for_callers(adder, number + 1)
         may_end.set()
         first.result(PATIENCE)
         assert isinstance(others[0].exception(PATIENCE), KeyboardInterrupt)
@@ -167,7 +209,7 @@ def test_a_job_that_is_added_while_its_own_thread_adds_another_does_not_wait(sto
 
 def test_a_child_does_not_wait_for_a_thread_of_its_parent(store):
     adder = GroupAdder(store._adder._add_jobs)
-    assert adder._enter(a_job()) is None  # a thread writes when the process forks
+    adder._enter(_Caller(a_job()))  # a thread writes when the process forks
     child = os.fork()
     if child == 0:
         code = 1

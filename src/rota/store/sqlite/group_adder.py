@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import logging
 import threading
+from copy import copy
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from rota.errors import StoreError
-from rota.store.contract import Added
+from rota.errors import StoreSealed, StoreUnavailable
 from rota.store.shared import forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rota.model.jobs.job import NewJob
+    from rota.store.contract import Added
 
 log = logging.getLogger("rota.store.sqlite")
 
@@ -27,17 +28,16 @@ MOST = 50  # jobs in one transaction: their payloads may be large
 
 
 class _Caller:
-    """A thread whose job waits. `turn` is released when the job was written, or when it has a group to write."""
+    """A thread that adds a job. `turn` is free when the job was written, or when the thread has a group to write."""
 
-    __slots__ = ("error", "group", "is_added", "new", "turn")
+    __slots__ = ("added", "error", "group", "new", "turn")
 
     def __init__(self, new: NewJob) -> None:
         self.new = new
         self.turn = threading.Lock()
-        self.turn.acquire()
         self.group: list[_Caller] = []  # what this thread writes; its own job is the first
-        self.is_added = False
-        self.error: StoreError | None = None
+        self.added: Added | None = None
+        self.error: Exception | None = None
 
 
 class GroupAdder(forks.Forked):
@@ -51,7 +51,7 @@ class GroupAdder(forks.Forked):
     def after_fork(self) -> None:
         """In a child: the threads that were adding jobs are not there."""
         self._lock = threading.Lock()
-        self._is_busy = False  # a thread writes
+        self._writer: _Caller | None = None
         self._waiting: list[_Caller] = []
         self._inside: set[int] = set()  # threads that are in add()
 
@@ -60,77 +60,57 @@ class GroupAdder(forks.Forked):
         thread = get_ident()
         if thread in self._inside:  # a signal handler, or a log handler, must not wait for its own thread
             return self._add_jobs([new])
+        caller = _Caller(new)
         self._inside.add(thread)
         try:
-            caller = self._enter(new)
-            return self._add_first(new) if caller is None else self._add_grouped(caller)
-        finally:
-            self._inside.discard(thread)
-
-    def _enter(self, new: NewJob) -> _Caller | None:
-        """The caller that must wait; None if no other thread writes."""
-        with self._lock:
-            if not self._is_busy:
-                self._is_busy = True
-                return None
-            caller = _Caller(new)
-            self._waiting.append(caller)
-            return caller
-
-    def _add_first(self, new: NewJob) -> list[Added]:
-        try:
-            return self._add_jobs([new])
-        finally:
-            self._pass_on()
-
-    def _add_grouped(self, caller: _Caller) -> list[Added]:
-        try:
-            caller.turn.acquire()
-            if caller.group:
+            self._enter(caller)
+            with caller.turn:
                 self._write(caller.group)
-        except BaseException:  # such as KeyboardInterrupt: the other callers go on
-            self._forget(caller)
-            raise
-        finally:
-            self._end(caller)
+        finally:  # also after an interrupt, wherever it came: the other callers go on
+            self._leave(caller)
+            self._inside.discard(thread)
         if caller.error is not None:
-            raise caller.error
-        if not caller.is_added:
-            self._add_jobs([caller.new])  # if the group was committed after all, its id is there: it is not added twice
-        return [Added(caller.new.id)]
+            raise copy(caller.error) from caller.error  # the other callers of the group raise it, too
+        # If the group was committed although its writer was interrupted, the id is there: it is not added twice.
+        return self._add_jobs([new]) if caller.added is None else [caller.added]
+
+    def _enter(self, caller: _Caller) -> None:
+        """Write at once if no other thread writes; else wait."""
+        with self._lock:
+            if self._writer is None:
+                self._writer = caller
+                caller.group = [caller]
+                return
+            caller.turn.acquire()
+            self._waiting.append(caller)
 
     def _write(self, group: list[_Caller]) -> None:
-        """Write the jobs of a group. A fault of the store is everyone's. After another, each caller writes its own."""
+        """Write the jobs of a group. A store that is away or sealed fails them all; after another fault, each caller
+        writes its own, and meets the fault if it is that of its job."""
+        if len(group) == 1:
+            (group[0].added,) = self._add_jobs([group[0].new])
+            return
         try:
-            self._add_jobs([caller.new for caller in group])
-        except StoreError as err:
+            answers = self._add_jobs([caller.new for caller in group]) if group else []
+        except (StoreUnavailable, StoreSealed) as err:
             for caller in group:
                 caller.error = err
         except Exception as err:  # noqa: BLE001 - the caller whose job is at fault meets it again
             log.debug("%d jobs are added one by one: %s", len(group), err)
         else:
-            for caller in group:
-                caller.is_added = True
+            for caller, added in zip(group, answers, strict=True):
+                caller.added = added
 
-    def _end(self, caller: _Caller) -> None:
-        """If the caller had a group to write: have the next one written, and wake its callers."""
-        group, caller.group = caller.group, []
-        if group:
-            self._pass_on()
-        for other in group[1:]:
-            other.turn.release()
-
-    def _pass_on(self) -> None:
-        """A transaction has ended: the first thread that waits writes the next one, for all that wait."""
-        with self._lock:
-            group, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
-            if not group:
-                self._is_busy = False
-                return
-            group[0].group = group
-        group[0].turn.release()
-
-    def _forget(self, caller: _Caller) -> None:
+    def _leave(self, caller: _Caller) -> None:
+        """If the caller was the one that writes: the first that waits writes next, for all that wait."""
         with self._lock:
             if caller in self._waiting:
                 self._waiting.remove(caller)
+            if self._writer is not caller:
+                return
+            following, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+            self._writer = following[0] if following else None
+            if following:
+                following[0].group = following
+        for other in (*following[:1], *caller.group[1:]):
+            other.turn.release()
