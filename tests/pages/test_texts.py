@@ -60,6 +60,7 @@ def test_a_language_has_every_sentence_of_the_model_with_its_values(language):
     for code, template in made.items():
         assert fields_of(other.template(said_key(code))) <= fields_of(template), code
         assert isinstance(other.template(said_key(code)), str), code
+        assert other.text(said_key(code), **dict.fromkeys(fields_of(template), "x")), code
 
 
 def sentences_in_source() -> dict[str, str]:

@@ -12,7 +12,7 @@ from rota.sentences import Said, Sentence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LONGEST = 2_000  # characters; a longer text was written by people, or holds an error
+LONGEST = 500  # characters; a longer text was written by people, or holds an error
 DEEPEST = 4
 
 

@@ -27,7 +27,7 @@ class Words:
         self.now = now
         self.language = texts.language
 
-    def text(self, key: str, **values: Any) -> Markup:
+    def text(self, key: str, /, **values: Any) -> Markup:
         return self.texts.text(key, **values)
 
     def number(self, value: float) -> str:

@@ -57,7 +57,7 @@ class Texts:
         keys = [key for key in texts_of(DEFAULT).keys() if key.startswith(RULE)]  # noqa: SIM118 - no dict
         return Phrases({key.removeprefix(RULE): self.template(key) for key in keys}, self.language)
 
-    def text(self, key: str, **values: Any) -> Markup:
+    def text(self, key: str, /, **values: Any) -> Markup:
         """A text with its values. `n` decides on the plural; numbers are written as the language writes them.
 
         Values are escaped unless they are markup already, such as a link inside a sentence.
