@@ -1,4 +1,4 @@
-"""Reads everything of one kind from a store, a page at a time; the open alerts; and what was recorded of its clock."""
+"""Reads everything of one kind from a store, a page at a time; and what the store recorded about its clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.alerts import incident as alerts
 from rota.model.clock.record import KIND, NAME, ClockRecord, unpack_record
 from rota.model.collection import HEAD
 from rota.store.contract import LARGEST_PAGE
@@ -16,7 +15,6 @@ from rota.store.shared.paging import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.alerts.incident import Incident
     from rota.model.entry import Entry
     from rota.model.jobs.job import Job
     from rota.model.schedules.schedule import Schedule
@@ -31,12 +29,6 @@ def all_schedules(store: Store, where: ScheduleFilter | None = None) -> Iterator
 def all_entries(store: Store, kind: str) -> Iterator[Entry]:
     """All entries of a kind by name."""
     return walk(store.list_entries, kind, limit=LARGEST_PAGE)
-
-
-def open_incidents(store: Store) -> list[Incident]:
-    """What alert rules have found and what is not over."""
-    found = (alerts.unpack_incident(entry.data) for entry in all_entries(store, alerts.KIND))
-    return [incident for incident in found if incident is not None and incident.state == "open"]
 
 
 def schedules_from(store: Store, prefix: str) -> Iterator[Schedule]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rota.inspector.coming import overdue_schedules
+from rota.inspector.facts.alert import open_alerts
 from rota.inspector.facts.queue import jobs_by_state
-from rota.inspector.reading import all_schedules, open_incidents
+from rota.inspector.reading import all_schedules
 from rota.inspector.schedule_state import schedule_state
 from rota.inspector.silent_jobs import jobs_of_silent_nodes
 from rota.model.micros import SECOND, datetime_of, optional_datetime
@@ -122,7 +123,7 @@ def read_standing(store: Store, schedules: SchedulesFacts) -> StandingFacts:
         on_time=max(0, schedules.on - len({one.schedule_id for one in schedules.failing} | {one.id for one in late})),
         late=len(late),
         worst_seconds=max((now - (schedule.due_at or now) for schedule in late), default=0) / SECOND,
-        alerts=len(open_incidents(store)),
+        alerts=len(open_alerts(store, now)),
     )
     facts.standing = standing_of(facts, nodes, is_sealed=store.sealed() is not None)
     return facts

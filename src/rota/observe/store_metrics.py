@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from rota.errors import StoreError
-from rota.inspector.reading import open_incidents
+from rota.inspector.facts.alert import open_alerts
 from rota.model.jobs.state import FINAL, State
 from rota.model.micros import SECOND
 from rota.observe.families import counter, gauge
@@ -42,7 +42,7 @@ class StoreMetrics:
             store = self._store()
             now = store.now()
             families = [*_of_queues(store.list_queues(), now), *_of_nodes(store.list_nodes(), now)]
-            families += [*self._census.families(store, now), *_of_alerts(open_incidents(store))]
+            families += [*self._census.families(store, now), *_of_alerts(open_alerts(store, now))]
         except StoreError as err:
             log.warning("the numbers of the store cannot be read: %s", err)
             is_up = False

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rota.inspector.facts.values import duration
+from rota.inspector.reading import all_entries
 from rota.model.alerts.decide import FORGOTTEN_AFTER
-from rota.model.alerts.incident import silence_of
+from rota.model.alerts.incident import KIND, silence_of, unpack_incident
 from rota.model.alerts.rule import EVERY, Kind, When
 from rota.model.micros import datetime_of, optional_datetime
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rota.model.alerts.channel import Channel
     from rota.model.alerts.incident import Delivery, Incident, Silence
     from rota.model.alerts.rule import AlertRule
+    from rota.store.contract import Store
 
 AlertState = Literal["pending", "open", "unchecked", "ended"]
 
@@ -142,6 +144,12 @@ def alert_facts(incident: Incident, silences: dict[str, Silence], now: int) -> A
         silence=None if silence is None else silence_facts(silence, now),
         deliveries=[_delivery_facts(one) for one in incident.deliveries],
     )
+
+
+def open_alerts(store: Store, now: int) -> list[Incident]:
+    """What alert rules have found and what is not over; not what no node checks any more."""
+    found = (unpack_incident(entry.data) for entry in all_entries(store, KIND))
+    return [incident for incident in found if incident is not None and alert_state(incident, now) == "open"]
 
 
 def alert_state(incident: Incident, now: int) -> AlertState:
