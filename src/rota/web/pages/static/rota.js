@@ -25,9 +25,11 @@ addEventListener("keydown", (event) => {
   }
   if (event.key === "/") {
     const field = document.querySelector("[data-search]");
-    event.preventDefault();
-    if (field) { field.focus(); field.select(); }
-    else if (document.querySelector("[data-go]")) location.href = `${base}/jobs#q`;
+    if (field) { event.preventDefault(); field.focus(); field.select(); }
+    else if (document.querySelector("[data-go]") && !document.querySelector(`main form :is(${TYPED}):not([type=hidden])`)) {
+      event.preventDefault();  // not from a form: what was typed would be lost
+      location.href = `${base}/jobs#q`;
+    }
   } else if (event.key === "?") {
     document.getElementById("keys")?.togglePopover?.();
   } else if (event.key === "g") {
@@ -41,7 +43,8 @@ addEventListener("keydown", (event) => {
 
 // ---- a dialog or the menu that the focus leaves is over: what lies behind it would have the focus unseen
 for (const one of document.querySelectorAll("[popover]")) one.addEventListener("focusout", (event) => {
-  if (event.relatedTarget && !one.contains(event.relatedTarget) && one.matches(":popover-open")) one.hidePopover();
+  const next = event.relatedTarget;  // its own opener closes it by itself
+  if (next && !one.contains(next) && next.popoverTargetElement !== one && one.matches(":popover-open")) one.hidePopover();
 });
 
 // ---- ticking a row by its head, and the bar that shows how many
@@ -89,17 +92,19 @@ function isBusy() {
   return typing || ticked(document) || document.querySelector("main dialog:popover-open, main details[data-keep][open]") || getSelection()?.type === "Range";
 }
 
-// What has the focus in a part that is replaced: its HTML, or else its position in its row or part, finds it again.
+// What has the focus in a part that is replaced: its HTML finds it again, or else what it does. A control that does
+// something else now, such as Resume in place of Pause, does not get the focus.
 const stops = (where) => [...(where?.querySelectorAll("a, button, summary, input, [tabindex]") ?? [])];
+const deed = (one) => [one.tagName, one.closest("form")?.getAttribute("action"), ...["name", "value", "href", "popovertarget", "formaction"].map((name) => one.getAttribute(name))].join(" ");
 function focusIn(part) {
   const one = document.activeElement, row = one.closest("[data-key]");
   if (!part.contains(one)) return null;
-  return { html: one.outerHTML, tag: one.tagName, key: row?.dataset.key, index: stops(row ?? part).indexOf(one) };
+  return { html: one.outerHTML, deed: deed(one), key: row?.dataset.key };
 }
 function focusAgain(part, was) {
   const where = was.key === undefined ? part : part.querySelector(`[data-key="${CSS.escape(was.key)}"]`);
-  const same = stops(where).find((one) => one.outerHTML === was.html) ?? stops(where)[was.index];
-  if (same?.tagName === was.tag) same.focus({ preventScroll: true });
+  const same = stops(where).find((one) => one.outerHTML === was.html) ?? stops(where).find((one) => deed(one) === was.deed);
+  same?.focus({ preventScroll: true });
 }
 
 function replaceParts(fresh, isNews) {
