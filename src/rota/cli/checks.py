@@ -269,7 +269,9 @@ def _tasks(seen: Examination) -> Iterator[Check]:
     for task in sorted(wanted - known):
         yield _unknown_task(task, seen.schedules.tasks.get(task, []), has_jobs=task in waiting)
     if wanted <= known:
-        yield Check("tasks", "ok", "live workers know the task of every waiting job and schedule")
+        yield Check(
+            "tasks", "ok", f"live workers know the task of every waiting job and schedule{seen.schedules.scope}"
+        )
 
 
 def _unknown_task(task: str, schedules: list[str], *, has_jobs: bool) -> Check:

@@ -14,14 +14,14 @@ from msgspec import Struct
 
 from rota.model.jobs.state import State
 from rota.model.micros import SECOND, iso_text
-from rota.model.reasons import reason_text
+from rota.model.reasons import REASONS, reason_text
 from rota.model.secrets.shown import without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-ENQUEUED = reason_text("enqueued")
+ENQUEUED = REASONS["enqueued"]
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
@@ -222,7 +222,7 @@ def closed_lines(job: Job) -> list[Move]:
     A past that cannot be read is one line that says so: the job can still be shown, run and settled.
     """
     try:
-        return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, reason_text("enqueued"))]
+        return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, ENQUEUED)]
     except msgspec.MsgspecError as err:
         return [Move(State.QUEUED, job.created_at, reason_text("unreadable", error=err))]
 
@@ -240,9 +240,9 @@ def _in_order(lines: list[Move]) -> list[Move]:
 def _open_lines(job: Job, before: State) -> Iterable[Move]:
     """The lines that the current attempt's fields stand for."""
     if job.queued_at is not None:
-        yield Move(State.QUEUED, job.queued_at, reason_text("released" if before is State.HELD else "due"))
+        yield Move(State.QUEUED, job.queued_at, REASONS["released" if before is State.HELD else "due"])
     if job.started_at is not None:
-        yield Move(State.RUNNING, job.started_at, reason_text("claimed"), {"worker": job.holder, "lease": job.lease_no})
+        yield Move(State.RUNNING, job.started_at, REASONS["claimed"], {"worker": job.holder, "lease": job.lease_no})
     if job.state.is_final and job.finished_at is not None:
         yield Move(job.state, job.finished_at, _final_reason(job), _final_data(job, job.finished_at))
 
@@ -251,9 +251,9 @@ def _final_reason(job: Job) -> str:
     match job.state:
         case State.SUCCEEDED:
             late = job.cancel_reason
-            return reason_text("returned_too_late", reason=late) if late else reason_text("returned")
+            return reason_text("returned_too_late", reason=late) if late else REASONS["returned"]
         case State.CANCELLED:
-            return job.cancel_reason or reason_text("cancelled")
+            return job.cancel_reason or REASONS["cancelled"]
         case _:
             return (job.error or "failed").partition("\n")[0]
 

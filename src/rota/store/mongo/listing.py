@@ -217,7 +217,7 @@ def _from_first_ready(db: Database, where: JobFilter, query: Document) -> Docume
     )
     first = min(firsts, default=None, key=lambda seq: stored_seq({"seq": seq}))
     seq = query["seq"]
-    if first is None or ("$gte" in seq and seq["$gte"] >= first):
+    if first is None or not stored_seq({"seq": first}) or ("$gte" in seq and seq["$gte"] >= first):
         return query
     return {**query, "seq": {**seq, "$gte": first}}
 

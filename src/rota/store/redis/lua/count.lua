@@ -74,7 +74,7 @@ for _, key in ipairs(best) do
       count_running()
     elseif ask.is_by_size then
       number = number + redis.call('ZCOUNT', P .. key, first, last)
-    elseif others and redis.call('ZCARD', P .. key) <= SHORT and redis.call('ZCOUNT', P .. key, first, last) > BUDGET then
+    elseif others and key ~= ask.key and redis.call('ZCARD', P .. key) <= SHORT and redis.call('ZCOUNT', P .. key, first, last) > BUDGET then
       count_in_both(key, others)
     else
       local from = look(key, key == ask.key and ask.from or first)
