@@ -146,6 +146,41 @@ def test_few_ready_jobs_are_found_behind_many_of_other_tasks(store, where):
         assert (seen.docs <= BOUND + FEW_KEYS, seen.keys <= BOUND + 2 * FEW_KEYS) == (True, True), seen
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        JobFilter(task="often"),
+        JobFilter(schedule_id="tick"),
+        JobFilter(states=(State.SUCCEEDED,)),
+        JobFilter(states=(State.SUCCEEDED,), least_attempts=2),
+        JobFilter(states=(State.FAILED,), task="often"),
+        JobFilter(states=(State.FAILED,), schedule_id="tick"),
+    ],
+    ids=str,
+)
+def test_a_count_reads_keys_of_an_index_and_no_job(store, where):
+    made = fill(store, MANY // 2, State.SUCCEEDED, task="often", schedule_id="tick")
+    failed = fill(store, FEW, State.FAILED, task="often", schedule_id="tick")
+    fill(store, MANY // 2, State.FAILED, task="other")
+    documents(store).jobs.update_many({"_id": {"$in": [*made, *failed]}}, {"$set": {"attempts": 2}})
+    expected = FEW if State.FAILED in where.states else len(made) + FEW * (not where.states)
+    with counted(store) as seen:
+        assert store.count_jobs(where) == expected
+    assert seen.docs == 0
+    assert seen.keys <= 2 * (expected + FEW_KEYS)
+
+
+def test_a_namespace_of_before_gets_the_indexes_of_failures(standalone_url):  # noqa: F811
+    make = emptied(standalone_url)
+    with opened(make) as store:
+        made = fill(store, FEW, State.FAILED, task="often")
+        documents(store).jobs.drop_index("failed_task")
+        documents(store).meta.update_one({"_id": "control"}, {"$unset": {"has_failed": ""}})
+    with opened(make) as store:
+        assert "failed_task" in documents(store).jobs.index_information()
+        assert ids(store.list_jobs(JobFilter(states=(State.FAILED,), task="often")).items) == made[::-1]
+
+
 def test_jobs_of_a_time_are_found_without_those_of_another(store):
     old = add(store, *[a_job() for _ in range(MANY)], now=T0)
     new = add(store, *[a_job() for _ in range(FEW)], now=T0 + DAY)

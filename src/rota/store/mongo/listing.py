@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bson.min_key import MinKey
+from bson.timestamp import Timestamp
 
 from rota.model.jobs.state import State
 from rota.store.contract import Failure, JobFilter, Page
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 EXISTING = {"state": {"$exists": True}}  # no tombstone of a removed job
 MOST_MERGED = 200  # ranges of an index that a server merges; it reads and sorts the whole if there are more
 FEW = 1_000  # jobs of a kind, counted by keys of its index alone
+FIRST = Timestamp(0, 0)  # before every position; a tombstone has none
 ANY = {"$gte": MinKey()}  # for the first field of an index: the server skips from each of its values to the next
 
 _INDEXES = {
@@ -85,8 +87,8 @@ class Listing:
     def count_jobs(self, where: JobFilter, limit: int) -> int:
         with self._connection.call() as db:
             number, query = 0, _in_time(db, where, conditions(where, None))
-            for each, hint in _reads(db, where, query) if query else ():
-                number += db.jobs.count(each, limit - number, hint)
+            for read in _reads(db, where, query) if query else ():
+                number += db.jobs.count(_countable(read.query), limit - number, read.hint)
                 if number >= limit:
                     break
             return number
@@ -161,6 +163,13 @@ def _read(db: Database, reads: Sequence[_Read], limit: int, direction: int) -> l
     return sorted(chain.from_iterable(answers), key=stored_seq, reverse=direction < 0)[:limit]
 
 
+def _countable(query: Document) -> Document:
+    """The query for a count that an index can answer alone: without what a state or a position implies."""
+    seq = {"$gte": FIRST, **{name: value for name, value in query["seq"].items() if name != "$exists"}}
+    rest = {name: value for name, value in query.items() if value != {"$exists": True}}
+    return {**rest, "seq": seq}
+
+
 def _newest(answers: Sequence[Sequence[Document]], limit: int) -> list[Document]:
     """The newest of several answers, each job as it was read last."""
     by_id = {str(document["_id"]): document for document in chain.from_iterable(answers)}
@@ -196,6 +205,8 @@ def _in_state(db: Database, where: JobFilter, query: Document, state: State) -> 
         return _by_kind(db, where, query)
     if state is State.QUEUED and where.task is not None and not _are_few_ready(db):
         return _by_kind(db, where, _from_first_ready(db, where, query))
+    if state is State.FAILED and (where.schedule_id is not None or isinstance(query.get("task"), str)):
+        return [_Read(query, "failed_task" if where.schedule_id is None else "failed_schedule")]
     if state is not State.QUEUED:
         return [_Read(query, _INDEXES[state])]
     return [_Read({**query, **each}, "ready") for each in _ready_parts(db, where)]

@@ -69,6 +69,9 @@ INDEXES = (
     # Each occurrence makes exactly one job: the server guarantees it, whatever the code does.
     Index("job", "occurrence", {"schedule_id": _UP, "fire_at": _UP}, {"fire_at": _EXISTS}, is_unique=True),
     Index("job", "repeated", {"seq": _UP, "attempts": _UP, "state": _UP}, {"attempts": {"$gte": FEWEST_REPEATED}}),
+    # Failures are few, and are looked for by their task or schedule.
+    Index("job", "failed_task", {"task": _UP, "state": _UP, "seq": _UP}, {"state": "failed"}),
+    Index("job", "failed_schedule", {"schedule_id": _UP, "state": _UP, "seq": _UP}, {"state": "failed"}),
     Index("job", "gone", {"gone_at": _UP}, {"gone_at": _EXISTS}, expires_after=TOMBSTONES_FOR),
     Index("schedule", "due", {"due_at": _UP, "_id": _UP}, {"due_at": _EXISTS}),
     Index("schedule", "outbox", {"turn": _UP}, {"outbox": _EXISTS}),
@@ -81,6 +84,11 @@ INDEXES = (
     Index("ledger", "size", {"size": _UP}),
     Index("node", "beat", {"beat_at": _UP}),
 )
+
+
+# What was added to the schema version later; the control document says which of it a namespace has.
+ADDED_INDEXES = {"has_repeated": ("repeated",), "has_failed": ("failed_task", "failed_schedule")}
+ADDITIONS = ("has_slices", *ADDED_INDEXES)
 
 
 def check_server(version: Sequence[int]) -> None:
@@ -115,18 +123,20 @@ def migrate(db: Database) -> None:
     if current_version(db) < VERSION:
         create(db)
         return
-    control = db.meta.find_one(CONTROL, {"has_slices": 1, "has_repeated": 1}) or {}
-    if not control.get("has_slices"):  # made before there were any
+    control = db.meta.find_one(CONTROL, dict.fromkeys(ADDITIONS, 1)) or {}
+    missing = [name for name in ADDITIONS if not control.get(name)]
+    if not missing:
+        return
+    if "has_slices" in missing:
         time_slices.mark_all(db)
-    if not control.get("has_repeated"):
-        _create_indexes(db, [index for index in INDEXES if index.name == "repeated"])
-    if not (control.get("has_slices") and control.get("has_repeated")):
-        db.meta.update_one(CONTROL, {"$set": {"has_slices": True, "has_repeated": True}})
+    added = {index for name in missing for index in ADDED_INDEXES.get(name, ())}
+    _create_indexes(db, [index for index in INDEXES if index.name in added])
+    db.meta.update_one(CONTROL, {"$set": dict.fromkeys(missing, True)})
 
 
 def create(db: Database) -> None:
     """Create all that is missing."""
-    new = {"version": 0, "paused": [], "has_slices": True, "has_repeated": True}
+    new = {"version": 0, "paused": [], **dict.fromkeys(ADDITIONS, True)}
     with suppress(DuplicateKeyError):  # another process was faster
         db.meta.update_one(CONTROL, {"$setOnInsert": new}, upsert=True)
     _create_indexes(db, INDEXES)
