@@ -8,13 +8,11 @@ import time
 import pytest
 
 from rota.model.audit_record import AuditRecord
-from rota.model.jobs.outcome import Succeeded
-from rota.model.jobs.settle import settle
 from rota.model.jobs.state import State
 from rota.model.schedules.edit import pause
-from rota.store.contract import AuditFilter, Exchange, JobFilter, ScheduleFilter
+from rota.store.contract import AuditFilter, JobFilter, ScheduleFilter
 from rota.store.shared.batching import FEW_DUE
-from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_policy
+from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.steps import (
     add_job,
@@ -121,31 +119,6 @@ class TestPlans:
         with opened(make_store) as store:
             assert {queue.name: queue.oldest_at for queue in store.list_queues()}["q2"] == T0
         assert entries_read(sql, namespace, "ready%") - before < 2_000  # of 12,500, with those that were claimed
-
-    def test_ready_jobs_of_a_task_are_found_without_a_look_at_older_ended_ones(self, make_store, namespace, sql):
-        with opened(make_store) as store:
-            for _ in range(4):
-                store.add_jobs([a_job(task="often") for _ in range(1_000)], now=T0)
-                ended = [settle(job, Succeeded(b""), a_policy(0), T0, 0.0) for job in claim(store, 1_000)]
-                store.exchange(Exchange(holder=WORKER, settled=ended), now=T0)
-            for _ in range(4):
-                store.add_jobs([a_job(queue="line") for _ in range(1_000)], now=T0)
-            (added,) = store.add_jobs([a_job(task="often")], now=T0)
-        sql("VACUUM ANALYZE")
-        before = entries_read(sql, namespace, "job%")
-        with opened(make_store) as store:
-            filled = JobFilter(states=(State.QUEUED,), task="often")
-            assert [job.id for job in store.list_jobs(filled).items] == [added.id]
-            assert store.count_jobs(filled) == 1
-        assert (
-            entries_read(sql, namespace, "job%") - before < 8_000
-        )  # twice those of newer jobs, and none of older ones
-
-    @pytest.mark.usefixtures("scans")
-    def test_a_list_by_schedule_goes_through_its_index(self, namespace, sql):
-        query = f"SELECT seq FROM {namespace}.job WHERE schedule_id = 'due1' ORDER BY seq DESC LIMIT 51"
-        plan = "\n".join(line for (line,) in sql(f"EXPLAIN {query}").fetchall())
-        assert "job_of_schedule" in plan
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def _page(tx: Transaction, where: JobFilter, end: int, limit: int) -> Page[Job]:
 
 
 class Bounded(JobFilter, frozen=True, kw_only=True):
-    """A filter with the lowest position that a job of its time and its states can have."""
+    """A filter with the lowest position that a job of its time can have."""
 
     first: int
 
@@ -116,23 +116,11 @@ def _count(tx: Transaction, where: JobFilter, limit: int) -> int:
 
 
 def _bounded(tx: Transaction, where: JobFilter, end: int) -> tuple[JobFilter, int]:
-    """The filter and the end with the positions that jobs of its time and its states can have."""
-    first = _first_live(tx, where)
-    if where.since is not None or where.until is not None:
-        positions = block_index.positions(tx, where.since, where.until)
-        first, end = max(first, positions.start), min(end, positions.stop)
-    return (Bounded(**msgspec.structs.asdict(where), first=first) if first else where), end
-
-
-def _first_live(tx: Transaction, where: JobFilter) -> int:
-    """The lowest position of the states asked for, if all are live: as a rule, most jobs of a task or a schedule have
-    ended and are older. 0 if it is not asked for."""
-    has_many = where.task is not None or where.schedule_id is not None
-    if not has_many or not where.states or where.key is not None or any(state in FINAL for state in where.states):
-        return 0
-    firsts = (f"(SELECT min(x.seq) FROM {{ns}}.{TABLES[state]} x)" for state in where.states)
-    found: int | None = tx.rows(f"SELECT least({', '.join(firsts)})")[0][0]
-    return _END if found is None else found
+    """The filter and the end with the positions that jobs of its time can have."""
+    if where.since is None and where.until is None:
+        return where, end
+    positions = block_index.positions(tx, where.since, where.until)
+    return Bounded(**msgspec.structs.asdict(where), first=positions.start), min(end, positions.stop)
 
 
 def _by_index(where: JobFilter, end: int, limit: int) -> Query:
@@ -319,8 +307,7 @@ def _conditions(where: JobFilter, here: str) -> list[Query]:
     key = f"{here}.seq = (SELECT k.seq FROM {{ns}}.unique_key k WHERE k.key = %s)"
     named = [Query(text, [text_of(value)]) for text, value in (*texts, (key, where.key)) if value is not None]
     times = (("j.created_at >= %s", where.since), ("j.created_at < %s", where.until))
-    rows = dict.fromkeys((here, "j") if _needs_job(where) else (here,))  # an index of either may be read
-    first = [Query(f"{row}.seq >= %s", [_first(where)]) for row in rows if _first(where)]
+    first = [Query(f"{here}.seq >= %s", [_first(where)])] if _first(where) else []
     timed = [*first, *(Query(text, [value]) for text, value in times if value is not None)]
     return [*([] if where.task is None else [_task_is("j", where)]), *named, *timed]
 
