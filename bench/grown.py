@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import partial
 from random import Random
 
-import psycopg
 from msgspec.structs import replace
 
 from bench.lists import BULK, DAY, OF_SCHEDULE_EVERY, SCHEDULE, Archive
@@ -71,9 +70,7 @@ class Grown(Archive):
         self._add_nodes()
         self.waiting = self.store.list_jobs(JobFilter(queue=QUEUE), limit=1).items[0].id
         self.record = self.store.get_schedules([SCHEDULE])[0]
-        if self.store.features.kind == "postgres":
-            with psycopg.connect(url, autocommit=True) as owner:
-                owner.execute("VACUUM ANALYZE")  # as autovacuum would, some minutes later and beside the measurement
+        self.vacuum()
 
     # Filling.
 

@@ -98,6 +98,7 @@ def fill(url: str, size: int, schedules: int) -> str:
     app.tenants.put("acme", tz="Asia/Tokyo")
     job_id = store.list_jobs(JobFilter(states=(State.FAILED,)), limit=1).items[0].id
     store.append_logs([LogLine(job_id=job_id, at=store.now(), level="info", text=f"line {n}") for n in range(200)])
+    archive.vacuum()
     archive.close()
     return job_id
 
