@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rota.django.current import database_of_store, get_app
@@ -9,6 +10,7 @@ from rota.django.test_runs import store_in_database
 from rota.testing import Kit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 
@@ -16,6 +18,8 @@ class _Case(Protocol):
     """What the mixin needs of unittest's TestCase."""
 
     def enterContext(self, context: AbstractContextManager[Any]) -> Any: ...  # noqa: N802 - its own name
+
+    def addCleanup(self, function: Callable[[], object]) -> None: ...  # noqa: N802 - its own name
 
 
 class RotaTests:
@@ -34,6 +38,9 @@ class RotaTests:
         """Give the test a kit of its own. The store of the test before is closed."""
         super().setUp()  # type: ignore[misc]  # of the TestCase beside it
         case: _Case = self
+        case.addCleanup(
+            gc.collect
+        )  # closes connections of threads that have ended: else the database cannot be dropped
         get_app().close()
         if self.rota_on_database:
             case.enterContext(store_in_database(get_app(), database_of_store()))
