@@ -13,8 +13,8 @@ from rota.inspector.calls import call
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.reading import all_schedules
 from rota.model.micros import SECOND, datetime_of, span_text
-from rota.model.schedules.edit import describe_origin
 from rota.model.schedules.firing import jitter_of
+from rota.model.schedules.origin import describe_origin
 from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
 from rota.triggers.every import Every

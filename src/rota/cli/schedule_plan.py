@@ -17,7 +17,7 @@ from rota.cli.words import count, listed, local
 from rota.config.words import shown_path
 from rota.deploy.deploy import apply, plan
 from rota.model.micros import SECOND, datetime_of
-from rota.model.schedules.edit import describe_origin
+from rota.model.schedules.origin import describe_origin
 from rota.triggers.zone import find_zone
 
 if TYPE_CHECKING:

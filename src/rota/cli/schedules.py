@@ -28,7 +28,8 @@ from rota.errors import Refused, ScheduleNotFound
 from rota.inspector.facts.job import enqueued_facts
 from rota.inspector.facts.schedule import ScheduleFacts, schedule_facts
 from rota.model.micros import datetime_of, micros_of
-from rota.model.schedules.edit import check_removable, describe_origin
+from rota.model.schedules.edit import check_removable
+from rota.model.schedules.origin import describe_origin
 from rota.model.schedules.schedule import Origin
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from rota.model.micros import check_instant, optional_instant
 from rota.model.names import check_schedule_id
 from rota.model.option_names import FOR_VERBS
 from rota.model.schedules import edit as edits
-from rota.model.schedules.edit import is_older
 from rota.model.schedules.firing import jitter_of
 from rota.model.schedules.never import check_new, check_pause_end, why_never
+from rota.model.schedules.origin import is_older
 from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec, checked
 from rota.model.secrets.redaction import DEFAULT
 from rota.model.tenant import born_paused, followed

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.entry import EntryEdit
-from rota.model.schedules.edit import describe_origin, is_older
+from rota.model.schedules.origin import describe_origin, is_older
 from rota.model.schedules.schedule import Origin
 from rota.model.schedules.wording import OF_TENANT, contents
 from rota.model.tenant import KIND, Tenant, tenant_facts, unpack_tenant

@@ -8,7 +8,7 @@ from rota.clock import utc_micros
 from rota.errors import BadTrigger
 from rota.inspector.occurrences import local_start, may_run
 from rota.model.micros import SECOND, datetime_of, optional_datetime
-from rota.model.schedules import edit as edits
+from rota.model.schedules.origin import describe_origin
 from rota.model.schedules.slots import coming_slot
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ScheduleView:
         self.last_duration = None if record.last.duration is None else record.last.duration / SECOND
         self.run_count = record.runs  # by its trigger and by hand
         self.version = record.version
-        self.origin = edits.describe_origin(record.origin)
+        self.origin = describe_origin(record.origin)
 
     @property
     def trigger(self) -> Trigger:

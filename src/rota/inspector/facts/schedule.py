@@ -15,7 +15,7 @@ from rota.inspector.facts.values import duration, utc
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.schedule_state import ScheduleState
 from rota.model.micros import SECOND, datetime_of, optional_datetime, outside_calendar
-from rota.model.schedules.edit import describe_origin
+from rota.model.schedules.origin import describe_origin
 from rota.model.schedules.schedule import Catchup, Overlap
 from rota.triggers.zone import find_zone
 

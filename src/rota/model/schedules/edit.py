@@ -16,6 +16,7 @@ from rota.model.audit_record import AuditRecord, Author, audit_record_of, facts_
 from rota.model.jobs.job import Job, NewJob
 from rota.model.reasons import reason_text
 from rota.model.schedules.firing import as_made, run_now, run_since_start
+from rota.model.schedules.origin import belongs_elsewhere, check_origin, is_older, may_hand_over, origin_sentence
 from rota.model.schedules.retiming import elsewhere, from_now, is_same_rule, kept_next, moved, with_begun
 from rota.model.schedules.schedule import (
     PAUSED,
@@ -44,7 +45,7 @@ from rota.model.schedules.slots import (
     with_ahead,
 )
 from rota.model.sync import start_sync
-from rota.sentences import Sentence, sentence
+from rota.sentences import sentence
 from rota.triggers.rezoned import WallTrigger
 
 if TYPE_CHECKING:
@@ -106,9 +107,9 @@ def register(
     if is_older(origin.version, existing.origin.version):
         return None
     has_moved = existing.origin.name != origin.name
-    if has_moved and not _may_hand_over(existing.origin, origin):
+    if has_moved and not may_hand_over(existing.origin, origin):
         todo = "edit it there, or choose another id, or move it with a higher version of the app"
-        raise _belongs_elsewhere(existing, origin, "change", todo)
+        raise belongs_elsewhere(existing, origin, "change", todo)
     if existing.origin.is_retired:
         return _restore(existing, spec, origin, now)
     if existing.spec == spec:
@@ -273,65 +274,6 @@ def record_fault(schedule: Schedule, now: int, error: str, author: Author) -> Ed
 
 def _without_fault(schedule: Schedule) -> Schedule:
     return with_ahead(schedule, fault="") if schedule.fault else schedule
-
-
-def check_origin(schedule: Schedule, origin: Origin, verb: str, todo: str) -> None:
-    """Refuse to change or remove what another origin declares: its next deploy would bring it back."""
-    if not _is_kin(schedule.origin, origin):
-        raise _belongs_elsewhere(schedule, origin, verb, todo)
-
-
-def _belongs_elsewhere(schedule: Schedule, origin: Origin, verb: str, todo: str) -> Refused:
-    return Refused(
-        sentence(
-            "refused.elsewhere",
-            "schedule '{schedule}' is defined by {origin}, so {who} {verb} it; {todo}",
-            schedule=schedule.id,
-            origin=origin_sentence(schedule.origin),
-            who=_who(origin),
-            verb=verb,
-            todo=todo,
-        )
-    )
-
-
-def _who(origin: Origin) -> str:
-    """A person or a program that edits by hand gets an error that says what it cannot do, whatever it used."""
-    return "you cannot" if origin.kind == "api" else f"{describe_origin(origin)} cannot"
-
-
-def _is_kin(defined_by: Origin, origin: Origin) -> bool:
-    """Whether both belong to one deploy: an app's code and its file do. An imported one is its next editor's."""
-    if defined_by.kind == "import" != origin.kind:
-        return True
-    kinds = {defined_by.kind, origin.kind}
-    return defined_by.app == origin.app and (len(kinds) == 1 or kinds == {"code", "file"})
-
-
-def _may_hand_over(defined_by: Origin, origin: Origin) -> bool:
-    """Whether a schedule may move from an app's code to its file, or back: in one version, one of them has it. An
-    imported one moves to its first editor, so that no later import undoes the edit."""
-    if defined_by.kind == "import":
-        return True
-    return defined_by.is_retired or is_older(defined_by.version, origin.version)
-
-
-def describe_origin(origin: Origin) -> str:
-    return str(origin_sentence(origin))
-
-
-def origin_sentence(origin: Origin) -> Sentence:
-    """Where a schedule is declared."""
-    app = sentence("origin.of_app", " of app '{app}'", app=origin.app) if origin.app else ""
-    match origin.kind:
-        case "import":
-            return sentence("origin.import", "an import from {app}", app=origin.app)
-        case "code":
-            return sentence("origin.code", "the code{app}", app=app)
-        case "file":
-            return sentence("origin.file", "a file{app}", app=app)
-        case _:
-            return sentence("origin.api", "the API{app}", app=app)
 
 
 def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_id: Callable[[], str]) -> Edit:
@@ -502,14 +444,6 @@ def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
     if spec.enabled:
         return _go_on(existing, now, DISABLED, is_enabled=True, spec=spec, problem=None)
     return _stop(existing, now, reason_text("schedule_disabled"), is_enabled=False, spec=spec, problem=None)
-
-
-def is_older(version: str, than: str) -> bool:
-    """Whether dotted numbers say so; anything else has no order."""
-    try:
-        return [int(part) for part in version.split(".")] < [int(part) for part in than.split(".")]
-    except ValueError:
-        return False
 
 
 def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None = None, **fields: Any) -> Edit:

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from rota.errors import Refused
 from rota.model.schedules import wording
-from rota.model.schedules.edit import Edit, describe_origin, register, retire
+from rota.model.schedules.edit import Edit, register, retire
 from rota.model.schedules.firing import start_of
 from rota.model.schedules.never import why_never
+from rota.model.schedules.origin import describe_origin
 from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec
 from rota.model.schedules.slots import next_slot
 from rota.model.secrets.redaction import DEFAULT, Redaction

@@ -14,7 +14,7 @@ from rota.errors import BadPayload
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import datetime_of, iso_text, span_text
 from rota.model.reasons import read_reason
-from rota.model.schedules.edit import origin_sentence
+from rota.model.schedules.origin import origin_sentence
 from rota.model.schedules.schedule import Origin, Pause, ScheduleSpec
 from rota.model.secrets.redaction import DEFAULT, Redaction
 from rota.sentences import Said, Sentence, sentence

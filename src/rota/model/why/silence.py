@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rota.model.micros import iso_text
 from rota.model.schedules import slots
-from rota.model.schedules.edit import describe_origin
+from rota.model.schedules.origin import describe_origin
 from rota.model.schedules.schedule import is_over
 from rota.model.why.job import Answer
 
