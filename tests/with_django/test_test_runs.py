@@ -56,6 +56,7 @@ def test_the_jobs_of_a_test_run_stay_in_it(database):
 
 
 def test_a_database_that_is_renamed_outside_of_tests_does_not_move_the_jobs(monkeypatch):
+    monkeypatch.delattr(mail, "outbox", raising=False)  # a test case of Django that ran before has made it
     databases = {"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "shop"}}
     run = StoreOfTestRun(databases, "default")
     databases["default"]["NAME"] = "shop_of_a_tenant"

@@ -38,16 +38,22 @@ class ConnectionCare(Middleware):
     async def arun(self, job: JobAttempt, call_next: Callable[[JobAttempt], Awaitable[Any]]) -> Any:
         """Around a coroutine: its database calls have a thread of their own, which ends with the attempt."""
         if _is_for_test.get():
-            return await call_next(job)
+            return await _closing(call_next(job))
         async with ThreadSensitiveContext():
-            try:
-                return await call_next(job)
-            finally:
-                await sync_to_async(_close_all, thread_sensitive=True)()
+            return await _closing(call_next(job))
+
+
+async def _closing(attempt: Awaitable[Any]) -> Any:
+    """Await an attempt, and close what it has opened in the thread of its database calls."""
+    try:
+        return await attempt
+    finally:
+        await sync_to_async(_close_all, thread_sensitive=True)()
 
 
 def run_for_test(begin: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Run a coroutine of a kit to its end. Its database calls run in the thread of the test, in its transaction."""
+    """Run a coroutine of a kit to its end. Its database calls run in this thread: that of the test, in its transaction,
+    unless the test is a coroutine itself."""
 
     async def run() -> Any:
         _is_for_test.set(True)

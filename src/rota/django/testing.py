@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rota.django.current import database_of_store, get_app
@@ -10,7 +9,6 @@ from rota.django.test_runs import store_in_database
 from rota.testing import Kit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 
@@ -18,8 +16,6 @@ class _Case(Protocol):
     """What the mixin needs of unittest's TestCase."""
 
     def enterContext(self, context: AbstractContextManager[Any]) -> Any: ...  # noqa: N802 - its own name
-
-    def addCleanup(self, function: Callable[[], object]) -> None: ...  # noqa: N802 - its own name
 
 
 class RotaTests:
@@ -38,9 +34,6 @@ class RotaTests:
         """Give the test a kit of its own. The store of the test before is closed."""
         super().setUp()  # type: ignore[misc]  # of the TestCase beside it
         case: _Case = self
-        case.addCleanup(
-            gc.collect
-        )  # closes connections of threads that have ended: else the database cannot be dropped
         get_app().close()
         if self.rota_on_database:
             case.enterContext(store_in_database(get_app(), database_of_store()))

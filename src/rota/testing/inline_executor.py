@@ -68,10 +68,10 @@ class InlineExecutor:
         run.finish(outcome)
 
     def _run_on_a_loop(self, run: Run) -> Outcome:
-        if self._run_coroutine is None or _has_loop():
-            return _run_in_a_thread(run)
-        outcome: Outcome = self._run_coroutine(partial(run_async, run))
-        return outcome
+        if self._run_coroutine is None:
+            return _in_a_thread(lambda: asyncio.run(run_async(run)))
+        on_its_way = partial(self._run_coroutine, partial(run_async, run))
+        return _in_a_thread(on_its_way) if _has_loop() else on_its_way()
 
     def stop(self) -> None:
         """Nothing to do: no threads."""
@@ -121,13 +121,11 @@ def _has_loop() -> bool:
     return True
 
 
-def _run_in_a_thread(run: Run) -> Outcome:
+def _in_a_thread(run: Callable[[], Outcome]) -> Outcome:
     """In a thread of its own, because the caller's may have a running loop already."""
     outcomes: list[Outcome] = []
     context = copy_context()  # which says whether this is a run beside another
-    thread = threading.Thread(
-        target=context.run, args=(lambda: outcomes.append(asyncio.run(run_async(run))),), name="rota-kit-loop"
-    )
+    thread = threading.Thread(target=context.run, args=(lambda: outcomes.append(run()),), name="rota-kit-loop")
     thread.start()
     thread.join()
     return outcomes[0]
