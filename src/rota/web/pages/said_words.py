@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.web.pages.words import Words
 
 
-_INSTANTS = frozenset({"at", "end", "until", "first", "last"})  # values that may be one; other texts are what was typed
+_INSTANTS = ("at", "end", "until", "first", "last")  # how values that may be one are called; others are what was typed
 
 
 def say(words: Words, text: Said) -> Markup:
@@ -57,7 +57,7 @@ def _shown(words: Words, name: str, value: Any) -> Any:
         return say(words, value)
     if name == "state":
         return state_word(words, str(value))
-    if name in _INSTANTS and isinstance(value, str) and (at := instant_in(value)) is not None:
+    if name.rpartition("_")[2] in _INSTANTS and isinstance(value, str) and (at := instant_in(value)) is not None:
         return words.time(at, "minutes")
     return "" if value is None else value
 
