@@ -152,8 +152,8 @@ class ExchangeClient:
         return CompletedExchange(request, reports, sent_at, reply)
 
     def _request(self) -> Exchange:
-        """A worker that has jobs leaves those that are due in a moment to idle workers."""
-        return msgspec.structs.replace(self.request, ahead=0) if self._runs else self.request
+        """A worker that has jobs leaves those that are due in a moment, or added next, to idle workers."""
+        return msgspec.structs.replace(self.request, ahead=0, is_idle=False) if self._runs else self.request
 
     def _flush_logs(self, reports: list[Report]) -> None:
         for report in reports:

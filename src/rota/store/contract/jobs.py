@@ -46,6 +46,9 @@ class JobVerbs(ABC):
         schedule's policy (skip, if the schedule is gone), its live job and the last held one, it becomes ready or
         held, or it is deleted and leaves a skip. That is one step of its own or part of the claim's. Two claims never
         decide on one job twice.
+
+        If an idle worker that has a listener claims nothing, the store may claim one job for it when that is added, as
+        this call would have done. The listener wakes, and the worker's next exchange returns the job.
         """
 
     @abstractmethod

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Exchange
     from rota.store.redis.changing import Changer
     from rota.store.redis.connection import Reply
+    from rota.store.redis.fast.handover import Handover
     from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.lookahead import LookaheadDecider
 
@@ -48,20 +49,30 @@ MOST_CLAIMED = 2_000  # jobs in one call: a script must not block the server for
 class Exchanger:
     """Records what workers did, and gives them jobs."""
 
-    def __init__(self, writer: GuardedWriter, changer: Changer, lookahead: LookaheadDecider) -> None:
+    def __init__(
+        self, writer: GuardedWriter, changer: Changer, lookahead: LookaheadDecider, handover: Handover
+    ) -> None:
         self._writer = writer
         self._changer = changer
         self._lookahead = lookahead
+        self._handover = handover
 
     def exchange(self, request: Exchange, now: int | None) -> Exchanged:
-        """One round trip. More are needed if an end releases other jobs or adds to a ledger, if a job succeeded that
-        was asked to stop, and if a job is due that its schedule created before it was."""
+        """One round trip; none if a job was handed to the worker and it settles nothing. More are needed if an end
+        releases other jobs or adds to a ledger, if a job succeeded that was asked to stop, and if a job is due that its
+        schedule created before it was."""
+        jobs = self._handover.take(request.holder)
+        if jobs and not request.settled:
+            return Exchanged(now=self._writer.connection.clock.now() if now is None else now, claimed=jobs)
         separate = _separate(request.settled)
         at_once = [change for change in request.settled if change.id not in separate] if separate else request.settled
-        reply = self._call(request, at_once, 0 if separate else request.want, now)
-        refused, left, *claimed, taken = reply.body
+        reply = self._call(request, at_once, 0 if separate else max(0, request.want - len(jobs)), now)
+        jobs += self._handover.take(request.holder)  # it may have arrived meanwhile
+        refused, left, raw, next_due_at, lookahead, taken, handed = reply.body
         if taken is not None:
             self._count_runs([at_once[number - 1] for number in taken], reply.now)
+        if handed is not None and self._handover.is_first(request.holder, handed[0][0].decode()):
+            jobs += self._claimed(handed, request.holder, reply.now)
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
         if separate or left:
             names = {tuple(part.decode() for part in one) for one in left}
@@ -72,13 +83,12 @@ class Exchanger:
                 "exchange", rest, lambda change, job, _: is_held_by(request.holder, change, job), now=now
             )
             reply = self._call(request, [], request.want, now)
-            claimed = reply.body[2:-1]
-        if claimed[2]:
-            self._lookahead.decide(claimed[2], now)
+            raw, next_due_at, lookahead = reply.body[2:5]
+        if lookahead:
+            self._lookahead.decide(lookahead, now)
             reply = self._call(request, [], request.want, now, has_decided=True)
-            claimed = reply.body[2:-1]
-        raw, next_due_at, _ = claimed
-        jobs = self._claimed(raw, request.holder, reply.now) if raw else []
+            raw, next_due_at = reply.body[2:4]
+        jobs += self._claimed(raw, request.holder, reply.now) if raw else []
         due = None if next_due_at is None else int(next_due_at)
         return Exchanged(now=reply.now, refused=refusals, claimed=jobs, next_due_at=due)
 
@@ -102,6 +112,8 @@ class Exchanger:
             most_promoted=MOST_PROMOTED,
             has_decided=has_decided,
             ahead=request.ahead,
+            channel=self._handover.channel if request.is_idle else None,
+            known=self._handover.known(request.holder),
         )
         reach("exchange.after_commit")
         return reply

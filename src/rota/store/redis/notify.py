@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from contextlib import suppress
@@ -14,6 +15,7 @@ from rota.store.contract import Listener
 if TYPE_CHECKING:
     from rota.store.contract import Channel
     from rota.store.redis.connection import Connection
+    from rota.store.redis.fast.handover import Handover
 
 QUIET = 30.0  # seconds without a message after which the server is sent a PING
 DEADLINE = 5.0  # seconds for an answer
@@ -21,15 +23,25 @@ PAUSE = 1.0  # seconds between two attempts to subscribe again
 
 
 class ChannelListener(Listener):
-    """One subscription, and the thread that reads it. If the connection breaks, the thread subscribes again."""
+    """One subscription, and the thread that reads it. If the connection breaks, the thread subscribes again.
 
-    def __init__(self, connection: Connection, channel: Channel) -> None:
+    A listener for jobs also reads a channel of its own, on which jobs are handed to the workers of this process.
+    """
+
+    def __init__(self, connection: Connection, channel: Channel, handover: Handover) -> None:
         self._client = connection.client
-        self._channel = f"{connection.prefix}notify:{channel}"
+        self._channels = [f"{connection.prefix}notify:{channel}"]
+        self._handover = handover
+        self._own = f"{connection.prefix}notify:{channel}:{secrets.token_hex(8)}"
         self._woken = threading.Event()
         self._closed = threading.Event()
+        is_handing = channel == "jobs" and connection.can_publish_bytes
+        if is_handing:
+            self._channels.append(self._own)
         with connection.translated():
             self._subscription = self._subscribe()
+        if is_handing:
+            handover.open(self._own, self._woken.set)
         threading.Thread(target=self._run, name="rota-listener", daemon=True).start()
 
     def wait(self, timeout: float) -> bool:
@@ -41,6 +53,7 @@ class ChannelListener(Listener):
         self._woken.set()
 
     def close(self) -> None:
+        self._handover.close(self._own)
         self._closed.set()
         with suppress(Exception):  # the thread may be closing it, too
             self._subscription.unsubscribe()  # ends the read of the thread
@@ -74,17 +87,24 @@ class ChannelListener(Listener):
     def _next_message(self, timeout: float) -> dict[str, Any] | None:
         """Wake the caller if it is a notification, or if the driver has subscribed again: some may have been missed."""
         message: dict[str, Any] | None = self._subscription.get_message(timeout=timeout)
-        if message is not None and message["type"] in {"message", "subscribe"}:
+        if message is None or message["type"] not in {"message", "subscribe"}:
+            return message
+        if message["type"] == "message" and message["data"]:
+            self._handover.receive(message["data"])
+        else:
             self._woken.set()
         return message
 
     def _subscribe(self) -> Any:
-        """Subscribe, and wait for the answer: from here on, no notification is missed."""
+        """Subscribe, and wait for the answers: from here on, no notification is missed."""
         subscription = self._client.pubsub()
         try:
-            subscription.subscribe(self._channel)
+            subscription.subscribe(*self._channels)
             until = time.monotonic() + DEADLINE
-            while (message := subscription.get_message(timeout=DEADLINE)) is None or message["type"] != "subscribe":
+            missing = len(self._channels)
+            while missing:
+                message = subscription.get_message(timeout=DEADLINE)
+                missing -= message is not None and message["type"] == "subscribe"
                 if time.monotonic() > until:
                     raise OSError("no answer to SUBSCRIBE")  # noqa: TRY301 - the caller translates it
         except BaseException:

@@ -90,7 +90,7 @@ from rota.testing.store_suite.moving import (
     source,
 )
 from rota.testing.store_suite.nodes import TestNodes
-from rota.testing.store_suite.notify import TestListeners
+from rota.testing.store_suite.notify import TestIdleWorkers, TestListeners, listener
 from rota.testing.store_suite.occurrences import (
     TestFolding,
     TestJobsAsRecords,
@@ -169,6 +169,7 @@ __all__ = [
     "TestGettingJobs",
     "TestHeldJobs",
     "TestHistories",
+    "TestIdleWorkers",
     "TestInjectedClock",
     "TestJobsAsRecords",
     "TestJudgingAhead",
@@ -241,6 +242,7 @@ __all__ = [
     "TestWaitingForWhatHasEnded",
     "TestWhatIsNoWrongClock",
     "TestWindows",
+    "listener",
     "source",
     "store",
 ]

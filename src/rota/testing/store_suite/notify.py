@@ -6,13 +6,30 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
+from rota.model.jobs.state import State
 from rota.model.schedules.edit import disable
-from rota.testing.store_suite.builders import MINUTE, T0
-from rota.testing.store_suite.steps import add_job, add_schedule, change_schedule, fire
+from rota.store.contract import Exchange
+from rota.testing.store_suite.builders import LEASE, MINUTE, RIVAL, T0, WORKER, a_job
+from rota.testing.store_suite.steps import (
+    add,
+    add_job,
+    add_schedule,
+    change_schedule,
+    claim,
+    fire,
+    history,
+    ids,
+    queue_info,
+    read,
+    succeed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rota.model.jobs.job import Job
     from rota.store.contract import Channel, Listener, Store
 
 PATIENCE = 60.0  # seconds; a notification that comes takes none of them
@@ -79,3 +96,149 @@ class TestListeners:
     def test_a_wait_is_over_when_its_time_is(self, store: Store) -> None:
         with listener_on(store, "jobs") as listener:
             assert listener.wait(0.001) in {True, False}
+
+
+def claim_idle(
+    store: Store, *, holder: str = WORKER, queues: tuple[str, ...] = ("default",), want: int = 5, now: int = T0
+) -> list[Job]:
+    """As a worker that has no jobs."""
+    request = Exchange(holder=holder, queues=queues, want=want, lease_for=LEASE, is_idle=True)
+    return store.exchange(request, now=now).claimed
+
+
+@pytest.fixture
+def listener(store: Store) -> Iterator[Listener]:
+    with listener_on(store, "jobs") as opened:
+        yield opened
+
+
+class TestIdleWorkers:
+    """A job that is added while idle workers listen is claimed once, whether the store claims it for one or not."""
+
+    @pytest.mark.parametrize("is_awaited", [True, False])
+    def test_it_is_claimed_once(self, store: Store, listener: Listener, is_awaited: bool) -> None:  # noqa: FBT001
+        assert claim_idle(store) == []
+        job_id = add_job(store)
+        if is_awaited:
+            assert listener.wait(PATIENCE)
+        assert ids(claim_idle(store)) == [job_id]
+        assert claim_idle(store) == claim(store, 5, holder=RIVAL) == []
+
+    def test_it_has_a_lease_and_ends_as_any_other(self, store: Store, listener: Listener) -> None:
+        claim_idle(store)
+        job_id = add_job(store, now=T0 + 1)
+        assert listener.wait(PATIENCE)
+        (job,) = claim_idle(store, now=T0 + 1)
+        stored = read(store, job_id)
+        assert (job.state, job.holder, job.lease_no, job.lease_until) == (State.RUNNING, WORKER, 1, T0 + 1 + LEASE)
+        assert (stored.state, stored.holder, stored.lease_no) == (State.RUNNING, WORKER, 1)
+        assert queue_info(store).counts == {State.RUNNING: 1}
+        assert succeed(store, job, now=T0 + 2) == []
+        assert history(store, job_id) == [State.QUEUED, State.RUNNING, State.SUCCEEDED]
+
+    def test_of_several_idle_workers_one_gets_it(self, store: Store, listener: Listener) -> None:
+        workers = [WORKER, RIVAL, "worker-3"]
+        for holder in workers:
+            claim_idle(store, holder=holder)
+        job_id = add_job(store)
+        assert listener.wait(PATIENCE)
+        assert ids(job for holder in workers * 2 for job in claim_idle(store, holder=holder)) == [job_id]
+
+    def test_each_of_several_jobs_is_claimed_once(self, store: Store, listener: Listener) -> None:
+        workers = [WORKER, RIVAL]
+        for holder in workers:
+            claim_idle(store, holder=holder)
+        added = [add_job(store) for _ in range(6)]
+        assert listener.wait(PATIENCE)
+        claimed = [job for holder in workers * 2 for job in claim_idle(store, holder=holder)]
+        assert sorted(ids(claimed)) == sorted(added)
+
+    def test_a_worker_gets_no_more_than_it_wants(self, store: Store) -> None:
+        """Without a listener, nothing tells it of the job before its next exchange."""
+        with listener_on(store, "jobs"):
+            claim_idle(store, want=1)
+            added = [add_job(store), add_job(store)]
+        first = claim_idle(store, want=1)
+        assert len(first) == 1
+        assert sorted(ids([*first, *claim_idle(store, want=1)])) == sorted(added)
+
+    def test_a_queue_that_is_paused_meanwhile_gives_nothing(self, store: Store, listener: Listener) -> None:
+        queues = ("default", "mail")
+        claim_idle(store, queues=queues)
+        store.pause_queue("mail", paused=True)
+        claim_idle(store, queues=queues)
+        job_id = add_job(store, queue="mail")
+        assert read(store, job_id).state is State.QUEUED
+        assert claim_idle(store, queues=queues) == []
+        store.pause_queue("mail", paused=False)
+        assert listener.wait(PATIENCE)
+        assert ids(claim_idle(store, queues=queues)) == [job_id]
+
+    def test_a_worker_of_other_queues_gets_nothing(self, store: Store, listener: Listener) -> None:
+        claim_idle(store, queues=("mail",))
+        job_id = add_job(store)
+        assert listener.wait(PATIENCE)
+        assert claim_idle(store, queues=("mail",)) == []
+        assert ids(claim(store, holder=RIVAL)) == [job_id]
+
+    def test_a_worker_that_wants_no_more_gets_nothing(self, store: Store, listener: Listener) -> None:
+        claim_idle(store)
+        claim_idle(store, want=0)
+        job_id = add_job(store)
+        assert listener.wait(PATIENCE)
+        assert claim_idle(store, want=0) == []
+        assert ids(claim(store, holder=RIVAL)) == [job_id]
+
+    def test_a_worker_that_listens_no_more_gets_nothing(self, store: Store) -> None:
+        with listener_on(store, "jobs"):
+            claim_idle(store)
+        job_id = add_job(store)
+        assert ids(claim(store, holder=RIVAL)) == [job_id]
+
+    def test_a_worker_with_jobs_leaves_it_to_others(self, store: Store, listener: Listener) -> None:
+        claim(store, 5)
+        job_id = add_job(store)
+        assert listener.wait(PATIENCE)
+        assert ids(claim(store, 5, holder=RIVAL)) == [job_id]
+
+    def test_jobs_that_came_before_go_first(self, store: Store, listener: Listener) -> None:
+        claim_idle(store)
+        early = add(store, a_job(), a_job())
+        late = add_job(store)
+        assert listener.wait(PATIENCE)
+        assert ids(claim_idle(store)) == [*early, late]
+
+    def test_what_is_due_first_goes_first(self, store: Store, listener: Listener) -> None:
+        due = add_job(store, delay=MINUTE)
+        claim_idle(store)
+        late = add_job(store, now=T0 + MINUTE)
+        assert listener.wait(PATIENCE)
+        assert ids(claim_idle(store, now=T0 + MINUTE)) == [due, late]
+
+    def test_a_key_holds(self, store: Store, listener: Listener) -> None:
+        claim_idle(store)
+        job_id = add_job(store, key="only")
+        assert listener.wait(PATIENCE)
+        (job,) = claim_idle(store)
+        assert job.key == "only"
+        assert add_job(store, key="only") == job_id
+        succeed(store, job)
+        assert add_job(store, key="only") != job_id
+
+    def test_a_lease_that_expires_is_found(self, store: Store, listener: Listener) -> None:
+        """The worker may die before it learns of the job."""
+        claim_idle(store)
+        job_id = add_job(store)
+        assert listener.wait(PATIENCE)
+        claim_idle(store)
+        assert ids(store.expired_jobs(5, now=T0 + LEASE + 1)) == [job_id]
+
+    def test_its_end_leaves_the_other_leases_of_the_worker(self, store: Store, listener: Listener) -> None:
+        claim_idle(store)
+        add_job(store)
+        assert listener.wait(PATIENCE)
+        (first,) = claim_idle(store)
+        second = add_job(store)
+        claim(store)
+        succeed(store, first)
+        assert ids(store.expired_jobs(5, now=T0 + LEASE + 1)) == [second]

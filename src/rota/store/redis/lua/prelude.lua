@@ -111,8 +111,12 @@ local function drop_leases(holder, number)
   end
 end
 
+-- Wake listeners. Workers that wait for a single job (add_one.lua) must look for others first.
 local function notify(channel)
   redis.call('PUBLISH', P .. 'notify:' .. channel, '')
+  if channel == 'jobs' then
+    redis.call('DEL', P .. 'waiting')
+  end
 end
 
 -- Remember that a queue has ready jobs of a priority: whether it had none before.
