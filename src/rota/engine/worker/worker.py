@@ -153,7 +153,7 @@ class Worker(Service):
 
     def turn(self) -> float:
         self._event.clear()
-        if self._begin_on_time():
+        if self._begin_on_time() or self._begin_claimed():
             return SHORT_PAUSE
         if self.is_sealed and self._store.sealed() is None:
             self.note_unsealed()
@@ -262,6 +262,17 @@ class Worker(Service):
         runs = self._early.take_due(self.clock.now())
         self._submit(runs)
         return bool(runs)
+
+    def _begin_claimed(self) -> bool:
+        """Start a job that the store has claimed for this worker when it was added; whether there was one."""
+        jobs = self._listener.take_claimed(self.holder) if self._listener is not None else []
+        now, at = self.clock.now(), self.clock.monotonic()
+        for job in jobs:
+            claimed_at = at - max(0, now - (job.started_at or now)) / SECOND
+            if at < claimed_at + self.settings.lease_for / SECOND:  # else the rescuer has it
+                self.is_idle.clear()
+                self.dispatch([job], claimed_at)
+        return bool(jobs)
 
     def _submit(self, runs: list[Run]) -> None:
         """Give runs to their executors, those of one executor together."""

@@ -48,7 +48,7 @@ class JobVerbs(ABC):
         decide on one job twice.
 
         If an idle worker that has a listener claims nothing, the store may claim one job for it when that is added, as
-        this call would have done. The listener wakes, and the worker's next exchange returns the job.
+        this call would have done. The listener wakes and has the job, or else the worker's next exchange returns it.
         """
 
     @abstractmethod

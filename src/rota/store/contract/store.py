@@ -14,6 +14,7 @@ from rota.store.contract.schedules import ScheduleVerbs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rota.model.jobs.job import Job
     from rota.store.contract.values import Channel
 
 
@@ -27,6 +28,10 @@ class Listener(ABC):
     @abstractmethod
     def wake(self) -> None:
         """End the wait, from any thread of this process."""
+
+    @abstractmethod
+    def take_claimed(self, holder: str) -> list[Job]:
+        """The job that the store has claimed for this idle worker since its last exchange (see `exchange`)."""
 
     @abstractmethod
     def close(self) -> None: ...

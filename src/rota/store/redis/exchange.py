@@ -58,14 +58,11 @@ class Exchanger:
         self._handover = handover
 
     def exchange(self, request: Exchange, now: int | None) -> Exchanged:
-        """One round trip; none if a job was handed to the worker and it settles nothing. More are needed if an end
-        releases other jobs or adds to a ledger, if a job succeeded that was asked to stop, and if a job is due that its
-        schedule created before it was."""
-        jobs = self._handover.take(request.holder)
-        if jobs and not request.settled:
-            return Exchanged(now=self._writer.connection.clock.now() if now is None else now, claimed=jobs)
+        """One round trip. More are needed if an end releases other jobs or adds to a ledger, if a job succeeded that
+        was asked to stop, and if a job is due that its schedule created before it was."""
         separate = _separate(request.settled)
         at_once = [change for change in request.settled if change.id not in separate] if separate else request.settled
+        jobs = self._handover.take(request.holder)
         reply = self._call(request, at_once, 0 if separate else max(0, request.want - len(jobs)), now)
         jobs += self._handover.take(request.holder)  # it may have arrived meanwhile
         refused, left, raw, next_due_at, lookahead, taken, handed = reply.body

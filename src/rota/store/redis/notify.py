@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from rota.store.contract import Listener
 
 if TYPE_CHECKING:
+    from rota.model.jobs.job import Job
     from rota.store.contract import Channel
     from rota.store.redis.connection import Connection
     from rota.store.redis.fast.handover import Handover
@@ -51,6 +52,9 @@ class ChannelListener(Listener):
 
     def wake(self) -> None:
         self._woken.set()
+
+    def take_claimed(self, holder: str) -> list[Job]:
+        return self._handover.take(holder)
 
     def close(self) -> None:
         self._handover.close(self._own)

@@ -99,9 +99,18 @@ class TestListeners:
 
 
 def claim_idle(
-    store: Store, *, holder: str = WORKER, queues: tuple[str, ...] = ("default",), want: int = 5, now: int = T0
+    store: Store,
+    listener: Listener | None = None,
+    *,
+    holder: str = WORKER,
+    queues: tuple[str, ...] = ("default",),
+    want: int = 5,
+    now: int = T0,
 ) -> list[Job]:
-    """As a worker that has no jobs."""
+    """As a worker that has no jobs: what its listener has, or else what an exchange claims."""
+    claimed = [] if listener is None else listener.take_claimed(holder)
+    if claimed:
+        return claimed
     request = Exchange(holder=holder, queues=queues, want=want, lease_for=LEASE, is_idle=True)
     return store.exchange(request, now=now).claimed
 
@@ -115,20 +124,20 @@ def listener(store: Store) -> Iterator[Listener]:
 class TestIdleWorkers:
     """A job that is added while idle workers listen is claimed once, whether the store claims it for one or not."""
 
-    @pytest.mark.parametrize("is_awaited", [True, False])
-    def test_it_is_claimed_once(self, store: Store, listener: Listener, is_awaited: bool) -> None:  # noqa: FBT001
+    @pytest.mark.parametrize("by", ["listener", "exchange", "exchange at once"])
+    def test_it_is_claimed_once(self, store: Store, listener: Listener, by: str) -> None:
         assert claim_idle(store) == []
         job_id = add_job(store)
-        if is_awaited:
+        if by != "exchange at once":
             assert listener.wait(PATIENCE)
-        assert ids(claim_idle(store)) == [job_id]
-        assert claim_idle(store) == claim(store, 5, holder=RIVAL) == []
+        assert ids(claim_idle(store, listener if by == "listener" else None)) == [job_id]
+        assert claim_idle(store, listener) == claim(store, 5, holder=RIVAL) == []
 
     def test_it_has_a_lease_and_ends_as_any_other(self, store: Store, listener: Listener) -> None:
         claim_idle(store)
         job_id = add_job(store, now=T0 + 1)
         assert listener.wait(PATIENCE)
-        (job,) = claim_idle(store, now=T0 + 1)
+        (job,) = claim_idle(store, listener, now=T0 + 1)
         stored = read(store, job_id)
         assert (job.state, job.holder, job.lease_no, job.lease_until) == (State.RUNNING, WORKER, 1, T0 + 1 + LEASE)
         assert (stored.state, stored.holder, stored.lease_no) == (State.RUNNING, WORKER, 1)
@@ -142,7 +151,7 @@ class TestIdleWorkers:
             claim_idle(store, holder=holder)
         job_id = add_job(store)
         assert listener.wait(PATIENCE)
-        assert ids(job for holder in workers * 2 for job in claim_idle(store, holder=holder)) == [job_id]
+        assert ids(job for holder in workers * 2 for job in claim_idle(store, listener, holder=holder)) == [job_id]
 
     def test_each_of_several_jobs_is_claimed_once(self, store: Store, listener: Listener) -> None:
         workers = [WORKER, RIVAL]
@@ -150,7 +159,7 @@ class TestIdleWorkers:
             claim_idle(store, holder=holder)
         added = [add_job(store) for _ in range(6)]
         assert listener.wait(PATIENCE)
-        claimed = [job for holder in workers * 2 for job in claim_idle(store, holder=holder)]
+        claimed = [job for holder in workers * 3 for job in claim_idle(store, listener, holder=holder)]
         assert sorted(ids(claimed)) == sorted(added)
 
     def test_a_worker_gets_no_more_than_it_wants(self, store: Store) -> None:
@@ -206,20 +215,20 @@ class TestIdleWorkers:
         early = add(store, a_job(), a_job())
         late = add_job(store)
         assert listener.wait(PATIENCE)
-        assert ids(claim_idle(store)) == [*early, late]
+        assert ids(claim_idle(store, listener)) == [*early, late]
 
     def test_what_is_due_first_goes_first(self, store: Store, listener: Listener) -> None:
         due = add_job(store, delay=MINUTE)
         claim_idle(store)
         late = add_job(store, now=T0 + MINUTE)
         assert listener.wait(PATIENCE)
-        assert ids(claim_idle(store, now=T0 + MINUTE)) == [due, late]
+        assert ids(claim_idle(store, listener, now=T0 + MINUTE)) == [due, late]
 
     def test_a_key_holds(self, store: Store, listener: Listener) -> None:
         claim_idle(store)
         job_id = add_job(store, key="only")
         assert listener.wait(PATIENCE)
-        (job,) = claim_idle(store)
+        (job,) = claim_idle(store, listener)
         assert job.key == "only"
         assert add_job(store, key="only") == job_id
         succeed(store, job)
@@ -237,7 +246,7 @@ class TestIdleWorkers:
         claim_idle(store)
         add_job(store)
         assert listener.wait(PATIENCE)
-        (first,) = claim_idle(store)
+        (first,) = claim_idle(store, listener)
         second = add_job(store)
         claim(store)
         succeed(store, first)

@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 
 from rota.store.shared import forks
 
-MOST_IDLE = 0.1  # seconds; a server that closes a connection and accepts a new one takes longer
+MOST_IDLE = 0.01  # seconds; a server that restarts takes longer
 
 
 class KeptConnections(forks.Forked):

@@ -390,7 +390,9 @@ local function handed_over()
     return false
   end
   ask.want = math.max(0, ask.want - 1)
-  return { { id }, { queue }, { redis.call('HGET', P .. 'job', id) }, {}, {}, string.sub(lease, 33, 64) }
+  local till = later(ask.lease_for)
+  redis.call('HSET', P .. 'lease', id, string.sub(lease, 1, 32) .. wide(till) .. fence_of(lease))
+  return { { id }, { queue }, { redis.call('HGET', P .. 'job', id) }, {}, {}, till }
 end
 
 -- Until its next exchange, this idle worker waits for a single job of these queues: no longer than a poll takes, and no
