@@ -59,7 +59,7 @@ class _Reader:
         self.connection = connection
         self.is_closed = False
         self.is_stale = False  # its file is no longer at its path, or it was opened before a fork
-        self._lock = threading.Lock()  # held during a read, so that a fork can wait for its end
+        self._lock = threading.Lock()  # held during a read: a connection that is closed meanwhile crashes the process
 
     def begin(self) -> bool:
         """Whether it may be used now; end() must follow."""
@@ -193,8 +193,9 @@ class Database(forks.Forked):
                 self._forsake()
                 self._watch.remove_old_companions()
                 return
+            deadline = time.monotonic() + LOCK_PATIENCE
             for reader in list(self._readers):
-                reader.connection.close()
+                reader.close(deadline)  # if its thread reads for longer, it is closed when that thread ends its read
             if self._writer is not None:
                 self._writer.close()
             self._local = threading.local()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.errors import StoreSealed
+from rota.errors import StoreSealed, StoreUnavailable
 from rota.model.jobs.outcome import Failed
 from rota.model.schedules.edit import pause
-from rota.store.contract import Exchange, Refusal, Seal
+from rota.store.contract import Exchange, JobFilter, Refusal, Seal
 from rota.store.memory import MemoryStore
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_line, a_node
 from rota.testing.store_suite.checks import check_store
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 __all__ = ["TestDurableStore"]
+
+READERS = 3
+ROUNDS = 5
 
 
 class TestDurableStore:
@@ -140,3 +145,24 @@ class TestDurableStore:
             before = (store.list_logs(job_id), store.list_nodes())
         with opened(make_store) as store:
             assert (store.list_logs(job_id), store.list_nodes()) == before
+
+    def test_threads_that_read_while_the_handle_is_closed_are_refused(self, make_store: Callable[[], Store]) -> None:
+        for _ in range(ROUNDS):
+            begun = Barrier(READERS + 1)
+            with ThreadPoolExecutor(READERS) as pool, opened(make_store) as store:
+                add(store, *[a_job() for _ in range(100)])
+                reads = [pool.submit(_read_until_closed, store, begun) for _ in range(READERS)]
+                begun.wait()
+                store.close()
+                for read in reads:
+                    assert "closed" in read.result()
+
+
+def _read_until_closed(store: Store, begun: Barrier) -> str:
+    """List jobs again and again; what the store says when it is closed."""
+    begun.wait()
+    while True:
+        try:
+            store.list_jobs(JobFilter(), limit=100)
+        except StoreUnavailable as err:
+            return str(err)
