@@ -13,7 +13,7 @@ from rota.errors import StoreError, StoreSealed
 from rota.failpoints import install
 from rota.store.contract import Added, JobFilter, Seal
 from rota.store.sqlite import SqliteStore
-from rota.store.sqlite.group_adder import MOST, GroupAdder, _Caller
+from rota.store.sqlite.adding import MOST_GROUPED, GroupAdder, _Caller
 from rota.testing.store_suite.builders import a_job
 
 PATIENCE = 20.0
@@ -90,7 +90,7 @@ def test_jobs_that_wait_for_a_transaction_are_added_by_the_next_one(store):
 
 
 def test_a_transaction_adds_a_bounded_number_of_jobs(store):
-    jobs = [a_job() for _ in range(MOST + 1)]
+    jobs = [a_job() for _ in range(MOST_GROUPED + 1)]
     with one_writes_and_others_wait(store, *jobs) as (others, transactions):
         transactions.may_commit.set()
         assert [other.result(PATIENCE)[0].id for other in others] == [job.id for job in jobs]
