@@ -34,13 +34,11 @@ from rota.inspector.schedule_index import read_briefs
 from rota.inspector.search import search_from, search_jobs
 from rota.inspector.standing import read_schedules, read_standing
 from rota.model.audit_record import subject_of
-from rota.model.jobs.job import Job
+from rota.model.jobs.job import FINAL, Job, new_id
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import Change, settle
-from rota.model.jobs.state import FINAL
 from rota.model.micros import SECOND, datetime_of
-from rota.model.names import new_id
 from rota.model.schedules.edit import Edit
 from rota.store.contract import AuditFilter, Exchange, JobFilter, Node, Retention, ScheduleFilter
 from rota.tasks.task import Request

@@ -10,11 +10,10 @@ import psycopg
 from msgspec.structs import replace
 
 from rota import App
-from rota.model.jobs.job import NewJob
+from rota.model.jobs.job import NewJob, State
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange, JobFilter, Store
 

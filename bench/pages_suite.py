@@ -12,7 +12,7 @@ from bench.live import idle_figure, live_figures
 from bench.measure import Figure, alone, within, yardstick
 from bench.stores import STORES
 from rota import App, every
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import JobFilter, LogLine, Retention
 
 NAMESPACE = "pages"

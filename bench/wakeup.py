@@ -17,8 +17,8 @@ from rota.engine.events import Events
 from rota.engine.scheduling.partition import Partition
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
+from rota.model.jobs.job import new_id
 from rota.model.micros import SECOND
-from rota.model.names import new_id
 from rota.model.schedules.edit import Edit
 from rota.model.schedules.firing import Firing
 from rota.store.contract import Channel, Due, Fired, Listener, Store

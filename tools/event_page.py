@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import rota
 from rota.engine import events
 from rota.engine.events import NAMES, Event
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from tools.markdown import sentence, table
 
 if TYPE_CHECKING:

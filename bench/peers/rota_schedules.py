@@ -10,7 +10,7 @@ import rota
 from rota.engine.events import Events
 from rota.engine.scheduling.scheduler import Scheduler
 from rota.engine.store_clock import StoreClock
-from rota.model.names import new_id
+from rota.model.jobs.job import new_id
 
 FAR = datetime(2099, 1, 1, tzinfo=UTC)
 CHUNK = 10_000

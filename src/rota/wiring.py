@@ -23,7 +23,8 @@ from rota.engine.events import Events
 from rota.errors import StoreError
 from rota.inspector.changes import list_changes
 from rota.model.jobs.codecs import Codecs
-from rota.model.names import check_name, new_id
+from rota.model.jobs.job import new_id
+from rota.model.names import check_name
 from rota.model.secrets.redaction import Redaction
 from rota.observe.logs import log_events
 from rota.operations.enqueue import one_transaction, send_in_turn, send_within

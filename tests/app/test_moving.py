@@ -12,11 +12,10 @@ import pytest
 from every_store import SERVED, fresh_place
 from rota.errors import Refused, StoreError, StoreSealed
 from rota.model.entry import EntryEdit
-from rota.model.jobs.job import Job, history_of
+from rota.model.jobs.job import Job, State, history_of
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.operations import copy
 from rota.operations.copy import PARTS, Moved, check, move, undo
 from rota.store.contract import Exchange, Seal

@@ -9,10 +9,10 @@ import pytest
 
 from app.steps import NOON, fire
 from rota import every
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange, JobFilter
 

@@ -14,7 +14,7 @@ from rota.app import internals
 from rota.cli.export import exported
 from rota.cli.schedule_page import ShownSchedule, page
 from rota.inspector.facts.schedule import schedule_facts
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND, datetime_of
 from rota.store.contract import Exchange
 

@@ -9,7 +9,7 @@ from kill_harness import wait_until
 from killable_app import put_schedules
 
 from every_store import SERVED
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 RESTARTS = ("stop", "kill", "kill")  # four kinds of server make twelve
 

@@ -12,7 +12,7 @@ import pytest
 from forked_python import ForkedPython
 
 from cli.processes import PATIENCE, environment
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import Node
 
 ROTA = Path(sys.executable).parent / "rota"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from rota import App
 from rota.cli.live_lines import PRINTED, LiveLines
 from rota.cli.reloading import Code, folder_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 
 GREET = """

@@ -9,7 +9,7 @@ import pytest
 
 from rota import App
 from rota.cli.enqueue import read_arguments
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 
 def sample():

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from cli.processes import PATIENCE, environment
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 TALKS = """
 import time

@@ -10,7 +10,7 @@ import pytest
 
 from rota.errors import BadOption
 from rota.inspector.search import filter_from
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import LogLine, Refusal
 from rota.store.sqlite import SqliteStore
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 
 def test_run_says_what_it_will_do_and_works_until_sigterm(rota, started):

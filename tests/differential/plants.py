@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.store.contract import Added, LogLine
 from rota.store.memory import MemoryStore

@@ -8,9 +8,9 @@ import pytest
 
 from every_store import DURABLE, fresh_place
 from rota.errors import StoreSealed
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Returned, Succeeded
 from rota.model.jobs.settle import cancel, retry_by_hand, settle
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import pause
 from rota.store.contract import Added, Exchange, JobFilter, Refusal, Seal
 from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_policy

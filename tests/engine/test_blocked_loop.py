@@ -11,8 +11,7 @@ import pytest
 from engine.stage import PATIENCE
 from rota import App
 from rota.engine.executors import loop as loop_module
-from rota.model.jobs.job import history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, history_of
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from rota.engine.upkeep.clock_repairs import LEASE_LEFT
 from rota.engine.upkeep.clock_watch import RECORD, SECOND_PASS, TAKE_OVER, ClockWatch
 from rota.engine.upkeep.pruner import DOUBT
 from rota.model.clock.record import KIND, NAME, ClockStep, unpack_record
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange, Retention
 from rota.store.shared.liveness import is_alive

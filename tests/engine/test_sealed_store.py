@@ -12,9 +12,8 @@ from rota.engine.scheduling.scheduler import LONGEST_WAIT
 from rota.engine.service import LONGEST_PAUSE
 from rota.engine.services import NodeSettings
 from rota.engine.worker.worker import POLL
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.outcome import Failed
-from rota.model.jobs.state import State
 from rota.observe.logs import sentence
 from rota.store.contract import Seal
 from rota.store.memory import MemoryStore

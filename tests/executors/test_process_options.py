@@ -7,11 +7,10 @@ from functools import partial
 import pytest
 
 from rota import App, BadOption
-from rota.model.jobs.job import unpack_moves
+from rota.model.jobs.job import State, unpack_moves
 from rota.model.jobs.outcome import Died
 from rota.model.jobs.retry import MAX_DEATHS, RetryPolicy
 from rota.model.jobs.settle import apply, settle
-from rota.model.jobs.state import State
 from unit.model.values import NOON, a_job
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from every_store import DURABLE, fresh_place
 from rota.errors import Refused
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.model.schedules.edit import disable, register
 from rota.model.schedules.firing import plan

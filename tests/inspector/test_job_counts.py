@@ -7,7 +7,7 @@ import pytest
 from rota import App
 from rota.inspector import job_counts
 from rota.inspector.job_counts import count_by_state
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import JobFilter
 
 NUMBERS = {"queued": 5, "scheduled": 2, "running": 0, "held": 0, "succeeded": 0, "failed": 0, "cancelled": 1}

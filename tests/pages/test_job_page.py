@@ -9,11 +9,10 @@ import pytest
 from pages.stage import Tab, page_text
 from rota.inspector.job_life import life_of
 from rota.inspector.log_tail import log_tail
-from rota.model.jobs.job import NewJob, accept, folded
+from rota.model.jobs.job import NewJob, State, accept, folded
 from rota.model.jobs.outcome import Failed, Returned, Snoozed, TaskUnknown
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import apply, claim, promote, rescue, retry_by_hand, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import LogLine
 from rota.store.memory import MemoryStore

@@ -7,9 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rota.inspector.reading import all_schedules
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.retry import MAX_DEATHS
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND, span_of
 from rota.store.contract import Retention
 from rota.testing.simulation.checks.occurrences import check_ledger, expected_slots

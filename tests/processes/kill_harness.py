@@ -17,7 +17,7 @@ from killable_app import LEASE, NAMESPACE, PATIENCE, STORE, build, note
 
 from rota.app import internals
 from rota.inspector.reading import all_schedules
-from rota.model.jobs.state import FINAL, State
+from rota.model.jobs.job import FINAL, State
 from rota.store.contract import JobFilter
 from rota.testing.simulation.history import all_jobs
 

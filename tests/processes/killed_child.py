@@ -19,7 +19,7 @@ from killable_app import app, note
 
 from rota import StoreUnavailable, every, failpoints
 from rota.app import internals
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of
 from rota.store.contract import JobFilter, Retention
 

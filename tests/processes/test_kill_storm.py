@@ -13,7 +13,7 @@ from killable_app import put_crowd, put_schedules
 from amounts import amount
 from every_store import DURABLE
 from rota.inspector.reading import all_schedules
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.testing.simulation.checks.occurrences import expected_slots
 from rota.testing.simulation.history import all_occurrences
 

@@ -9,10 +9,10 @@ import pytest
 from psycopg_pool import ConnectionPool
 
 from rota.errors import StoreError
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.store.contract import Exchange, Refusal
 from rota.store.postgres import PostgresStore
 from rota.store.postgres.notify import check_connection, received

@@ -13,7 +13,7 @@ from rota.engine.worker.worker import Worker
 from rota.errors import StoreUnavailable
 from rota.model.entry import EntryEdit
 from rota.model.jobs import settle
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules import firing
 from rota.model.tenant import UNSETTLED
 from rota.store.contract import Extended

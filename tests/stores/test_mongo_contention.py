@@ -14,9 +14,9 @@ from pymongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 
 from rota import failpoints
 from rota.errors import StoreError, StoreUnavailable
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Returned
 from rota.model.jobs.settle import cancel, retry_by_hand
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import trigger_now
 from rota.store.contract import JobFilter
 from rota.store.mongo import MongoStore, control

@@ -9,10 +9,10 @@ import pytest
 from mongo_servers import documents, emptied, replica_set_url, standalone_url  # noqa: F401
 
 from rota import failpoints
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import cancel, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange
 from rota.store.mongo.exchange import MOST_DUE

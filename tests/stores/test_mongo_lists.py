@@ -11,8 +11,8 @@ from bson.timestamp import Timestamp
 from mongo_servers import documents, emptied, patient, replica_set_url, standalone_url  # noqa: F401
 
 from amounts import amount
+from rota.model.jobs.job import FINAL, State
 from rota.model.jobs.outcome import Returned
-from rota.model.jobs.state import FINAL, State
 from rota.store.contract import JobFilter
 from rota.store.mongo import listing
 from rota.store.mongo.database import Collection

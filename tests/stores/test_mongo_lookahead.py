@@ -14,7 +14,7 @@ from pymongo.collection import Collection
 
 from rota import failpoints
 from rota.model.entry import EntryEdit
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.edit import pause, resume
 from rota.store.contract import AuditFilter, Retention, ScheduleFilter
 from rota.store.mongo import schedules

@@ -14,8 +14,7 @@ from mongo_servers import FOLDER, documents, emptied, patient, replica_set_url, 
 
 from rota import failpoints
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
-from rota.model.jobs.job import history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, history_of
 from rota.model.schedules.edit import pause, remove
 from rota.model.schedules.firing import plan
 from rota.store.contract import Exchange, JobFilter, Retention, Seal

@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 import pytest
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import JobFilter, Retention
 from rota.store.postgres import PostgresStore, listing
 from rota.store.postgres.fast.block_index import BLOCK

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from rota.model.audit_record import AuditRecord
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.edit import register
 from rota.store.contract import AuditFilter, ScheduleFilter
 from rota.store.postgres import records, schedules

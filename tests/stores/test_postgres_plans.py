@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rota.model.audit_record import AuditRecord
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.edit import pause
 from rota.store.contract import AuditFilter, JobFilter, ScheduleFilter
 from rota.store.shared.batching import FEW_DUE

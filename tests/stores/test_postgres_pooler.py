@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from rota import App
 from rota.errors import BadStoreUrl
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import Exchange
 from rota.store.postgres import PostgresStore
 from rota.testing.servers.postgres import PgBouncer, PostgresServer, pooler_program, shared_url

@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from rota import App, BadOption, JobNotFound, current_job
 from rota.errors import StoreSealed
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.store.contract import Retention, Seal
 from rota.testing.servers.postgres import PostgresServer, shared_url
 from rota.testing.store_suite.builders import HOUR, RIVAL, T0, WORKER, a_job, a_policy

@@ -12,7 +12,7 @@ from rota import App
 from rota.app import internals
 from rota.engine.node import Node
 from rota.engine.services import NodeSettings
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.redis import RedisStore
 from rota.store.redis.fast import kept_connections
 from rota.store.redis.fast.handover import Handover

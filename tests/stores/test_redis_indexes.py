@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Returned, Succeeded
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.store.contract import Exchange, JobFilter, Retention
 from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.steps import add, add_job, all_jobs, claim, ids

@@ -10,7 +10,7 @@ import pytest
 from rota import failpoints
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import EntryEdit
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.edit import follow_spec, pause, register
 from rota.store.contract import AuditFilter, Exchange, Retention, ScheduleFilter
 from rota.testing.store_suite.builders import DAY, HOUR, LEASE, MINUTE, T0, WORKER, fresh_id

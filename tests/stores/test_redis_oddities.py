@@ -16,7 +16,7 @@ from amounts import PATIENCE
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import EntryEdit
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.firing import plan
 from rota.store.contract import AuditFilter, Exchange, JobFilter, Retention, ScheduleFilter
 from rota.store.redis import RedisStore, from_url

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Returned
 from rota.model.jobs.settle import cancel, settle
-from rota.model.jobs.state import State
 from rota.store.contract import Exchange, JobFilter, Retention
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.listing import FEW

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rota.alerts.sending_threads import SendingThreads
 from rota.engine.service import Service
 from rota.errors import AlertNotSent, BadOption
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from rota.cli.words import count, first_line, listed, printable, relative
 from rota.inspector.reading import clock_record
 from rota.inspector.search import matching_jobs
 from rota.model.clock.record import recent_steps
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of
 from rota.store.contract import JobFilter
 from rota.store.shared.files import file_system_of

@@ -19,8 +19,8 @@ from rota.errors import BadPayload, JobFailed, JobNotFound
 from rota.inspector.calls import call
 from rota.inspector.facts.job import enqueued_facts, enqueued_record
 from rota.inspector.typed_times import instant_from
+from rota.model.jobs.job import State
 from rota.model.jobs.payload import unpack_call
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND, datetime_of
 from rota.model.secrets.redaction import hidden
 from rota.store.shared.liveness import is_alive

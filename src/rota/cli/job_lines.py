@@ -15,7 +15,7 @@ import msgspec
 from rota.cli.text_lines import TextLines
 from rota.cli.words import span
 from rota.engine.events import Event, about_change, about_start
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.observe.json_lines import JsonLines, component_of, time_of
 from rota.observe.line_handler import sole_handler

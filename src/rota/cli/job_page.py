@@ -13,9 +13,8 @@ from rota.cli.words import beside, count, first_line, instant, instant_with_mill
 from rota.errors import BadPayload
 from rota.inspector.calls import call
 from rota.inspector.facts.job import job_problem
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.payload import unpack_call
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND, datetime_of
 
 if TYPE_CHECKING:

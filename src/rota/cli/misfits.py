@@ -16,8 +16,8 @@ from rota.cli.words import count, first_line
 from rota.errors import BadPayload
 from rota.inspector.reading import all_schedules
 from rota.inspector.search import matching_jobs
+from rota.model.jobs.job import State
 from rota.model.jobs.payload import unpack_call
-from rota.model.jobs.state import State
 from rota.model.secrets.redaction import hidden
 from rota.store.contract import JobFilter
 

@@ -17,7 +17,7 @@ from rota.cli.words import count, relative, span
 from rota.config.words import meant
 from rota.inspector.facts.node import NodeFacts, node_facts, node_problem
 from rota.inspector.facts.queue import QueueFacts, queues_facts
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of, micros_of
 from rota.model.names import check_name
 from rota.store.shared.liveness import is_alive

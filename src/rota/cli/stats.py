@@ -12,7 +12,7 @@ from rota.cli.output import Output, aligned, coloured, heading
 from rota.cli.words import count, instant, listed, span
 from rota.inspector.facts.series import read_series
 from rota.inspector.facts.stats import read_stats
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from rota.cli.operate import store_of
 from rota.cli.target import load_target
 from rota.inspector.health import why_unusable
 from rota.inspector.search import FIELDS
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.tenant import KIND
 from rota.store.contract import LARGEST_PAGE, JobFilter
 

@@ -15,7 +15,7 @@ from rota.cli.words import first_line
 from rota.inspector.facts.node import NodeFacts, node_facts
 from rota.inspector.facts.queue import QueueFacts, queues_facts
 from rota.inspector.facts.values import filled
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND, datetime_of, optional_datetime
 from rota.store.contract import JobFilter
 

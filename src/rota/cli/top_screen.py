@@ -11,7 +11,7 @@ from rota.cli.columns import Column
 from rota.cli.operate import number_of
 from rota.cli.output import aligned, heading
 from rota.cli.words import coarse, instant, printable, relative, span
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,9 +9,8 @@ from rota.errors import BadOption, JobNotFound, Refused, ResultTimeout
 from rota.inspector.facts.why import JobWhyFacts, job_why_facts
 from rota.inspector.surroundings import why_waits
 from rota.keywords import known_keywords_of_verbs
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.settle import cancel, retry_by_hand
-from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_instant, timeout_of
 from rota.model.option_names import FOR_VERBS
 from rota.model.reasons import reason_text

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.client.jobs import Jobs
-    from rota.model.jobs.job import Job
-    from rota.model.jobs.state import State
+    from rota.model.jobs.job import Job, State
     from rota.store.contract import Store
 
 MOST_TASKS = 1_000  # in one answer

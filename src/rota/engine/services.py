@@ -20,7 +20,7 @@ from rota.engine.upkeep.tenant_sync import TenantSync
 from rota.engine.worker.leases import LeaseKeeper
 from rota.engine.worker.log_keeper import LogKeeper
 from rota.engine.worker.worker import Worker, WorkerSettings
-from rota.model.names import new_id
+from rota.model.jobs.job import new_id
 from rota.store.contract import Node, Retention
 
 if TYPE_CHECKING:

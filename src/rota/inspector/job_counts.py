@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.inspector.facts.queue import jobs_by_state
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import MOST_COUNTED, JobFilter
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, structs
 
-from rota.model.jobs.job import history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, history_of
 from rota.model.micros import datetime_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rota.inspector.coming import TOLERANCE
 from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.occurrences import coming_runs
 from rota.inspector.schedule_state import schedule_problem
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LARGEST_PAGE, JobFilter, LedgerSpan

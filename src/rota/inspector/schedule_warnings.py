@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rota.inspector.facts.cron import CaveatFacts
 from rota.inspector.facts.values import filled
 from rota.inspector.occurrences import coming_runs
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND, datetime_of, micros_of, span_text
 from rota.model.schedules.pace import is_too_fast, shortest_gap, usual_duration
 from rota.model.schedules.schedule import problem_of

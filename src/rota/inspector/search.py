@@ -19,9 +19,8 @@ from msgspec import Struct
 
 from rota.errors import BadOption
 from rota.inspector.typed_times import past_from
-from rota.model.jobs.job import Job
+from rota.model.jobs.job import Job, State
 from rota.model.jobs.payload import REDACTED
-from rota.model.jobs.state import State
 from rota.sentences import Sentence, sentence
 from rota.store.contract import FEWEST_REPEATED, LARGEST_PAGE, JobFilter
 from rota.store.shared.paging import walk

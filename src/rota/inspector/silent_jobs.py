@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.shared.liveness import live_nodes
 

@@ -1,4 +1,4 @@
-"""Names and ids: what they may look like, and how new ones are made."""
+"""Names, keys and priorities: what they may look like."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from rota.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from random import Random
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,127}", re.ASCII)
 _SCHEDULE_ID = re.compile(r"[A-Za-z0-9_-]{1,127}", re.ASCII)
@@ -78,11 +77,6 @@ def check_priority(priority: object) -> int:
             )
         )
     return priority
-
-
-def new_id(random: Random, now: int) -> str:
-    """A fresh id of 28 hex digits: the millisecond first, so that neighbours in time are neighbours in an index."""
-    return f"{now // 1000:011x}{random.getrandbits(68):017x}"
 
 
 def check_queues(queues: Sequence[str]) -> tuple[str, ...]:

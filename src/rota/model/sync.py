@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rota.model.collection import MANUAL
-from rota.model.jobs.job import NewJob
-from rota.model.jobs.state import State
+from rota.model.jobs.job import NewJob, State
 from rota.model.reasons import reason_text
 
 if TYPE_CHECKING:

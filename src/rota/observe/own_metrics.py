@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.schedule import PAUSED
 from rota.model.schedules.slots import DISABLED, MISSED, OVERLAP, UNIQUE
 from rota.observe.families import counter, gauge, histogram

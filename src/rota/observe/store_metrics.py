@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rota.errors import StoreError
 from rota.inspector.facts.alert import open_alerts
-from rota.model.jobs.state import FINAL, State
+from rota.model.jobs.job import FINAL, State
 from rota.model.micros import SECOND
 from rota.observe.families import counter, gauge
 from rota.observe.numbers import MOST_QUEUES, OTHER

@@ -7,7 +7,7 @@ from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.model.audit_record import Author, audit_record_of, subject_of
-from rota.model.names import new_id
+from rota.model.jobs.job import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,8 +9,8 @@ import msgspec
 from rota.errors import JobNotFound, Refused
 from rota.inspector.search import found_jobs
 from rota.model.collection import collection_of
+from rota.model.jobs.job import FINAL, WAITING, State
 from rota.model.jobs.settle import cancel, retry_by_hand
-from rota.model.jobs.state import FINAL, WAITING, State
 from rota.model.reasons import reason_text
 from rota.operations.audit import Deed, add_deeds
 from rota.sentences import Said, sentence

@@ -20,11 +20,10 @@ import msgspec
 
 from rota.errors import Refused, StoreError
 from rota.model.clock.record import is_clock_record
-from rota.model.jobs.job import Job
+from rota.model.jobs.job import Job, State
 from rota.model.jobs.outcome import Returned
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import rescue, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.reasons import reason_text
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter, Seal

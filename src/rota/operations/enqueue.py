@@ -10,8 +10,7 @@ import msgspec
 from rota.background import BackgroundThread
 from rota.clock import utc_micros
 from rota.errors import BadOption
-from rota.model.jobs.job import NewJob
-from rota.model.names import new_id
+from rota.model.jobs.job import NewJob, new_id
 from rota.store.contract import LARGEST_BATCH
 from rota.tasks.task import NOTHING_ELSE
 

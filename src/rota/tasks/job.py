@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rota.errors import JobFailed, JobNotFound, StoreUnavailable
+from rota.model.jobs.job import State
 from rota.model.jobs.payload import unpack_call
-from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_datetime
 
 if TYPE_CHECKING:

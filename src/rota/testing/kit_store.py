@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.job import Job
-from rota.model.jobs.state import State
+from rota.model.jobs.job import Job, State
 from rota.store.contract import LARGEST_BATCH, MOST_COUNTED
 from rota.testing.uncommitted_store import UncommittedStore
 

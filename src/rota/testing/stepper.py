@@ -11,8 +11,8 @@ from rota.app import internals
 from rota.engine.services import NodeSettings, build_services
 from rota.engine.store_clock import StoreClock
 from rota.engine.worker.worker import Executors, Worker, WorkerSettings
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Undecodable
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND, datetime_of
 from rota.tasks.job import Job
 from rota.tasks.signals import JobSignal

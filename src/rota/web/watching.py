@@ -13,7 +13,7 @@ from rota.inspector.changes import Change
 from rota.inspector.facts.change import change_facts
 from rota.inspector.facts.job import LineFacts, line_facts
 from rota.inspector.facts.queue import jobs_by_state
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE, AuditFilter, JobFilter
 from rota.store.shared.liveness import is_alive

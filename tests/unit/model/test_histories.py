@@ -8,11 +8,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.model.jobs.job import Move, accept, history_of, pack_moves, unpack_moves
+from rota.model.jobs.job import MOVES, Move, State, accept, history_of, pack_moves, unpack_moves
 from rota.model.jobs.outcome import Failed, RetryAsked, Returned, Snoozed, Stopped, Succeeded, TaskUnknown, Undecodable
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle
-from rota.model.jobs.state import MOVES, State
 from rota.model.micros import SECOND, datetime_of
 from unit.model.values import HOUR, MINUTE, NOON, a_request
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadName, BadOption, BadStoreUrl
-from rota.model.names import check_key, check_name, check_namespace, check_priority, check_schedule_id, new_id
+from rota.model.jobs.job import new_id
+from rota.model.names import check_key, check_name, check_namespace, check_priority, check_schedule_id
 from unit.model.values import NOON
 
 PLAIN = "abcXYZ019._:-"

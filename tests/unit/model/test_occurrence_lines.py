@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.model.jobs.job import accept
+from rota.model.jobs.job import State, accept
 from rota.model.jobs.outcome import Failed, Stopped, Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import apply, cancel, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.schedules.firing import plan
 from rota.model.schedules.occurrence import Occurrence, fold, noted, of_job, of_skip

@@ -15,12 +15,11 @@ import pytest
 
 from rota import App, BadOption, BadPayload, Secret
 from rota.app import internals
-from rota.model.jobs.job import NewJob, accept
+from rota.model.jobs.job import NewJob, State, accept
 from rota.model.jobs.outcome import Died, Failed, RetryAsked, Returned, Snoozed, Stopped, Undecodable
 from rota.model.jobs.payload import REDACTED, Call, pack_call, unpack_call
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.model.schedules.schedule import ScheduleSpec
 from rota.model.secrets.redaction import DEFAULT, NAMES, Redaction, hidden, restored, restored_call, texts_in
 from rota.tasks.arguments import Signature

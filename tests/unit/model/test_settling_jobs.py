@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadOption, UnlawfulMove
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.outcome import (
     Failed,
     RetryAsked,
@@ -23,7 +23,6 @@ from rota.model.jobs.outcome import (
 )
 from rota.model.jobs.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE, Backoff, RetryPolicy, backoff
 from rota.model.jobs.settle import apply, apply_to, cancel, claim, promote, release, rescue, retry_by_hand, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from unit.model.values import HOUR, MINUTE, NOON, a_job
 

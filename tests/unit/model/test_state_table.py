@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from rota.errors import Refused, UnlawfulMove
-from rota.model.jobs.state import FINAL, FIRST, MOVES, WAITING, State, check_move
+from rota.model.jobs.job import FINAL, FIRST_STATES, MOVES, WAITING, State, check_move
 
 LAWFUL = {
     ("failed", "scheduled"),  # retried by hand, before its time
@@ -45,7 +45,9 @@ def test_the_table_knows_every_state():
 
 def test_final_and_waiting_states():
     assert {state.value for state in FINAL} == {"succeeded", "failed", "cancelled"}
-    assert {state.value for state in WAITING} == {"scheduled", "queued", "held"} == {state.value for state in FIRST}
+    assert (
+        {state.value for state in WAITING} == {"scheduled", "queued", "held"} == {state.value for state in FIRST_STATES}
+    )
     assert [state.is_final for state in State] == [state in FINAL for state in State]
     assert [state.is_waiting for state in State] == [state in WAITING for state in State]
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from rota.model.jobs.job import Job, NewJob, accept
+from rota.model.jobs.job import Job, NewJob, State, accept
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import apply, cancel, claim, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.schedules.schedule import Origin, Schedule, ScheduleSpec
 from rota.model.schedules.slots import next_slot

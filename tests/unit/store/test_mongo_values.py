@@ -17,11 +17,10 @@ from pymongo.errors import (
 )
 
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
-from rota.model.jobs.job import Job, NewJob, accept
+from rota.model.jobs.job import Job, NewJob, State, accept
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import claim, settle
-from rota.model.jobs.state import State
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import LastRun, Origin, Pause, Schedule, ScheduleSpec
 from rota.store.contract import JobFilter

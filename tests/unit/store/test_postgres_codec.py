@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rota.model.jobs.job import Job
-from rota.model.jobs.state import State
+from rota.model.jobs.job import Job, State
 from rota.model.schedules.schedule import Schedule
 from rota.store.postgres import codec
 

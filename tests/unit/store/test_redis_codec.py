@@ -7,11 +7,10 @@ from itertools import product
 import msgspec
 import pytest
 
-from rota.model.jobs.job import Job, NewJob, accept, can_use_fast_path
+from rota.model.jobs.job import Job, NewJob, State, accept, can_use_fast_path
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import apply, cancel, claim, promote, settle
-from rota.model.jobs.state import State
 from rota.model.schedules.schedule import LastRun
 from rota.store.redis.codec import (
     UNKNOWN_LAST,

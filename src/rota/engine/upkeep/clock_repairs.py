@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rota.errors import RotaError, StoreError
 from rota.model.audit_record import Author
 from rota.model.clock.repair import is_ahead_of_clock, is_lease_ahead, repair_job, repair_schedule, with_repair_audit
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.store.shared.liveness import is_alive

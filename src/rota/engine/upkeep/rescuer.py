@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
 from rota.failpoints import reach
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import EXPIRED, rescue
-from rota.model.jobs.state import State
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter
 from rota.store.shared.paging import walk
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.engine.service import Service
 from rota.inspector.reading import newest_jobs, sync_schedules
-from rota.model.jobs.state import FINAL
+from rota.model.jobs.job import FINAL
 from rota.store.contract import LARGEST_BATCH, JobFilter
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from rota.engine.worker.capacity import (
 )
 from rota.engine.worker.exchange_client import ExchangeClient
 from rota.errors import StoreError, StoreSealed, StoreUnavailable
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Died, Failed, Returned, TaskUnknown
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import DEFAULT, Redaction

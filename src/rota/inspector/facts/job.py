@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from rota.errors import BadPayload
 from rota.inspector.facts.values import filled
-from rota.model.jobs.job import NewJob, accept, history_of
+from rota.model.jobs.job import NewJob, State, accept, history_of
 from rota.model.jobs.payload import unpack_call
-from rota.model.jobs.state import State
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar
 
 if TYPE_CHECKING:

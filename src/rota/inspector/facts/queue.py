@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.model.audit_record import subject_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of, optional_datetime
 from rota.store.contract import AuditFilter
 from rota.store.shared.liveness import live_nodes

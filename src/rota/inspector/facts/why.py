@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.inspector.facts.values import filled
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of, optional_datetime
 
 if TYPE_CHECKING:

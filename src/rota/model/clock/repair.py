@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.audit_record import Author, audit_record_of, subject_of
-from rota.model.jobs.job import Move, closed_lines, pack_moves, scheduled_line
+from rota.model.jobs.job import Move, State, closed_lines, pack_moves, scheduled_line
 from rota.model.jobs.settle import Change
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.reasons import reason_text
 from rota.model.schedules.edit import Edit

@@ -1,27 +1,75 @@
-"""Jobs: one request to run a task, as a frozen value; what a request becomes when a store accepts it; and its history.
+"""Jobs: one request to run a task, as a frozen value; its states; what a store makes of a request; and its history.
 
-Every move is one line of the history, with a reason and data. The current attempt's moves are fields, earlier ones are
-packed. What a job's own fields say for as long as it lives (its queue and priority) is not packed, but added when the
-history is read.
+The states and the only lawful moves between them are a table; nothing else changes a state. Every move is one line of
+the history, with a reason and data. The current attempt's moves are fields, earlier ones are packed. What a job's own
+fields say for as long as it lives (its queue and priority) is not packed, but added when the history is read.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from rota.model.jobs.state import State
+from rota.errors import UnlawfulMove
 from rota.model.micros import SECOND, iso_text
 from rota.model.reasons import REASONS, reason_text
 from rota.model.secrets.shown import without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
+    from random import Random
 
 ENQUEUED = REASONS["enqueued"]
+
+
+class State(StrEnum):
+    """Where a job stands; each can be said aloud: "the job is queued"."""
+
+    SCHEDULED = "scheduled"  # due later; with attempts behind it, it is waiting for its next one
+    QUEUED = "queued"  # ready for a worker
+    RUNNING = "running"  # under a lease
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    HELD = "held"  # waits for another job to end
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL
+
+    @property
+    def is_waiting(self) -> bool:
+        return self in WAITING
+
+
+FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+WAITING = frozenset({State.SCHEDULED, State.QUEUED, State.HELD})
+
+MOVES: dict[State, frozenset[State]] = {
+    State.SCHEDULED: frozenset({State.QUEUED, State.HELD, State.CANCELLED}),  # held: made ahead, and it would overlap
+    State.QUEUED: frozenset({State.RUNNING, State.CANCELLED}),
+    State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, *FINAL}),
+    State.HELD: frozenset({State.QUEUED, State.SCHEDULED, State.CANCELLED}),  # scheduled: released before its time
+    State.SUCCEEDED: frozenset(),
+    State.FAILED: frozenset({State.QUEUED, State.SCHEDULED}),  # retried by hand; scheduled: its time is still to come
+    State.CANCELLED: frozenset({State.QUEUED, State.SCHEDULED}),
+}
+FIRST_STATES = frozenset({State.SCHEDULED, State.QUEUED, State.HELD})  # where a new job may begin
+
+
+def check_move(before: State, after: State) -> None:
+    """Raise if the table has no such move."""
+    if after not in MOVES[before]:
+        raise UnlawfulMove(f"a {before} job cannot become {after}")
+
+
+def new_id(random: Random, now: int) -> str:
+    """A fresh id of a job or a record: 28 hex digits, the millisecond first. Neighbours in time are neighbours in an
+    index."""
+    return f"{now // 1000:011x}{random.getrandbits(68):017x}"
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):

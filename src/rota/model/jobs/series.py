@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import MILLISECOND, SECOND
 
 if TYPE_CHECKING:

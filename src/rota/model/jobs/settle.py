@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rota.errors import Refused, UnlawfulMove
 from rota.model.collection import collection_of
-from rota.model.jobs.job import Job, Move, folded, history_of, holds_key, scheduled_line
+from rota.model.jobs.job import Job, Move, State, check_move, folded, history_of, holds_key, scheduled_line
 from rota.model.jobs.outcome import (
     Died,
     Failed,
@@ -28,7 +28,6 @@ from rota.model.jobs.outcome import (
     Undecodable,
 )
 from rota.model.jobs.retry import MAX_DEATHS, UNKNOWN_TASK_PAUSE
-from rota.model.jobs.state import State, check_move
 from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import DEFAULT, hidden
 from rota.sentences import sentence

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from rota.model.jobs.job import Job, Move, NewJob, folded
-from rota.model.jobs.state import State, check_move
+from rota.model.jobs.job import Job, Move, NewJob, State, check_move, folded
 from rota.model.reasons import reason_text
 from rota.model.schedules.firing import Shot, place
 from rota.model.schedules.schedule import problem_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 if TYPE_CHECKING:
     from rota.model.jobs.job import Job

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 from msgspec import Struct
 
-from rota.model.jobs.job import history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, history_of
 from rota.model.micros import SECOND, iso_text, micros_of
 from rota.model.why.time_words import counted, span_words, wall_words
 

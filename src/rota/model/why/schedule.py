@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rota.model.audit_record import AuditRecord
-from rota.model.jobs.job import Job, history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import Job, State, history_of
 from rota.model.micros import SECOND, iso_text
 from rota.model.schedules import slots
 from rota.model.schedules.firing import LATE, jitter_of, overlapped_jobs

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct
 
 from rota.errors import BadOption
-from rota.model.jobs.job import Job
+from rota.model.jobs.job import Job, State
 from rota.model.jobs.settle import Change
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.schedules.schedule import Schedule
 from rota.model.schedules.slots import UNIQUE

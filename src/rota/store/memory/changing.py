@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.jobs.job import State
 from rota.model.jobs.series import added, count_runs, minute_of
 from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.jobs.state import State
 from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.memory.connection import Database
 from rota.store.shared.changing import check_changes, last_runs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import claim, claim_order, due_order, open_queues, promote
-from rota.model.jobs.state import State
 from rota.model.schedules.lookahead import is_ahead
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged
 from rota.store.memory.lookahead import LookaheadDecider

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import Extended
 from rota.store.memory.changing import Changer
 from rota.store.shared.matching import has_expired, is_running, is_same

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import LARGEST_BATCH, MOST_COUNTED, Failure, check_cursor
 from rota.store.memory.connection import Database
 from rota.store.shared.matching import matches

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.model.jobs.job import accept
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, accept
 from rota.model.schedules.occurrence import of_skip
 from rota.store.memory.adding import Adder
 from rota.store.memory.changing import Changer

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.jobs.job import State
 from rota.model.jobs.series import MINUTE, bucket_of
-from rota.model.jobs.state import State
 from rota.store.contract import LARGEST_PAGE
 from rota.store.memory.connection import Database
 

@@ -11,7 +11,7 @@ from rota.store.memory.changing import Changer
 from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
-    from rota.model.jobs.state import State
+    from rota.model.jobs.job import State
     from rota.store.contract import Retention
 
 

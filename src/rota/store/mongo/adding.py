@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from pymongo.errors import BulkWriteError
 
 from rota.errors import StoreError
-from rota.model.jobs.job import holds_key
-from rota.model.jobs.state import FINAL, State
+from rota.model.jobs.job import FINAL, State, holds_key
 from rota.store.contract import Added
 from rota.store.mongo import notify
 from rota.store.mongo.changing import release_held

@@ -20,8 +20,8 @@ import pymongo
 from pymongo import UpdateMany, UpdateOne
 from pymongo.errors import BulkWriteError, PyMongoError
 
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import apply, release, still_awaited
-from rota.model.jobs.state import State
 from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.contract import Refusal
 from rota.store.mongo import notify

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pymongo import UpdateOne
 
+from rota.model.jobs.job import State
 from rota.model.jobs.series import NAMES, buckets_of, minutes_within
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.shared.changing import Counts
 

@@ -20,8 +20,8 @@ import msgspec
 from pymongo import UpdateMany
 
 from rota.failpoints import reach
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import claim, open_queues, promote
-from rota.model.jobs.state import State
 from rota.store.contract import MOST_PROMOTED, Exchanged
 from rota.store.mongo import notify
 from rota.store.mongo.changing import held_by

@@ -15,8 +15,7 @@ import msgspec
 from pymongo import UpdateOne
 
 from rota.failpoints import reach
-from rota.model.jobs.job import accept
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, accept
 from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.mongo import notify

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bson.min_key import MinKey
 from bson.timestamp import Timestamp
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import Failure, JobFilter, Page
 from rota.store.mongo import time_slices
 from rota.store.mongo.codec import jobs_of, position_of, seq_of

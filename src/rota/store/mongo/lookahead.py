@@ -23,8 +23,8 @@ import msgspec
 from pymongo import UpdateOne
 
 from rota.failpoints import reach
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import due_order
-from rota.model.jobs.state import State
 from rota.model.schedules.lookahead import is_ahead
 from rota.model.schedules.occurrence import of_skip
 from rota.store.mongo.adding import key_holders, last_held, live_in_slots

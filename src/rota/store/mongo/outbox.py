@@ -37,9 +37,8 @@ from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
 from rota.model.audit_record import AuditRecord, without_runs
-from rota.model.jobs.job import Job, closed_lines, pack_moves
+from rota.model.jobs.job import Job, State, closed_lines, pack_moves
 from rota.model.jobs.settle import cancel
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import is_deleted
 from rota.model.schedules.firing import as_made, not_unique
 from rota.model.schedules.occurrence import Occurrence, of_skip

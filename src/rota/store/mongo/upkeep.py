@@ -31,8 +31,7 @@ from rota.store.shared.pruning import Ended, jobs_to_prune
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.jobs.job import Job
-    from rota.model.jobs.state import State
+    from rota.model.jobs.job import Job, State
     from rota.store.contract import Retention
     from rota.store.mongo.counters import Counters
     from rota.store.mongo.database import Database, Document

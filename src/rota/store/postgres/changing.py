@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.jobs.state import State
 from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.postgres import job_rows, keys
 from rota.store.postgres.caller_transaction import write_in

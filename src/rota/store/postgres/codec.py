@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.jobs.job import Job
-from rota.model.jobs.state import State
+from rota.model.jobs.job import Job, State
 from rota.model.schedules.lookahead import is_ahead
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec

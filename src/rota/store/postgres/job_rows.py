@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.postgres.codec import (
     JOB_COLUMNS,
     RECORD,

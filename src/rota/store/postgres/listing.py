@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from rota.model.jobs.state import FINAL, State
+from rota.model.jobs.job import FINAL, State
 from rota.store.contract import FEWEST_REPEATED, Failure, JobFilter
 from rota.store.postgres import job_rows
 from rota.store.postgres.codec import TABLES, text_of

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.jobs.job import State
 from rota.model.jobs.series import buckets_of, minute_of, minutes_within, summed
-from rota.model.jobs.state import State
 from rota.model.lock import LockState, decide_lock
 from rota.store.contract import LogLine, Node, QueueInfo
 from rota.store.postgres.codec import text_of

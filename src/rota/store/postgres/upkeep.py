@@ -11,7 +11,7 @@ from rota.store.postgres.operations import count_differences, counters, merge_co
 from rota.store.shared.pruning import Ended, jobs_to_prune
 
 if TYPE_CHECKING:
-    from rota.model.jobs.state import State
+    from rota.model.jobs.job import State
     from rota.store.contract import Retention
     from rota.store.postgres.changing import Changer
     from rota.store.postgres.connection import Database

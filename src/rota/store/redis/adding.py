@@ -6,8 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rota.failpoints import reach
-from rota.model.jobs.job import accept, can_use_fast_path
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, accept, can_use_fast_path
 from rota.store.contract import Added
 from rota.store.redis.codec import binary, pack_plain_record, pack_record
 from rota.store.redis.fast.single_add import add_single

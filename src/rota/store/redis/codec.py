@@ -17,9 +17,8 @@ from msgspec import Struct
 
 from rota.errors import UnlawfulMove
 from rota.model.entry import Entry
-from rota.model.jobs.job import Job
+from rota.model.jobs.job import Job, State
 from rota.model.jobs.settle import claim, promote
-from rota.model.jobs.state import State
 from rota.model.lock import LockState
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import LastRun, Schedule

@@ -31,9 +31,8 @@ from rota.store.shared.matching import is_held_by
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.model.jobs.job import Job
+    from rota.model.jobs.job import Job, State
     from rota.model.jobs.settle import Change
-    from rota.model.jobs.state import State
     from rota.store.contract import Exchange
     from rota.store.redis.changing import Changer
     from rota.store.redis.connection import Reply

@@ -12,9 +12,8 @@ import msgspec
 
 from rota.errors import StoreUnavailable
 from rota.failpoints import reach
-from rota.model.jobs.job import Job, NewJob, accept, holds_key
+from rota.model.jobs.job import Job, NewJob, State, accept, holds_key
 from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.jobs.state import State
 from rota.model.schedules.occurrence import is_record_of, noted, of_job, of_skip
 from rota.store.contract import Added
 from rota.store.redis.codec import (

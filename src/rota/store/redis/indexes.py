@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rota.model.jobs.job import State
 from rota.model.jobs.series import NAMES
-from rota.model.jobs.state import State
 from rota.model.schedules.lookahead import is_ahead
 from rota.store.contract import FEWEST_REPEATED
 from rota.store.redis.codec import Lease, binary, home_of, pack_record, standing_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.failpoints import reach
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import Extended
 from rota.store.redis.codec import fence_of, job_of, snapshots_of
 from rota.store.redis.upkeep import fail_unreadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import FEWEST_REPEATED, Failure, Page
 from rota.store.redis.codec import job_of, jobs_of
 from rota.store.redis.indexes import HOUR

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Undecodable
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.series import first_kept, last_kept
 from rota.model.jobs.settle import apply, claim, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import Pruned
 from rota.store.redis.codec import TIME_WIDTH, audit_key, binary, lease_of, pack_record, standing_of

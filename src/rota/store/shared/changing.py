@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from rota.model.jobs.job import FINAL, State
 from rota.model.jobs.series import added, count_runs, minute_of
-from rota.model.jobs.state import FINAL, State
 from rota.model.schedules.occurrence import noted
 from rota.store.contract import QueueInfo, QueueRecord, Refusal
 from rota.store.shared.matching import is_running

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rota.model.entry import Entry
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.occurrence import Occurrence
 from rota.store.contract import LockRecord, LogLine, QueueRecord
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.errors import BadOption
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 
 if TYPE_CHECKING:
     from rota.model.audit_record import AuditRecord

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.reasons import reason_text
 from rota.model.schedules.firing import fired, place
 from rota.model.schedules.lookahead import decide_due

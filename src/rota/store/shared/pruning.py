@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rota.model.jobs.state import FINAL
+from rota.model.jobs.job import FINAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.jobs.state import State
+    from rota.model.jobs.job import State
     from rota.store.contract import Retention
 
 EVER = 2**62  # after every instant

@@ -15,8 +15,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import StoreSealed, StoreUnavailable
-from rota.model.jobs.job import OWN_FIELDS, Job, NewJob, accept, can_use_fast_path, holds_key
-from rota.model.jobs.state import State
+from rota.model.jobs.job import OWN_FIELDS, Job, NewJob, State, accept, can_use_fast_path, holds_key
 from rota.store.contract import Added
 from rota.store.shared import forks
 from rota.store.sqlite.block_index import blocks_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import Change, cancel, release, still_awaited
-from rota.model.jobs.state import State
 from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.shared.changing import check_changes, last_runs
 from rota.store.shared.matching import is_running, is_same

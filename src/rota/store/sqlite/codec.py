@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.entry import Entry
-from rota.model.jobs.job import Job
+from rota.model.jobs.job import Job, State
 from rota.model.jobs.settle import Change
-from rota.model.jobs.state import State
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
 from rota.store.contract import LogLine

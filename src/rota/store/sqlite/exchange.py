@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import claim_order, due_order, open_queues
-from rota.model.jobs.state import State
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged
 from rota.store.shared.matching import is_held_by
 from rota.store.sqlite import clock

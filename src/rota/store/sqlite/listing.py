@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.store.contract import FEWEST_REPEATED, Failure
 from rota.store.shared.paging import page_of
 from rota.store.sqlite.block_index import BLOCK

@@ -10,7 +10,7 @@ from rota.store.shared.pruning import Ended, jobs_to_prune
 from rota.store.sqlite.codec import state_of
 
 if TYPE_CHECKING:
-    from rota.model.jobs.state import State
+    from rota.model.jobs.job import State
     from rota.store.contract import Retention
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.jobs.job import NewJob
+from rota.model.jobs.job import NewJob, State
 from rota.model.jobs.outcome import (
     Died,
     Failed,
@@ -19,7 +19,6 @@ from rota.model.jobs.outcome import (
     Undecodable,
 )
 from rota.model.jobs.settle import cancel, rescue, retry_by_hand, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange, JobFilter
 from rota.testing.differential.operation import Operation

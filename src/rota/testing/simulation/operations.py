@@ -11,10 +11,9 @@ from rota.client.jobs import Jobs
 from rota.client.schedules import Schedules
 from rota.client.tenants import Tenants
 from rota.errors import BadOption, NotFound, Refused, StoreUnavailable
-from rota.model.jobs.job import NewJob
+from rota.model.jobs.job import NewJob, new_id
 from rota.model.jobs.payload import Call, pack_call
 from rota.model.micros import SECOND, datetime_of
-from rota.model.names import new_id
 from rota.model.schedules.schedule import Origin, ScheduleSpec
 from rota.model.secrets.redaction import DEFAULT
 from rota.store.contract import JobFilter

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.jobs.job import NewJob, accept, history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import NewJob, State, accept, history_of
 from rota.model.micros import SECOND
 from rota.store.contract import LARGEST_BATCH, Added
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job, fresh_id

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.outcome import Failed, RetryAsked, Stopped, Succeeded
 from rota.model.jobs.settle import cancel, retry_by_hand, settle
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import start_edit, trigger_now
 from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Exchange, Refusal

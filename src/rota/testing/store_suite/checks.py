@@ -6,9 +6,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import FINAL, FIRST_STATES, MOVES, State, history_of
 from rota.model.jobs.retry import MAX_DEATHS
-from rota.model.jobs.state import FINAL, FIRST, MOVES, State
 from rota.testing.store_suite.steps import all_jobs
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def check_history(job: Job) -> None:
     """Each line is a lawful move from the one before; each claim is one line with a higher lease number."""
     lines = history_of(job)
     states = [line.state for line in lines]
-    assert states[0] in FIRST, states
+    assert states[0] in FIRST_STATES, states
     assert states[-1] is job.state, states
     assert all(after in MOVES[before] for before, after in pairwise(states)), states
     assert all(before.at <= after.at for before, after in pairwise(lines)), lines

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Returned, Snoozed
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import MOST_PROMOTED, Exchange
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, RIVAL, T0, WORKER, a_job

@@ -18,9 +18,8 @@ from rota.model.clock.repair import (
     repair_schedule,
     with_repair_audit,
 )
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.outcome import Failed
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.schedules.edit import enable, pause, register, resume
 from rota.model.schedules.firing import overlap_reason

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.edit import disable, pause
 from rota.store.contract import Exchange
 from rota.testing.store_suite.builders import LEASE, MINUTE, T0, WORKER

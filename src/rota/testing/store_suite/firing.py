@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rota.model.audit_record import Author
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.model.schedules.edit import disable, mark_broken, pause, record_fault, register, remove, trigger_now
 from rota.model.schedules.firing import MOST_JOBS, overlap_reason

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.outcome import Failed, Returned, Snoozed, TaskUnknown
 from rota.model.jobs.settle import retry_by_hand
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER
 from rota.testing.store_suite.steps import (

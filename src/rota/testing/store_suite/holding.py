@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.outcome import Failed, Outcome, Returned, Stopped, Succeeded
 from rota.model.jobs.settle import cancel, settle
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import disable
 from rota.store.contract import Exchange
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_policy

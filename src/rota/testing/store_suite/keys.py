@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Outcome, Stopped, Succeeded, Undecodable
 from rota.model.jobs.settle import retry_by_hand
-from rota.model.jobs.state import State
 from rota.store.contract import Added
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job
 from rota.testing.store_suite.steps import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.job import history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, history_of
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange, JobFilter
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, RIVAL, T0, WORKER, a_job

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import cancel
-from rota.model.jobs.state import State
 from rota.store.contract import JobFilter
 from rota.store.shared.matching import matches
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, RetryAsked
 from rota.model.jobs.settle import retry_by_hand
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import disable, follow_spec, pause, register, remove, resume
 from rota.model.schedules.firing import overlap_reason, plan
 from rota.model.schedules.schedule import Origin

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rota.model.jobs.job import history_of
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, history_of
 from rota.model.schedules.firing import plan
 from rota.store.contract import JobFilter, LockRecord, LogLine, QueueRecord, Retention, Seal
 from rota.store.memory import MemoryStore

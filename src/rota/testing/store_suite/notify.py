@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.schedules.edit import disable
 from rota.store.contract import Exchange
 from rota.testing.store_suite.builders import LEASE, MINUTE, RIVAL, T0, WORKER, a_job

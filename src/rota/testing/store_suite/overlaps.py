@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import trigger_now
 from rota.model.schedules.firing import overlap_reason
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, T0, WORKER

@@ -7,9 +7,9 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.settle import rescue, settle
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import pause, register
 from rota.store.contract import LARGEST_PAGE, Exchange, JobFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_policy, a_spec, fresh_id

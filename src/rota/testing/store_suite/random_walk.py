@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import State, history_of
 from rota.model.jobs.outcome import Failed, RetryAsked, Returned, Snoozed, Stopped, Succeeded, TaskUnknown
 from rota.model.jobs.settle import cancel, rescue, retry_by_hand, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.schedules.edit import disable, enable, pause, register, remove, resume, trigger_now
 from rota.model.schedules.firing import plan

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rota.errors import BadOption
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.settle import retry_by_hand
-from rota.model.jobs.state import State
 from rota.store.contract import JobFilter
 from rota.store.shared.matching import matches
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job

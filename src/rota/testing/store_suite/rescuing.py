@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rota.model.jobs.job import State
 from rota.model.jobs.retry import MAX_DEATHS
 from rota.model.jobs.settle import rescue
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import Refusal
 from rota.testing.store_suite.builders import HOUR, LEASE, MINUTE, RIVAL, T0, WORKER, a_job

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import SECOND
 from rota.model.schedules.edit import disable, pause, register, remove, trigger_now
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id

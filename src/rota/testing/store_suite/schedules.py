@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Outcome, RetryAsked, Returned, Snoozed, Succeeded, TaskUnknown
 from rota.model.jobs.settle import settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.model.schedules.edit import (
     disable,

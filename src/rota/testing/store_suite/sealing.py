@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rota.errors import StoreSealed
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.jobs.settle import cancel, settle
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import disable
 from rota.store.contract import Exchange, Retention, Seal
 from rota.testing.store_suite.builders import DAY, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_node, a_policy

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rota.model.jobs.job import State
 from rota.model.jobs.outcome import (
     Failed,
     Outcome,
@@ -20,7 +21,6 @@ from rota.model.jobs.outcome import (
 )
 from rota.model.jobs.retry import UNKNOWN_TASK_PAUSE
 from rota.model.jobs.settle import apply, apply_to, settle
-from rota.model.jobs.state import State
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange, Refusal
 from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER, a_job, a_line, a_policy

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from rota.model.audit_record import Author
+from rota.model.jobs.job import State
 from rota.model.jobs.settle import retry_by_hand
-from rota.model.jobs.state import State
 from rota.model.schedules.edit import register, start_edit, trigger_now, with_audit
 from rota.model.schedules.firing import overlap_reason
 from rota.model.schedules.schedule import Origin

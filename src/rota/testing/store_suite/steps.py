@@ -16,9 +16,8 @@ from rota.testing.store_suite.builders import LEASE, T0, WORKER, a_job, a_policy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rota.model.jobs.job import Job, NewJob
+    from rota.model.jobs.job import Job, NewJob, State
     from rota.model.jobs.outcome import Outcome
-    from rota.model.jobs.state import State
     from rota.model.schedules.edit import Edit
     from rota.model.schedules.firing import Firing
     from rota.model.schedules.occurrence import Occurrence

@@ -22,7 +22,7 @@ from rota.inspector.facts.job import (
     move_facts,
 )
 from rota.inspector.facts.why import JobWhyFacts
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import optional_instant
 from rota.model.reasons import reason_text
 from rota.operations.run_copy import run_copy

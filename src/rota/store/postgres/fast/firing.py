@@ -9,8 +9,7 @@ import psycopg
 
 from rota.errors import StoreError
 from rota.failpoints import reach
-from rota.model.jobs.job import accept
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State, accept
 from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Fired
 from rota.store.postgres.codec import NEW_JOB_TYPES, new_job_columns, packed, packed_last

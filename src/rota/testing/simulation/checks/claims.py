@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.testing.simulation.checks.leases import accepted
 from rota.testing.simulation.checks.violation import Violation
 

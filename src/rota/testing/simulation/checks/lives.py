@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.job import history_of
+from rota.model.jobs.job import FIRST_STATES, MOVES, State, history_of
 from rota.model.jobs.retry import MAX_DEATHS
-from rota.model.jobs.state import FIRST, MOVES, State
 from rota.testing.simulation.checks.leases import accepted
 from rota.testing.simulation.checks.violation import Violation
 
@@ -141,7 +140,7 @@ def _unlawful_lines(call: Call, before: Job | None, after: Job) -> Iterator[Viol
     states = [line.state for line in lines]
     if lines[: len(old)] != old:
         yield Violation(LAWFUL, call.step, f"{_brief(after)}: its history changed from {old} to {lines}")
-    if states[0] not in FIRST or any(to not in MOVES[start] for start, to in pairwise(states)):
+    if states[0] not in FIRST_STATES or any(to not in MOVES[start] for start, to in pairwise(states)):
         yield Violation(LAWFUL, call.step, f"{_brief(after)}: {' > '.join(states)}")
     if states[-1] is not after.state:
         yield Violation(LAWFUL, call.step, f"{_brief(after)}: its history ends with {states[-1]}")

@@ -14,8 +14,8 @@ from rota.inspector.facts.job import job_page_facts
 from rota.inspector.job_life import life_of
 from rota.inspector.log_tail import log_tail
 from rota.model.audit_record import subject_of
+from rota.model.jobs.job import State
 from rota.model.jobs.retry import MAX_DEATHS
-from rota.model.jobs.state import State
 from rota.model.micros import datetime_of
 from rota.model.reasons import reason_text
 from rota.operations.bulk import CANCEL, DELETE, RETRY

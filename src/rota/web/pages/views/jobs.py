@@ -16,7 +16,7 @@ from rota.inspector.facts.job import job_facts
 from rota.inspector.facts.queue import jobs_by_state
 from rota.inspector.job_counts import count_by_state
 from rota.inspector.search import Found, Search, search_from, search_jobs, without_state
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of
 from rota.operations.bulk import CANCEL, DELETE, RETRY, carry_out, matching_ids
 from rota.store.contract import MOST_COUNTED, JobFilter

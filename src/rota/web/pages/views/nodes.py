@@ -8,7 +8,7 @@ from rota.app import internals
 from rota.inspector.calls import call
 from rota.inspector.facts.job import job_facts
 from rota.inspector.facts.node import NodeFacts, node_facts
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of
 from rota.store.contract import LARGEST_PAGE, JobFilter
 from rota.web.pages.page import Page, View, Visit

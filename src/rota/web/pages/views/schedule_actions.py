@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadOption
 from rota.inspector.wall_times import time_from
-from rota.model.jobs.state import State
+from rota.model.jobs.job import State
 from rota.model.micros import datetime_of
 from rota.store.contract import JobFilter
 from rota.triggers.zone import find_zone
