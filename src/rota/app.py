@@ -5,7 +5,6 @@ Nothing happens at import: the settings are read and the store is opened when th
 
 from __future__ import annotations
 
-import inspect
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack, cast, overload
 
@@ -19,8 +18,8 @@ from rota.model.names import check_schedule_id
 from rota.model.option_names import FOR_APP, FOR_START, FOR_VERBS
 from rota.observe.loading import load_metrics
 from rota.operations.specs import make_spec
-from rota.tasks.middleware import check_middleware, check_wraps
-from rota.tasks.task import AsyncTask, Overrides, Task, default_name, make_options
+from rota.tasks.middleware import check_middleware
+from rota.tasks.task import AsyncTask, Overrides, Task
 from rota.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from rota.inspector.changes import Change
     from rota.model.schedules.schedule import ScheduleSpec
     from rota.observe.metrics import Metrics
-    from rota.operations.collections import CollectionWords, SourceWords
     from rota.operations.specs import ScheduleKeywords
     from rota.store.contract import Page, Retention, Store
     from rota.tasks.job import Job
@@ -161,8 +159,8 @@ class App:
         """Register a function: `@app.task` or `@app.task(queue="mail", retries=5, timeout="60s")`."""
         keywords = cast("TaskKeywords", options)
         if function is not None:
-            return self._add_task(function, keywords)
-        return lambda decorated: self._add_task(decorated, keywords)
+            return self._wiring.add_task(function, keywords)
+        return lambda decorated: self._wiring.add_task(decorated, keywords)
 
     def schedule(
         self,
@@ -174,7 +172,7 @@ class App:
         """Register a function and have it run by a trigger: `@app.schedule(cron("0 9 * * *"))`."""
 
         def declare(function: Any) -> Any:
-            with self._wiring.registry.task_of(function, self._add_task) as task:
+            with self._wiring.registry.task_of(function, self._wiring.add_task) as task:
                 schedule_id = check_schedule_id(id or task.__name__)
                 if schedule_id in self._wiring.makers:
                     raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
@@ -185,19 +183,6 @@ class App:
 
                 make("")  # errors are raised where the mistake is made; the app's timezone is known when it is read
                 self._wiring.makers[schedule_id] = make
-            return task
-
-        return cast("Decorator", declare)
-
-    def source(
-        self, name: str, collections: Sequence[str | CollectionWords], **options: Unpack[SourceWords]
-    ) -> Decorator:
-        """Register a function that is called with (source, collection) to keep each of these in sync."""
-        from rota.operations.collections import declare_source  # noqa: PLC0415 - who has none does not pay for it
-
-        def declare(function: Any) -> Any:
-            with self._wiring.registry.task_of(function, self._add_task) as task:
-                declare_source(self._wiring.makers, name, task, collections, options)
             return task
 
         return cast("Decorator", declare)
@@ -278,7 +263,7 @@ class App:
             recycle_memory=recycle_memory,
         )
         self.open()
-        self.sync_schedules()
+        self.schedules.sync()
         warn_of_strangers(wiring.deploy)
         node = wiring.node = self._make_node(said, worker=worker, scheduler=scheduler)
         node.start()
@@ -357,13 +342,6 @@ class App:
         """
         return Running(self, options)
 
-    def sync_schedules(self) -> int:
-        """Bring the store to what the code and rota.yaml declare; what is unchanged is left alone.
-
-        What an older version of this app declared and this one does not is retired.
-        """
-        return self._wiring.sync_schedules()
-
     @property
     def settings(self) -> Settings:
         """What counts: what was said in code, else ROTA_* variables, else rota.yaml, else the defaults."""
@@ -379,21 +357,6 @@ class App:
         """Stop the services and close the store."""
         self.stop()
         self._wiring.close()
-
-    def _add_task(self, function: Any, options: TaskKeywords) -> Task[Any, Any]:
-        if not callable(function) or isinstance(function, (Task, type)):
-            raise BadOption(f"@app.task decorates a function, got {function!r}")
-        name = options.get("name") or default_name(function)
-        keywords: TaskKeywords = {**options}  # one set of options may declare several tasks
-        keywords.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
-        checked = make_options(**keywords)
-        kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
-        wiring = self._wiring
-        task: Task[Any, Any] = kind(function, name, checked, wiring, wiring.codecs, wiring.middleware)
-        for middleware in wiring.middleware:
-            check_wraps(middleware, task)
-        self._wiring.registry.add(task)
-        return task
 
     @property
     def __rota_tasks__(self) -> Registry:

@@ -6,9 +6,10 @@ Users see `App`. The command line, the web package and the testing kit reach wha
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from rota.clock import utc_micros
 from rota.config.loader import Resolved, resolve
 from rota.deploy.deploy import bring, deploy_of, warn_of_overruled
 from rota.engine.events import Events
-from rota.errors import StoreError
+from rota.errors import BadOption, StoreError
 from rota.inspector.changes import list_changes
 from rota.model.jobs.codecs import Codecs
 from rota.model.jobs.job import new_id
@@ -34,7 +35,8 @@ from rota.store.urls import absolute, default_store, store_from_client, store_fr
 from rota.tasks.arguments import decode_value
 from rota.tasks.creation import create_through
 from rota.tasks.job import InTransaction, Job
-from rota.tasks.task import Registry
+from rota.tasks.middleware import check_wraps
+from rota.tasks.task import AsyncTask, Registry, Task, default_name, make_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from rota.operations.live_tasks import LiveTasks
     from rota.store.contract import Added, Page
     from rota.tasks.middleware import Middleware
-    from rota.tasks.task import Request
+    from rota.tasks.task import Request, TaskKeywords
 
     RunCoroutine: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]
     StoreArgument: TypeAlias = str | Store | Redis | RedisCluster | ConnectionPool[Any] | MongoClient[Any]
@@ -244,7 +246,15 @@ class Wiring(forks.Forked):
 
     @cached_property
     def schedules(self) -> Schedules:
-        return Schedules(self.open, self.jobs, self.new_id, self.settings.tz, self.redaction, self.middleware)
+        return Schedules(
+            self.open,
+            self.jobs,
+            self.new_id,
+            self.settings.tz,
+            self.redaction,
+            self.middleware,
+            bring_declared=lambda: bring(self.deploy, self),
+        )
 
     @cached_property
     def tenants(self) -> Tenants:
@@ -256,7 +266,8 @@ class Wiring(forks.Forked):
     def sources(self) -> Sources:
         from rota.client.sources import Sources  # noqa: PLC0415 - likewise
 
-        return Sources(self.open, self.jobs, self.new_id)
+        task_of = partial(self.registry.task_of, add=self.add_task)
+        return Sources(self.open, self.jobs, self.new_id, task_of, self.makers)
 
     @cached_property
     def queues(self) -> Queues:
@@ -301,10 +312,6 @@ class Wiring(forks.Forked):
     def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> Lock:
         """A lock across processes."""
         return Lock(self.open, name, ttl, wait)
-
-    def sync_schedules(self) -> int:
-        """Bring the store to what the code and rota.yaml declare."""
-        return bring(self.deploy, self)
 
     @property
     def aio(self) -> Aio:
@@ -351,6 +358,21 @@ class Wiring(forks.Forked):
         return await self.aio.send(requests)
 
     # What the app declares.
+
+    def add_task(self, function: Any, options: TaskKeywords) -> Task[Any, Any]:
+        """Register a function as a task."""
+        if not callable(function) or isinstance(function, (Task, type)):
+            raise BadOption(f"@app.task decorates a function, got {function!r}")
+        name = options.get("name") or default_name(function)
+        keywords: TaskKeywords = {**options}  # one set of options may declare several tasks
+        keywords.setdefault("description", (function.__doc__ or "").strip().partition("\n")[0])
+        checked = make_options(**keywords)
+        kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
+        task: Task[Any, Any] = kind(function, name, checked, self, self.codecs, self.middleware)
+        for middleware in self.middleware:
+            check_wraps(middleware, task)
+        self.registry.add(task)
+        return task
 
     @property
     def declared(self) -> dict[str, ScheduleSpec]:

@@ -40,7 +40,7 @@ def test_a_job_knows_its_schedule_its_time_and_its_trigger(app, clock, trigger, 
     def tick() -> None:
         seen.append((current_job.meta, current_job.occurrence))
 
-    app.sync_schedules()
+    app.schedules.sync()
     due = app.schedules.get("soon").next_run
     clock.skip((due - clock.now).total_seconds())
     fire(app)
@@ -60,7 +60,7 @@ def test_a_run_that_was_caught_up_says_so(app, clock):
     def hourly() -> None:
         seen.append(current_job.meta["trigger_type"])
 
-    app.sync_schedules()
+    app.schedules.sync()
     clock.skip(3600 * 5 + 600)
     fire(app)
     work(app)
@@ -74,7 +74,7 @@ def test_the_nominal_time_is_kept_however_late_it_runs(app, clock):
     def tick() -> None:
         seen.append(current_job.occurrence.timestamp() - NOON / SECOND)
 
-    app.sync_schedules()
+    app.schedules.sync()
     clock.skip(13)
     fire(app)
     clock.skip(100)
@@ -88,7 +88,7 @@ def test_a_schedule_may_be_declared_over_a_task(app, clock):
     @app.task(name="shop.sync", queue="sync", priority=3)
     def sync() -> None: ...
 
-    app.sync_schedules()
+    app.schedules.sync()
     fast, slow = app.schedules.list().items
     assert (fast.record.spec.queue, fast.record.spec.priority) == ("sync", 3)
     assert (slow.record.spec.queue, slow.record.spec.priority) == ("other", -10)
@@ -102,7 +102,7 @@ def test_coroutines_may_be_scheduled(app, clock):
     async def tick() -> str:
         return "done"
 
-    app.sync_schedules()
+    app.schedules.sync()
     clock.skip(10)
     fire(app)
     work(app)
@@ -116,7 +116,7 @@ def test_nothing_fires_at_registration(app, clock):
     @app.schedule(cron("* * * * *"))
     def minutely() -> None: ...
 
-    assert app.sync_schedules() == 2
+    assert app.schedules.sync() == 2
     fire(app)
     assert app.jobs.list().items == []
     assert all(view.next_run > clock.now for view in app.schedules.list().items)
@@ -133,7 +133,7 @@ def test_run_on_start_runs_once_and_not_at_every_deploy(make_app, clock):
         def tick() -> None:
             ran.append(current_job.meta["trigger_type"])
 
-        app.sync_schedules()
+        app.schedules.sync()
         work(app)
         return app
 
@@ -155,7 +155,7 @@ def test_an_unchanged_deploy_changes_nothing(make_app, clock):
         @app.schedule(every("10s"), description="Ticks", jitter="5s", overlap="queue")
         def tick(name: str = "a", many: int = 2) -> None: ...
 
-        app.changed = app.sync_schedules()
+        app.changed = app.schedules.sync()
         return app
 
     app = deploy()
@@ -174,7 +174,7 @@ def test_a_deploy_with_new_times_recomputes_and_keeps_the_history(make_app, cloc
         @app.schedule(every(seconds))
         def tick() -> None: ...
 
-        app.sync_schedules()
+        app.schedules.sync()
         return app
 
     app = deploy("10s")
@@ -197,7 +197,7 @@ def test_new_times_win_over_what_the_old_ones_had_waiting(make_app, clock):
         @app.schedule(every(seconds))
         def tick() -> None: ...
 
-        app.sync_schedules()
+        app.schedules.sync()
         clock.skip(10)
         fire(app)
     (job,) = app.jobs.list().items
@@ -213,7 +213,7 @@ def test_what_operators_decided_survives_a_deploy(make_app, clock):
         @app.task(name="tick")
         def tick() -> None: ...
 
-        app.sync_schedules()
+        app.schedules.sync()
         return app
 
     app = deploy("old")
@@ -234,7 +234,7 @@ def deploy_version(make_app, version: str, seconds: str) -> App:
     @app.schedule(every(seconds))
     def tick() -> None: ...
 
-    app.sync_schedules()
+    app.schedules.sync()
     return app
 
 
@@ -261,7 +261,7 @@ def test_a_removed_schedule_of_the_code_comes_back_with_the_next_start(app):
     @app.schedule(every("1h"))
     def tick() -> None: ...
 
-    app.sync_schedules()
+    app.schedules.sync()
     with pytest.raises(Refused, match="you cannot remove it; remove it there"):
         app.schedules.remove("tick")
     assert app.schedules.remove("tick", force=True) is True
@@ -274,7 +274,7 @@ def test_the_api_may_stop_what_the_code_declares_and_not_rewrite_it(app):
     @app.schedule(every("1h"))
     def tick() -> None: ...
 
-    app.sync_schedules()
+    app.schedules.sync()
     with pytest.raises(Refused, match="defined by the code of app 'app', so you cannot change it"):
         app.schedules.put("tick", tick.job(), every("2h"))
     assert app.schedules.pause("tick").is_paused
@@ -300,7 +300,7 @@ def test_two_apps_in_one_process_share_nothing():
     @one.schedule(every("1h"))
     def tick() -> None: ...
 
-    one.sync_schedules()
+    one.schedules.sync()
     job = tasks[0].enqueue()
     work(one)
     assert job.result() == "hello"
@@ -317,11 +317,11 @@ def test_two_apps_on_one_store_leave_each_others_schedules_alone(make_app, clock
     @two.schedule(every("10s"), id="of-two")
     def tock() -> None: ...
 
-    one.sync_schedules()
-    two.sync_schedules()
+    one.schedules.sync()
+    two.schedules.sync()
     before = one.schedules.get("of-one").record
     clock.skip(1)
-    two.sync_schedules()
+    two.schedules.sync()
     assert one.schedules.get("of-one").record == before
     clock.skip(10)
     fire(one)
@@ -336,9 +336,9 @@ def test_two_apps_cannot_declare_the_same_id_on_one_store(make_app):
         def tick() -> None: ...
 
         if name == "one":
-            app.sync_schedules()
+            app.schedules.sync()
     with pytest.raises(Refused, match=r"defined by the code of app 'one'.*choose another id"):
-        app.sync_schedules()
+        app.schedules.sync()
 
 
 def test_a_job_of_another_app_is_left_to_it(make_app, clock):
@@ -404,7 +404,7 @@ def test_a_declaration_that_fails_leaves_no_task(app, options):
 
     with pytest.raises(BadOption):
 
-        @app.source("shop", [])
+        @app.sources.declare("shop", [])
         def sync(source: str, collection: str) -> None: ...
 
     assert len(internals(app).registry) == 0

@@ -42,7 +42,7 @@ def deploy(make_app, folder):
         if declare is not None:
             declare(app)
         if is_synced:
-            app.changed = app.sync_schedules()
+            app.changed = app.schedules.sync()
         return app
 
     return deploy
@@ -113,7 +113,7 @@ schedules:
         enabled=False,
         description="All of it",
     )
-    app.sync_schedules()
+    app.schedules.sync()
     assert app.schedules.get("full").record.spec == app.schedules.get("code").record.spec
 
 
@@ -304,7 +304,7 @@ def test_a_plan_covers_code_and_file_and_tenants_and_changes_nothing(deploy):
     assert app.schedules.list().items == app.tenants.list().items == []
     assert apply(internals(app).deploy, app) == 3
     assert plan(internals(app).deploy, app) == ([], [])
-    assert app.sync_schedules() == 0
+    assert app.schedules.sync() == 0
 
 
 def test_an_apply_retires_what_left_the_file_without_a_higher_version(deploy):

@@ -85,7 +85,7 @@ def test_a_file_that_names_such_an_instant_is_refused_with_its_line(tmp_path, mo
     body = f"schedules:\n  tick: {{task: greet, every: 1h, {key}: 9999-12-31T23:59:59-14:00}}\n"
     (tmp_path / "rota.yaml").write_text(body)
     with pytest.raises(BadSettings, match=rf"rota.yaml:2.*{key}"):
-        App("memory://").sync_schedules()
+        App("memory://").schedules.sync()
 
 
 @pytest.mark.parametrize("micros", [micros_of(FAR), micros_of(EARLY), 2**63 - 1, -(2**63)])

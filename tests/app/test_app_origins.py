@@ -18,7 +18,7 @@ def app():
     @app.task(name="greet")
     def greet() -> None: ...
 
-    app.sync_schedules()
+    app.schedules.sync()
     app.schedules.put("mine", greet.job(), every("1h"))
     yield app
     app.close()
@@ -45,7 +45,7 @@ def test_what_nobody_declares_any_more_may_be_removed(app):
 def test_a_retired_schedule_may_be_removed(app):
     later = App(app.open(), name="shop", version="2")
     later.task(name="greet")(lambda: None)
-    later.sync_schedules()
+    later.schedules.sync()
     assert later.schedules.get("declared").record.origin.is_retired
     assert later.schedules.remove("declared")
 

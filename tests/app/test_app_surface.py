@@ -7,9 +7,9 @@ from rota.app import internals
 
 PARTS = {"jobs", "schedules", "tenants", "queues", "tokens", "sources", "metrics", "documents", "alerts"}
 SAYS = {"name", "version", "settings"}
-DECLARES = {"task", "schedule", "source", "codec", "on", "use"}
+DECLARES = {"task", "schedule", "codec", "on", "use"}
 DOES = {"enqueue", "enqueue_many", "changes", "lock", "aio", "asgi"}
-RUNS = {"start", "stop", "running", "sync_schedules", "open", "close"}
+RUNS = {"start", "stop", "running", "open", "close"}
 
 
 def test_an_app_has_these_public_names():

@@ -34,14 +34,14 @@ def test_a_file_is_deployed_again_and_again(kind, tmp_path, monkeypatch):
 
     app = deploy(FILE, "1.0")
     assert [one.kind for _, one in plan(internals(app).deploy, app).schedules] == ["add", "add"]
-    assert (app.sync_schedules(), app.sync_schedules(), plan(internals(app).deploy, app)) == (3, 0, ([], []))
+    assert (app.schedules.sync(), app.schedules.sync(), plan(internals(app).deploy, app)) == (3, 0, ([], []))
     app.close()
     app = deploy(FILE.replace("Kolkata", "Tokyo").partition("  hourly")[0], "1.1")
-    assert app.sync_schedules() >= 2
+    assert app.schedules.sync() >= 2
     assert states(app) == {"nightly": ("Asia/Tokyo", False), "hourly": ("UTC", True)}
     app.close()
     app = deploy(FILE, "1.0")
-    assert app.sync_schedules() == 0
+    assert app.schedules.sync() == 0
     app.close()
     app = deploy(FILE, "1.2")
     assert apply(internals(app).deploy, app) >= 2

@@ -166,11 +166,11 @@ def test_what_a_newer_version_no_longer_declares_is_retired_at_its_start(make_ap
     old, new = make_app(version="1"), make_app(version="2")
     declare(old, "kept", "gone")
     declare(new, "kept")
-    old.sync_schedules()
-    new.sync_schedules()
+    old.schedules.sync()
+    new.schedules.sync()
     assert [new.schedules.get(name).is_enabled for name in ("kept", "gone")] == [True, False]
     assert new.schedules.changes("gone").items[0].verb == "retired"
-    old.sync_schedules()  # an older one that starts late brings nothing back
+    old.schedules.sync()  # an older one that starts late brings nothing back
     assert not old.schedules.get("gone").is_enabled
 
 
@@ -179,6 +179,6 @@ def test_an_equal_older_or_unnumbered_version_retires_nothing(make_app, versions
     first, second = (make_app(version=version) for version in versions)
     declare(first, "kept", "gone")
     declare(second, "kept")
-    first.sync_schedules()
-    second.sync_schedules()
+    first.schedules.sync()
+    second.schedules.sync()
     assert second.schedules.get("gone").is_enabled

@@ -89,7 +89,7 @@ class Shell:
     def sync(self) -> None:
         """Make the store and its schedules, as a first start does."""
         app = load_target("jobs.py").app
-        app.sync_schedules()
+        app.schedules.sync()
         app.close()
 
 

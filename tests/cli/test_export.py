@@ -99,8 +99,8 @@ def test_whose_it_is_and_what_follows_from_that_is_told(rota):
     app.schedules.put(
         "theirs", mail.job(), cron("0 9 * * *"), tenant="acme", priority=5, lookahead="6h", start=date(2026, 1, 31)
     )
-    app.source("shop", [{"name": "orders", "schedule": "@hourly"}], keep=7)(mail)
-    app.sync_schedules()
+    app.sources.declare("shop", [{"name": "orders", "schedule": "@hourly"}], keep=7)(mail)
+    app.schedules.sync()
     app.close()
     (kept, theirs) = yaml.safe_load(rota("export").stdout)["schedules"].values()
     assert kept["sync"] == {"source": "shop", "collection": "orders", "keep": 7}

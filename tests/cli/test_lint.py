@@ -269,7 +269,7 @@ def test_clock_changes_and_rare_dates_are_warnings(rota):
 
 
 def test_a_collection_that_only_people_sync_is_no_warning(rota):
-    name = write(rota, "synced.py", "@app.source('shop', ['countries'])\ndef sync(source, collection): ...\n")
+    name = write(rota, "synced.py", "@app.sources.declare('shop', ['countries'])\ndef sync(source, collection): ...\n")
     assert [finding for verdict, _, finding in found(rota, name) if verdict == "warning"] == []
 
 

@@ -54,7 +54,7 @@ def monthly() -> None: ...
 @app.task(name="sync")
 def sync(source: str, collection: str) -> None: ...
 
-app.source("store", ["orders"])(sync)
+app.sources.declare("store", ["orders"])(sync)
 
 from rota.documents import DocumentQueue, MemorySource
 from datetime import UTC, datetime
@@ -159,7 +159,7 @@ def doors(rota, folder) -> Doors:
     (folder / "jobs.py").write_text(JOBS)
     app = load_target("jobs.py").app
     app.tenants.put("acme", tz="Asia/Kolkata", queue="slow", priority=3, by="ann")
-    app.sync_schedules()
+    app.schedules.sync()
     greet = internals(app).registry.get("greet")
     job = greet.enqueue("bo", "hunter2")
     with app.running(scheduler=False):

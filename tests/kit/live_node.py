@@ -52,7 +52,7 @@ class LiveNode:
     def __enter__(self) -> Self:
         internals(self.app).store.use(self.store)
         self.app.open()
-        self.app.sync_schedules()
+        self.app.schedules.sync()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -132,7 +132,7 @@ def shop(project) -> Iterator[App]:
 
 def plant(app: App) -> None:
     task = internals(app).registry.get
-    app.sync_schedules()
+    app.schedules.sync()
     app.schedules.put("audited", task("login").job("ann", CANARY), every("1h"), by="ann")
     app.schedules.put("audited", task("login").job("bob", password=CANARY + "2"), every("2h"), by="ann")
     app.schedules.put("removed", task("nested").job({"token": CANARY}), every("1h"))

@@ -47,7 +47,7 @@ def declare_system(app: App) -> None:
     @app.task(name="usage.bill")
     def bill() -> None: ...
 
-    @app.source("store", [{"name": "orders", "schedule": "@hourly"}, "customers"])
+    @app.sources.declare("store", [{"name": "orders", "schedule": "@hourly"}, "customers"])
     @app.task(name="store.sync")
     def sync(source: str, collection: str) -> None:
         print(f"syncing {source}/{collection}")  # noqa: T201 - into its log

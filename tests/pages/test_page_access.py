@@ -30,7 +30,7 @@ def _streams_end(monkeypatch):
 def app():
     app = App("memory://", name="shop")
     declare(app)
-    app.sync_schedules()
+    app.schedules.sync()
     yield app
     app.close()
 

@@ -37,7 +37,7 @@ def app():
         put("ten", send.job(), every("10m"))
         put("monthly", send.job(), calendar(months=1, at="00:05", start=date(2026, 1, 31)), tz="Asia/Kolkata")
         put("last", send.job(), once(datetime(2027, 1, 1, 9, tzinfo=timezone(timedelta(hours=2)))), tz="Europe/Riga")
-        app.sync_schedules()
+        app.schedules.sync()
         yield kit.app
 
 

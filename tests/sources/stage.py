@@ -48,8 +48,8 @@ class Stage:
                 self.calls.append((source, collection))
                 self.act(source, collection)
 
-        self.app.source(name, list(collections), **options)(task)
-        self.app.sync_schedules()
+        self.app.sources.declare(name, list(collections), **options)(task)
+        self.app.schedules.sync()
 
     def run(self, collection: str = "orders", source: str = "shop", **options: Any):
         return self.app.sources.run(source, collection, **options)

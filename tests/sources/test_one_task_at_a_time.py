@@ -195,8 +195,8 @@ def test_a_task_whose_key_another_job_holds_is_refused_with_its_name(make_app):
     @app.task(name="sync", unique=True)
     def sync(source: str, collection: str) -> None: ...
 
-    app.source("shop", ["orders"])(sync)
-    app.sync_schedules()
+    app.sources.declare("shop", ["orders"])(sync)
+    app.schedules.sync()
     holder = sync.enqueue("shop", "orders")
     with pytest.raises(Refused, match=f"job {holder.id} holds the key"):
         app.sources.run("shop", "orders")

@@ -132,8 +132,8 @@ def test_a_collection_whose_code_is_gone_is_started_no_more_and_keeps_its_past(m
     stage.work()
     newer = make_app(version="2")
     newer.task(name="sync")(lambda source, collection: None)  # noqa: ARG005
-    newer.source("shop", ["customers"])(internals(newer).registry.get("sync"))
-    newer.sync_schedules()
+    newer.sources.declare("shop", ["customers"])(internals(newer).registry.get("sync"))
+    newer.schedules.sync()
     assert stage.post("/tasks/?source=shop&collection=orders").status_code == 404
     assert [one.id for one in newer.sources.tasks("shop", "orders").items] == [task.id]
     assert [one.id for one in newer.sources.tasks("shop").items] == [task.id]

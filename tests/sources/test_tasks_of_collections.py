@@ -49,9 +49,10 @@ def test_b3_ids_are_the_names_and_a_uuid_whoever_starts_the_task(stage):
 
 def test_b5_a_priority_is_a_whole_number_from_1_and_1_where_none_is_said(stage):
     assert (stage.run("orders").priority, stage.run("customers").priority) == (5, 1)
+    task = internals(stage.app).registry.get("sync")
     for wrong in (0, -1, 51, 1.5, True, "high", None):
         with pytest.raises(BadOption, match="priority"):
-            stage.app.source("other", [{"name": "all", "priority": wrong}])(internals(stage.app).registry.get("sync"))
+            stage.app.sources.declare("other", [{"name": "all", "priority": wrong}])(task)
 
 
 def test_b6_b7_b8_times_are_there_once_they_have_come(stage, gate):
@@ -266,9 +267,9 @@ def _end_as_asked(stage, job) -> None:
 def test_names_that_no_id_can_be_made_of_are_refused(stage, name):
     task = internals(stage.app).registry.get("sync")
     with pytest.raises(BadName):
-        stage.app.source(name, ["all"])(task)
+        stage.app.sources.declare(name, ["all"])(task)
     with pytest.raises((BadName, BadOption)):
-        stage.app.source("fine", [name])(task)
+        stage.app.sources.declare("fine", [name])(task)
 
 
 def test_names_with_dots_dashes_and_underscores_stay_apart(stage):
@@ -299,7 +300,7 @@ def test_only_words_that_are_known_are_taken(stage):
         (["all"], {"retries": -1}),
     ):
         with pytest.raises(ValueError):
-            stage.app.source("other", collections, **options)(task)
+            stage.app.sources.declare("other", collections, **options)(task)
     for wrong in ({"other": {}}, {"other": {"task": 5}}, {"other": []}, {"other": {"task": "sync"}}):
         with pytest.raises(BadOption, match="other"):
             read_sources(wrong, internals(stage.app).registry)

@@ -71,7 +71,7 @@ def _token(route: Route, stage: Stage) -> str:
 
 def _sync_task(route: Route, stage: Stage) -> str:
     del route
-    stage.app.sync_schedules()
+    stage.app.schedules.sync()
     return stage.app.sources.run("store", "orders").id
 
 

@@ -35,7 +35,7 @@ def declare(app: App) -> None:
     def tick() -> None:
         """Tick."""
 
-    app.source("store", ["orders"])(anything)
+    app.sources.declare("store", ["orders"])(anything)
     app.alerts.add("mail", when="oldest", queue="mail", after="5m")
     app.alerts.channel("pager")(repr)
 

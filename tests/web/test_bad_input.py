@@ -58,7 +58,7 @@ CRON = {"task": "greet", "args": ["ann"], "trigger": {"cron": "0 9 * * *"}}
     ],
 )
 def test_bad_questions_are_answered_with_the_field_at_fault(stage, path, status, field):
-    stage.app.sync_schedules()
+    stage.app.schedules.sync()
     refused(stage, stage.get(path, "admin"), status, field)
 
 

@@ -102,7 +102,7 @@ def test_an_if_none_match_that_makes_no_sense_is_refused(stage, headers):
 
 
 def test_run_now_answers_201_for_a_job_that_it_made_and_200_for_one_that_was_there(stage):
-    stage.app.sync_schedules()
+    stage.app.schedules.sync()
     assert stage.post("/api/v1/schedules/hourly/run-now").status_code == 201
     first, second = (stage.post("/api/v1/schedules/sync__store__orders/run-now") for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 200)

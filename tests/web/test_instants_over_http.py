@@ -50,7 +50,7 @@ def test_the_table_has_instants_to_bound():
 @pytest.mark.parametrize("case", QUERIES, ids=called)
 def test_an_instant_in_a_query_is_bounded(stage, case, at):
     route, name = case
-    stage.app.sync_schedules()
+    stage.app.schedules.sync()
     path, _ = example(route, stage)
     head, _, query = path.partition("?")
     others = [pair for pair in query.split("&") if pair and not pair.startswith(f"{name}=")]

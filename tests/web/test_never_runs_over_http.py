@@ -31,7 +31,7 @@ def test_a_new_schedule_that_can_never_run_is_refused(stage, verb, body):
 
 
 def test_a_pause_that_is_over_is_refused(stage):
-    stage.app.sync_schedules()
+    stage.app.schedules.sync()
     stage.app.tenants.put("acme", tz="UTC")
     for path in (f"{SCHEDULES}/hourly/pause", "/api/v1/tenants/acme/pause"):
         answer = stage.post(path, json={"until": PAST})

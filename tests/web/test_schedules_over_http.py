@@ -149,7 +149,7 @@ def test_patch_leaves_to_the_tenant_what_was_left_to_it(stage):
 
 
 def test_what_the_code_declares_is_changed_in_the_code(stage):
-    stage.app.sync_schedules()
+    stage.app.schedules.sync()
     response = stage.ask("PATCH", f"{ALL}/hourly", json={"description": "mine"})
     assert response.status_code == 409
     assert "the code of app 'shop'" in response.json()["error"]["message"]

@@ -36,7 +36,7 @@ def site(login=by_cookie, *, login_url: str | None = "/accounts/login", user: st
     @app.schedule(every("1h"), id="hourly")
     def tick() -> None: ...
 
-    app.sync_schedules()
+    app.schedules.sync()
     web = Starlette(routes=[Mount("/rota", app.asgi(login=login, login_url=login_url))])
     with TestClient(web, follow_redirects=False, cookies={"site_user": user} if user else {}) as client:
         yield app, client

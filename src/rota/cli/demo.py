@@ -45,7 +45,7 @@ def demo(length: str | None, store_url: str | None, port: int | None) -> None:
         try:
             app.open()
             http = Beside(app, port)
-            app.sync_schedules()
+            app.schedules.sync()
             say(*banner(Target(app, "a sample shop"), queues_of(app), CONCURRENCY, is_scheduler=True))
             say(*http.greeting(), *_hints(url))
             watching.listen()

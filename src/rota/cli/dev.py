@@ -82,7 +82,7 @@ def _prepare(target: str | None, store_url: str | None, *, documents: bool) -> T
     """The app, with its store open and its schedules there."""
     loaded = load(target, store_url, needs_tasks=True, documents=documents)
     try:
-        loaded.app.sync_schedules()
+        loaded.app.schedules.sync()
     except BaseException:
         loaded.app.close()
         raise

@@ -165,7 +165,7 @@ def serve(
     try:
         when_reached(app.open, wait_for)
         check_shared(app, tether)
-        app.sync_schedules()
+        app.schedules.sync()
         taken = (queues or app.settings.worker.queues or queues_of(app)) if worker else ()
         at_once = concurrency or app.settings.worker.concurrency
         if form == "text" and (tether is None or tether.shows_banner):

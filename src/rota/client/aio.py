@@ -70,6 +70,7 @@ class AsyncJobs(Shell):
 class AsyncSchedules(Shell):
     """app.aio.schedules"""
 
+    sync = Awaited(Schedules.sync)
     put = Awaited(Schedules.put)
     put_many = Awaited(Schedules.put_many)
     preview = Awaited(Schedules.preview)
@@ -196,8 +197,6 @@ class Parts(Protocol):
 
     def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> Lock: ...
 
-    def sync_schedules(self) -> int: ...
-
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
 
     def send_named(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job[Any]: ...
@@ -228,7 +227,6 @@ class Aio(Shell):
         return AsyncAlerts(self._verbs.alerts, self._threads)
 
     changes = Awaited(Parts.changes)
-    sync_schedules = Awaited(Parts.sync_schedules)
 
     def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> AsyncLock:
         """A lock across processes: `async with app.aio.lock("reindex", ttl="60s") as lock: ...`"""

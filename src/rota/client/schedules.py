@@ -75,6 +75,8 @@ class Schedules:
         tz: str,
         redaction: Redaction = DEFAULT,
         middleware: Sequence[Middleware] = (),
+        *,
+        bring_declared: Callable[[], int],
     ) -> None:
         self._store = store
         self._jobs = jobs
@@ -82,6 +84,15 @@ class Schedules:
         self._tz = tz
         self._redaction = redaction
         self._middleware = middleware
+        self._bring_declared = bring_declared
+
+    def sync(self) -> int:
+        """Bring the store to what the code and rota.yaml declare; answers how many schedules and tenants changed.
+
+        What is unchanged is left alone. What an older version of this app declared and this one does not is retired.
+        `app.start()` and `rota run` do it, too.
+        """
+        return self._bring_declared()
 
     def put(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from rota.client.jobs import LogEntry
 from rota.errors import BadOption, CollectionNotFound, SourceNotFound, TaskNotFound
@@ -18,17 +18,21 @@ from rota.model.option_names import FOR_VERBS
 from rota.model.reasons import reason_text
 from rota.model.schedules.schedule import Schedule
 from rota.model.sync import STATES, Status
+from rota.operations.collections import CollectionWords, SourceWords, declare_source
 from rota.operations.run_now import start_task
 from rota.sentences import sentence
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from rota.client.jobs import Jobs
     from rota.model.jobs.job import Job, State
+    from rota.model.schedules.schedule import ScheduleSpec
     from rota.store.contract import Store
+    from rota.tasks.task import Decorator, Task
 
 MOST_TASKS = 1_000  # in one answer
 MOST_LINES = 20_000  # of one task in one answer: more than an attempt may write
@@ -43,10 +47,31 @@ Found = list[Schedule]
 class Sources:
     """app.sources"""
 
-    def __init__(self, store: Callable[[], Store], jobs: Jobs, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        jobs: Jobs,
+        new_id: Callable[[], str],
+        task_of: Callable[[Any], AbstractContextManager[Task[Any, Any]]],
+        makers: dict[str, Callable[[str], ScheduleSpec]],
+    ) -> None:
         self._store = store
         self._jobs = jobs
         self._new_id = new_id
+        self._task_of = task_of
+        self._makers = makers  # the schedules that the app declares: a collection is one of them
+
+    def declare(
+        self, name: str, collections: Sequence[str | CollectionWords], **options: Unpack[SourceWords]
+    ) -> Decorator:
+        """Register a function that is called with (source, collection) to keep each of these in sync."""
+
+        def decorate(function: Any) -> Any:
+            with self._task_of(function) as task:
+                declare_source(self._makers, name, task, collections, options)
+            return task
+
+        return cast("Decorator", decorate)
 
     def list(self) -> Views:
         """All sources that the store knows, by name; those whose code is gone are not among them."""

@@ -54,7 +54,7 @@ class FileCollection(Struct, frozen=True, kw_only=True):
 
 
 class FileSource(Struct, frozen=True, kw_only=True):
-    """One source and its collections. Its options are those of @app.source."""
+    """One source and its collections. Its options are those of @app.sources.declare."""
 
     name: str
     place: str

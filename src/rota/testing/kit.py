@@ -78,7 +78,7 @@ class Kit:
         self._stepper = Stepper(app, self._store, self.clock, app.settings.lease, keeps_logs=self._keeps_logs)
         try:
             app.open()
-            app.sync_schedules()
+            app.schedules.sync()
         except BaseException:
             self._leave()
             raise

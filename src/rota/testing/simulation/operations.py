@@ -66,7 +66,7 @@ class Operator:
         self._clock = clock
         self._random = random
         self._jobs = Jobs(lambda: store, _undecoded, random)
-        self._schedules = Schedules(lambda: store, self._jobs, self._new_id, "UTC")
+        self._schedules = Schedules(lambda: store, self._jobs, self._new_id, "UTC", bring_declared=lambda: 0)
         self._tenants = Tenants(lambda: store, self._new_id)
         self._ids: list[str] = []
         operations = self._operations()
