@@ -79,13 +79,7 @@ def insert(step: Step, jobs: Sequence[Job], made: set[str] | None = None) -> lis
     if not jobs:
         return []
     step.slices.mark(step, {job.created_at for job in jobs})
-    collided: list[Document] = []
-    try:
-        step.jobs.insert_many([document_of_new(job) for job in jobs])
-    except BulkWriteError as err:
-        if step.is_atomic or not is_duplicate(err):
-            raise
-        collided = err.details["writeErrors"]
+    collided = step.jobs.insert_new([document_of_new(job) for job in jobs])
     lost = {error["op"]["_id"] for error in collided}
     inserted = [job for job in jobs if job.id not in lost]
     if made is not None:
@@ -142,10 +136,10 @@ def made_occurrences(step: Step, schedule_ids: Sequence[str], times: Iterable[in
 
 def _existing(step: Step, jobs: Sequence[NewJob], now: int) -> Existing:
     ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
-    found = list(step.jobs.find({"_id": {"$in": ids}}, {"state": 1}, hint="_id_"))
+    found = step.jobs.by_id(ids, {"state": 1})
     return Existing(
-        ids={document["_id"] for document in found},
-        live={document["_id"] for document in found if document.get("state") not in _NOT_LIVE},
+        ids=set(found),
+        live={job_id for job_id, document in found.items() if document.get("state") not in _NOT_LIVE},
         slots=live_in_slots(step, {new.slot for new in jobs if new.slot}),
         keys=key_holders(step, {new.key for new in jobs if new.key}, now),
     )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pymongo
@@ -27,14 +26,14 @@ from rota.store.contract import Refusal
 from rota.store.mongo import notify
 from rota.store.mongo.codec import changed, differences, document_of_last, jobs_of, last_of, update_of
 from rota.store.mongo.faults import is_duplicate
-from rota.store.mongo.ledger import record_entries
+from rota.store.mongo.ledger import creation_times, record_entries
 from rota.store.mongo.listing import find_job, get_jobs
 from rota.store.mongo.operations import forget_logs
 from rota.store.shared.changing import check_changes, last_runs
 from rota.store.shared.matching import has_expired, is_held_by, is_running, is_same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from rota.model.jobs.job import Job
     from rota.model.jobs.settle import Change
@@ -248,10 +247,9 @@ def request_cancels(db: Database, ids: Sequence[str], reason: str) -> list[str]:
     """Ask running jobs to stop; those that run. The first reason stays."""
     if not ids:
         return []
-    running: Document = {"_id": {"$in": list(ids)}, "state": "running"}
-    db.jobs.update_many({**running, "cancel_reason": None}, {"$set": {"cancel_reason": reason or "cancelled"}})
-    found = db.jobs.find({**running, "cancel_reason": {"$exists": True}}, {"_id": 1})
-    asked = {document["_id"] for document in found}
+    unasked = {"_id": {"$in": list(ids)}, "state": "running", "cancel_reason": None}
+    db.jobs.update_many(unasked, {"$set": {"cancel_reason": reason or "cancelled"}})
+    asked = db.jobs.by_id(ids, {"_id": 1}, state="running", cancel_reason={"$exists": True})
     return [job_id for job_id in ids if job_id in asked]
 
 
@@ -282,8 +280,7 @@ def _record_last_runs(step: Step, changes: Sequence[Change]) -> None:
     before: dict[str, LastRun] = {}
 
     def read(ids: list[str]) -> dict[str, LastRun]:
-        found = step.schedules.find({"_id": {"$in": ids}}, {"last": 1})
-        before.update((document["_id"], last_of(document)) for document in found)
+        before.update((name, last_of(document)) for name, document in step.schedules.by_id(ids, {"last": 1}).items())
         return before
 
     updates = [
@@ -340,9 +337,8 @@ def remove(step: Step, jobs: Sequence[Job]) -> list[str]:
 
 def remove_unmade(step: Step, jobs: Sequence[Job]) -> bool:
     """Remove waiting jobs without a record; whether all of them still were in their state."""
-    by_state = groupby(sorted(jobs, key=_state), key=_state)
-    groups = [(state, list(group)) for state, group in by_state]
-    removed = [job for state, group in groups for job in _delete(step, group, {"state": state}, _wipe)]
+    by_state = {state: [job for job in jobs if job.state is state] for state in {job.state for job in jobs}}
+    removed = [job for state, some in by_state.items() for job in _delete(step, some, {"state": state.value}, _wipe)]
     return len(removed) == len(jobs)
 
 
@@ -381,12 +377,6 @@ def _delete(step: Step, jobs: Sequence[Job], still: Document, tombstone_of: Any)
     return removed
 
 
-def creation_times(step: Step, schedule_ids: Iterable[str | None]) -> dict[str, int]:
-    """When those of the schedules that exist were created."""
-    found = step.schedules.find({"_id": {"$in": list(schedule_ids)}, "is_removed": None}, {"created_at": 1})
-    return {document["_id"]: int(document["created_at"]) for document in found}
-
-
 def tombstone(token: str | None = None, *, owed: list[Any] | None = None) -> list[Document]:
     """The update that makes a tombstone. With `owed`, it stays until that ledger entry is written."""
     rest: Document = {"gone_at": "$$NOW"}
@@ -400,7 +390,3 @@ def tombstone(token: str | None = None, *, owed: list[Any] | None = None) -> lis
 def _wipe(token: str) -> list[Document]:
     """The update for a job whose occurrence is in the future: only its id stays, so that another job can be made."""
     return [{"$project": {"gone_at": "$$NOW", "token": {"$literal": token}}}]
-
-
-def _state(job: Job) -> str:
-    return job.state.value

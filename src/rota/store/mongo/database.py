@@ -26,6 +26,16 @@ SENT = WriteConcern(0)  # not answered at all
 NAMES = ("job", "schedule", "ledger", "entry", "audit", "count", "node", "lock", "log", "notifications", "meta")
 
 
+def between(**ends: Any) -> Document | None:
+    """A range as a condition; an end that is None is open, and with both there is none: `between(gte=1, lt=None)`."""
+    return {f"${name}": end for name, end in ends.items() if end is not None} or None
+
+
+def given(**conditions: Any) -> Document:
+    """Those of the conditions that are not None."""
+    return {name: condition for name, condition in conditions.items() if condition is not None}
+
+
 class Collection:
     """One collection. It passes its session to the driver, so that no write of a transaction is left outside of it."""
 
@@ -35,6 +45,12 @@ class Collection:
 
     def find(self, query: Document, fields: Document | None = None, **options: Any) -> Cursor[Document]:
         return self.raw.find(query, fields, session=self._session, **options)
+
+    def by_id(self, ids: Iterable[Any], fields: Document | None = None, **where: Any) -> dict[Any, Document]:
+        """The documents with these ids, by id, of those that match; if there are no ids, the server is not asked."""
+        wanted = list(ids)
+        found = self.find({"_id": {"$in": wanted}, **where}, fields, hint="_id_") if wanted else ()
+        return {document["_id"]: document for document in found}
 
     def find_one(self, query: Document, fields: Document | None = None, **options: Any) -> Document | None:
         return self.raw.find_one(query, fields, session=self._session, **options)
@@ -48,6 +64,10 @@ class Collection:
         after = ReturnDocument.AFTER
         return self.find_one_and_update(query, update, upsert=True, return_document=after) or {}
 
+    def in_order(self, query: Document, limit: int, hint: str = "_id_") -> Cursor[Document]:
+        """The first documents that match, in the order of their ids."""
+        return self.find(query, hint=hint).sort("_id", 1).limit(limit)
+
     def aggregate(self, pipeline: Sequence[Document], **options: Any) -> CommandCursor[Document]:
         return self.raw.aggregate(pipeline, session=self._session, **options)
 
@@ -60,6 +80,17 @@ class Collection:
 
     def insert_many(self, documents: Iterable[Document]) -> None:
         self.raw.insert_many(documents, ordered=False, session=self._session)
+
+    def insert_new(self, documents: Iterable[Document]) -> list[Document]:
+        """Insert documents; the collisions with others (never in a transaction, which they end)."""
+        try:
+            self.insert_many(documents)
+        except BulkWriteError as err:
+            if self._session is not None or not is_duplicate(err):
+                raise
+            collided: list[Document] = err.details["writeErrors"]
+            return collided
+        return []
 
     def insert_missing(self, documents: Iterable[Document]) -> int:
         """Insert the documents whose ids do not exist yet; how many."""
@@ -94,8 +125,7 @@ class Collection:
 
     def written(self, ids: Iterable[str], token: str) -> set[str]:
         """The ids of those documents that the write with this token has changed."""
-        found = self.find({"_id": {"$in": list(ids)}, "token": token}, {"_id": 1}, hint="_id_")
-        return {document["_id"] for document in found}
+        return set(self.by_id(ids, {"_id": 1}, token=token))
 
 
 class Database:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
-from pymongo.errors import BulkWriteError
-
 from rota.model.schedules.firing import is_not_unique
 from rota.model.schedules.occurrence import Occurrence, fold, of_job
 from rota.store.mongo.codec import entries_of, job_of, row_of
-from rota.store.mongo.faults import is_duplicate
 from rota.store.shared.paging import occurrence_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rota.model.jobs.job import Job
     from rota.store.contract import LedgerSpan, Page, Retention
@@ -40,11 +37,8 @@ class Ledger:
         """By three queries for all, if they have no more jobs than one answer is to hold."""
         names = [span.schedule_id for span in spans]
         with self._connection.call() as db:
-            since = {
-                str(document["_id"]): int(document["created_at"])
-                for document in db.schedules.find({"_id": {"$in": names}, "is_removed": None}, {"created_at": 1})
-            }
-            ledgers = {str(document["_id"]): document for document in db.ledger.find({"_id": {"$in": names}})}
+            since = creation_times(db, names)
+            ledgers = db.ledger.by_id(names)
             kept = _kept_jobs(db, [_kept_of(span, since.get(span.schedule_id, 0)) for span in spans], limit + 1)
         if kept is None:
             return [page for span in spans for page in self.list_many_occurrences([span], limit)]
@@ -77,7 +71,14 @@ def _kept_of(span: LedgerSpan, since: int) -> Document:
 
 def _shown(span: LedgerSpan, ranges: Sequence[Occurrence], kept: Sequence[Document]) -> list[Occurrence]:
     found = [entry for entry in ranges if entry.through_at >= span.start and entry.earliest_at < span.end]
-    return found + [entry for document in kept for entry in _entries_of_job(document) if not _covers(ranges, entry)]
+    of_jobs = [entry for document in kept for entry in _entries_of_job(document)]
+    return found + [entry for entry in of_jobs if _covering(ranges, entry.through_at) is None]
+
+
+def creation_times(db: Database, schedule_ids: Iterable[str | None]) -> dict[str, int]:
+    """When those of the schedules that exist were created."""
+    found = db.schedules.by_id(schedule_ids, {"created_at": 1}, is_removed=None)
+    return {name: int(document["created_at"]) for name, document in found.items()}
 
 
 def record_entries(step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> None:
@@ -85,8 +86,7 @@ def record_entries(step: Step, entries: Sequence[Occurrence], since: Mapping[str
     by_schedule: dict[str, list[Occurrence]] = {}
     for entry in entries:
         by_schedule.setdefault(entry.schedule_id, []).append(entry)
-    found = step.ledger.find({"_id": {"$in": list(by_schedule)}}) if by_schedule else ()
-    documents = {document["_id"]: document for document in found}
+    documents = step.ledger.by_id(by_schedule)
     for name, mine in by_schedule.items():
         document = documents.get(name)
         while True:  # until it is written: another process may write to the same document
@@ -133,10 +133,10 @@ def load_ledger(step: Step, entries: Sequence[Occurrence], since: Mapping[str, i
 
 def refused_by_key(step: Step, jobs: Sequence[Job], since: Mapping[str, int]) -> set[str]:
     """Those of the jobs whose occurrences are recorded as skipped because another job held their key."""
-    names = list({job.schedule_id for job in jobs if job.schedule_id})
-    found = step.ledger.find({"_id": {"$in": names}}) if names else ()
-    entries = {document["_id"]: _entries(document["_id"], since[document["_id"]], document) for document in found}
-    return {job.id for job in jobs if _is_refused(entries.get(job.schedule_id or "", []), job.fire_at or 0)}
+    found = step.ledger.by_id({job.schedule_id for job in jobs if job.schedule_id})
+    entries = {name: _entries(name, since[name], document) for name, document in found.items()}
+    covering = {job.id: _covering(entries.get(job.schedule_id or "", []), job.fire_at or 0) for job in jobs}
+    return {job_id for job_id, entry in covering.items() if entry is not None and is_not_unique(entry.reason)}
 
 
 def ledger_after(db: Database, after: str, batch: int) -> Iterator[tuple[str, list[Occurrence]]]:
@@ -171,13 +171,7 @@ def _put(step: Step, name: str, made_at: int, entries: Sequence[Occurrence], bef
     }
     if before is not None:
         return step.ledger.update_one({"_id": name, "version": version}, {"$set": fields}).matched_count == 1
-    try:
-        step.ledger.insert_many([{"_id": name, **fields}])
-    except BulkWriteError as err:
-        if step.is_atomic or not is_duplicate(err):
-            raise
-        return False
-    return True
+    return not step.ledger.insert_new([{"_id": name, **fields}])
 
 
 def _entries_of_job(document: Document) -> list[Occurrence]:
@@ -204,19 +198,15 @@ def _at(entries: Sequence[Occurrence], through_at: int) -> int:
     return bisect_left(entries, through_at, key=_end)
 
 
-def _covers(entries: Sequence[Occurrence], entry: Occurrence) -> bool:
-    at = _at(entries, entry.through_at)
-    return at < len(entries) and entries[at].after_at < entry.through_at
-
-
-def _is_refused(entries: Sequence[Occurrence], time: int) -> bool:
+def _covering(entries: Sequence[Occurrence], time: int) -> Occurrence | None:
+    """The entry that covers a time."""
     at = _at(entries, time)
-    return at < len(entries) and entries[at].after_at < time and is_not_unique(entries[at].reason)
+    return entries[at] if at < len(entries) and entries[at].after_at < time else None
 
 
 def join(entries: list[Occurrence], entry: Occurrence) -> None:
     """Insert an entry in order, joined to the neighbours that it touches."""
-    if _covers(entries, entry):
+    if _covering(entries, entry.through_at) is not None:
         return
     at = _at(entries, entry.through_at)
     neighbours = entries[max(0, at - 1) : at + 1]

@@ -20,10 +20,11 @@ from rota.model.jobs.job import State
 from rota.store.contract import Failure, JobFilter, Page
 from rota.store.mongo import time_slices
 from rota.store.mongo.codec import jobs_of, position_of, seq_of
+from rota.store.mongo.database import between, given
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rota.model.jobs.job import Job
     from rota.store.mongo.connection import Connection
@@ -47,9 +48,8 @@ _INDEXES = {
 
 def get_jobs(db: Database, ids: Sequence[str]) -> list[Job]:
     """Those of the jobs that exist, in the order of the ids."""
-    documents = db.jobs.find({"_id": {"$in": list(ids)}, **EXISTING}, hint="_id_") if ids else ()
-    found = {job.id: job for job in jobs_of(documents)}
-    return [found[job_id] for job_id in ids if job_id in found]
+    found = db.jobs.by_id(ids, **EXISTING)
+    return jobs_of(found[job_id] for job_id in ids if job_id in found)
 
 
 def find_job(db: Database, job_id: str) -> Job | None:
@@ -126,18 +126,15 @@ def conditions(where: JobFilter, cursor: str | None) -> Document:
         query["state"] = {"$in": [state.value for state in where.states]}
         if all(state.is_final for state in where.states):
             query["finished_at"] = {"$exists": True}
-    if where.task is not None:
-        query["task"] = _starts_with(where.task[:-1]) if where.task.endswith("*") else where.task
-    for name, value in (("queue", where.queue), ("schedule_id", where.schedule_id), ("key", where.key)):
-        if value is not None:
-            query[name] = value
-    if where.least_attempts is not None:
-        most = {} if where.most_attempts is None else {"$lte": where.most_attempts}
-        query["attempts"] = {"$gte": where.least_attempts, **most}
-    created = {"$gte": where.since, "$lt": where.until}
-    if where.since is not None or where.until is not None:
-        query["created_at"] = {name: value for name, value in created.items() if value is not None}
-    return query
+    task = where.task
+    return query | given(
+        task=_starts_with(task[:-1]) if task is not None and task.endswith("*") else task,
+        queue=where.queue,
+        schedule_id=where.schedule_id,
+        key=where.key,
+        attempts=between(gte=where.least_attempts, lte=where.most_attempts),
+        created_at=between(gte=where.since, lt=where.until),
+    )
 
 
 def _in_time(db: Database, where: JobFilter, query: Document) -> Document | None:
@@ -214,23 +211,18 @@ def _in_state(db: Database, where: JobFilter, query: Document, state: State) -> 
 
 def _ready_parts(db: Database, where: JobFilter) -> list[Document]:
     """Conditions that match the queues and priorities of ready jobs."""
-    return merged({queue: _priorities(db, queue) for queue in _queues(db, where)}, "priority")
+    queues = _queues(db, where)
+    return merged({queue: [job.get("priority") for job in first_ready(db, queue)] for queue in queues}, "priority")
 
 
 def _from_first_ready(db: Database, where: JobFilter, query: Document) -> Document:
     """The query from the lowest position of a ready job on: as a rule, most jobs of a task or a schedule have ended and
     are older."""
-    ready = {"state": State.QUEUED.value, "seq": {"$exists": True}}
-    firsts = (
-        document["seq"]
-        for part in _ready_parts(db, where)
-        for document in db.jobs.find({**ready, **part}, {"seq": 1}, hint="ready").sort("seq", 1).limit(1)
-    )
-    first = min(firsts, default=None, key=lambda seq: stored_seq({"seq": seq}))
-    seq = query["seq"]
-    if first is None or not stored_seq({"seq": first}) or ("$gte" in seq and seq["$gte"] >= first):
-        return query
-    return {**query, "seq": {**seq, "$gte": first}}
+    firsts = [job.get("seq") for queue in _queues(db, where) for job in first_ready(db, queue)]
+    if not all(isinstance(first, Timestamp) for first in firsts):
+        return query  # somebody changed one by hand
+    first = max(min(firsts, default=FIRST), query["seq"].get("$gte", FIRST))
+    return {**query, "seq": {**query["seq"], "$gte": first}}
 
 
 def _are_few(db: Database, where: JobFilter) -> bool:
@@ -274,15 +266,17 @@ def _queues(db: Database, where: JobFilter) -> list[Any]:
     return [queue for queue in found if queue is not None and isinstance(queue, Hashable)]
 
 
-def _priorities(db: Database, queue: Any) -> list[Any]:
-    """The priorities of a queue's ready jobs: the highest, then the highest of the others, and so on."""
+def first_ready(db: Database, queue: Any) -> Iterator[Document]:
+    """The first ready job of each priority of a queue, the highest first: one read for each, never of the whole."""
+    fields = {"priority": 1, "seq": 1, "queued_at": 1, "run_at": 1}
     seen: list[Any] = []
     while True:
         query = {"state": "queued", "queue": queue, "priority": {"$nin": seen}}
-        first = db.jobs.find_one(query, {"priority": 1}, sort=[("priority", -1)], hint="ready")
+        first = db.jobs.find_one(query, fields, sort=[("priority", -1), ("seq", 1)], hint="ready")
         if first is None:
-            return seen
+            return
         seen.append(first.get("priority"))
+        yield first
 
 
 def merged(values: Mapping[Any, Sequence[Any]], name: str) -> list[Document]:

@@ -28,9 +28,9 @@ from rota.model.jobs.settle import due_order
 from rota.model.schedules.lookahead import is_ahead
 from rota.model.schedules.occurrence import of_skip
 from rota.store.mongo.adding import key_holders, last_held, live_in_slots
-from rota.store.mongo.changing import OWING, creation_times, release_if_free, release_waiting, tombstone
+from rota.store.mongo.changing import OWING, release_if_free, release_waiting, tombstone
 from rota.store.mongo.codec import changed, entries_of, readable_job, row_of, schedule_of
-from rota.store.mongo.ledger import record_entries
+from rota.store.mongo.ledger import creation_times, record_entries
 from rota.store.mongo.operations import forget_logs
 from rota.store.mongo.outbox import current_schedules, stop_replaced
 from rota.store.shared.placing import BatchSnapshot, place_due
@@ -153,7 +153,7 @@ def is_undecided(document: Document) -> bool:
 def _still_ahead(step: Step, ids: Sequence[str], now: int) -> list[Job]:
     """Those that are not decided yet. One that cannot be read becomes ready, and fails when it is claimed."""
     jobs: list[Job] = []
-    for document in step.jobs.find({"_id": {"$in": list(ids)}, "state": "scheduled"}, hint="_id_"):
+    for document in step.jobs.by_id(ids, state="scheduled").values():
         try:
             jobs.append(readable_job(document))
         except msgspec.ValidationError:

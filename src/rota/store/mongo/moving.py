@@ -14,10 +14,10 @@ from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
 from rota.store.mongo.adding import insert
 from rota.store.mongo.codec import new_schedule_document
-from rota.store.mongo.ledger import ledger_after, load_ledger
+from rota.store.mongo.ledger import creation_times, ledger_after, load_ledger
 from rota.store.mongo.listing import get_jobs, oldest_jobs
-from rota.store.mongo.operations import load_locks, load_logs, locks_after, logs_after
-from rota.store.mongo.records import add_audit_records, entries_after, load_entries
+from rota.store.mongo.operations import line_of, load_locks, load_logs, lock_of
+from rota.store.mongo.records import KEPT, add_audit_records, entry_of, load_entries
 from rota.store.mongo.schema import CONTROL
 from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
@@ -77,17 +77,18 @@ class Moving:
 
 def _records(db: Database, part: OwnPart, after: Any, limit: int) -> Keyed:
     """Records beyond a key, each with its own key."""
+    beyond = {"_id": {"$gt": after or ""}}
     match part:
         case "jobs":
             return [(job.seq, job) for job in oldest_jobs(db, after or 0, limit)]
         case "occurrences":
             return _ledger_entries(db, after or ["", 0], limit)
         case "logs":
-            return list(logs_after(db, after or "", limit))
+            return [(line["_id"], line_of(line)) for line in db.logs.in_order(beyond, limit)]
         case "entries":
-            return list(entries_after(db, after or "", limit))
+            return [(entry["_id"], entry_of(entry)) for entry in db.entries.in_order({**beyond, **KEPT}, limit)]
         case "locks":
-            return [(lock.name, lock) for lock in locks_after(db, after or "", limit)]
+            return [(lock["_id"], lock_of(lock)) for lock in db.locks.in_order(beyond, limit)]
         case _:
             assert_never(part)
 
@@ -104,9 +105,7 @@ def _ledger_entries(db: Database, after: list[Any], limit: int) -> Keyed:
 
 
 def _load_ledger(step: Step, entries: Sequence[Occurrence]) -> int:
-    ids = list({entry.schedule_id for entry in entries})
-    found = step.schedules.find({"_id": {"$in": ids}}, {"created_at": 1}) if ids else ()
-    return load_ledger(step, entries, {document["_id"]: int(document["created_at"]) for document in found})
+    return load_ledger(step, entries, creation_times(step, {entry.schedule_id for entry in entries}))
 
 
 def _load_jobs(step: Step, jobs: Sequence[Job]) -> int:

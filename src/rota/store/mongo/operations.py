@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from pymongo import UpdateOne
 from pymongo.errors import DuplicateKeyError
 
 from rota.model.lock import LockState, decide_lock
@@ -12,7 +13,8 @@ from rota.store.contract import LockRecord, LogLine
 from rota.store.mongo import notify
 from rota.store.mongo.control import NOW
 from rota.store.mongo.counters import read_series
-from rota.store.mongo.listing import EXISTING
+from rota.store.mongo.database import between, given
+from rota.store.mongo.listing import EXISTING, first_ready
 from rota.store.shared.unpacking import node_from
 
 if TYPE_CHECKING:
@@ -77,8 +79,7 @@ class Operations:
         if not lines:
             return
         with self._steps.call() as db:
-            ids = list({line.job_id for line in lines})
-            known = {document["_id"] for document in db.jobs.find({"_id": {"$in": ids}, **EXISTING}, {"_id": 1})}
+            known = db.jobs.by_id({line.job_id for line in lines}, {"_id": 1}, **EXISTING)
             kept = [line for line in lines if line.job_id in known]
             if kept:
                 last = int(db.meta.upsert(NUMBERS, {"$inc": {"number": len(kept)}})["number"])
@@ -86,12 +87,10 @@ class Operations:
                 db.logs.insert_many([_log_document(line, number) for number, line in enumerate(kept, first)])
 
     def list_logs(self, job_id: str, after: int, start: int | None, end: int | None, limit: int) -> list[LogLine]:
-        query: Document = {"_id": {"$gt": _log_id(job_id, after), "$lt": f"{job_id};"}, "job_id": job_id}
-        window = {"$gte": start, "$lt": end}
-        if start is not None or end is not None:
-            query["at"] = {name: value for name, value in window.items() if value is not None}
+        ids = {"$gt": _log_id(job_id, after), "$lt": f"{job_id};"}
+        query = given(_id=ids, job_id=job_id, at=between(gte=start, lt=end))
         with self._steps.call() as db:
-            return [_line_of(document) for document in db.logs.find(query).sort("_id", 1).limit(limit)]
+            return [line_of(document) for document in db.logs.in_order(query, limit)]
 
     def change_lock(self, name: str, act: LockAct, token: str, ttl: int, now: int | None) -> int | None:
         if act == "acquire":
@@ -102,17 +101,9 @@ class Operations:
 
 
 def _oldest_ready(db: Database, queue: str) -> int | None:
-    """Since when the first ready job waits: one read per priority that is in use, never of the whole queue."""
-    oldest: int | None = None
-    ready: Document = {"state": "queued", "queue": queue}
-    fields = {"priority": 1, "queued_at": 1, "run_at": 1}
-    while True:
-        first = db.jobs.find_one(ready, fields, sort=[("priority", -1), ("seq", 1)])
-        if first is None or not isinstance(first.get("priority"), int):
-            return oldest
-        since = int(first.get("queued_at") or first.get("run_at") or 0)
-        oldest = since if oldest is None else min(oldest, since)
-        ready["priority"] = {"$lt": first["priority"]}
+    """Since when the first ready job waits."""
+    firsts = first_ready(db, queue)
+    return min((int(first.get("queued_at") or first.get("run_at") or 0) for first in firsts), default=None)
 
 
 # Logs.
@@ -125,12 +116,6 @@ def forget_logs(step: Step, job_ids: Iterable[str]) -> None:
         step.logs.delete_many({"$or": ranges})
 
 
-def logs_after(db: Database, after: str, limit: int) -> list[tuple[str, LogLine]]:
-    """The lines of all jobs beyond an id, job by job."""
-    found = db.logs.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
-    return [(document["_id"], _line_of(document)) for document in found]
-
-
 def load_logs(db: Database, lines: Sequence[LogLine]) -> int:
     """Take lines with the numbers that they have; how many were new."""
     if not lines:
@@ -139,7 +124,7 @@ def load_logs(db: Database, lines: Sequence[LogLine]) -> int:
     return db.logs.insert_missing(_log_document(line, line.number) for line in lines)
 
 
-def _line_of(document: Document) -> LogLine:
+def line_of(document: Document) -> LogLine:
     return LogLine(
         job_id=document["job_id"],
         number=int(document["_id"].rpartition(":")[2]),
@@ -164,12 +149,12 @@ def _log_id(job_id: str, number: int) -> str:
 def _change_lock(db: Database, name: str, act: LockAct, token: str, ttl: int, now: int) -> int | None:
     while True:
         document = db.locks.find_one({"_id": name}) or {"_id": name}
-        number, after = decide_lock(_lock_of(document), act, token, ttl, now)
+        number, after = decide_lock(_state_of(document), act, token, ttl, now)
         if after is None or _write_lock(db, document, after):
             return number
 
 
-def _lock_of(document: Document) -> LockState:
+def _state_of(document: Document) -> LockState:
     number, until, ttl = document.get("number", 0), document.get("until", 0), document.get("ttl")
     token = str(document.get("token", ""))
     return LockState(token=token, until=int(until), number=int(number), ttl=None if ttl is None else int(ttl))
@@ -186,18 +171,13 @@ def _write_lock(db: Database, before: Document, after: LockState) -> bool:
     return done.matched_count == 1 or done.upserted_id is not None
 
 
-def locks_after(db: Database, after: str, limit: int) -> list[LockRecord]:
-    found = db.locks.find({"_id": {"$gt": after}}).sort("_id", 1).limit(limit)
-    return [LockRecord(name=document["_id"], number=int(document["number"])) for document in found]
+def lock_of(document: Document) -> LockRecord:
+    return LockRecord(name=document["_id"], number=int(document["number"]))
 
 
 def load_locks(db: Database, locks: Sequence[LockRecord]) -> int:
     """Take numbers that are higher than those here; how many were."""
-    return sum(_load(db, lock) for lock in locks)
-
-
-def _load(db: Database, lock: LockRecord) -> bool:
-    if db.locks.insert_missing([{"_id": lock.name, "token": "", "until": 0, "number": lock.number}]):
-        return True
-    lower = {"_id": lock.name, "number": {"$lt": lock.number}}
-    return db.locks.update_one(lower, {"$set": {"number": lock.number}}).modified_count == 1
+    free = {"token": "", "until": 0}
+    writes = [({"_id": one.name}, {"$max": {"number": one.number}, "$setOnInsert": free}) for one in locks]
+    done = db.locks.bulk_write([UpdateOne(*write, upsert=True) for write in writes]) if writes else None
+    return done.upserted_count + done.modified_count if done else 0

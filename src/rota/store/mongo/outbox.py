@@ -60,7 +60,7 @@ from rota.store.mongo.records import add_audit_records
 from rota.store.shared.placing import REPLACED
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from rota.store.mongo.database import Document
     from rota.store.mongo.steps import Step
@@ -114,12 +114,12 @@ def outbox_of(document: Document) -> Outbox | None:
 def current_schedules(step: Step, ids: Sequence[str]) -> dict[str, Document]:
     """The schedules' documents as they are, after delivery of their outboxes."""
     for _ in range(MOST_DELIVERIES):
-        found = list(step.schedules.find({"_id": {"$in": list(ids)}}))
-        waiting = [outbox for document in found if (outbox := outbox_of(document)) is not None]
+        found = step.schedules.by_id(ids)
+        waiting = [outbox for document in found.values() if (outbox := outbox_of(document)) is not None]
         if not waiting:
             break
         deliver(step, waiting, is_again=True)
-    return {document["_id"]: document for document in found}
+    return found
 
 
 def deliver(step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is_again: bool = False) -> list[str]:
@@ -251,8 +251,7 @@ def _waiting_jobs(step: Step, schedule_id: str, last_seq: int) -> list[Job]:
 
 def _missing(step: Step, unsure: set[str]) -> set[str]:
     """Those of the jobs that no delivery has made."""
-    found = step.jobs.find({"_id": {"$in": list(unsure)}}, {"_id": 1}, hint="_id_") if unsure else ()
-    return unsure - {document["_id"] for document in found}
+    return unsure - step.jobs.by_id(unsure, {"_id": 1}).keys()
 
 
 def _make_later(step: Step, job: Job, now: int) -> str | None:
@@ -307,14 +306,11 @@ def _clear(step: Step, outboxes: Sequence[Outbox]) -> None:
         DeleteOne({"_id": outbox.schedule_id, "token": outbox.token, "is_removed": True}) for outbox in removed
     ]
     for due_at, some in by_due_at.items():
-        mine = {"_id": _any(outbox.schedule_id for outbox in some), "token": _any(outbox.token for outbox in some)}
-        mine["outbox"] = {"$exists": True}  # another process may have cleared it and corrected the runs
+        mine = {
+            "_id": {"$in": [outbox.schedule_id for outbox in some]},
+            "token": {"$in": list({outbox.token for outbox in some})},
+            "outbox": {"$exists": True},  # another process may have cleared it and corrected the runs
+        }
         writes.append(UpdateMany(mine, changed({"outbox": None, "due_at": due_at}), hint="_id_"))
     if writes:
         step.schedules.bulk_write(writes)
-
-
-def _any(values: Iterable[Any]) -> Any:
-    """A condition for any of these values; for one value the simple form, which is faster."""
-    some = list(values)
-    return some[0] if len(some) == 1 else {"$in": some}

@@ -12,11 +12,12 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from pymongo import DeleteMany, DeleteOne, InsertOne, UpdateMany, UpdateOne
+from pymongo import DeleteMany, DeleteOne, UpdateMany, UpdateOne
 
 from rota.failpoints import reach
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
+from rota.store.mongo.database import between, given
 from rota.store.shared.batching import batches
 from rota.store.shared.matching import audit_cursor, audit_position
 from rota.store.shared.paging import page_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(AuditRecord).decode
+KEPT = {"is_removed": None}
 _OWES_NOTHING: Document = {"owed.0": {"$exists": False}}
 
 
@@ -50,12 +52,13 @@ class Records:
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
         with self._steps.call() as db:
             ids = [_id_of(kind, name) for name in names]
-            found = {entry.name: entry for entry in _entries(db, {"$in": ids}, len(ids))} if ids else {}
-        return [found[name] for name in names if name in found]
+            found = db.entries.by_id(ids, **KEPT)
+        return [entry_of(found[key]) for key in ids if key in found]
 
     def list_entries(self, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
         with self._steps.call() as db:
-            found = _entries(db, {"$gt": _id_of(kind, cursor or ""), "$lt": f"{kind};"}, limit + 1)
+            ids = {"$gt": _id_of(kind, cursor or ""), "$lt": f"{kind};"}
+            found = [entry_of(document) for document in db.entries.in_order({"_id": ids, **KEPT}, limit + 1)]
         return page_of(found, limit, lambda entry: entry.name)
 
     def add_audit_records(self, audits: Sequence[AuditRecord]) -> None:
@@ -95,11 +98,6 @@ def prune_audit_records(step: Step, until: int, limit: int) -> int:
     return step.audit.delete_many({"_id": {"$in": ids}}) if ids else 0
 
 
-def entries_after(db: Database, after: str, limit: int) -> list[tuple[str, Entry]]:
-    found = _entries(db, {"$gt": after}, limit)
-    return [(_id_of(entry.kind, entry.name), entry) for entry in found]
-
-
 def load_entries(db: Database, entries: Sequence[Entry]) -> int:
     """Take entries as they are; how many were new."""
     return db.entries.insert_missing(
@@ -111,8 +109,8 @@ def _edit(step: Step, edits: Sequence[EntryEdit]) -> list[str]:
     refused: list[str] = []
     for batch in batches(edits, lambda edit: ((edit.kind, edit.name),)):
         ids = {_id_of(edit.kind, edit.name): edit for edit in batch}
-        found = step.entries.find({"_id": {"$in": list(ids)}, "is_removed": None}, {"version": 1})
-        versions = {document["_id"]: document["version"] for document in found}
+        found = step.entries.by_id(ids, {"version": 1}, **KEPT)
+        versions = {key: document["version"] for key, document in found.items()}
         valid = {key: edit for key, edit in ids.items() if versions.get(key, 0) == edit.expect_version}
         won = _commit(step, valid)
         reach("edit.before_commit")
@@ -136,11 +134,8 @@ def _commit(step: Step, edits: dict[str, EntryEdit]) -> dict[str, EntryEdit]:
 def _write(key: str, edit: EntryEdit, token: str, *, is_atomic: bool) -> Any:
     """The guarded write of an edit."""
     after = edit.after
-    is_new = edit.expect_version == 0
     if is_atomic and after is None:
         return DeleteOne({"_id": key, "version": edit.expect_version})
-    if is_atomic and is_new and after is not None:
-        return InsertOne({"_id": key, "version": after.version, "data": after.data})
     fields: Document = {"token": token}
     fields |= {"is_removed": True} if after is None else {"version": after.version, "data": after.data}
     update: Document = {"$set": fields}
@@ -148,9 +143,9 @@ def _write(key: str, edit: EntryEdit, token: str, *, is_atomic: bool) -> Any:
         fields["left"] = True
     if not is_atomic and edit.audit is not None:
         update["$push"] = {"owed": _encode(edit.audit).decode()}
-    if is_new:  # a removed entry of that name may still be there
+    if edit.expect_version == 0:  # a removed entry of that name may still be there
         return UpdateOne({"_id": key, "is_removed": True}, {**update, "$unset": {"is_removed": ""}}, upsert=True)
-    return UpdateOne({"_id": key, "version": edit.expect_version, "is_removed": None}, update)
+    return UpdateOne({"_id": key, "version": edit.expect_version, **KEPT}, update)
 
 
 def _leaves_work(edit: EntryEdit) -> bool:
@@ -177,12 +172,7 @@ def _id_of(kind: str, name: str) -> str:
     return f"{kind}:{name}"
 
 
-def _entries(db: Database, ids: Document, limit: int) -> list[Entry]:
-    found = db.entries.find({"_id": ids, "is_removed": None}).sort("_id", 1).limit(limit)
-    return [_entry_of(document) for document in found]
-
-
-def _entry_of(document: Document) -> Entry:
+def entry_of(document: Document) -> Entry:
     kind, _, name = document["_id"].partition(":")
     return Entry(kind=kind, name=name, version=int(document["version"]), data=document["data"])
 
@@ -194,11 +184,6 @@ def _audit_record_of(document: Document) -> AuditRecord:
 
 def _conditions(where: AuditFilter, before: tuple[int, str] | None) -> Document:
     """A filter as a query. The bound of the page limits the index, and ends within the records of one instant."""
-    at = {"$gte": where.since, "$lt": where.until, "$lte": before[0] if before else None}
-    bounds = {name: value for name, value in at.items() if value is not None}
-    query: Document = {"at": bounds} if bounds else {}
-    if where.subject is not None:
-        query["subject"] = where.subject
-    if before is not None:
-        query["$or"] = [{"at": {"$lt": before[0]}}, {"_id": {"$lt": before[1]}}]
-    return query
+    at = between(gte=where.since, lt=where.until, lte=before[0] if before else None)
+    rest = {"$or": [{"at": {"$lt": before[0]}}, {"_id": {"$lt": before[1]}}]} if before else {}
+    return {**given(at=at, subject=where.subject), **rest}

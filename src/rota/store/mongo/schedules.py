@@ -57,7 +57,7 @@ class Schedules:
 
     def _find(self, db: Database, query: Document, limit: int, hint: str = "_id_") -> list[Document]:
         for _ in range(MOST_DELIVERIES):
-            found = list(db.schedules.find(query, hint=hint).sort("_id", 1).limit(limit)) if limit else []
+            found = list(db.schedules.in_order(query, limit, hint)) if limit else []
             if not self._deliver(found):
                 break
         return [document for document in found if not document.get("is_removed")]

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bson.timestamp import Timestamp
 from pymongo import UpdateOne
-from pymongo.errors import BulkWriteError
 
 from rota.model.micros import SECOND
 from rota.store.mongo.database import Database
-from rota.store.mongo.faults import is_duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,11 +85,8 @@ def mark_all(db: Database) -> None:
 
 
 def _create(db: Database, ids: list[str]) -> None:
-    try:
-        db.meta.insert_many([{"_id": one, "first": _UNSET, "last": _UNSET} for one in ids])
-    except BulkWriteError as err:
-        if not is_duplicate(err):  # else another process has marked it first
-            raise
+    """Create marks, unless another process has been faster."""
+    db.meta.insert_new([{"_id": one, "first": _UNSET, "last": _UNSET} for one in ids])
 
 
 def _id_of(number: int) -> str:

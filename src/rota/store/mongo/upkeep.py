@@ -71,9 +71,7 @@ class Upkeep:
         query = {"state": "held", "waits_for": {"$gt": self._checked_up_to}}
         held = list(db.jobs.find(query, hint="held").sort("waits_for", 1).limit(FINISH_AT_ONCE))
         self._checked_up_to = held[-1]["waits_for"] if len(held) == FINISH_AT_ONCE else ""
-        awaited = list({document["waits_for"] for document in held})
-        found = db.jobs.find({"_id": {"$in": awaited}, "state": {"$in": _LIVE}}, {"_id": 1})
-        live = {document["_id"] for document in found}
+        live = db.jobs.by_id({document["waits_for"] for document in held}, {"_id": 1}, state={"$in": _LIVE})
         return jobs_of(document for document in held if document["waits_for"] not in live)
 
     def deliver(self, db: Database) -> None:
