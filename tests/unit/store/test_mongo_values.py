@@ -35,9 +35,9 @@ from rota.store.mongo.codec import (
 )
 from rota.store.mongo.connection import Connection
 from rota.store.mongo.faults import translate
-from rota.store.mongo.ledger import join
 from rota.store.mongo.listing import conditions
 from rota.store.mongo.schema import check_server, scripts
+from rota.store.shared.ledger import join
 
 T0 = 1_767_225_600_000_000
 FULL = Job(

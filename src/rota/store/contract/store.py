@@ -29,9 +29,9 @@ class Listener(ABC):
     def wake(self) -> None:
         """End the wait, from any thread of this process."""
 
-    @abstractmethod
-    def take_claimed(self, holder: str) -> list[Job]:
+    def take_claimed(self, holder: str) -> list[Job]:  # noqa: ARG002 - most stores claim for no idle worker
         """The job that the store has claimed for this idle worker since its last exchange (see `exchange`)."""
+        return []
 
     @abstractmethod
     def close(self) -> None: ...

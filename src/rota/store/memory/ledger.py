@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from typing import TYPE_CHECKING
 
-from rota.model.schedules.occurrence import fold
+from rota.store.shared.ledger import end_of, join, kept_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """Lines per schedule."""
+    """Entries per schedule, in the order of their ends."""
 
     def __init__(self) -> None:
         self._entries: dict[str, list[Occurrence]] = {}
@@ -24,9 +25,7 @@ class Ledger:
 
     def record(self, entry: Occurrence) -> None:
         """Record an entry, joined to the ranges that it touches without a break."""
-        entries = self.of(entry.schedule_id)
-        joined, replaced = fold(entry, *entries)
-        self._entries[entry.schedule_id] = [other for other in entries if other not in replaced] + [joined]
+        join(self._entries.setdefault(entry.schedule_id, []), entry)
 
     def erase(self, schedule_id: str, ends: Sequence[int]) -> None:
         """Drop the entries that end at these times."""
@@ -38,7 +37,7 @@ class Ledger:
         entries = self._entries.setdefault(entry.schedule_id, [])
         if any(other.through_at == entry.through_at for other in entries):
             return False
-        entries.append(entry)
+        insort(entries, entry, key=end_of)
         return True
 
     def __iter__(self) -> Iterator[Occurrence]:
@@ -53,9 +52,7 @@ class Ledger:
         """Drop what is too old, and what is too much per schedule; how many entries were dropped."""
         removed = 0
         for schedule_id, entries in self._entries.items():
-            entries.sort(key=lambda entry: entry.through_at)
-            recent = [entry for entry in entries if entry.through_at > now - retention.occurrences_for]
-            kept = recent[max(0, len(recent) - retention.most_occurrences) :]
+            kept = kept_entries(entries, retention, now)
             removed += len(entries) - len(kept)
             self._entries[schedule_id] = kept
         return removed

@@ -16,7 +16,7 @@ from rota.model.jobs.job import FINAL, State, holds_key
 from rota.store.contract import Added
 from rota.store.mongo import notify
 from rota.store.mongo.changing import release_held
-from rota.store.mongo.codec import document_of_new
+from rota.store.mongo.codec import document_of_job
 from rota.store.mongo.faults import is_duplicate
 from rota.store.shared.adding import Existing, accept_new
 
@@ -68,23 +68,21 @@ def _add(step: Step, *, jobs: Sequence[NewJob], now: int, made: set[str], is_car
         Added(new.id) if holder is None else Added(holder, existed=holder != new.id or new.id not in made)
         for new, holder in zip(jobs, existing, strict=True)
     ]
-    collided = insert(step, fresh, made)
+    collided = insert(step, fresh)
+    made.update({job.id for job in fresh}.difference(error["op"]["_id"] for error in collided))
     if not all(is_of(error, "_id", "key", "slot", "seq") for error in collided):
         raise StoreError(f"an occurrence has its job already: {collided[0].get('errmsg')}")
     return _add(step, jobs=jobs, now=now, made=made, is_careful=True) if collided else answers
 
 
-def insert(step: Step, jobs: Sequence[Job], made: set[str] | None = None) -> list[Document]:
+def insert(step: Step, jobs: Sequence[Job]) -> list[Document]:
     """Insert jobs and count them; the collisions with others (never in a transaction, which they end)."""
     if not jobs:
         return []
     step.slices.mark(step, {job.created_at for job in jobs})
-    collided = step.jobs.insert_new([document_of_new(job) for job in jobs])
+    collided = step.jobs.insert_new([document_of_job(job) for job in jobs])
     lost = {error["op"]["_id"] for error in collided}
-    inserted = [job for job in jobs if job.id not in lost]
-    if made is not None:
-        made.update(job.id for job in inserted)
-    step.counts.add_all(inserted)
+    step.counts.add_all(job for job in jobs if job.id not in lost)
     return collided
 
 

@@ -29,6 +29,7 @@ from rota.store.mongo.faults import is_duplicate
 from rota.store.mongo.ledger import creation_times, record_entries
 from rota.store.mongo.listing import find_job, get_jobs
 from rota.store.mongo.operations import forget_logs
+from rota.store.shared.batching import grouped
 from rota.store.shared.changing import check_changes, last_runs
 from rota.store.shared.matching import has_expired, is_held_by, is_running, is_same
 
@@ -93,7 +94,7 @@ class Changer:
             return self.decide("change", changes, turn.now, WAITING_OR_ENDED)
 
     def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
-        with self._steps.call():
+        with self._steps.connection.call():
             at = self._steps.control.now(now)
             return self.decide("change", changes, at, expired(at))
 
@@ -110,8 +111,7 @@ class Changer:
         if not changes:
             return []
         tied = self._tied(changes) if self._steps.connection.has_transactions else []
-        in_transaction = set(map(id, tied))
-        others = [change for change in changes if id(change) not in in_transaction]
+        others = _without(changes, tied)
         refused: list[Refusal] = []
         for group in filter(None, (others, tied)):  # in this order: the tied ones may release some of the others
             work = partial(_apply_group, changes=group, now=now, guard=guard)
@@ -187,7 +187,7 @@ def _write(step: Step, changes: Sequence[Change], guard: Guard) -> list[Change]:
             update_of(group[0], token),
             hint="_id_",
         )
-        for group in _groups(changes)
+        for group in grouped(changes, _kind).values()
     ]
     if step.jobs.bulk_write(updates).matched_count == len(changes):
         return list(changes)
@@ -218,11 +218,12 @@ def release_if_free(step: Step, job: Job, now: int) -> None:
     """Release a held job, unless it still has to wait."""
     awaited = still_awaited(job, lambda job_id: find_job(step, job_id))
     if awaited is None and release(job, now).slot is not None:
-        awaited = _slot_holder(step, job)
+        in_its_slot = step.jobs.find_one({"slot": job.schedule_id, "_id": {"$ne": job.id}}, {"_id": 1})
+        awaited = in_its_slot["_id"] if in_its_slot else None
     if awaited is None:
         _release(step, job, now)
     elif awaited != job.waits_for:
-        _wait_for(step, job, awaited)
+        step.jobs.update_one({"_id": job.id, "state": "held"}, {"$set": {"waits_for": awaited}})
 
 
 def release_held(step: Step, ids: Sequence[str], now: int) -> None:
@@ -238,9 +239,7 @@ def _release(step: Step, job: Job, now: int) -> None:
     except BulkWriteError as err:
         if step.is_atomic or not is_duplicate(err):
             raise
-        holder = _slot_holder(step, job)  # the schedule fired between the end of one job and this release
-        if holder is not None:
-            _wait_for(step, job, holder)
+        release_if_free(step, job, now)  # the schedule fired between the end of one job and this release
 
 
 def request_cancels(db: Database, ids: Sequence[str], reason: str) -> list[str]:
@@ -259,14 +258,11 @@ def _names(change: Change) -> set[tuple[str, str]]:
     return {of_job} if change.job.schedule_id is None else {of_job, ("schedule", change.job.schedule_id)}
 
 
-def _groups(changes: Sequence[Change]) -> list[list[Change]]:
-    """The changes with the same condition and the same update, by all that the two are made of."""
-    groups: dict[object, list[Change]] = {}
-    for change in changes:
-        job = change.job
-        was = (job.lease_no, job.state, job.key, job.past, job.holder)
-        groups.setdefault((was, change.state, change.cancel_reason, *differences(change)), []).append(change)
-    return list(groups.values())
+def _kind(change: Change) -> object:
+    """All that the condition and the update of a change are made of."""
+    job = change.job
+    was = (job.lease_no, job.state, job.key, job.past, job.holder)
+    return was, change.state, change.cancel_reason, *differences(change)
 
 
 def _condition(change: Change, guard: Guard) -> Document:
@@ -308,16 +304,6 @@ def _waiting_for(ids: Sequence[str]) -> Document:
     return {"state": "held", "waits_for": {"$in": list(ids)}}
 
 
-def _slot_holder(step: Step, job: Job) -> str | None:
-    """The job in the slot that an occurrence takes when it is released."""
-    found = step.jobs.find_one({"slot": job.schedule_id, "_id": {"$ne": job.id}}, {"_id": 1})
-    return found["_id"] if found else None
-
-
-def _wait_for(step: Step, job: Job, awaited: str) -> None:
-    step.jobs.update_one({"_id": job.id, "state": "held"}, {"$set": {"waits_for": awaited}})
-
-
 # Removing. If the server has no transactions, a schedule's job leaves a tombstone for a day: its id and its occurrence,
 # in the same document. A process that delivers the same firing late, from an outbox that it read long ago, collides.
 
@@ -337,7 +323,7 @@ def remove(step: Step, jobs: Sequence[Job]) -> list[str]:
 
 def remove_unmade(step: Step, jobs: Sequence[Job]) -> bool:
     """Remove waiting jobs without a record; whether all of them still were in their state."""
-    by_state = {state: [job for job in jobs if job.state is state] for state in {job.state for job in jobs}}
+    by_state = grouped(jobs, lambda job: job.state)
     removed = [job for state, some in by_state.items() for job in _delete(step, some, {"state": state.value}, _wipe)]
     return len(removed) == len(jobs)
 

@@ -21,10 +21,29 @@ if TYPE_CHECKING:
 
     from rota.store.mongo.database import Document
 
-# Positions. A job's `seq` is a timestamp that the server sets as it inserts the job: the second, and a number within it
-# that rises with every write and never repeats. A batch gets them in its order, so no position is reserved beforehand.
+# Conditions and fields.
 
-UNSET = Timestamp(0, 0)  # the server replaces it with the next position
+
+def between(**ends: Any) -> Document | None:
+    """A range as a condition; an end that is None is open, and with both there is none: `between(gte=1, lt=None)`."""
+    return {f"${name}": end for name, end in ends.items() if end is not None} or None
+
+
+def given(**fields: Any) -> Document:
+    """Those of the fields, or conditions, that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def changed(fields: Document) -> Document:
+    """An update that sets these fields, and removes those that are None."""
+    gone = {name: "" for name, value in fields.items() if value is None}
+    return {"$set": given(**fields), **({"$unset": gone} if gone else {})}
+
+
+# Positions. A job's `seq` is a timestamp that the server sets as it inserts the job: the second, and a number within it
+# that rises with every write and never repeats. A batch gets them in its order, so no position is reserved beforehand:
+# a new job has 0, which the server replaces.
+
 _BITS = 32
 
 
@@ -56,11 +75,6 @@ def document_of_job(job: Job) -> Document:
             document[name] = value
     document["seq"] = position_of(job.seq)
     return document
-
-
-def document_of_new(job: Job) -> Document:
-    """The document to insert: the server gives the job its position."""
-    return {**document_of_job(job), "seq": UNSET}
 
 
 def job_of(document: Document) -> Job:
@@ -132,22 +146,12 @@ def update_of(change: Change, token: str) -> Document:
     return changed(fields)
 
 
-def changed(fields: Document) -> Document:
-    """An update that sets these fields, and removes those that are None."""
-    update: Document = {"$set": {name: value for name, value in fields.items() if value is not None}}
-    gone = {name: "" for name, value in fields.items() if value is None}
-    if gone:
-        update["$unset"] = gone
-    return update
-
-
 # Schedules.
 
-_decode_pause = msgspec.json.Decoder(Pause).decode
 _PACKED = {
     "origin": msgspec.json.Decoder(Origin).decode,
-    "pause": _decode_pause,
-    "tenant_pause": _decode_pause,
+    "pause": msgspec.json.Decoder(Pause).decode,
+    "tenant_pause": msgspec.json.Decoder(Pause).decode,
     "ahead": msgspec.json.Decoder(Ahead).decode,
 }
 
@@ -189,12 +193,11 @@ def document_of_schedule(schedule: Schedule) -> Document:
 
 def new_schedule_document(schedule: Schedule) -> Document:
     """The document to insert."""
-    fields = {name: value for name, value in document_of_schedule(schedule).items() if value is not None}
-    return {"_id": schedule.id, **fields, "last": document_of_last(schedule.last)}
+    return {"_id": schedule.id, **given(**document_of_schedule(schedule)), "last": document_of_last(schedule.last)}
 
 
 def document_of_last(last: LastRun) -> Document:
-    return {name: value for name, value in msgspec.structs.asdict(last).items() if value is not None}
+    return given(**msgspec.structs.asdict(last))
 
 
 def last_of(document: Document) -> LastRun:

@@ -54,9 +54,8 @@ class Connection:
             except BaseException:
                 self._disconnect()
                 raise
-            database = client.get_default_database(DATABASE)
-            if self._given_database is not None:
-                database = client.get_database(self._given_database)
+            name = self._given_database
+            database = client.get_default_database(DATABASE) if name is None else client.get_database(name)
             durable, quick, sent = (
                 collections_of(database, self._namespace, concern) for concern in (DURABLE, QUICK, SENT)
             )
@@ -131,17 +130,13 @@ class Connection:
                 "the client that this store was given was opened before a fork; give the child process one of its own"
             )
         if self._was_forked:
-            self._open_in_child()
+            with self._reopening:  # once, however many threads call; if the server is away, the next call tries again
+                if self._was_forked:
+                    self.open()
+                    self._was_forked = False
         if self._databases is None:
             raise StoreUnavailable(f"{self.where} is closed")
         return self._databases
-
-    def _open_in_child(self) -> None:
-        """Open it once, however many threads make the first call. If the server is away, the next call tries again."""
-        with self._reopening:
-            if self._was_forked:
-                self.open()
-                self._was_forked = False
 
     def _connect(self) -> MongoClient[Document]:
         self._client = MongoClient(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
-from pymongo import ReturnDocument
 from pymongo.errors import OperationFailure, PyMongoError
 
 from rota.model.micros import SECOND
@@ -75,8 +74,8 @@ class ControlDocument:
     def work(self, now: int | None) -> Iterator[Turn]:
         """The turn of a verb that adds or claims work. It is refused if the store is sealed."""
         token = secrets.token_hex(8)
-        with self._session_id() as session_id:
-            document = self._begin(token, session_id)
+        with self._connection.session() as session:
+            document = self._begin(token, session.session_id["id"])
             try:
                 yield _turn_of(document, now)
             finally:
@@ -86,7 +85,7 @@ class ControlDocument:
     def next_position(self) -> int:
         """A position in the order of jobs: after all that exist, before all that will."""
         update = {"$currentDate": {"position": {"$type": "timestamp"}}}
-        found = self._connection.quick.meta.find_one_and_update(CONTROL, update, return_document=ReturnDocument.AFTER)
+        found = self._connection.quick.meta.find_one_and_update(CONTROL, update)
         if found is None:
             self._create_again()
             return self.next_position()
@@ -136,14 +135,6 @@ class ControlDocument:
 
     # Reading and writing it.
 
-    @contextmanager
-    def _session_id(self) -> Iterator[Any]:
-        if not self._connection.has_transactions:
-            yield None
-            return
-        with self._connection.session() as session:
-            yield session.session_id["id"]
-
     def _begin(self, token: str, session_id: Any) -> Document:
         """Write a token if the store is not sealed; the control document as it is then."""
         entry = {"at": NOW, "session": {"$literal": session_id}}
@@ -151,7 +142,6 @@ class ControlDocument:
             {**CONTROL, "seal": None},
             [{"$set": {"now": NOW, f"busy.{token}": entry}}],
             projection={"busy": 0},
-            return_document=ReturnDocument.AFTER,
         )
         if found is None:
             self.refuse_if_sealed(self._read())

@@ -10,7 +10,7 @@ counts all jobs, and if the difference is the same twice with no counter written
 from __future__ import annotations
 
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from rota.store.shared.changing import Counts
 
 if TYPE_CHECKING:
     from rota.model.jobs.series import Bucket
-    from rota.store.mongo.database import Database, Document
+    from rota.store.mongo.database import Database
 
 OPEN = "open"
 ROWS = 16  # per queue
@@ -44,13 +44,12 @@ class Counters:
 
     def write(self, db: Database, counts: Counts) -> bool:
         """Add a step's counts to the rows; whether there were any."""
-        changes: dict[str, Counter[str]] = {}
+        changes: defaultdict[str, Counter[str]] = defaultdict(lambda: Counter(writes=1))
         for queue, name, number in counts.rows():
-            changes.setdefault(queue, Counter())[_stored_name(name)] += number
+            changes[queue][f"n.{_stored_name(name)}"] += number
         row = hash((self._handle, get_ident())) % ROWS
         updates = [
-            UpdateOne({"_id": f"{row}:{queue}"}, {"$inc": {"writes": 1, **_numbers(change)}}, upsert=True)
-            for queue, change in changes.items()
+            UpdateOne({"_id": f"{row}:{queue}"}, {"$inc": change}, upsert=True) for queue, change in changes.items()
         ]
         if counts.runs:
             updates.append(_series_update(row, counts.minute, counts.runs))
@@ -94,10 +93,6 @@ def _stored_name(name: str) -> str:
     return OPEN if name in _OPEN_STATES else name
 
 
-def _numbers(change: Counter[str]) -> dict[str, int]:
-    return {f"n.{name}": number for name, number in change.items() if number}
-
-
 def _sums(db: Database) -> tuple[Counter[Key], int]:
     """All rows together, and how often they were written."""
     kept: Counter[Key] = Counter()
@@ -135,9 +130,9 @@ def _subtract(db: Database, wrong: dict[Key, int], writes: int) -> None:
     changes: dict[str, dict[str, Any]] = {}
     for (queue, name), number in wrong.items():
         changes.setdefault(queue, {})[name] = -number
-    for queue, change in changes.items():
-        row = {"_id": f"upkeep-{writes}:{queue}"}
-        db.counters.update_one(row, {"$setOnInsert": {"writes": 1, "n": change}}, upsert=True)
+    db.counters.insert_missing(
+        {"_id": f"upkeep-{writes}:{queue}", "writes": 1, "n": change} for queue, change in changes.items()
+    )
 
 
 # What happened minute by minute: documents beside the counters, so that one call writes both. Each minute has one for
@@ -157,7 +152,8 @@ def _series_update(row: int, minute: int, runs: list[int]) -> UpdateOne:
 def read_series(db: Database, start: int, end: int) -> list[Bucket]:
     minutes = minutes_within(start, end)
     found = db.counters.find({"_id": {"$gte": _id_of(minutes.start), "$lt": _id_of(minutes.stop)}})
-    return buckets_of((int(document["_id"][1 : _DIGITS + 1]), _runs(document)) for document in found)
+    runs = [(int(document["_id"][1 : _DIGITS + 1]), document.get("runs", {})) for document in found]
+    return buckets_of((minute, [int(numbers.get(name, 0)) for name in NAMES]) for minute, numbers in runs)
 
 
 def prune_series(db: Database, first: int, last: int) -> None:
@@ -168,8 +164,3 @@ def prune_series(db: Database, first: int, last: int) -> None:
 
 def _id_of(minute: int) -> str:
     return f"{FIRST_ID}{max(0, min(minute, 10**_DIGITS - 1)):0{_DIGITS}d}"
-
-
-def _runs(document: Document) -> list[int]:
-    runs = document.get("runs", {})
-    return [int(runs.get(name, 0)) for name in NAMES]

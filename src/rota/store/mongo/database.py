@@ -26,16 +26,6 @@ SENT = WriteConcern(0)  # not answered at all
 NAMES = ("job", "schedule", "ledger", "entry", "audit", "count", "node", "lock", "log", "notifications", "meta")
 
 
-def between(**ends: Any) -> Document | None:
-    """A range as a condition; an end that is None is open, and with both there is none: `between(gte=1, lt=None)`."""
-    return {f"${name}": end for name, end in ends.items() if end is not None} or None
-
-
-def given(**conditions: Any) -> Document:
-    """Those of the conditions that are not None."""
-    return {name: condition for name, condition in conditions.items() if condition is not None}
-
-
 class Collection:
     """One collection. It passes its session to the driver, so that no write of a transaction is left outside of it."""
 
@@ -56,13 +46,14 @@ class Collection:
         return self.raw.find_one(query, fields, session=self._session, **options)
 
     def find_one_and_update(self, query: Document, update: Any, **options: Any) -> Document | None:
-        found: Document | None = self.raw.find_one_and_update(query, update, session=self._session, **options)
+        """Update one document; the document as it is then."""
+        options |= {"session": self._session, "return_document": ReturnDocument.AFTER}
+        found: Document | None = self.raw.find_one_and_update(query, update, **options)
         return found
 
     def upsert(self, query: Document, update: Any) -> Document:
         """Update one document, or create it; the document as it is then."""
-        after = ReturnDocument.AFTER
-        return self.find_one_and_update(query, update, upsert=True, return_document=after) or {}
+        return self.find_one_and_update(query, update, upsert=True) or {}
 
     def in_order(self, query: Document, limit: int, hint: str = "_id_") -> Cursor[Document]:
         """The first documents that match, in the order of their ids."""
@@ -102,9 +93,6 @@ class Collection:
 
     def update_many(self, query: Document, update: Any, **options: Any) -> results.UpdateResult:
         return self.raw.update_many(query, update, session=self._session, **options)
-
-    def replace_one(self, query: Document, document: Document) -> results.UpdateResult:
-        return self.raw.replace_one(query, document, session=self._session)
 
     def delete_many(self, query: Document, **options: Any) -> int:
         return self.raw.delete_many(query, session=self._session, **options).deleted_count
@@ -154,10 +142,6 @@ class Database:
     @property
     def database(self) -> database.Database[Document]:
         return self.raw["job"].database
-
-    @property
-    def namespace(self) -> str:
-        return self.raw["job"].name.removesuffix("_job")
 
 
 def collections_of(where: database.Database[Document], namespace: str, concern: WriteConcern) -> Database:

@@ -25,10 +25,11 @@ from rota.model.jobs.settle import claim, open_queues, promote
 from rota.store.contract import MOST_PROMOTED, Exchanged
 from rota.store.mongo import notify
 from rota.store.mongo.changing import held_by
-from rota.store.mongo.codec import readable_job, seq_of
+from rota.store.mongo.codec import given, readable_job, seq_of
 from rota.store.mongo.control import NOW, paused_in
 from rota.store.mongo.lookahead import LookaheadDecider, is_undecided
 from rota.store.mongo.schema import CONTROL
+from rota.store.shared.batching import grouped
 from rota.store.shared.changing import Counts
 
 if TYPE_CHECKING:
@@ -64,10 +65,6 @@ class QueueSnapshot(NamedTuple):
         """Scheduled jobs that are due, or so soon that they are claimed already."""
         return [document["job"] for document in self.soon if document.get("job")]
 
-    @property
-    def has_work(self) -> bool:
-        return bool(self.ready or self.claimable)
-
     def with_due(self, want: int) -> QueueSnapshot | None:
         """The same with all due jobs among the ready ones. None if those may not be all, or are more than the worker
         wants, or if one of them needs a closer look."""
@@ -91,17 +88,17 @@ class Exchanger:
         self._rivals = 1  # workers that claim at once, this one among them, as far as its last claims show
 
     def exchange(self, ask: Exchange, now: int | None) -> Exchanged:
-        with self._steps.call():
+        with self._steps.connection.call():
             if ask.want <= 0:
                 return self._settle_only(ask, now)
             seen = None if ask.settled else self._look_first(ask, now)
-            if seen is not None and not seen.has_work:
+            if seen is not None and not seen.ready and not seen.claimable:
                 return Exchanged(now=seen.now, next_due_at=seen.next_due_at)
             with self._steps.control.work(now) as turn:
                 refused = self._settle(ask, turn.now)
                 queues = open_queues(ask.queues, turn.paused)
                 if seen is None or paused_in(seen.control) != turn.paused:
-                    seen = self._look(ask, queues, now)
+                    seen = self._look(ask, queues, now, ask.want)
                 claimed, last = self._claim(ask, queues, now, seen)
             reach("exchange.after_commit")
             claimed_at = ((job.lease_until or 0) - ask.lease_for for job in claimed)
@@ -111,7 +108,7 @@ class Exchanger:
     def _settle_only(self, ask: Exchange, now: int | None) -> Exchanged:
         turn = self._steps.control.turn(now)
         refused = self._settle(ask, turn.now)
-        seen = self._look(ask, open_queues(ask.queues, turn.paused), now)
+        seen = self._look(ask, open_queues(ask.queues, turn.paused), now, 0)
         return Exchanged(now=seen.now, refused=refused, next_due_at=seen.next_due_at)
 
     def _settle(self, ask: Exchange, now: int) -> list[Refusal]:
@@ -123,16 +120,15 @@ class Exchanger:
         """What there is to claim: most often nothing, and a read needs no write before it. It skips the queues that
         were paused at the last read, and is repeated if others are paused now."""
         while True:
-            seen = self._look(ask, open_queues(ask.queues, self._paused), now)
+            seen = self._look(ask, open_queues(ask.queues, self._paused), now, ask.want)
             self._steps.control.refuse_if_sealed(seen.control)
             known, self._paused = self._paused, paused_in(seen.control)
             if known == self._paused:
                 return seen
 
-    def _look(self, ask: Exchange, queues: Sequence[str], now: int | None, want: int | None = None) -> QueueSnapshot:
+    def _look(self, ask: Exchange, queues: Sequence[str], now: int | None, want: int) -> QueueSnapshot:
         """The best ready jobs of these queues that rivals are probably not claiming, the first scheduled ones, and the
         control document with the server's clock."""
-        want = ask.want if want is None else want
         skipped = random.randrange(self._rivals) * want  # noqa: S311 - no secret
         seen = self._read(ask, queues, now, want, skipped)
         return seen if not skipped or len(seen.ready) == want else self._read(ask, queues, now, want, 0)
@@ -180,7 +176,7 @@ class Exchanger:
         if seen.claimable:
             at = seen.now
             self._steps.run("exchange", lambda step: self._promote(step, queues, at, ask.ahead), is_atomic=False)
-            seen = self._look(ask, queues, now)
+            seen = self._look(ask, queues, now, ask.want)
         claimed: list[Job] = []
         for _ in range(MOST_ROUNDS):
             claimed += self._write_claim(ask, seen, now)
@@ -228,11 +224,10 @@ class Exchanger:
             LookaheadDecider(step, now).decide(undecided[:MOST_PROMOTED])
             if step.counts.queues().difference(queues):  # workers of other queues may have jobs to run now
                 notify.send(self._steps.connection, "jobs")
-        by_queue: dict[str, list[str]] = {}
-        for document in [document for document in due if not is_undecided(document)][:MOST_PROMOTED]:
-            by_queue.setdefault(document["queue"], []).append(document["_id"])
+        decided = [document for document in due if not is_undecided(document)][:MOST_PROMOTED]
         ready = [{"$set": {"state": "queued", "queued_at": {"$max": [now, "$run_at"]}}}]
-        for queue, ids in by_queue.items():
+        for queue, some in grouped(decided, lambda document: str(document["queue"])).items():
+            ids = [document["_id"] for document in some]
             promoted = step.jobs.update_many({"_id": {"$in": ids}, **query}, ready, hint="_id_").modified_count
             step.counts.move(queue, State.SCHEDULED, State.QUEUED, promoted)
 
@@ -247,24 +242,17 @@ def _rivals_after(rivals: int, wanted: int, won: int) -> int:
 def _updates(seen: QueueSnapshot, claimed: Sequence[Job], token: str) -> list[UpdateMany]:
     """Guarded updates that claim these jobs: one for all with the same guard and the same fields."""
     found = {document["_id"]: document for document in seen.ready}
-    groups: dict[tuple[str | None, bool, int | None, int | None], list[str]] = {}
+    groups: dict[tuple[str | None, int | None, int | None], list[str]] = {}
     for job in claimed:
-        document = found[job.id]
         queued_at = job.queued_at if job.id in seen.due else None
-        kind = (document.get("token"), "progress" in document, job.started_at, queued_at)
-        groups.setdefault(kind, []).append(job.id)
-    common: Document = {
-        "state": "running",
-        "holder": claimed[0].holder,
-        "lease_until": claimed[0].lease_until,
-        "token": token,
-    }
+        groups.setdefault((found[job.id].get("token"), job.started_at, queued_at), []).append(job.id)
+    lease = {"state": "running", "holder": claimed[0].holder, "lease_until": claimed[0].lease_until, "token": token}
+    rest = {"$inc": {"lease_no": 1}, "$unset": {"progress": ""}}
     updates = []
-    for (last_token, had_progress, started_at, queued_at), ids in groups.items():
+    for (last_token, started_at, queued_at), ids in groups.items():
         guard = {"_id": {"$in": ids}, "state": "queued" if queued_at is None else "scheduled", "token": last_token}
-        fields = {**common, "started_at": started_at, **({} if queued_at is None else {"queued_at": queued_at})}
-        forgotten: Document = {"$unset": {"progress": ""}} if had_progress else {}
-        updates.append(UpdateMany(guard, {"$set": fields, "$inc": {"lease_no": 1}, **forgotten}, hint="_id_"))
+        fields = lease | given(started_at=started_at, queued_at=queued_at)
+        updates.append(UpdateMany(guard, {"$set": fields, **rest}, hint="_id_"))
     return updates
 
 

@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.5  # seconds; the transactions of other schedulers take a few milliseconds
 
-_UNTOUCHED = (  # by a firing
-    *("spec", "origin", "tenant", "origin_name"),
-    *("generation", "created_at", "updated_at", "is_enabled", "problem"),
-)
-
 
 class Firer:
     """Fires one namespace's schedules."""
@@ -143,7 +138,7 @@ def _advance(firing: Firing, document: Document, outbox: Outbox, *, is_atomic: b
     after = advanced(firing, current, [job.id for job in jobs], outbox.now)
     outbox.due_at = after.due_at
     outbox.before = runs_so_far(document) if any(job.key for job in jobs) else None
-    fields = {name: value for name, value in document_of_schedule(after).items() if name not in _UNTOUCHED}
+    fields = {name: value for name, value in document_of_schedule(after).items() if value != document.get(name)}
     if jobs:
         fields |= {f"last.{name}": getattr(after.last, name) for name in ("enqueued_at", "job_id", "fired_for")}
     mine = {"_id": was.id, "version": was.version, "created_at": was.created_at, "outbox": None}
@@ -154,6 +149,4 @@ def _without(answer: Fired, refused: Sequence[str]) -> Fired:
     """The answer without jobs whose keys were taken between the decision and the insert."""
     made = [job_id for job_id in answer.jobs if job_id not in refused]
     late = len(answer.jobs) - len(made)
-    if not late:
-        return answer
     return msgspec.structs.replace(answer, jobs=made, skipped=answer.skipped + late, unique=answer.unique + late)

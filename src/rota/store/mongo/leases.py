@@ -9,6 +9,7 @@ from pymongo import UpdateMany, UpdateOne
 from rota.failpoints import reach
 from rota.store.contract import Extended
 from rota.store.mongo.changing import request_cancels
+from rota.store.shared.batching import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ class Leases:
     def extend_leases(
         self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None
     ) -> Extended:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             at = self._steps.control.now(now)
             lost: list[str] = []
             if leases:
@@ -43,7 +44,7 @@ class Leases:
             )
 
     def expired_jobs(self, limit: int, now: int | None) -> list[Job]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             at = self._steps.control.now(now)
             self._steps.control.end_dead()
             self._upkeep.finish(db, at)
@@ -51,7 +52,7 @@ class Leases:
             return self._upkeep.readable(list(found.sort("lease_until", 1).limit(limit)), "nobody", at)
 
     def request_cancels(self, ids: Sequence[str], reason: str) -> list[str]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             return request_cancels(db, ids, reason)
 
     def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
@@ -60,16 +61,14 @@ class Leases:
             for job_id, lease_no, text in reports
         ]
         if updates:
-            with self._steps.call() as db:
+            with self._steps.connection.call() as db:
                 db.jobs.bulk_write(updates, ordered=True)
 
 
 def _extend(db: Database, holder: str, leases: Sequence[tuple[str, int]], until: int) -> list[str]:
     """Renew exactly these leases; the ids of those that are lost."""
-    by_number: dict[int, list[str]] = {}
-    for job_id, lease_no in leases:
-        by_number.setdefault(lease_no, []).append(job_id)
-    held = [_held(holder, ids, lease_no) for lease_no, ids in by_number.items()]
+    by_number = grouped(leases, lambda lease: lease[1])
+    held = [_held(holder, [job_id for job_id, _ in some], lease_no) for lease_no, some in by_number.items()]
     update = {"$set": {"lease_until": until}}
     if db.jobs.bulk_write([UpdateMany(query, update, hint="_id_") for query in held]).matched_count == len(leases):
         return []

@@ -6,12 +6,13 @@ it meanwhile. An entry that a range covers already is left out, so recording an 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from rota.model.schedules.firing import is_not_unique
-from rota.model.schedules.occurrence import Occurrence, fold, of_job
+from rota.model.schedules.occurrence import Occurrence, of_job
 from rota.store.mongo.codec import entries_of, job_of, row_of
+from rota.store.shared.batching import grouped
+from rota.store.shared.ledger import covering, end_of, join, kept_entries
 from rota.store.shared.paging import occurrence_page
 
 if TYPE_CHECKING:
@@ -42,13 +43,10 @@ class Ledger:
             kept = _kept_jobs(db, [_kept_of(span, since.get(span.schedule_id, 0)) for span in spans], limit + 1)
         if kept is None:
             return [page for span in spans for page in self.list_many_occurrences([span], limit)]
-        jobs: dict[str, list[Document]] = {name: [] for name in names}
-        for document in kept:
-            jobs[document["schedule_id"]].append(document)
+        jobs = grouped(kept, lambda document: str(document["schedule_id"]))
         ranges = {name: _entries(name, since.get(name, 0), ledgers.get(name)) for name in names}
-        return [
-            occurrence_page(_shown(span, ranges[span.schedule_id], jobs[span.schedule_id]), limit) for span in spans
-        ]
+        shown = [_shown(span, ranges[span.schedule_id], jobs.get(span.schedule_id, [])) for span in spans]
+        return [occurrence_page(entries, limit) for entries in shown]
 
 
 def _kept_jobs(db: Database, queries: list[Document], most: int) -> list[Document] | None:
@@ -72,7 +70,7 @@ def _kept_of(span: LedgerSpan, since: int) -> Document:
 def _shown(span: LedgerSpan, ranges: Sequence[Occurrence], kept: Sequence[Document]) -> list[Occurrence]:
     found = [entry for entry in ranges if entry.through_at >= span.start and entry.earliest_at < span.end]
     of_jobs = [entry for document in kept for entry in _entries_of_job(document)]
-    return found + [entry for entry in of_jobs if _covering(ranges, entry.through_at) is None]
+    return found + [entry for entry in of_jobs if covering(ranges, entry.through_at) is None]
 
 
 def creation_times(db: Database, schedule_ids: Iterable[str | None]) -> dict[str, int]:
@@ -83,15 +81,13 @@ def creation_times(db: Database, schedule_ids: Iterable[str | None]) -> dict[str
 
 def record_entries(step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> None:
     """Write entries, each joined to the ranges that it touches; `since` says when the schedules were created."""
-    by_schedule: dict[str, list[Occurrence]] = {}
-    for entry in entries:
-        by_schedule.setdefault(entry.schedule_id, []).append(entry)
+    by_schedule = grouped(entries, lambda entry: entry.schedule_id)
     documents = step.ledger.by_id(by_schedule)
     for name, mine in by_schedule.items():
         document = documents.get(name)
         while True:  # until it is written: another process may write to the same document
             kept = _entries(name, since[name], document)
-            for entry in sorted(mine, key=_end):
+            for entry in sorted(mine, key=end_of):
                 join(kept, entry)
             if _put(step, name, since[name], kept[-MOST_ENTRIES:], document):
                 break
@@ -118,15 +114,16 @@ def forget_entries(step: Step, schedule_id: str) -> None:
     step.ledger.delete_many({"_id": schedule_id})
 
 
-def load_ledger(step: Step, entries: Sequence[Occurrence], since: Mapping[str, int]) -> int:
+def load_ledger(step: Step, entries: Sequence[Occurrence]) -> int:
     """Take entries as they are; how many were new."""
-    new = 0
-    for name in {entry.schedule_id for entry in entries}:
+    new, names = 0, {entry.schedule_id for entry in entries}
+    since = creation_times(step, names)
+    for name in names:
         document = step.ledger.find_one({"_id": name})
         kept = {entry.through_at: entry for entry in entries_of(name, (document or {}).get("entries", []))}
         mine = {entry.through_at: entry for entry in entries if entry.schedule_id == name}
         fresh = {at: entry for at, entry in mine.items() if at not in kept}
-        _put(step, name, since.get(name, 0), sorted((kept | fresh).values(), key=_end), document)
+        _put(step, name, since.get(name, 0), sorted((kept | fresh).values(), key=end_of), document)
         new += len(fresh)
     return new
 
@@ -135,14 +132,14 @@ def refused_by_key(step: Step, jobs: Sequence[Job], since: Mapping[str, int]) ->
     """Those of the jobs whose occurrences are recorded as skipped because another job held their key."""
     found = step.ledger.by_id({job.schedule_id for job in jobs if job.schedule_id})
     entries = {name: _entries(name, since[name], document) for name, document in found.items()}
-    covering = {job.id: _covering(entries.get(job.schedule_id or "", []), job.fire_at or 0) for job in jobs}
-    return {job_id for job_id, entry in covering.items() if entry is not None and is_not_unique(entry.reason)}
+    met = {job.id: covering(entries.get(job.schedule_id or "", []), job.fire_at or 0) for job in jobs}
+    return {job_id for job_id, entry in met.items() if entry is not None and is_not_unique(entry.reason)}
 
 
-def ledger_after(db: Database, after: str, batch: int) -> Iterator[tuple[str, list[Occurrence]]]:
+def entries_from(db: Database, first: str, batch: int) -> Iterator[Occurrence]:
     """The entries of the schedules from an id on, read in batches as far as they are used."""
-    for document in db.ledger.find({"_id": {"$gte": after}}).sort("_id", 1).batch_size(batch):
-        yield document["_id"], entries_of(document["_id"], document.get("entries", []))
+    for document in db.ledger.find({"_id": {"$gte": first}}).sort("_id", 1).batch_size(batch):
+        yield from entries_of(document["_id"], document.get("entries", []))
 
 
 def prune_ledger(step: Step, retention: Retention, now: int, limit: int) -> int:
@@ -152,8 +149,7 @@ def prune_ledger(step: Step, retention: Retention, now: int, limit: int) -> int:
     pruned = 0
     for document in list(step.ledger.find(is_full).limit(limit)):
         entries = entries_of(document["_id"], document.get("entries", []))
-        recent = [entry for entry in entries if entry.through_at > before]
-        kept = recent[max(0, len(recent) - retention.most_occurrences) :]
+        kept = kept_entries(entries, retention, now)
         if _put(step, document["_id"], document.get("made_at", 0), kept, document):
             pruned += len(entries) - len(kept)
     return pruned
@@ -188,28 +184,3 @@ def _entries(name: str, made_at: int, document: Document | None) -> list[Occurre
     if document is None or known is None or 0 < known < made_at:
         return []
     return entries_of(name, document.get("entries", []))
-
-
-def _end(entry: Occurrence) -> int:
-    return entry.through_at
-
-
-def _at(entries: Sequence[Occurrence], through_at: int) -> int:
-    return bisect_left(entries, through_at, key=_end)
-
-
-def _covering(entries: Sequence[Occurrence], time: int) -> Occurrence | None:
-    """The entry that covers a time."""
-    at = _at(entries, time)
-    return entries[at] if at < len(entries) and entries[at].after_at < time else None
-
-
-def join(entries: list[Occurrence], entry: Occurrence) -> None:
-    """Insert an entry in order, joined to the neighbours that it touches."""
-    if _covering(entries, entry.through_at) is not None:
-        return
-    at = _at(entries, entry.through_at)
-    neighbours = entries[max(0, at - 1) : at + 1]
-    joined, replaced = fold(entry, *neighbours)
-    rest = [other for other in neighbours if other not in replaced]
-    entries[max(0, at - 1) : at + 1] = sorted([joined, *rest], key=_end)

@@ -19,8 +19,7 @@ from bson.timestamp import Timestamp
 from rota.model.jobs.job import State
 from rota.store.contract import Failure, JobFilter, Page
 from rota.store.mongo import time_slices
-from rota.store.mongo.codec import jobs_of, position_of, seq_of
-from rota.store.mongo.database import between, given
+from rota.store.mongo.codec import between, given, jobs_of, position_of, seq_of
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
@@ -86,12 +85,9 @@ class Listing:
 
     def count_jobs(self, where: JobFilter, limit: int) -> int:
         with self._connection.call() as db:
-            number, query = 0, _in_time(db, where, conditions(where, None))
-            for read in _reads(db, where, query) if query else ():
-                number += db.jobs.count(_countable(read.query), limit - number, read.hint)
-                if number >= limit:
-                    break
-            return number
+            query = _in_time(db, where, conditions(where, None))
+            reads = _reads(db, where, query) if query else ()
+            return _count(db, [_Read(_countable(read.query), read.hint) for read in reads], limit)
 
     def list_failures(self, since: int, limit: int) -> list[Failure]:
         """By the index of ended jobs."""
@@ -160,6 +156,14 @@ def _read(db: Database, reads: Sequence[_Read], limit: int, direction: int) -> l
     return sorted(chain.from_iterable(answers), key=stored_seq, reverse=direction < 0)[:limit]
 
 
+def _count(db: Database, reads: Sequence[_Read], most: int) -> int:
+    """How many jobs these find together, up to a number."""
+    number = 0
+    for query, hint in reads:
+        number += db.jobs.count(query, most - number, hint) if number < most else 0
+    return number
+
+
 def _countable(query: Document) -> Document:
     """The query for a count that an index can answer alone: without what a state or a position implies."""
     seq = {"$gte": FIRST, **{name: value for name, value in query["seq"].items() if name != "$exists"}}
@@ -206,19 +210,14 @@ def _in_state(db: Database, where: JobFilter, query: Document, state: State) -> 
         return [_Read(query, "failed_task" if where.schedule_id is None else "failed_schedule")]
     if state is not State.QUEUED:
         return [_Read(query, _INDEXES[state])]
-    return [_Read({**query, **each}, "ready") for each in _ready_parts(db, where)]
-
-
-def _ready_parts(db: Database, where: JobFilter) -> list[Document]:
-    """Conditions that match the queues and priorities of ready jobs."""
-    queues = _queues(db, where)
-    return merged({queue: [job.get("priority") for job in first_ready(db, queue)] for queue in queues}, "priority")
+    used = {queue: [job.get("priority") for job in first_ready(db, queue)] for queue in _queues(db, where)}
+    return [_Read({**query, **each}, "ready") for each in merged(used, "priority")]
 
 
 def _from_first_ready(db: Database, where: JobFilter, query: Document) -> Document:
     """The query from the lowest position of a ready job on: as a rule, most jobs of a task or a schedule have ended and
     are older."""
-    firsts = [job.get("seq") for queue in _queues(db, where) for job in first_ready(db, queue)]
+    firsts: list[Any] = [job.get("seq") for queue in _queues(db, where) for job in first_ready(db, queue)]
     if not all(isinstance(first, Timestamp) for first in firsts):
         return query  # somebody changed one by hand
     first = max(min(firsts, default=FIRST), query["seq"].get("$gte", FIRST))
@@ -230,10 +229,7 @@ def _are_few(db: Database, where: JobFilter) -> bool:
     if where.queue is None and where.task is None:
         return False
     kind = {name: value for name, value in conditions(where, None).items() if name in {"queue", "task"}}
-    number = 0
-    for query, hint in _by_kind(db, where, kind):
-        number += db.jobs.count(query, FEW, hint) if number < FEW else 0
-    return number < FEW
+    return _count(db, _by_kind(db, where, kind), FEW) < FEW
 
 
 def _is_by_schedule(db: Database, where: JobFilter) -> bool:

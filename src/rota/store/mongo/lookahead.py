@@ -28,7 +28,7 @@ from rota.model.jobs.settle import due_order
 from rota.model.schedules.lookahead import is_ahead
 from rota.model.schedules.occurrence import of_skip
 from rota.store.mongo.adding import key_holders, last_held, live_in_slots
-from rota.store.mongo.changing import OWING, release_if_free, release_waiting, tombstone
+from rota.store.mongo.changing import release_if_free, release_waiting, tombstone
 from rota.store.mongo.codec import changed, entries_of, readable_job, row_of, schedule_of
 from rota.store.mongo.ledger import creation_times, record_entries
 from rota.store.mongo.operations import forget_logs
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from rota.model.jobs.job import Job
     from rota.model.schedules.slots import Skip
-    from rota.store.mongo.database import Database, Document
+    from rota.store.mongo.database import Document
     from rota.store.mongo.steps import Step
 
 Became = TypeVar("Became")
@@ -138,11 +138,6 @@ def record_owed(step: Step, tombstones: Sequence[Document]) -> None:
     ids = [document["_id"] for document in tombstones]
     forget_logs(step, ids)
     step.jobs.update_many({"_id": {"$in": ids}, "owed": {"$exists": True}}, tombstone(), hint="_id_")
-
-
-def owing(db: Database, limit: int) -> list[Document]:
-    """Tombstones whose entry is not in the ledger yet."""
-    return list(db.jobs.find({"gone_at": OWING}, hint="gone").limit(limit))
 
 
 def is_undecided(document: Document) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
@@ -14,13 +15,14 @@ from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
 from rota.store.mongo.adding import insert
 from rota.store.mongo.codec import new_schedule_document
-from rota.store.mongo.ledger import creation_times, ledger_after, load_ledger
+from rota.store.mongo.ledger import entries_from, load_ledger
 from rota.store.mongo.listing import get_jobs, oldest_jobs
 from rota.store.mongo.operations import line_of, load_locks, load_logs, lock_of
 from rota.store.mongo.records import KEPT, add_audit_records, entry_of, load_entries
 from rota.store.mongo.schema import CONTROL
 from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +53,10 @@ class Moving:
 
     def dump(self, part: OwnPart, cursor: str | None, limit: int) -> Page[Record]:
         after = msgspec.json.decode(cursor) if cursor else None
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             records = _records(db, part, after, limit + 1)
-        shown = records[:limit]
-        more = msgspec.json.encode(shown[-1][0]).decode() if len(records) > limit else None
-        return Page([record for _, record in shown], more)
+        page = page_of(records, limit, lambda keyed: msgspec.json.encode(keyed[0]).decode())
+        return Page([record for _, record in page.items], page.cursor)
 
     # Import.
 
@@ -65,10 +66,10 @@ class Moving:
         def work(step: Step) -> int:
             new = _load_jobs(step, of_kind(records, Job))
             new += step.schedules.insert_missing(map(new_schedule_document, of_kind(records, Schedule)))
-            new += _load_ledger(step, of_kind(records, Occurrence))
+            new += load_ledger(step, of_kind(records, Occurrence))
             return new + sum(_load_queue(step, one, queues.get(one.name)) for one in of_kind(records, QueueRecord))
 
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             queues = {info.name: info for info in self._operations.list_queues()}
             new = self._steps.run("load", work)
             new += load_entries(db, of_kind(records, Entry)) + add_audit_records(db, of_kind(records, AuditRecord))
@@ -95,17 +96,8 @@ def _records(db: Database, part: OwnPart, after: Any, limit: int) -> Keyed:
 
 def _ledger_entries(db: Database, after: list[Any], limit: int) -> Keyed:
     """Ledger entries. A schedule may have many, or none beyond the key: read on until there are enough."""
-    entries: Keyed = []
-    for name, kept in ledger_after(db, after[0], limit + 1):
-        rest = [entry for entry in kept if name > after[0] or entry.through_at > after[1]]
-        entries += [([name, entry.through_at], entry) for entry in rest]
-        if len(entries) >= limit:
-            break
-    return entries[:limit]
-
-
-def _load_ledger(step: Step, entries: Sequence[Occurrence]) -> int:
-    return load_ledger(step, entries, creation_times(step, {entry.schedule_id for entry in entries}))
+    entries = (([entry.schedule_id, entry.through_at], entry) for entry in entries_from(db, after[0], limit))
+    return list(islice((keyed for keyed in entries if keyed[0] > after), limit))
 
 
 def _load_jobs(step: Step, jobs: Sequence[Job]) -> int:

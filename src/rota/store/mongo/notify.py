@@ -22,7 +22,6 @@ from rota.store.contract import Listener
 if TYPE_CHECKING:
     from pymongo.client_session import ClientSession
 
-    from rota.model.jobs.job import Job
     from rota.store.contract import Channel
     from rota.store.mongo.connection import Connection
     from rota.store.mongo.database import Document
@@ -78,9 +77,6 @@ class MongoListener(Listener):
             self._woken.set()
         if must_send:
             send(self._connection, self._name)
-
-    def take_claimed(self, holder: str) -> list[Job]:  # noqa: ARG002 - this store claims for no idle worker
-        return []
 
     def close(self) -> None:
         self._woken.set()

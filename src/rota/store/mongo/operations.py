@@ -11,9 +11,9 @@ from pymongo.errors import DuplicateKeyError
 from rota.model.lock import LockState, decide_lock
 from rota.store.contract import LockRecord, LogLine
 from rota.store.mongo import notify
+from rota.store.mongo.codec import between, given
 from rota.store.mongo.control import NOW
 from rota.store.mongo.counters import read_series
-from rota.store.mongo.database import between, given
 from rota.store.mongo.listing import EXISTING, first_ready
 from rota.store.shared.unpacking import node_from
 
@@ -39,37 +39,33 @@ class Operations:
         self._counters = counters
 
     def pause_queue(self, queue: str, *, paused: bool) -> None:
-        with self._steps.call():
+        with self._steps.connection.call():
             self._steps.control.pause(queue, paused=paused)
         notify.send(self._steps.connection, "jobs")
 
     def list_queues(self) -> list[QueueInfo]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             paused = self._steps.control.turn(None).paused
-            counts = self._counters.read(db)
-            return [
-                counts.info(name, is_paused=name in paused, oldest_at=_oldest_ready(db, name))
-                for name in sorted(paused | counts.queues())
-            ]
+            return self._counters.read(db).infos(paused, lambda name: _oldest_ready(db, name))
 
     def read_series(self, start: int, end: int) -> list[Bucket]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             return read_series(db, start, end)
 
     def record_heartbeat(self, node: Node, now: int | None) -> int:
         fields = {"beat_at": NOW if now is None else now, "data": {"$literal": msgspec.json.encode(node).decode()}}
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             return int(db.nodes.upsert({"_id": node.id}, [{"$set": fields}])["beat_at"])
 
     def list_nodes(self) -> list[Node]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             return [
                 node_from(str(document["_id"]), str(document.get("data", "")), int(document["beat_at"]))
                 for document in db.nodes.find({}).sort("_id", 1)
             ]
 
     def forget_node(self, node_id: str) -> None:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             db.nodes.delete_many({"_id": node_id})
 
     # Logs. A line's id is its job's id and its number, so that a job's lines are together and in order.
@@ -78,7 +74,7 @@ class Operations:
         """Keep lines of jobs that exist."""
         if not lines:
             return
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             known = db.jobs.by_id({line.job_id for line in lines}, {"_id": 1}, **EXISTING)
             kept = [line for line in lines if line.job_id in known]
             if kept:
@@ -89,14 +85,14 @@ class Operations:
     def list_logs(self, job_id: str, after: int, start: int | None, end: int | None, limit: int) -> list[LogLine]:
         ids = {"$gt": _log_id(job_id, after), "$lt": f"{job_id};"}
         query = given(_id=ids, job_id=job_id, at=between(gte=start, lt=end))
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             return [line_of(document) for document in db.logs.in_order(query, limit)]
 
     def change_lock(self, name: str, act: LockAct, token: str, ttl: int, now: int | None) -> int | None:
         if act == "acquire":
             with self._steps.work(now) as turn:
                 return _change_lock(self._steps.connection.db, name, act, token, ttl, turn.now)
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             return _change_lock(db, name, act, token, ttl, self._steps.control.now(now))
 
 

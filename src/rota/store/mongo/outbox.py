@@ -57,10 +57,11 @@ from rota.store.mongo.codec import changed, jobs_of, position_of, schedule_of
 from rota.store.mongo.ledger import entries_ending_at, erase_entries, forget_entries, record_entries, refused_by_key
 from rota.store.mongo.listing import find_job
 from rota.store.mongo.records import add_audit_records
+from rota.store.shared.batching import grouped
 from rota.store.shared.placing import REPLACED
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Container, Sequence
 
     from rota.store.mongo.database import Document
     from rota.store.mongo.steps import Step
@@ -98,10 +99,6 @@ class Outbox(Struct, kw_only=True):
 _decoder = msgspec.msgpack.Decoder(Outbox)
 
 
-def packed(outbox: Outbox) -> bytes:
-    return msgspec.msgpack.encode(outbox)
-
-
 def outbox_of(document: Document) -> Outbox | None:
     """What a schedule's document still has to deliver; None if there is nothing, or it was changed by hand."""
     kept = document.get("outbox")
@@ -134,15 +131,13 @@ def deliver(step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is
         if outbox.is_removal:
             forget_entries(step, outbox.schedule_id)
     jobs = [job for outbox in outboxes for job in outbox.jobs]
-    now = {job.id: outbox.now for outbox in outboxes for job in outbox.jobs}
     wanted = jobs
     if is_edit and step.is_atomic and jobs:
-        wanted = _not_made(step, jobs, max(now.values()))
+        wanted = _not_made(step, jobs)
     elif is_again:
         wanted = _not_skipped(step, outboxes)
-    refused, unsure = _make(step, wanted, now)
-    if wanted is not jobs:
-        unsure |= {job.id for job in jobs} - {job.id for job in wanted}
+    refused, unsure = _make(step, wanted)
+    unsure |= {job.id for job in jobs}.difference(job.id for job in wanted)
     missing = _missing(step, unsure)
     _record(step, outboxes, refused, missing)
     for outbox in outboxes:
@@ -199,18 +194,15 @@ def _not_skipped(step: Step, outboxes: Sequence[Outbox]) -> list[Job]:
     return [job for job in jobs if job.id not in skipped]
 
 
-def _make(step: Step, jobs: list[Job], now: Mapping[str, int]) -> tuple[list[tuple[Job, str]], set[str]]:
+def _make(step: Step, jobs: list[Job]) -> tuple[list[tuple[Job, str]], set[str]]:
     """Insert the jobs; those whose key another job holds, with that job, and all that collided with something."""
     collided = insert(step, jobs)
     taken = {error["op"]["_id"] for error in collided if is_of(error, "slot", "key")}
-    refused = []
-    for job in (job for job in jobs if job.id in taken):
-        holder = _make_later(step, job, now[job.id])
-        if holder is not None:
-            refused.append((job, holder))
+    holders = [(job, _make_later(step, job)) for job in jobs if job.id in taken]
     for job in jobs:
         if job.state is State.HELD:  # its predecessor may have ended since the decision
-            release_held(step, [job.id], now[job.id])
+            release_held(step, [job.id], job.created_at)
+    refused = [(job, holder) for job, holder in holders if holder is not None]
     return refused, {error["op"]["_id"] for error in collided}
 
 
@@ -224,11 +216,12 @@ def stop_replaced(step: Step, job_id: str, now: int, *, tells_schedule: bool) ->
         apply_changes(step, [cancel(job, now, REPLACED)], now, SAME, tells_schedules=tells_schedule)
 
 
-def _not_made(step: Step, jobs: list[Job], now: int) -> list[Job]:
+def _not_made(step: Step, jobs: list[Job]) -> list[Job]:
     """Those that do not exist yet, by occurrence, slot or key. (In a transaction a collision would end it.)"""
     times = [(job.schedule_id, job.fire_at) for job in jobs if job.schedule_id and job.fire_at]
     made = made_occurrences(step, [name for name, _ in times], [at for _, at in times])
     live = live_in_slots(step, [job.slot for job in jobs if job.slot])
+    now = max(job.created_at for job in jobs)
     holders = key_holders(step, [job.key for job in jobs if job.key], now)
     free = [job for job in jobs if job.slot not in live and job.key not in holders]
     return [job for job in free if (job.schedule_id, job.fire_at) not in made]
@@ -254,12 +247,12 @@ def _missing(step: Step, unsure: set[str]) -> set[str]:
     return unsure - step.jobs.by_id(unsure, {"_id": 1}).keys()
 
 
-def _make_later(step: Step, job: Job, now: int) -> str | None:
+def _make_later(step: Step, job: Job) -> str | None:
     """Make a job whose slot or key was taken since the decision. If a released job has taken its slot, the occurrence
     is held behind that. If its key is held, or a run by hand finds its slot taken, it is not made: gives the holder."""
     while True:
         live = live_in_slots(step, [job.slot] if job.slot else []).get(job.slot or "")
-        holder = key_holders(step, [job.key] if job.key else [], now).get(job.key or "")
+        holder = key_holders(step, [job.key] if job.key else [], job.created_at).get(job.key or "")
         if holder is not None or (live is not None and job.fire_at is None):
             return holder or live
         collided = insert(step, [job if live is None else _held_behind(job, live)])
@@ -297,15 +290,13 @@ def _correct(step: Step, outbox: Outbox, missing: Container[str]) -> bool:
 
 def _clear(step: Step, outboxes: Sequence[Outbox]) -> None:
     """Remove delivered outboxes: one update for all schedules that are due at the same time next."""
-    removed = [outbox for outbox in outboxes if outbox.is_removal]
-    by_due_at: dict[int | None, list[Outbox]] = {}
-    for outbox in outboxes:
-        if not outbox.is_removal:
-            by_due_at.setdefault(outbox.due_at, []).append(outbox)
     writes: list[Any] = [
-        DeleteOne({"_id": outbox.schedule_id, "token": outbox.token, "is_removed": True}) for outbox in removed
+        DeleteOne({"_id": outbox.schedule_id, "token": outbox.token, "is_removed": True})
+        for outbox in outboxes
+        if outbox.is_removal
     ]
-    for due_at, some in by_due_at.items():
+    rest = [outbox for outbox in outboxes if not outbox.is_removal]
+    for due_at, some in grouped(rest, lambda outbox: outbox.due_at).items():
         mine = {
             "_id": {"$in": [outbox.schedule_id for outbox in some]},
             "token": {"$in": list({outbox.token for outbox in some})},

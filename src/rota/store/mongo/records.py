@@ -17,7 +17,7 @@ from pymongo import DeleteMany, DeleteOne, UpdateMany, UpdateOne
 from rota.failpoints import reach
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
-from rota.store.mongo.database import between, given
+from rota.store.mongo.codec import between, given
 from rota.store.shared.batching import batches
 from rota.store.shared.matching import audit_cursor, audit_position
 from rota.store.shared.paging import page_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(AuditRecord).decode
 KEPT = {"is_removed": None}
+_NONE = {"version": 0}
 _OWES_NOTHING: Document = {"owed.0": {"$exists": False}}
 
 
@@ -50,25 +51,25 @@ class Records:
             return self._steps.run("edit", lambda step: _edit(step, edits))
 
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             ids = [_id_of(kind, name) for name in names]
             found = db.entries.by_id(ids, **KEPT)
         return [entry_of(found[key]) for key in ids if key in found]
 
     def list_entries(self, kind: str, cursor: str | None, limit: int) -> Page[Entry]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             ids = {"$gt": _id_of(kind, cursor or ""), "$lt": f"{kind};"}
             found = [entry_of(document) for document in db.entries.in_order({"_id": ids, **KEPT}, limit + 1)]
         return page_of(found, limit, lambda entry: entry.name)
 
     def add_audit_records(self, audits: Sequence[AuditRecord]) -> None:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             add_audit_records(db, audits)
 
     def list_audit_records(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
         query = _conditions(where, audit_position(cursor) if cursor is not None else None)
         hint = "time" if where.subject is None else "subject"
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             self._deliver(db)  # no edit is seen without its audit record
             found = db.audit.find(query, hint=hint).sort([("at", -1), ("_id", -1)]).limit(limit + 1)
             audits = [_audit_record_of(document) for document in found]
@@ -110,8 +111,7 @@ def _edit(step: Step, edits: Sequence[EntryEdit]) -> list[str]:
     for batch in batches(edits, lambda edit: ((edit.kind, edit.name),)):
         ids = {_id_of(edit.kind, edit.name): edit for edit in batch}
         found = step.entries.by_id(ids, {"version": 1}, **KEPT)
-        versions = {key: document["version"] for key, document in found.items()}
-        valid = {key: edit for key, edit in ids.items() if versions.get(key, 0) == edit.expect_version}
+        valid = {key: edit for key, edit in ids.items() if found.get(key, _NONE)["version"] == edit.expect_version}
         won = _commit(step, valid)
         reach("edit.before_commit")
         audits = [edit.audit for edit in won.values() if edit.audit is not None]

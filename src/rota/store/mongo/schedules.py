@@ -17,8 +17,8 @@ from rota.model.schedules.occurrence import of_skip
 from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Due, ScheduleFilter
 from rota.store.mongo import notify
-from rota.store.mongo.codec import changed, document_of_schedule, last_of, new_schedule_document, schedule_of
-from rota.store.mongo.outbox import COUNTED, MOST_DELIVERIES, Outbox, current_schedules, deliver, outbox_of, packed
+from rota.store.mongo.codec import changed, document_of_schedule, given, last_of, new_schedule_document, schedule_of
+from rota.store.mongo.outbox import COUNTED, MOST_DELIVERIES, Outbox, current_schedules, deliver, outbox_of
 from rota.store.shared.batching import batches
 from rota.store.shared.paging import page_of
 
@@ -44,14 +44,14 @@ class Schedules:
         self._locked: dict[str, float] = {}  # schedules that others have locked, and until when they are left alone
 
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             documents = self._find(db, {"_id": {"$in": list(ids)}}, len(ids))
         found = {document["_id"]: schedule_of(document) for document in documents}
         return [found[name] for name in ids if name in found]
 
     def list_schedules(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
         query, hint = _conditions(where or ScheduleFilter())
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             documents = self._find(db, {**query, "_id": {"$gt": cursor or ""}}, limit + 1, hint)
         return page_of([schedule_of(document) for document in documents], limit, lambda schedule: schedule.id)
 
@@ -63,7 +63,7 @@ class Schedules:
         return [document for document in found if not document.get("is_removed")]
 
     def due_schedules(self, limit: int, now: int | None) -> Due:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             at = self._steps.control.now(now)
             self._locked = {name: until for name, until in self._locked.items() if until > time.monotonic()}
             due = self._due(db, limit, at, list(self._locked))
@@ -138,15 +138,15 @@ def with_outbox(fields: Document, outbox: Outbox, *, is_atomic: bool) -> Documen
     """The fields with the token; and with the outbox, unless the delivery is part of the same transaction."""
     fields["token"] = outbox.token
     if not is_atomic and not outbox.is_empty:
-        fields["outbox"] = packed(outbox)
+        fields["outbox"] = msgspec.msgpack.encode(outbox)
         fields["due_at"] = AT_ONCE
     return fields
 
 
 def _due_after(db: Database, count: int, others: Document) -> int | None:
     """When the next schedule is due, after the first so many."""
-    waiting = db.schedules.find({"due_at": {"$exists": True}, **others}, {"due_at": 1}, hint="due")
-    found = next(iter(waiting.sort(IN_ORDER).skip(count).limit(1)), None)
+    waiting = {"due_at": {"$exists": True}, **others}
+    found = db.schedules.find_one(waiting, {"due_at": 1}, sort=IN_ORDER, skip=count, hint="due")
     return int(found["due_at"]) if found else None
 
 
@@ -165,10 +165,9 @@ def _if_readable(db: Database, document: Document) -> Schedule | None:
 
 def _conditions(where: ScheduleFilter) -> tuple[Document, str]:
     """A filter as a query, and the index for it. Most schedules have no tenant: those are not in its index."""
-    query: Document = {} if where.origin is None else {"origin_name": where.origin}
-    if where.tenant is not None:
-        query["tenant"] = where.tenant or None
-    return query, "tenant" if where.tenant else "_id_" if where.origin is None else "origin"
+    hint = "tenant" if where.tenant else "_id_" if where.origin is None else "origin"
+    tenant = {} if where.tenant is None else {"tenant": where.tenant or None}
+    return {**given(origin_name=where.origin), **tenant}, hint
 
 
 def guard_of(document: Document | None) -> tuple[int | None, int | None]:
@@ -203,8 +202,7 @@ def _write(edit: Edit, outbox: Outbox, *, is_atomic: bool) -> Any:
     if edit.is_removal:
         return UpdateOne(mine, changed({**fields, "is_removed": True}))
     if edit.expect_version == 0:
-        fresh = {name: value for name, value in fields.items() if value is not None}
-        return InsertOne({**new_schedule_document(edit.after), **fresh})
+        return InsertOne({**new_schedule_document(edit.after), **given(**fields)})
     if edit.jobs:
         fields |= {f"last.{name}": getattr(edit.after.last, name) for name in COUNTED}
     return UpdateOne(mine, changed(fields))

@@ -12,6 +12,7 @@ from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailur
 from rota.errors import SchemaMismatch
 from rota.store.contract import FEWEST_REPEATED
 from rota.store.mongo import time_slices
+from rota.store.mongo.codec import given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,13 +39,12 @@ class Index(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        named = {
-            "name": self.name,
-            "partialFilterExpression": self.only,
-            "unique": self.is_unique or None,
-            "expireAfterSeconds": self.expires_after,
-        }
-        return {name: value for name, value in named.items() if value is not None}
+        return given(
+            name=self.name,
+            partialFilterExpression=self.only,
+            unique=self.is_unique or None,
+            expireAfterSeconds=self.expires_after,
+        )
 
 
 _UP, _DOWN = ASCENDING, DESCENDING
@@ -87,8 +87,7 @@ INDEXES = (
 
 
 # What was added to the schema version later; the control document says which of it a namespace has.
-ADDED_INDEXES = {"has_repeated": ("repeated",), "has_failed": ("failed_task", "failed_schedule")}
-ADDITIONS = ("has_slices", *ADDED_INDEXES)
+ADDITIONS = ("has_slices", "has_repeated", "has_failed")
 
 
 def check_server(version: Sequence[int]) -> None:
@@ -129,8 +128,7 @@ def migrate(db: Database) -> None:
         return
     if "has_slices" in missing:
         time_slices.mark_all(db)
-    added = {index for name in missing for index in ADDED_INDEXES.get(name, ())}
-    _create_indexes(db, [index for index in INDEXES if index.name in added])
+    _create_indexes(db)
     db.meta.update_one(CONTROL, {"$set": dict.fromkeys(missing, True)})
 
 
@@ -139,36 +137,36 @@ def create(db: Database) -> None:
     new = {"version": 0, "paused": [], **dict.fromkeys(ADDITIONS, True)}
     with suppress(DuplicateKeyError):  # another process was faster
         db.meta.update_one(CONTROL, {"$setOnInsert": new}, upsert=True)
-    _create_indexes(db, INDEXES)
-    if _create_collection(db, "notifications", capped=True, size=NOTIFICATIONS_SIZE):
-        db.notifications.insert_many([{"channel": "none"}])  # a listener cannot wait at the end of an empty collection
+    _create_indexes(db)
+    _create_notifications(db)
     db.meta.update_one({**CONTROL, "version": {"$lt": VERSION}}, {"$set": {"version": VERSION}})
 
 
-def _create_indexes(db: Database, indexes: Sequence[Index]) -> None:
-    for name in sorted({index.collection for index in indexes}):
+def _create_indexes(db: Database) -> None:
+    """Those that exist already stay as they are."""
+    for name in sorted({index.collection for index in INDEXES}):
         models = [
-            IndexModel(list(index.keys.items()), **index.options) for index in indexes if index.collection == name
+            IndexModel(list(index.keys.items()), **index.options) for index in INDEXES if index.collection == name
         ]
         db.raw[name].create_indexes(models)
 
 
-def _create_collection(db: Database, name: str, **options: Any) -> bool:
-    """Create a collection; False if it exists already."""
+def _create_notifications(db: Database) -> None:
+    """Create the capped collection, unless it exists. It has a document: a listener cannot wait at the end of none."""
     try:
-        db.database.create_collection(db.raw[name].name, **options)
+        db.database.create_collection(db.notifications.raw.name, capped=True, size=NOTIFICATIONS_SIZE)
     except CollectionInvalid:
-        return False
+        return
     except OperationFailure as err:
         if err.code != NAMESPACE_EXISTS:
             raise
-        return False
-    return True
+        return
+    db.notifications.insert_many([{"channel": "none"}])
 
 
 def pending(db: Database) -> list[str]:
     """What migrate() would do, as lines for mongosh."""
-    return scripts(db.namespace) if current_version(db) < VERSION else []
+    return scripts(db.jobs.raw.name.removesuffix("_job")) if current_version(db) < VERSION else []
 
 
 def namespaces(db: Database) -> list[str]:

@@ -30,7 +30,6 @@ from rota.store.shared.changing import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
     from pymongo.client_session import ClientSession
 
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from rota.store.mongo.counters import Counters
 
 Result = TypeVar("Result")
-Item = TypeVar("Item")
 
 
 class Contended(Exception):
@@ -63,10 +61,6 @@ class Steps:
         self.control = control
         self._counters = counters
         self._slices = TimeSlices()
-
-    def call(self) -> AbstractContextManager[Database]:
-        """A verb: one deadline for all of its calls."""
-        return self.connection.call()
 
     @contextmanager
     def work(self, now: int | None) -> Iterator[Turn]:

@@ -7,24 +7,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
+from pymongo import ReplaceOne
 
 from rota.errors import StoreUnavailable
 from rota.model.jobs.series import first_kept, last_kept
 from rota.store.contract import Pruned
 from rota.store.mongo import time_slices
-from rota.store.mongo.changing import release_if_free, remove
-from rota.store.mongo.codec import (
-    document_of_job,
-    document_of_new,
-    jobs_of,
-    position_of,
-    readable_job,
-    unreadable_job,
-)
+from rota.store.mongo.changing import OWING, release_if_free, remove
+from rota.store.mongo.codec import document_of_job, jobs_of, position_of, readable_job, unreadable_job
 from rota.store.mongo.counters import prune_series
 from rota.store.mongo.ledger import prune_ledger
 from rota.store.mongo.listing import get_jobs, oldest_jobs, stored_seq
-from rota.store.mongo.lookahead import owing, record_owed
+from rota.store.mongo.lookahead import record_owed
 from rota.store.mongo.records import finish_edits, prune_audit_records
 from rota.store.shared.pruning import Ended, jobs_to_prune
 
@@ -78,14 +72,14 @@ class Upkeep:
         """Deliver what other processes did not: outboxes, audit records, ledger entries of skipped jobs."""
         self._schedules.deliver_some(db, FINISH_AT_ONCE)
         finish_edits(db, FINISH_AT_ONCE)
-        owed = owing(db, FINISH_AT_ONCE)
+        owed = list(db.jobs.find({"gone_at": OWING}, hint="gone").limit(FINISH_AT_ONCE))
         if owed:
             self._steps.run("deliver", lambda step: record_owed(step, owed), is_atomic=False)
 
     # Counters and pruning.
 
     def recount(self) -> dict[str, int]:
-        with self._steps.call() as db:
+        with self._steps.connection.call() as db:
             return self._counters.differences(db)
 
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
@@ -93,7 +87,7 @@ class Upkeep:
         with self._steps.work(now) as turn:
             ended = self._counters.ended(self._steps.connection.db)
             pruned = self._steps.run("prune", lambda step: self._prune(step, retention, limit, turn.now, ended))
-        with suppress(StoreUnavailable), self._steps.call() as db:  # a fresh count may take too long
+        with suppress(StoreUnavailable), self._steps.connection.call() as db:  # a fresh count may take too long
             prune_series(db, first_kept(turn.now), last_kept(turn.now))
             if pruned.jobs:
                 self._prune_slices(db)
@@ -130,12 +124,12 @@ class Upkeep:
 
     def _fail_unreadable(self, document: Document, err: Exception, holder: str, now: int) -> None:
         job = unreadable_job({**document, "created_at": now}, err, holder=holder)
-        failed = {**(document_of_job(job) if job.seq else document_of_new(job)), "original": document}
+        failed = {**document_of_job(job), "original": document}
         del failed["_id"]  # it may be of any type
 
         def write(step: Step) -> None:
             mine = {"_id": document["_id"], "state": document.get("state")}
-            if step.jobs.replace_one(mine, failed).modified_count:
+            if step.jobs.bulk_write([ReplaceOne(mine, failed)]).modified_count:
                 step.counts.add(job.queue, job.state)
                 step.counts.add_total(job.queue, job.state.value, 1)
 

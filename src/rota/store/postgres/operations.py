@@ -125,9 +125,8 @@ def write_pause(tx: Transaction, queue: str, *, paused: bool) -> None:
 def queue_infos(tx: Transaction) -> list[QueueInfo]:
     counts = counters(tx)
     paused = {name for (name,) in tx.rows("SELECT name FROM {ns}.paused_queue")}
-    names = sorted(paused | counts.queues())
-    oldest: dict[str, int | None] = dict(tx.rows(_OLDEST, (names,)))
-    return [counts.info(name, is_paused=name in paused, oldest_at=oldest.get(name)) for name in names]
+    oldest: dict[str, int | None] = dict(tx.rows(_OLDEST, (sorted(paused | counts.queues()),)))
+    return counts.infos(paused, oldest.get)
 
 
 def merge_counters(tx: Transaction) -> None:

@@ -39,16 +39,11 @@ class Operations:
 
     def list_queues(self) -> list[QueueInfo]:
         rows, paused, queues, raw = self._connection.call("queues").body
-        counts = counts_of(rows)
-        is_paused = {queue.decode() for queue in paused}
         oldest: dict[str, int] = {}  # since when the first ready job of each queue, of any priority, has been waiting
         for queue, job in zip([queue.decode() for queue in queues], jobs_of(raw), strict=True):
             since = job.queued_at or job.run_at
             oldest[queue] = min(since, oldest.get(queue, since))
-        return [
-            counts.info(name, is_paused=name in is_paused, oldest_at=oldest.get(name))
-            for name in sorted(is_paused | counts.queues())
-        ]
+        return counts_of(rows).infos({queue.decode() for queue in paused}, oldest.get)
 
     def read_series(self, start: int, end: int) -> list[Bucket]:
         within = minutes_within(start, end)

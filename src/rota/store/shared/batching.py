@@ -1,4 +1,4 @@
-"""Cuts items into batches in which no name occurs twice: what one item writes, the next must find."""
+"""Cuts items into batches in which no name occurs twice: what one item writes, the next must find. Groups items."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ if TYPE_CHECKING:
     from rota.model.schedules.firing import Firing
 
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 FEW_DUE = 32  # schedules that a look for what is due reads first: as a rule no more are
+
+
+def grouped(items: Iterable[Item], key_of: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items by their keys, in order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key_of(item), []).append(item)
+    return groups
 
 
 def batches(

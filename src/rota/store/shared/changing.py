@@ -151,6 +151,13 @@ class Counts:
             oldest_at=oldest_at,
         )
 
+    def infos(self, paused: set[str] | frozenset[str], oldest_at: Callable[[str], int | None]) -> list[QueueInfo]:
+        """The queues that have, or had, jobs or are paused; `oldest_at`: since when the first ready job waits."""
+        return [
+            self.info(name, is_paused=name in paused, oldest_at=oldest_at(name))
+            for name in sorted(paused | self.queues())
+        ]
+
     def differences(self, jobs: Iterable[tuple[str, State]]) -> dict[str, int]:
         """Where the kept counts differ from these jobs: "queue/state" and by how much."""
         counted = Counter((queue, state.value) for queue, state in jobs)

@@ -44,8 +44,9 @@ def _identity(record: Record) -> tuple[object, ...]:
 
 
 def imported(job: Job) -> Job:
-    """A job as it is taken from another store. The lease of a running one has expired: its worker is on the other."""
-    return msgspec.structs.replace(job, lease_until=0 if job.state is State.RUNNING else None)
+    """A job as it is taken from another store. Its position is yet to be given. The lease of a running one has expired:
+    its worker is on the other store."""
+    return msgspec.structs.replace(job, seq=0, lease_until=0 if job.state is State.RUNNING else None)
 
 
 def fresh_jobs(jobs: Iterable[Job], known: Container[str]) -> list[Job]:

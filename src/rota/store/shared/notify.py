@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rota.store.contract import Listener
 
 if TYPE_CHECKING:
-    from rota.model.jobs.job import Job
     from rota.store.contract import Channel
 
 
@@ -27,9 +26,6 @@ class LocalListener(Listener):
 
     def wake(self) -> None:
         self._event.set()
-
-    def take_claimed(self, holder: str) -> list[Job]:  # noqa: ARG002 - this store claims for no idle worker
-        return []
 
     def close(self) -> None:
         self._notifier.forget(self)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rota.model.jobs.job import Job
     from rota.store.contract import Channel
 
 UNSETTLED = 50_000  # microseconds: a folder's time stamp is coarse, so two changes in one tick look like one
@@ -75,9 +74,6 @@ class SocketListener(Listener):
 
     def wake(self) -> None:
         self._notifier.send(self._name)
-
-    def take_claimed(self, holder: str) -> list[Job]:  # noqa: ARG002 - this store claims for no idle worker
-        return []
 
     def close(self) -> None:
         self._socket.close()

@@ -40,12 +40,8 @@ class Operations:
 
     def list_queues(self) -> list[QueueInfo]:
         with self._transactions.read() as connection:
-            counts = self.counters(connection)
             paused = self.paused(connection)
-            return [
-                counts.info(name, is_paused=name in paused, oldest_at=self._oldest_ready(connection, name))
-                for name in sorted(paused | counts.queues())
-            ]
+            return self.counters(connection).infos(paused, lambda name: self._oldest_ready(connection, name))
 
     def read_series(self, start: int, end: int) -> list[Bucket]:
         minutes = minutes_within(start, end)
