@@ -4,8 +4,8 @@ A verb that adds or claims work first writes its token into this document, if th
 its end. A process that seals the store waits until all tokens are gone that were there before: the verbs that were
 admitted have then ended.
 
-If the server has transactions, the token names the verb's session. A server keeps the transaction of a client that died
-for a minute, and with it the locks. No verb takes that long, so other nodes end such a session after ten seconds.
+The token names the verb's session. If the server has transactions, it keeps that of a client that died for a minute,
+and with it the locks. No verb takes that long, so other nodes end such a session after ten seconds.
 """
 
 from __future__ import annotations
