@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rota.failpoints import reach
 from rota.model.jobs.job import State, accept, can_use_fast_path
 from rota.store.contract import Added
-from rota.store.redis.codec import binary, pack_plain_record, pack_record
+from rota.store.redis.codec import binary, encode, pack_plain_record, pack_record
 from rota.store.redis.fast.single_add import add_single
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.redis.indexes import HOUR, indexes_of
@@ -29,21 +28,11 @@ class Adder:
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         if len(jobs) == 1 and (added := add_single(self._writer.connection, jobs[0], now)):
             return [added]
-        if jobs and _may_be_free(jobs) and self._add_new(jobs, now):
-            return [Added(new.id) for new in jobs]
+        if jobs and _may_be_free(jobs):
+            number = self._writer.connection.add("add", "add", lambda at: [encode(request_of(jobs, at))], now)
+            if number == len(jobs):
+                return [Added(new.id) for new in jobs]
         return self._add_checked(jobs, now) if jobs else []
-
-    def _add_new(self, jobs: Sequence[NewJob], now: int | None) -> bool:
-        """Whether all of them were new. They are dated by the estimated clock, which the script checks."""
-        connection = self._writer.connection
-        while True:
-            request = request_of(jobs, connection.clock.now() if now is None else now)
-            reach("add.before_commit")
-            reply = connection.call("add", now=now, is_work=True, **request)
-            reach("add.after_commit")
-            if reply.body != b"clock":
-                return bool(reply.body == b"added")
-            connection.clock.reset(reply.now)
 
     def _add_checked(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         """One after another, in one write: all or none."""
@@ -89,7 +78,7 @@ def request_of(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
         plain[kind].append(number)
     return {
         "at": str(at),
-        "hour": at // HOUR,
+        "hour": str(at // HOUR),
         "ids": [new.id for new in jobs],
         **joined("records", records),
         **_indexed(groups),

@@ -10,6 +10,7 @@ import msgspec
 from redis.exceptions import NoScriptError, RedisError
 
 from rota.errors import StoreUnavailable
+from rota.failpoints import reach
 from rota.store.contract import Seal
 from rota.store.redis import schema
 from rota.store.redis.clock import ServerClock
@@ -19,7 +20,7 @@ from rota.store.redis.faults import translate
 from rota.store.redis.scripts import script
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from redis import Redis
     from redis.cluster import RedisCluster
@@ -77,24 +78,35 @@ class Connection:
         if self._is_ours:
             self.client.close()
 
-    def call(self, name: str, *, now: int | None = None, **request: Any) -> Reply:
+    def call(self, name: str, *, now: int | None = None, is_work: bool = False, **request: Any) -> Reply:
         """Run a script: one round trip, one atomic step, at `now` or by the server's clock."""
-        request |= {"version": schema.VERSION, "now": None if now is None else str(now)}  # text loses no digit in Lua
-        return self.call_plainly(name, encode(request), is_clock=now is None)
+        return self._call(name, encode(request), now=now, is_work=is_work)
 
-    def call_plainly(self, name: str, *parts: str | bytes, is_clock: bool) -> Reply:
-        """Run a script that takes its arguments one by one; `is_clock`: it answers with the server's own time."""
+    def add(self, verb: str, name: str, values_at: Callable[[int], Sequence[str | bytes]], now: int | None) -> Any:
+        """Run a script that adds jobs; returns its answer. They are dated by the estimated clock, which the script
+        checks: if it was wrong, they are dated again."""
+        while True:
+            values = values_at(self.clock.now() if now is None else now)
+            reach(f"{verb}.before_commit")
+            reply = self._call(name, *values, now=now, is_work=True)
+            reach(f"{verb}.after_commit")
+            if reply.body != b"clock":
+                return reply.body
+            self.clock.reset(reply.now)
+
+    def _call(self, name: str, *values: str | bytes, now: int | None, is_work: bool) -> Reply:
         if not self._is_open:
             raise StoreUnavailable(f"the store {self.address} is closed")
+        injected = "" if now is None else str(now)  # text loses no digit in Lua
         with self.translated():
-            now, is_lost, seal, body = self._run(name, *parts)
-        if is_clock:
-            self.clock.update(int(now))
+            at, is_lost, seal, body = self._run(name, schema.VERSION, injected, "1" if is_work else "", *values)
+        if now is None:
+            self.clock.update(int(at))
         if is_lost:
             self._report_loss()
         if body is None and seal is not None:
             raise msgspec.json.decode(seal, type=Seal).refusal(self.description)
-        return Reply(int(now), body)
+        return Reply(int(at), body)
 
     def command(self, *parts: str) -> Any:
         """Run a plain command, such as INFO; of a cluster, the node that has this namespace is asked."""

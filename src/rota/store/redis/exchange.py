@@ -10,7 +10,7 @@ import msgspec
 
 from rota.failpoints import reach
 from rota.model.jobs.series import count_runs, minute_of
-from rota.model.jobs.settle import claim, promote
+from rota.model.jobs.settle import apply, claim, promote
 from rota.model.schedules.occurrence import noted
 from rota.store.contract import FEWEST_REPEATED, MOST_PROMOTED, Exchanged, Refusal
 from rota.store.redis.codec import (
@@ -24,7 +24,7 @@ from rota.store.redis.codec import (
     unreadable,
     waiting_job,
 )
-from rota.store.redis.indexes import named_runs, run_commands
+from rota.store.redis.indexes import named_runs, run_commands, settle_commands
 from rota.store.redis.upkeep import fail_unreadable
 from rota.store.shared.matching import is_held_by
 
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.lookahead import LookaheadDecider
 
-    Kinds = dict[tuple[int, str, State, int], int]  # lease number, queue, state and priority: their number in a request
+    # Lease number, queue, state, priority and whether the job is deleted: their number in a request.
+    Kinds = dict[tuple[int, str, State, int, bool], int]
 
 MOST_CLAIMED = 2_000  # jobs in one call: a script must not block the server for long
 
@@ -163,11 +164,12 @@ def _take(names: set[tuple[str, ...]], change: Change, holder: str) -> bool:
 
 
 def _settled(change: Change, kinds: Kinds) -> tuple[Any, ...]:
-    """A change as the script takes it, with the number of its kind; the last part only if there is something in it."""
+    """A change as the script takes it, with the number of its kind; the last parts only if there is more to record."""
     job, finished_at = change.job, change.finished_at
+    kind = (job.lease_no, job.queue, change.state, job.priority, change.is_removal)
     settled = (
         job.id,
-        kinds.setdefault((job.lease_no, job.queue, change.state, job.priority), len(kinds) + 1),
+        kinds.setdefault(kind, len(kinds) + 1),
         binary(pack_standing(change, job, None if finished_at is None else job.holder)),
         change.run_at if finished_at is None else finished_at,
         job.seq,
@@ -175,12 +177,9 @@ def _settled(change: Change, kinds: Kinds) -> tuple[Any, ...]:
     is_repeated = change.attempts >= FEWEST_REPEATED
     if job.schedule_id is None and job.key is None and job.slot is None and not (change.is_removal or is_repeated):
         return settled
-    more = (
-        job.key if job.key != change.key else None,
-        job.schedule_id,
-        pack_last(noted(UNKNOWN_LAST, change)) if change.is_last_run else None,
-        job.task if change.is_removal else None,
-        job.slot if job.slot != change.slot else None,
-        change.attempts if is_repeated else None,
-    )
-    return (*settled, [part or False for part in more])
+    commands = settle_commands(job, None if change.is_removal else apply(change))
+    if change.is_last_run:
+        commands.append(["LAST", job.schedule_id, pack_last(noted(UNKNOWN_LAST, change))])
+    if change.is_removal:
+        commands += [["HDEL", "job", job.id], ["HDEL", "progress", job.id], ["UNLINK", f"log:{job.id}"]]
+    return (*settled, job.schedule_id or False, commands)

@@ -32,6 +32,7 @@ from rota.store.redis.codec import (
 from rota.store.redis.indexes import (
     Command,
     Held,
+    free_commands,
     held_by,
     index_commands,
     lease_commands,
@@ -290,7 +291,7 @@ class GuardedWrite:
     def count_end(self, before: Job, after: Job) -> None:
         """Count the end of a running job that is written by commands."""
         self.counts.change(before, after)
-        self.add_command("LEASES", before.holder or "", -1, 0)
+        self.add_command("UNLEASE", before.holder or "", 1)
 
     def last_held(self, schedule_id: str) -> str | None:
         """The newest held job of a schedule, of those that this write has read."""
@@ -401,7 +402,7 @@ class GuardedWrite:
             commands += index_commands(job_id, before, after)
             is_imported = job_id in self._imported
             commands += value_commands(job_id, before, after, self._accepted.get(job_id), is_imported=is_imported)
-            freed += [["FREE", *held, job_id] for held in held_by(before) if held not in held_by(after)]
+            freed += free_commands(job_id, before, after)
             commands += lease_commands(before, after)
             if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
                 commands.append(["NOTIFY", "jobs"])

@@ -22,7 +22,7 @@ from rota.store.contract import FEWEST_REPEATED
 from rota.store.redis.codec import Lease, binary, home_of, pack_record, standing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rota.model.jobs.job import Job
 
@@ -35,8 +35,12 @@ HOUR = 3600 * 1_000_000
 
 def indexes_of(job: Job) -> Indexes:
     """Every index that the job is in."""
-    indexes = _of_state(job)
-    indexes[f"task:{job.task}"] = None
+    return _of_state(job) | _of_origin(job)
+
+
+def _of_origin(job: Job) -> Indexes:
+    """The indexes that it is in whatever its state; a schedule also has one of its live jobs."""
+    indexes: Indexes = {f"task:{job.task}": None}
     if job.attempts >= FEWEST_REPEATED:
         indexes |= {"repeated": None, "attempts": job.attempts}
     if job.schedule_id is not None:
@@ -67,14 +71,9 @@ def _of_state(job: Job) -> Indexes:
 
 def index_commands(job_id: str, before: Job | None, after: Job | None) -> list[Command]:
     """The commands that bring a job from its former indexes to its new ones."""
-    old = indexes_of(before) if before is not None else {}
-    new = indexes_of(after) if after is not None else {}
-    commands: list[Command] = [["ZREM", key, job_id] for key in old if key not in new]
+    commands = _moves(job_id, before, after, indexes_of)
     if after is None:
         return commands
-    for key, score in new.items():
-        if key not in old or old[key] != score:
-            commands.append(["ZADD", key, after.seq if score is None else score, job_id])
     if after.state is State.QUEUED:
         commands.append(["ZADD", f"priorities:{after.queue}", after.priority, after.priority])
     if before is None:
@@ -83,6 +82,19 @@ def index_commands(job_id: str, before: Job | None, after: Job | None) -> list[C
         commands.append(["ZADD", "hours:first", "LT", after.seq, hour])
         commands.append(["ZADD", "hours:last", "GT", after.seq, hour])
     return commands
+
+
+def settle_commands(job: Job, after: Job | None) -> list[Command]:
+    """The commands that settle a running job, but for its state, which is settled for many jobs at once."""
+    return free_commands(job.id, job, after) + _moves(job.id, job, after, _of_origin)
+
+
+def _moves(job_id: str, before: Job | None, after: Job | None, indexes_of: Callable[[Job], Indexes]) -> list[Command]:
+    old = indexes_of(before) if before is not None else {}
+    new = indexes_of(after) if after is not None else {}
+    seq = after.seq if after is not None else 0
+    added = [["ZADD", key, seq if at is None else at, job_id] for key, at in new.items() if old.get(key, "") != at]
+    return [["ZREM", key, job_id] for key in old if key not in new] + added
 
 
 def named_runs(runs: Iterable[int]) -> Iterator[tuple[str, int]]:
@@ -132,13 +144,18 @@ def held_by(job: Job | None) -> list[Held]:
     return [(home, name) for home, name in named if name is not None]
 
 
+def free_commands(job_id: str, before: Job | None, after: Job | None) -> list[Command]:
+    """The commands that free what a job holds no more."""
+    return [["FREE", *held, job_id] for held in held_by(before) if held not in held_by(after)]
+
+
 def lease_commands(before: Job | None, after: Job | None) -> Iterator[Command]:
     """The commands that count the leases of holders."""
     was_leased, is_leased = (job is not None and job.state is State.RUNNING for job in (before, after))
     if was_leased and not is_leased and before is not None:
-        yield ["LEASES", before.holder or "", -1, 0]
+        yield ["UNLEASE", before.holder or "", 1]
     if is_leased and not was_leased and after is not None:
-        yield ["LEASES", after.holder or "", 1, after.lease_until or 0]
+        yield ["LEASE", after.holder or "", 1, after.lease_until or 0]
 
 
 def _standing_command(job: Job) -> Command:

@@ -7,13 +7,15 @@ from hashlib import sha1
 from importlib import resources
 from typing import NamedTuple
 
-ALONE = {"add_one"}  # scripts without the prelude
-SHARED = {
-    "guarded": {"commit", "exchange"},
-    "accept": {"add", "fire"},
-    "queue_names": {"list", "count", "queues"},
-    "sources": {"list", "count"},
-}  # parts, and the scripts that use them
+COMMON = ("prelude", "request")  # what most scripts begin with
+PARTS = {
+    "add_one": ("prelude",),
+    "commit": (*COMMON, "guarded"),
+    "exchange": (*COMMON, "guarded"),
+    "queues": (*COMMON, "queue_names"),
+    "list": (*COMMON, "queue_names", "sources"),
+    "count": (*COMMON, "queue_names", "sources"),
+}  # what the others begin with
 
 
 class Script(NamedTuple):
@@ -27,14 +29,8 @@ class Script(NamedTuple):
 @cache
 def script(name: str) -> Script:
     """A script by the name of its file."""
-    source = "".join(map(_text, _parts(name)))
+    source = "".join(map(_text, (*PARTS.get(name, COMMON), name)))
     return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())
-
-
-def _parts(name: str) -> list[str]:
-    if name in ALONE:
-        return [name]
-    return ["prelude", *(part for part, users in SHARED.items() if name in users), name]
 
 
 def _text(name: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from rota.failpoints import reach
 from rota.store.redis.adding import joined, request_of
-from rota.store.redis.codec import pack_last, pack_schedule, schedule_head
+from rota.store.redis.codec import encode, pack_last, pack_schedule, schedule_head
 from rota.store.shared.batching import number_plain
 
 if TYPE_CHECKING:
@@ -25,32 +25,19 @@ def fire_plain(connection: Connection, firings: Sequence[Firing], now: int | Non
     """Fire the first of some schedules, up to one that is blocked or does more than make its job; returns how many."""
     number = number_plain(firings)
     for _ in range(MOST_TRIES):
-        unblocked = _fire_all(connection, firings[:number], now, advance) if number else 0
-        if unblocked == number:
-            return number
-        number = unblocked
+        some = firings[:number]
+        values_at = partial(_values, some, advance)
+        number = connection.add("fire", "add", values_at, now) if some else 0
+        if number == len(some):
+            return len(some)
     return 0
 
 
-def _fire_all(connection: Connection, firings: Sequence[Firing], now: int | None, advance: Advance) -> int:
-    """Fire all or none; returns how many come before the first that is blocked."""
-    while True:
-        request = _request(firings, connection.clock.now() if now is None else now, advance)
-        reach("fire.before_commit")
-        reply = connection.call("fire", now=now, is_work=True, **request)
-        if reply.body[0] == b"blocked":
-            return int(reply.body[1]) - 1
-        if reply.body[0] == b"fired":
-            reach("fire.after_commit")
-            return len(firings)
-        connection.clock.reset(reply.now)
-
-
-def _request(firings: Sequence[Firing], at: int, advance: Advance) -> dict[str, Any]:
+def _values(firings: Sequence[Firing], advance: Advance, at: int) -> list[bytes]:
     """Firings as the script takes them: their jobs, and each schedule before and after."""
     jobs = [firing.shots[0].job for firing in firings]
     after = [advance(firing, firing.schedule, [job.id], at) for firing, job in zip(firings, jobs, strict=True)]
-    return {
+    request = {
         **request_of(jobs, at),
         **joined("schedules", [pack_schedule(schedule) for schedule in after]),
         "names": [schedule.id for schedule in after],
@@ -60,3 +47,4 @@ def _request(firings: Sequence[Firing], at: int, advance: Advance) -> dict[str, 
         "dues": [part for schedule in after if schedule.due_at is not None for part in (schedule.due_at, schedule.id)],
         "spent": [schedule.id for schedule in after if schedule.due_at is None],
     }
+    return [encode(request)]

@@ -1,14 +1,92 @@
--- Accept new jobs, in no slot, whose ids and keys are free: all or none. If one is taken, nothing is written.
+-- Accept new jobs whose ids, keys and slots are free, and advance the schedules that make them, if any: each must be what
+-- was decided on, and its occurrence must have no job. All or none; Python gets the number of jobs before the first that
+-- is blocked.
 
-if not is_dated_well() then
+if not is_dated_well(ask.at) then
   return reply('clock')
 end
-for _, found in ipairs({ many_read('HMGET', 'job', ask.ids), holders_of('key', ask.keys) }) do
-  for _, value in ipairs(found) do
-    if value then
-      return reply('taken')
+local ids, names = ask.ids, ask.names or {}
+local unblocked = #ids
+local function block(n)
+  unblocked = math.min(unblocked, n - 1)
+end
+
+for n, record in ipairs(many_read('HMGET', 'schedule', names)) do
+  local guard, at = ask.guards[n], ask.fire_times[n]
+  local is_same = record and string.sub(record, 1, #guard) == guard
+  if not is_same or redis.call('ZCOUNT', P .. 'slot:' .. names[n], at, at) > 0 then
+    block(n)
+  end
+end
+local number_of = {}
+for n, record in ipairs(many_read('HMGET', 'job', ids)) do
+  number_of[ids[n]] = n
+  if record then
+    block(n)
+  end
+end
+for home, taken in pairs({ key = ask.keys, busy = ask.slots }) do  -- {name, id, name, id …}
+  local held = {}
+  for n = 1, #taken, 2 do
+    held[#held + 1] = taken[n]
+  end
+  for n, holder in ipairs(many_read('HMGET', home, held)) do
+    if holder then
+      block(number_of[taken[2 * n]])
     end
   end
 end
-accept_jobs()
-return reply('added')
+if unblocked < #ids then
+  return reply(unblocked)
+end
+
+-- The parts of a text, of these sizes, each behind its name, and behind what is put in front of it.
+local function paired(keys, text, sizes, in_front)
+  local pairs, reached = {}, 0
+  for n, key in ipairs(keys) do
+    pairs[2 * n - 1] = key
+    pairs[2 * n] = (in_front and in_front[n] or '') .. string.sub(text, reached + 1, reached + sizes[n])
+    reached = reached + sizes[n]
+  end
+  return pairs
+end
+
+local last = redis.call('INCRBY', P .. 'seq', #ids)
+local positions, has_news = {}, false
+for n = 1, #ids do
+  positions[n] = string.format('%d', last - #ids + n)
+end
+many('HSET', 'job', paired(ids, ask.records, ask.records_sizes, positions))
+for key, numbers in pairs(ask.by_position) do
+  local entries = {}
+  for n, number in ipairs(numbers) do
+    entries[2 * n - 1], entries[2 * n] = positions[number], ids[number]
+  end
+  many('ZADD', key, entries)
+end
+for key, entries in pairs(ask.by_time) do
+  local is_first = add_by_time(key, entries)
+  has_news = has_news or (is_first and string.sub(key, 1, 4) == 'due:')
+end
+for _, one in ipairs(ask.priorities) do
+  has_news = add_priority(one[1], one[2]) or has_news
+end
+many('ZADD', 'tasks', ask.tasks)
+index_hour(ask.hour, positions[1], last)
+for name, number in pairs(ask.counts) do
+  redis.call('HINCRBY', P .. 'count', name, number)
+end
+many('HSET', 'key', ask.keys)
+many('HSET', 'busy', ask.slots)
+if has_news then
+  notify('jobs')
+end
+if ask.names then
+  many('HSET', 'schedule', paired(names, ask.schedules, ask.schedules_sizes))
+  for n, name in ipairs(names) do
+    redis.call('HSET', P .. 'last:' .. name, unpack(ask.lasts[n]))
+  end
+  many('ZADD', 'dues', ask.dues)
+  many('ZREM', 'dues', ask.spent)
+end
+return reply(unblocked)

@@ -1,7 +1,7 @@
 -- Commit guarded writes: each is written whole if all that it was decided on is unchanged, and else not at all.
 
 -- Add an audit record, unless it exists.
-local function add_audit_record(key, id, subject, kept)
+function OWN.AUDIT(key, id, subject, kept)
   if redis.call('HSETNX', P .. 'audit', id, kept) == 1 then
     redis.call('ZADD', P .. 'audits', 0, key)
     redis.call('ZADD', P .. 'audits:' .. subject, 0, key)
@@ -51,16 +51,7 @@ local function holds(item)
   return true
 end
 
--- The commands that are not Redis's own.
-local OWN = { FREE = free, LAST = set_last_run, AUDIT = add_audit_record }
-
-function OWN.LEASES(holder, number, ends)
-  if number > 0 then
-    add_leases(holder, number, ends)
-  else
-    drop_leases(holder, -number)
-  end
-end
+OWN.LEASE, OWN.UNLEASE = add_leases, drop_leases
 
 local notified = {}
 function OWN.NOTIFY(channel)
@@ -72,14 +63,7 @@ for n, item in ipairs(ask.items) do
   local is_held = holds(item)
   answers[n] = is_held and 1 or 0
   if is_held then
-    for _, command in ipairs(item.commands) do
-      local own = OWN[command[1]]
-      if own then
-        own(unpack(command, 2))
-      else
-        redis.call(command[1], P .. command[2], unpack(command, 3))
-      end
-    end
+    run(item.commands)
   end
 end
 for channel in pairs(notified) do

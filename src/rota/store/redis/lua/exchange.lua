@@ -26,18 +26,19 @@ local function count(queue, name, number)
   counts[name] = (counts[name] or 0) + number
 end
 
--- Jobs of one kind ended their run under leases of one number, in one queue, of one priority, in the same state.
+-- Jobs of one kind ended their run under leases of one number, in one queue, of one priority, in the same state; and are
+-- all deleted, or all kept.
 local kinds = {}
 for n, kind in ipairs(ask.kinds) do
-  local fence, queue, state, priority = unpack(kind)
+  local fence, queue, state, priority, is_deleted = unpack(kind)
   kinds[n] = {
     fence = fence, queue = queue, state = state, priority = priority, is_final = FINAL[state],
-    deleted = 0, by_position = {}, by_time = {},
+    is_deleted = is_deleted, number = 0, by_position = {}, by_time = {},
   }
 end
 
--- A change is {id, kind, standing, at (finished_at or run_at), position}; after these, if one of them is set: {freed key,
--- schedule, last run, task of a job that is deleted, freed slot, attempts if there were several}.
+-- A change is {id, kind, standing, at (finished_at or run_at), position}; and after these, if there is more to record: the
+-- schedule or false, and commands.
 local function check(changes)
   local ids, numbers = {}, {}
   for n, change in ipairs(changes) do
@@ -54,10 +55,9 @@ local function check(changes)
       refused[#refused + 1] = { id, 'cancel', cancel }
     else
       taken[id] = true
-      local more = change[6]
-      local schedule = more and more[2]
+      local schedule = change[6]
       local is_awaited = has.held and kind.is_final and redis.call('EXISTS', P .. 'waits:' .. id) == 1
-      local is_late = cancel and kind.state == 'succeeded' and not (more and more[4])
+      local is_late = cancel and kind.state == 'succeeded' and not kind.is_deleted
       if is_awaited or is_late or (schedule and is_separate[schedule]) then
         separate[#separate + 1] = { id, kind.fence, kind.state }
         if schedule then
@@ -74,39 +74,12 @@ end
 
 -- Add what settled runs were to the minute: {name, number …}.
 local function add_runs(runs)
-  local minute = string.format('%.0f', math.floor(tonumber(NOW) / 60000000))
+  local minute = math.floor(tonumber(NOW) / 60000000)
   for n = 1, #runs, 2 do
-    redis.call('HINCRBY', P .. 'series:' .. minute, runs[n], string.format('%.0f', runs[n + 1]))
+    redis.call('HINCRBY', P .. 'series:' .. minute, runs[n], runs[n + 1])
   end
   if #runs > 0 then
     redis.call('ZADD', P .. 'series', minute, minute)
-  end
-end
-
-local function record_more(id, position, is_final, key, schedule, last, task, slot, attempts)
-  free('key', key, id)
-  free('busy', slot, id)
-  if schedule and is_final then
-    redis.call('ZREM', P .. 'live:' .. schedule, id)
-  end
-  if attempts and task then
-    redis.call('ZREM', P .. 'repeated', id)
-    redis.call('ZREM', P .. 'attempts', id)
-  elseif attempts then
-    redis.call('ZADD', P .. 'repeated', position, id)
-    redis.call('ZADD', P .. 'attempts', attempts, id)
-  end
-  if schedule and last then
-    set_last_run(schedule, last)
-  end
-  if task then
-    redis.call('HDEL', P .. 'job', id)
-    redis.call('HDEL', P .. 'progress', id)
-    redis.call('UNLINK', P .. 'log:' .. id)
-    redis.call('ZREM', P .. 'task:' .. task, id)
-  end
-  if task and schedule then
-    redis.call('ZREM', P .. 'made:' .. schedule, id)
   end
 end
 
@@ -117,13 +90,16 @@ local function add_ready(queue, priority, entries)
 end
 
 local function index(kind)
-  local queue, state, number = kind.queue, kind.state, #kind.by_position / 2
-  count(queue, 'running', -number - kind.deleted)
-  count(queue, state, number)
+  local queue, state = kind.queue, kind.state
+  count(queue, 'running', -kind.number)
   if kind.is_final then
-    count(queue, 'total:' .. state, number + kind.deleted)
+    count(queue, 'total:' .. state, kind.number)
     many('ZADD', 'ended:' .. state, kind.by_time)
   end
+  if kind.is_deleted then
+    return
+  end
+  count(queue, state, kind.number)
   if state == 'scheduled' then
     has_news = add_by_time('due:' .. queue, kind.by_time) or has_news
   end
@@ -137,14 +113,13 @@ end
 local function record(changes)
   local ids, standing, ended = {}, {}, {}
   for n, change in ipairs(changes) do
-    local id, kind, more = change[1], kinds[change[2]], change[6]
+    local id, kind = change[1], kinds[change[2]]
     ids[n] = id
-    if more then
-      record_more(id, change[5], kind.is_final, unpack(more, 1, 6))
+    kind.number = kind.number + 1
+    if change[7] then
+      run(change[7])
     end
-    if more and more[4] then
-      kind.deleted = kind.deleted + 1
-    else
+    if not kind.is_deleted then
       local kept, last = kind.is_final and ended or standing, #kind.by_position
       kept[#kept + 1], kept[#kept + 2] = id, change[3]
       kind.by_position[last + 1], kind.by_position[last + 2] = change[5], id
@@ -158,7 +133,7 @@ local function record(changes)
   many('HSET', 'end', ended)
   has.state = has.state or #standing > 0
   for _, kind in ipairs(kinds) do
-    if kind.deleted > 0 or #kind.by_position > 0 then
+    if kind.number > 0 then
       index(kind)
     end
   end
@@ -231,7 +206,9 @@ local function promote_some(queue, room)
     if not position then  -- a record that cannot be read: the claim reports it
       position, priority = redis.call('ZSCORE', P .. 'in:' .. queue .. ':scheduled', due[n]) or '0', '0'
     end
-    push(by_priority, priority, position, due[n])
+    local entries = by_priority[priority] or {}
+    by_priority[priority] = entries
+    entries[#entries + 1], entries[#entries + 2] = position, due[n]
   end
   many('ZREM', 'due:' .. queue, due)
   many('ZREM', 'in:' .. queue .. ':scheduled', due)
@@ -287,60 +264,57 @@ local function priorities_of(queues)
   return priorities, by_priority
 end
 
--- Where the last job of a priority is taken, the priority goes too, so that the next job notifies the listeners.
-local function drop_if_empty(queue, priority)
-  if redis.call('EXISTS', P .. 'ready:' .. queue .. ':' .. priority) == 0 then
-    redis.call('ZREM', P .. 'priorities:' .. queue, priority)
+-- The oldest jobs of some queues of one priority, in one order, and the queue of each if there are several.
+local function oldest(queues, priority, want)
+  if #queues == 1 then  -- their positions are not needed, and would take twice the time
+    return redis.call('ZRANGE', P .. 'ready:' .. queues[1] .. ':' .. priority, 0, want - 1), {}
   end
-end
-
--- The oldest of one queue and priority. (ZPOPMIN would also return their positions, and take twice the time.)
-local function pop(queue, priority, want)
-  local key = P .. 'ready:' .. queue .. ':' .. priority
-  local ids = redis.call('ZRANGE', key, 0, want - 1)
-  redis.call('ZREMRANGEBYRANK', key, 0, want - 1)
-  drop_if_empty(queue, priority)
-  return ids
-end
-
--- The oldest of several queues of one priority in one order: {position, id, queue} each.
-local function pop_merged(queues, priority, want)
-  local found, taken, gone = {}, {}, {}
+  local found, ids, queues_of = {}, {}, {}
   for _, queue in ipairs(queues) do
     local first = redis.call('ZRANGE', P .. 'ready:' .. queue .. ':' .. priority, 0, want - 1, 'WITHSCORES')
     for n = 1, #first, 2 do
       found[#found + 1] = { tonumber(first[n + 1]), first[n], queue }
     end
   end
-  table.sort(found, function(one, other) return one[1] < other[1] end)
+  table.sort(found, function(one, other)  -- two jobs whose records cannot be read may have the same position
+    return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
+  end)
   for n = 1, math.min(want, #found) do
-    taken[n] = found[n]
-    gone[found[n][3]] = gone[found[n][3]] or {}
-    table.insert(gone[found[n][3]], found[n][2])
+    ids[n], queues_of[n] = found[n][2], found[n][3]
   end
-  for _, queue in ipairs(queues) do
-    many('ZREM', 'ready:' .. queue .. ':' .. priority, gone[queue] or {})
-    drop_if_empty(queue, priority)
+  return ids, queues_of
+end
+
+-- Take the first `number` of a queue and priority. With the last of them the priority goes too, so that the next job
+-- notifies the listeners.
+local function pop(queue, priority, number)
+  local key = P .. 'ready:' .. queue .. ':' .. priority
+  if number > 0 then
+    redis.call('ZREMRANGEBYRANK', key, 0, number - 1)
+    count(queue, 'queued', -number)
+    count(queue, 'running', number)
   end
-  return taken
+  if redis.call('EXISTS', key) == 0 then
+    redis.call('ZREM', P .. 'priorities:' .. queue, priority)
+  end
 end
 
 local function take(queues, want)
   local ids, queues_of = {}, {}
   local priorities, by_priority = priorities_of(queues)
   for _, priority in ipairs(priorities) do
-    local having, before = by_priority[priority], #ids
-    if before == want then
+    if #ids == want then
       break
     end
-    if #having == 1 then
-      for n, id in ipairs(pop(having[1], priority, want - before)) do
-        ids[before + n], queues_of[before + n] = id, having[1]
-      end
-    else
-      for n, one in ipairs(pop_merged(having, priority, want - before)) do
-        ids[before + n], queues_of[before + n] = one[2], one[3]
-      end
+    local having, taken = by_priority[priority], {}
+    local some, of = oldest(having, priority, want - #ids)
+    for n, id in ipairs(some) do
+      local queue = of[n] or having[1]
+      ids[#ids + 1], queues_of[#ids + 1] = id, queue
+      taken[queue] = (taken[queue] or 0) + 1
+    end
+    for _, queue in ipairs(having) do
+      pop(queue, priority, taken[queue] or 0)
     end
   end
   return ids, queues_of
@@ -356,35 +330,30 @@ local function claim(queues)
   local ready = has.ready_at and many_read('HMGET', 'ready_at', ids) or {}
   local till = later(ask.lease_for)
   local first = lease_text(NOW, till, '1|' .. ask.holder)
-  local leases, taken = {}, {}
+  local leases = {}
   for n, id in ipairs(ids) do
-    local lease, queue = first, queues_of[n]
+    local lease = first
     if standings[n] or ready[n] then
       local number = (standings[n] and string.match(standings[n], '^(%d+)|') or 0) + 1
       lease = lease_text(not_before(ready[n] or NOW), till, number .. '|' .. ask.holder)
     end
     leases[2 * n - 1], leases[2 * n] = id, lease
-    taken[queue] = (taken[queue] or 0) + 1
   end
   many('HSET', 'lease', leases)
   add_leases(ask.holder, #ids, till)
   delete_from({ 'progress' }, ids)
-  for queue, number in pairs(taken) do
-    count(queue, 'queued', -number)
-    count(queue, 'running', number)
-  end
   return { ids, queues_of, records, standings, ready, till }
 end
 
 -- The job that add_one.lua has claimed for this worker since its last exchange, as claim() returns jobs. Mostly the worker
 -- has it already, by a message, and says so.
 local function handed_over()
-  local size, names = string.match(redis.call('HGET', P .. 'handed', ask.holder) or '', '^(%d+)|(.*)$')
-  if not size then
+  local packed = redis.call('HGET', P .. 'handed', ask.holder)
+  if not packed then
     return false
   end
   redis.call('HDEL', P .. 'handed', ask.holder)
-  local id, queue = string.sub(names, 1, size), string.sub(names, size + 1)
+  local id, queue = unpack(cmsgpack.unpack(packed))
   local lease = id ~= ask.known and redis.call('HGET', P .. 'lease', id)
   if not lease or fence_of(lease) ~= '1|' .. ask.holder then
     return false
